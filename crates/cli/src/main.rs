@@ -28,6 +28,9 @@ use std::process::ExitCode;
 use command_line::Parsed;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|command| command == measure::share::COMMAND) {
+        return measure::share::serve().unwrap_or_else(|failure| failure.report());
+    }
     let result = command_line::parse(std::env::args_os()).and_then(|parsed| match parsed {
         Parsed::Text(text) => {
             console::out(&text);

@@ -6,6 +6,7 @@ mod plan;
 mod preview;
 mod resume;
 mod session;
+pub(crate) mod share;
 mod testbed;
 
 use std::path::Path;
@@ -26,6 +27,9 @@ use args::Keep;
 pub(crate) use args::{MeasureArgs, MeasureRequest, Options, given};
 use output::{Output, Page};
 use testbed::Testbed;
+
+/// Number of processes that tell the variance between them.
+pub(crate) const PROCESSES: u32 = 3;
 
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
@@ -53,6 +57,11 @@ pub(crate) trait MeasureCommand: Args {
 
     /// Makes the groups and the list of omitted cells. Not called if a run is resumed.
     fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
+
+    /// Number of processes that measure the plan without `--relaunch`.
+    fn processes(_: &Self::Request) -> u32 {
+        1
+    }
 }
 
 impl<C: MeasureCommand> Command for C {
@@ -103,7 +112,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     }
     let resumed = args.resume.as_deref().map(|path| resume::read(path, &checked)).transpose()?;
     let simulated = match &resumed {
-        Some(results) => resume::simulated_machine(results),
+        Some(results) => resume::simulated_machine(&results.plan),
         None => checked.common.simulated_machine,
     };
     let mut testbed = Testbed::prepare(args, &checked.common, simulated)?;

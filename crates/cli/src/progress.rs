@@ -10,6 +10,7 @@ use threadtoll_record::{PlannedCell, Record};
 /// A bar whose length is the forecast in milliseconds.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    processes: u32,
     total_ms: u64,
     group_start_ms: u64,
     group_ms: u64,
@@ -19,7 +20,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Shows a bar if standard error is a terminal, unless `quiet`. `on_record` gets each complete
     /// record.
-    pub(crate) fn new(quiet: bool, on_record: Box<dyn FnMut(&Record)>) -> Self {
+    pub(crate) fn new(quiet: bool, processes: u32, on_record: Box<dyn FnMut(&Record)>) -> Self {
         let target = if quiet || !std::io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
         } else {
@@ -31,7 +32,7 @@ impl Progress {
         {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        Progress { bar, total_ms: 0, group_start_ms: 0, group_ms: 0, on_record }
+        Progress { bar, processes, total_ms: 0, group_start_ms: 0, group_ms: 0, on_record }
     }
 
     fn show(&self, position_ms: u64) {
@@ -53,7 +54,7 @@ impl Observer for Progress {
             self.bar.set_length(self.total_ms);
         }
         self.group_start_ms = self.total_ms.saturating_sub(remaining_ms);
-        self.group_ms = threadtoll_lab::plan::estimate_ns([cells]) / 1_000_000;
+        self.group_ms = threadtoll_lab::plan::estimate_ns([cells], self.processes) / 1_000_000;
         self.show(self.group_start_ms);
     }
 

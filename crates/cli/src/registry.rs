@@ -3,14 +3,11 @@
 use std::sync::LazyLock;
 
 use threadtoll_lab::Registry;
-use threadtoll_lab::queue::{Queue, Queues};
+use threadtoll_lab::queue::Queue;
 
 /// Returns our own, and the peers and twins if they are built in.
 pub(crate) fn registry() -> &'static Registry {
-    static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
-        queues: Queues::with(peers(), twins()),
-        ..Registry::default()
-    });
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(build);
     &REGISTRY
 }
 
@@ -20,8 +17,17 @@ pub(crate) fn peers() -> Vec<Queue> {
 }
 
 #[cfg(feature = "peers")]
-fn twins() -> Vec<Queue> {
-    threadtoll_peers_rust::twins()
+fn build() -> Registry {
+    use threadtoll_lab::lock::Locks;
+    use threadtoll_lab::mechanism::Mechanisms;
+    use threadtoll_lab::queue::Queues;
+    use threadtoll_peers_rust::twin;
+
+    Registry {
+        mechanisms: Mechanisms::default().with_twins(twin::mechanisms()),
+        queues: Queues::with(peers(), twin::queues()),
+        locks: Locks::default().with_twins(twin::locks()),
+    }
 }
 
 #[cfg(not(feature = "peers"))]
@@ -30,6 +36,6 @@ pub(crate) fn peers() -> Vec<Queue> {
 }
 
 #[cfg(not(feature = "peers"))]
-fn twins() -> Vec<Queue> {
-    Vec::new()
+fn build() -> Registry {
+    Registry::default()
 }

@@ -35,6 +35,10 @@ pub trait Backend {
         group: &[PlannedCell],
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError>;
 
+    /// Takes note of the blocks that another process measured, and of the time that they took,
+    /// which a simulated clock does not see.
+    fn elapse(&mut self, _blocks: u64, _ns: u64) {}
+
     /// Checks the clock again, after a group is measured and before its records are written.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use worst::{Excess, Longest};
 pub(crate) struct Position {
     pub(crate) group: usize,
     pub(crate) attempt: u32,
+    pub(crate) process: u32,
     pub(crate) cell: usize,
     pub(crate) round: u32,
     pub(crate) kind: BlockKind,
@@ -114,7 +115,7 @@ pub(crate) fn to_block(
         group: position.group,
         attempt: position.attempt,
         cell: position.cell,
-        process: 0,
+        process: position.process,
         seq: position.round,
         at: at.into(),
         kind: position.kind,

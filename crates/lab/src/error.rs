@@ -73,6 +73,9 @@ pub enum LabError {
         /// Placement.
         placement: String,
     },
+    /// Another process did not measure its share.
+    #[error("{0}")]
+    Process(String),
     /// The clock failed a later check.
     #[error("{0}")]
     Clock(String),

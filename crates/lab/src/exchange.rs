@@ -123,6 +123,10 @@ pub(crate) trait Lead: Send {
     fn enter(&mut self);
     /// Runs the pass and its final round trips.
     fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
+    /// Address of the measured loop.
+    fn code(&self) -> usize {
+        Self::lead as *const () as usize
+    }
 }
 
 /// A following end with its loop compiled for its mechanism.
@@ -130,6 +134,10 @@ pub(crate) trait Follow: Send {
     fn enter(&mut self);
     /// Echoes messages from `first` to the last, marking each arrival.
     fn follow(&mut self, first: u64, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
+    /// Address of the measured loop.
+    fn code(&self) -> usize {
+        Self::follow as *const () as usize
+    }
 }
 
 /// A kind of marking, as a type, so that loops are compiled for it.

@@ -25,7 +25,8 @@ pub mod samples;
 pub mod simulated;
 mod stalls;
 mod stream;
+pub mod twin;
 
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
-pub use run::{Observer, Outcome, run};
+pub use run::{Launch, Observer, Outcome, Share, Take, measure_share, run};

@@ -9,10 +9,11 @@ pub(crate) mod raw;
 
 use std::sync::Arc;
 
-use threadtoll_record::NO_LOCK;
+use threadtoll_record::{LockSubject, NO_LOCK, Origin};
 
 use crate::contention::contender::{Contender, contenders};
 use crate::error::Unavailable;
+use crate::twin::{Unwrapped, Wrap};
 
 pub use raw::RawLock;
 
@@ -20,9 +21,9 @@ macro_rules! locks {
     ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
 
-        fn ours() -> Vec<Lock> {
+        pub(crate) fn wrapped<W: Wrap>() -> Vec<Lock> {
             let mut all = Vec::new();
-            $(all.extend($file::locks());)+
+            $(all.extend($file::locks::<W>());)+
             all
         }
     };
@@ -125,6 +126,16 @@ impl Lock {
         }
     }
 
+    fn ours<W: Wrap, L: RawLock>(
+        name: &str,
+        policy: GrantPolicy,
+        sentence: &str,
+        make: impl Fn(usize) -> Result<Vec<L>, Unavailable> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move |stripes| Ok(make(stripes)?.into_iter().map(W::lock).collect());
+        Lock::new(name, policy, sentence, make)
+    }
+
     /// Marks the lock as shared by readers.
     pub fn with_readers(self) -> Self {
         Lock { has_readers: true, ..self }
@@ -145,9 +156,12 @@ pub const STRIPED: &str = "striped/K:LOCK";
 /// Its one-sentence description.
 pub const STRIPED_SENTENCE: &str = "K of these locks share the load, such as striped/8:std-mutex; each acquisition takes one at random";
 
-/// All known locks: the built-in ones, then those that the caller adds.
+/// All known locks: the built-in ones, then those that the caller adds; and twins of them.
 #[derive(Clone, Debug)]
-pub struct Locks(Arc<[Lock]>);
+pub struct Locks {
+    all: Arc<[Lock]>,
+    twins: Arc<[Lock]>,
+}
 
 impl Default for Locks {
     fn default() -> Self {
@@ -172,12 +186,18 @@ pub enum NameError {
 impl Locks {
     /// The built-in locks and these.
     pub fn with(extra: impl IntoIterator<Item = Lock>) -> Self {
-        Locks(ours().into_iter().chain(extra).collect())
+        let all = wrapped::<Unwrapped>().into_iter().chain(extra).collect();
+        Locks { all, twins: Arc::default() }
+    }
+
+    /// Adds twins.
+    pub fn with_twins(self, twins: Vec<Lock>) -> Self {
+        Locks { twins: twins.into(), ..self }
     }
 
     /// All locks, the built-in ones first.
     pub fn all(&self) -> impl Iterator<Item = &Lock> + Clone {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// Returns the lock with this name.
@@ -191,6 +211,24 @@ impl Locks {
     ///
     /// If there is no such lock, or it cannot be striped like this.
     pub fn parse(&self, name: &str) -> Result<LockSpec, NameError> {
+        Self::parse_among(&self.all, name)
+    }
+
+    /// Returns the twin of the lock or striped lock with this name, if the caller added one.
+    pub fn twin(&self, name: &str) -> Option<LockSpec> {
+        Self::parse_among(&self.twins, name).ok().filter(|spec| spec.lock.is_some())
+    }
+
+    /// Returns the lock that a cell was planned with.
+    pub(crate) fn of(&self, subject: &LockSubject) -> Option<LockSpec> {
+        if subject.origin == Origin::Twin {
+            self.twin(&subject.lock)
+        } else {
+            self.parse(&subject.lock).ok()
+        }
+    }
+
+    fn parse_among(locks: &[Lock], name: &str) -> Result<LockSpec, NameError> {
         if name == NO_LOCK {
             return Ok(LockSpec::NO_LOCK);
         }
@@ -205,7 +243,7 @@ impl Locks {
                 (stripes.ok_or_else(|| NameError::Stripes(count.to_string()))?, plain)
             }
         };
-        let lock = self.find(plain).ok_or_else(|| unknown(plain))?;
+        let lock = locks.iter().find(|lock| lock.name == plain).ok_or_else(|| unknown(plain))?;
         if stripes > 1 && lock.only_counts {
             return Err(NameError::Unstriped(lock.name.clone()));
         }

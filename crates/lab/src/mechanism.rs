@@ -15,7 +15,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 pub use threadtoll_record::Class;
-use threadtoll_record::{Layout, Pause, Subject};
+use threadtoll_record::{Layout, Origin, Pause, Subject};
 
 use crate::program::{Make, Program};
 
@@ -42,7 +42,7 @@ mechanisms! {
     pub(crate) atomic,
     spin_yield,
     sleep_poll,
-    futex,
+    pub(crate) futex,
     park,
     std_condvar,
     pthread_condvar,
@@ -150,9 +150,12 @@ impl Mechanism {
     }
 }
 
-/// All known mechanisms: the built-in ones, then those that the caller adds.
+/// All known mechanisms: the built-in ones, then those that the caller adds; and twins of them.
 #[derive(Clone, Debug)]
-pub struct Mechanisms(Arc<[Mechanism]>);
+pub struct Mechanisms {
+    all: Arc<[Mechanism]>,
+    twins: Arc<[Mechanism]>,
+}
 
 impl Default for Mechanisms {
     fn default() -> Self {
@@ -163,16 +166,31 @@ impl Default for Mechanisms {
 impl Mechanisms {
     /// The built-in mechanisms and these.
     pub fn with(extra: impl IntoIterator<Item = Mechanism>) -> Self {
-        Mechanisms(ours().into_iter().chain(extra).collect())
+        Mechanisms { all: ours().into_iter().chain(extra).collect(), twins: Arc::default() }
+    }
+
+    /// Adds twins.
+    pub fn with_twins(self, twins: Vec<Mechanism>) -> Self {
+        Mechanisms { twins: twins.into(), ..self }
     }
 
     /// All mechanisms, the built-in ones first.
     pub fn all(&self) -> impl Iterator<Item = &Mechanism> + Clone {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// Returns the mechanism with this name.
     pub fn find(&self, name: &str) -> Option<&Mechanism> {
         self.all().find(|mechanism| mechanism.name == name)
+    }
+
+    /// Returns the twin of the mechanism with this name, if the caller added one.
+    pub fn twin(&self, name: &str) -> Option<&Mechanism> {
+        self.twins.iter().find(|mechanism| mechanism.name == name)
+    }
+
+    /// Returns the mechanism that a cell was planned with.
+    pub(crate) fn of(&self, name: &str, origin: Origin) -> Option<&Mechanism> {
+        if origin == Origin::Twin { self.twin(name) } else { self.find(name) }
     }
 }

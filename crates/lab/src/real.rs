@@ -73,6 +73,17 @@ impl RealBackend {
         }
     }
 
+    /// Continues a run that has lasted this long.
+    pub fn since(self, seconds: f64) -> Self {
+        let ticks = self.clock.ticks(seconds * 1e9);
+        let start = self.start.checked_sub(Duration::from_secs_f64(seconds));
+        RealBackend {
+            start: start.unwrap_or(self.start),
+            start_ticks: self.start_ticks.saturating_sub(ticks),
+            ..self
+        }
+    }
+
     /// Uses this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         RealBackend { registry, ..self }

@@ -24,8 +24,8 @@ impl Registry {
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {
-            Subject::Mechanism { mechanism, .. } => {
-                let found = self.mechanisms.find(mechanism);
+            Subject::Mechanism { mechanism, origin, .. } => {
+                let found = self.mechanisms.of(mechanism, *origin);
                 let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.to_string()))?;
                 Ok(mechanism.program(Settings {
                     payload_bytes: cell.payload_bytes as usize,
@@ -37,9 +37,9 @@ impl Registry {
                 let program = self.queues.program(planned, queue);
                 program.ok_or_else(|| LabError::UnknownQueue(cell.label()))
             }
-            Subject::Lock(lock) => match self.locks.parse(&lock.lock) {
-                Ok(spec) => Ok(Program::Contention(spec, lock.clone())),
-                Err(_) => Err(LabError::UnknownLock(lock.lock.to_string())),
+            Subject::Lock(lock) => match self.locks.of(lock) {
+                Some(spec) => Ok(Program::Contention(spec, lock.clone())),
+                None => Err(LabError::UnknownLock(lock.lock.to_string())),
             },
         }
     }

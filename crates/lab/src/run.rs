@@ -1,13 +1,17 @@
 //! Measures a plan, group by group, round by round, with cells in random order. Each block is
 //! written to disk as soon as it ends.
+//!
+//! A plan may be measured by several processes, because the blocks of one share its addresses and
+//! pages. This process then measures the first share of each group's rounds, others the rest.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::file::{Appender, Results};
-use threadtoll_record::{Line, PlannedCell, Record, fold, timestamp};
+use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, fold, timestamp};
 
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
@@ -35,6 +39,25 @@ pub trait Observer {
     fn record(&mut self, record: &Record);
 }
 
+/// A process's share of an attempt at a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// Index of the group in the plan.
+    pub group: usize,
+    /// Number of attempts at the group, including this one.
+    pub attempt: u32,
+    /// Number of the process, from 0.
+    pub process: u32,
+    /// How long the run has lasted, in seconds.
+    pub since_start_s: f64,
+}
+
+/// Takes each line as soon as it is measured.
+pub type Take<'a> = dyn FnMut(Line) -> Result<(), LabError> + 'a;
+
+/// Measures a share in another process, which ends early if the run is told to stop.
+pub type Launch<'a> = dyn FnMut(&Machine, &Plan, Share, &mut Take<'_>) -> Result<(), LabError> + 'a;
+
 /// Measures every incomplete group of `results`.
 ///
 /// Blocks and records are appended to `file` as they come. `stop` is checked after each block.
@@ -42,9 +65,11 @@ pub trait Observer {
 /// # Errors
 ///
 /// If a group cannot be opened, a message is wrong or does not arrive, the clock fails its recheck,
-/// or the file cannot be written. All finished blocks are in `results` and in the file.
+/// another process fails, or the file cannot be written. All finished blocks are in `results` and
+/// in the file.
 pub fn run(
     backend: &mut dyn Backend,
+    launch: &mut Launch<'_>,
     results: &mut Results,
     file: &mut Option<Appender>,
     observer: &mut dyn Observer,
@@ -59,9 +84,11 @@ pub fn run(
             return Ok(Outcome::Interrupted);
         }
         let unfinished = (index..count).filter(|index| results.groups[*index].records.is_none());
-        let remaining = estimate_ns(unfinished.map(|index| results.plan.groups[index].as_slice()));
+        let unfinished = unfinished.map(|index| results.plan.groups[index].as_slice());
+        let remaining = estimate_ns(unfinished, results.plan.processes);
         observer.group(index, count, &results.plan.groups[index], remaining);
-        if measure_group(backend, results, index, file, observer, stop)? == Outcome::Interrupted {
+        let outcome = measure_group(backend, launch, results, index, file, observer, stop)?;
+        if outcome == Outcome::Interrupted {
             return Ok(Outcome::Interrupted);
         }
     }
@@ -73,76 +100,60 @@ pub fn run(
 
 fn measure_group(
     backend: &mut dyn Backend,
+    launch: &mut Launch<'_>,
     results: &mut Results,
     index: usize,
     file: &mut Option<Appender>,
     observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    let cells = results.plan.groups[index].clone();
-    let attempt = results.groups[index].attempts + 1;
-    results.groups[index].attempts = attempt;
-    results.groups[index].blocks.clear();
-    results.groups[index].predictions.clear();
-    let seed = results.plan.seed ^ ((index as u64) << 32) ^ (u64::from(attempt) << 56);
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let noise = &results.machine.noise;
-    let mut history: Vec<History> =
-        cells.iter().map(|planned| History::new(noise, &planned.cell.cpus)).collect();
+    let Results { machine, plan, groups, .. } = results;
+    let (cells, state) = (&plan.groups[index], &mut groups[index]);
+    state.attempts += 1;
+    state.blocks.clear();
+    state.predictions.clear();
+    let attempt = state.attempts;
     let rounds = cells[0].budget.rounds;
-    let blocks: usize = cells.iter().map(|planned| planned.budget.kinds().len()).sum();
-    let all = u64::from(rounds) * blocks as u64;
-    let mut done = 0;
-    {
-        let mut open = backend.open(&results.machine, &cells)?;
-        if predict_group(backend, &open, results, (index, attempt), file, stop)?
-            == Outcome::Interrupted
-        {
+    let in_round: usize = cells.iter().map(|planned| planned.budget.kinds().len()).sum();
+    let all = in_round as u64 * u64::from(rounds);
+    let (in_share, measured_ns) = (Cell::new(0), Cell::new(0));
+    let mut take = |line: Line| {
+        if let Some(file) = file {
+            file.append(&[kept(&line, cells, machine)])?;
+        }
+        match line {
+            Line::Block(block) => {
+                let cell = &cells[block.cell];
+                measured_ns.set(measured_ns.get() + block.elapsed_ns.get());
+                in_share.set(in_share.get() + 1);
+                state.blocks.push(*block);
+                observer.block(cell, state.blocks.len() as u64, all);
+            }
+            Line::CellPrediction(prediction) => state.predictions.push(*prediction),
+            _ => {}
+        }
+        Ok(())
+    };
+    for process in 0..=plan.process(rounds - 1, rounds) {
+        let share =
+            Share { group: index, attempt, process, since_start_s: backend.now().since_start_s };
+        if process == 0 {
+            measure_share(backend, machine, plan, share, &mut take, stop)?;
+        } else {
+            launch(machine, plan, share, &mut take)?;
+            backend.elapse(in_share.get(), measured_ns.get());
+        }
+        in_share.set(0);
+        measured_ns.set(0);
+        if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Interrupted);
         }
-        let mut order: Vec<usize> = (0..cells.len()).collect();
-        for round in 0..rounds {
-            order.shuffle(&mut rng);
-            for cell in order.iter().copied() {
-                let mut kinds = cells[cell].budget.kinds().to_vec();
-                if rng.random::<bool>() {
-                    kinds.reverse();
-                }
-                for kind in kinds {
-                    let samples = open[cell].block(kind)?;
-                    let at = timestamp(backend.now().unix_ns);
-                    let position = Position { group: index, attempt, cell, round, kind };
-                    let block = to_block(&results.plan, position, samples, at, &mut history[cell]);
-                    if let Some(file) = file {
-                        let mut kept = block.clone();
-                        if !cells[cell].experiment.keeps_histograms(&results.machine) {
-                            kept.histogram = None;
-                            kept.one_way = None;
-                        }
-                        file.append(&[Line::Block(Box::new(kept))])?;
-                    }
-                    results.groups[index].blocks.push(block);
-                    done += 1;
-                    observer.block(&cells[cell], done, all);
-                    if stop.load(Ordering::Relaxed) {
-                        return Ok(Outcome::Interrupted);
-                    }
-                }
-            }
-        }
     }
-    backend.recheck()?;
+    if (state.blocks.len() as u64) < all {
+        return Err(LabError::Process("a process ended before it had measured its share".into()));
+    }
     let at = timestamp(backend.now().unix_ns);
-    let state = &mut results.groups[index];
-    let records = fold(
-        &results.machine,
-        &results.plan,
-        index,
-        attempt,
-        &state.blocks,
-        &state.predictions,
-        &at,
-    );
+    let records = fold(machine, plan, index, attempt, &state.blocks, &state.predictions, &at);
     if let Some(file) = file {
         let lines: Vec<Line> =
             records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
@@ -155,29 +166,93 @@ fn measure_group(
     Ok(Outcome::Complete)
 }
 
-/// Writes the model predictions for a group's cells before any of them is measured, one line at a
+/// The line as the file keeps it: without the histograms of experiments that drop them.
+fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
+    let mut line = line.clone();
+    if let Line::Block(block) = &mut line
+        && !cells[block.cell].experiment.keeps_histograms(machine)
+    {
+        block.histogram = None;
+        block.one_way = None;
+    }
+    line
+}
+
+/// Measures a share, predictions first if it is that of the first process.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn measure_share(
+    backend: &mut dyn Backend,
+    machine: &Machine,
+    plan: &Plan,
+    share: Share,
+    take: &mut Take<'_>,
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    let Share { group, attempt, process, .. } = share;
+    let cells = &plan.groups[group];
+    let seed = plan.seed
+        ^ ((group as u64) << 32)
+        ^ (u64::from(process) << 48)
+        ^ (u64::from(attempt) << 56);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut history: Vec<History> =
+        cells.iter().map(|planned| History::new(&machine.noise, &planned.cell.cpus)).collect();
+    let rounds = cells[0].budget.rounds;
+    {
+        let mut open = backend.open(machine, cells)?;
+        if process == 0
+            && predict_group(backend, &open, plan, share, take, stop)? == Outcome::Interrupted
+        {
+            return Ok(Outcome::Interrupted);
+        }
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        for round in (0..rounds).filter(|round| plan.process(*round, rounds) == process) {
+            order.shuffle(&mut rng);
+            for cell in order.iter().copied() {
+                let mut kinds = cells[cell].budget.kinds().to_vec();
+                if rng.random::<bool>() {
+                    kinds.reverse();
+                }
+                for kind in kinds {
+                    let samples = open[cell].block(kind)?;
+                    let at = timestamp(backend.now().unix_ns);
+                    let position = Position { group, attempt, process, cell, round, kind };
+                    let block = to_block(plan, position, samples, at, &mut history[cell]);
+                    take(Line::Block(Box::new(block)))?;
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(Outcome::Interrupted);
+                    }
+                }
+            }
+        }
+    }
+    backend.recheck()?;
+    Ok(Outcome::Complete)
+}
+
+/// Makes the model predictions for a group's cells before any of them is measured, one line at a
 /// time.
 fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],
-    results: &mut Results,
-    (group, attempt): (usize, u32),
-    file: &mut Option<Appender>,
+    plan: &Plan,
+    Share { group, attempt, .. }: Share,
+    take: &mut Take<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
     for (cell, opened) in open.iter().enumerate() {
-        let Some(subject) = results.plan.groups[group][cell].cell.lock() else { continue };
+        let Some(subject) = plan.groups[group][cell].cell.lock() else { continue };
         let Some(calibration) = opened.calibration() else { continue };
         let at = timestamp(backend.now().unix_ns);
-        let of = predict::CellAttempt { run: &results.plan.run, group, attempt, cell, at: &at };
+        let of = predict::CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
         // Figures outside the models' range leave the record without a prediction.
-        let Ok(prediction) = predict::predict(subject, &calibration, results.plan.seed, &of) else {
+        let Ok(prediction) = predict::predict(subject, &calibration, plan.seed, &of) else {
             continue;
         };
-        if let Some(file) = file {
-            file.append(&[Line::CellPrediction(Box::new(prediction.clone()))])?;
-        }
-        results.groups[group].predictions.push(prediction);
+        take(Line::CellPrediction(Box::new(prediction)))?;
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Interrupted);
         }

@@ -11,7 +11,7 @@ mod regimes;
 use std::cell::Cell as Mutable;
 use std::rc::Rc;
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -36,9 +36,12 @@ const START_NS: i128 = 1_767_225_600_000_000_000;
 #[derive(Debug)]
 pub struct SimulatedBackend {
     seed: u64,
+    process: u32,
     time: Time,
     registry: Registry,
     regimes: Regimes,
+    twin_factor: f64,
+    processes_apart: f64,
 }
 
 impl SimulatedBackend {
@@ -46,10 +49,19 @@ impl SimulatedBackend {
     pub fn new(seed: u64) -> Self {
         SimulatedBackend {
             seed,
+            process: 0,
             time: Time::default(),
             registry: Registry::default(),
             regimes: Regimes::None,
+            twin_factor: 1.0,
+            processes_apart: 0.0,
         }
+    }
+
+    /// Continues, in this process, a run that has lasted this long.
+    pub fn continued(self, process: u32, seconds: f64) -> Self {
+        self.time.elapsed_ns.set((seconds * 1e9) as u64);
+        SimulatedBackend { process, ..self }
     }
 
     /// Uses this registry.
@@ -60,6 +72,25 @@ impl SimulatedBackend {
     /// Lets exchanges and streams have these regimes.
     pub fn with_regimes(self, regimes: Regimes) -> Self {
         SimulatedBackend { regimes, ..self }
+    }
+
+    /// Makes twins slower than their originals by this factor.
+    pub fn with_twins_off(self, twin_factor: f64) -> Self {
+        SimulatedBackend { twin_factor, ..self }
+    }
+
+    /// Slows down each cell in each process by a factor of its own, whose logarithm has this
+    /// standard deviation.
+    pub fn with_processes_apart(self, processes_apart: f64) -> Self {
+        SimulatedBackend { processes_apart, ..self }
+    }
+
+    /// Factor by which a cell is slower in this process than its truth.
+    fn slower(&self, cell: &Cell) -> f64 {
+        let seed = !self.seed ^ fingerprint(cell) ^ (u64::from(self.process) << 40);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let here = (self.processes_apart * normal(&mut rng)).exp();
+        if cell.is_twin() { here * self.twin_factor } else { here }
     }
 
     /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, or a stream's time
@@ -154,10 +185,12 @@ impl Backend for SimulatedBackend {
                 planned: planned.clone(),
                 seed: self.seed,
                 regimes: self.regimes,
-                // Drawn only from the cell, the loop and the seed, so that a resumed run, whose
-                // blocks come in a different order, gets equal figures.
+                slower: self.slower(&planned.cell),
+                // Drawn only from the cell, the loop, the process and the seed, so that a resumed
+                // run, whose blocks come in a different order, gets equal figures.
                 loops: [false, true].map(|stamped| {
-                    let seed = fingerprint(&planned.cell) ^ self.seed;
+                    let process = u64::from(self.process) << 40;
+                    let seed = fingerprint(&planned.cell) ^ self.seed ^ process;
                     let seed = if stamped { !seed } else { seed };
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
@@ -175,6 +208,11 @@ impl Backend for SimulatedBackend {
             })
         };
         group.iter().map(open).collect()
+    }
+
+    fn elapse(&mut self, blocks: u64, ns: u64) {
+        (0..blocks).for_each(|_| self.time.block_took(0));
+        self.time.elapsed_ns.set(self.time.elapsed_ns.get() + ns);
     }
 
     fn recheck(&mut self) -> Result<(), LabError> {
@@ -205,8 +243,15 @@ struct Draws {
     planned: PlannedCell,
     seed: u64,
     regimes: Regimes,
+    /// Factor by which the cell is slower than its truth.
+    slower: f64,
     /// For stretches and stamped blocks: the generator, and the number of rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
+}
+
+/// A number that is about normally distributed.
+fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
 }
 
 /// FNV-1a over a cell's identity.

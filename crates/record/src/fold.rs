@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, Count,
+    Against, Block, BlockKind, Cause, Cell, CellPrediction, Class, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
     Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
-    Unit, Verdict, Wait, Warning, Work, Worst, median, regimes,
+    Unit, Verdict, Wait, Warning, Work, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -31,6 +31,8 @@ pub const WORST: usize = 64;
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
 /// stamped one-way times.
 pub const AGREEMENT: f64 = 0.05;
+/// Code of the warning that a row and its twin are too far apart.
+pub const TWIN_APART: &str = "twin-apart";
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
@@ -261,10 +263,11 @@ impl<'a> Folding<'a> {
             (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
         };
         let main = main_figures(self.all, self.index, self.planned());
-        let of_process = Processes::of(main.keys().map(|(process, _)| *process));
-        let main: Vec<f64> = main.into_values().collect();
-        figures.between_processes = of_process.share_between(&main).map(significant);
-        figures.warnings.extend(several_levels(&main));
+        let of_process = || main.keys().map(|(process, _)| *process);
+        let values: Vec<f64> = main.values().copied().collect();
+        figures.between_processes =
+            Processes::of(of_process()).share_between(&values).map(significant);
+        figures.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
         if !figures.against.is_empty() {
             figures.warnings.extend(self.twin.and_then(Twin::warning));
         }
@@ -332,11 +335,10 @@ fn by_round(
 }
 
 /// Cells can have regimes that the reference does not see.
-fn several_levels(figures: &[f64]) -> Option<Warning> {
-    let levels = regimes(figures);
+fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     let last = *levels.iter().max().filter(|last| **last > 0)?;
     let at = |level: usize| {
-        median(figures.iter().zip(&levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
+        median(figures.iter().zip(levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
     };
     let apart = at(last)? / at(0)?;
     let text = format!(
@@ -371,17 +373,22 @@ fn times(_: Kind) -> Comparison {
 
 /// The cells of a group with which the cell `index` is compared, the reference first.
 ///
-/// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A
-/// threadtoll queue is compared with everything in the group that waits as it does; with itself
-/// spinning, if it may sleep but hardly does; and, in batches, with every bare copy. The plan
-/// decides which cells share a group.
+/// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A row
+/// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is
+/// compared with everything in the group that waits as it does; with itself spinning, if it may
+/// sleep but hardly does; and, in batches, with every bare copy. The plan decides which cells share
+/// a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
     };
     let cell = &planned.cell;
     let like = |other: &Cell| match &cell.subject {
-        Subject::Mechanism { .. } => partner(cell).as_ref() == Some(other),
+        Subject::Mechanism { .. } => {
+            partner(cell).as_ref() == Some(other)
+                || is_twin_of(other, cell)
+                || is_futex_for(other, cell)
+        }
         Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(planned, queue, other),
         // Locks compare another figure: see `contention`.
         Subject::Lock(_) => false,
@@ -400,6 +407,16 @@ fn partner(cell: &Cell) -> Option<Cell> {
         None if cell.keep_awake => Some(Cell { keep_awake: false, ..cell.clone() }),
         None => None,
     }
+}
+
+/// Returns `true` if `other` is the plain futex, and `cell` another mechanism that sleeps.
+fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
+    let futex = Subject::mechanism("futex", Class::Sleep);
+    other.subject == futex
+        && !other.keep_awake
+        && cell.subject.class() == Some(Class::Sleep)
+        && cell.placement == other.placement
+        && !cell.is_twin()
 }
 
 /// Returns `true` if a cell with a threadtoll queue is compared with another one.
@@ -443,7 +460,7 @@ fn stretch_median(block: &Block) -> Option<f64> {
 }
 
 /// Returns for each block whether the reference changed by more than [`DRIFT`] between its
-/// neighbours in time.
+/// neighbours in time, which were measured by the same process.
 ///
 /// The reference's own blocks are never marked: each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
@@ -456,6 +473,9 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     let mut drifted = vec![false; blocks.len()];
     for pair in references.windows(2) {
         let [(from, before), (to, after)] = [pair[0], pair[1]];
+        if blocks[from].process != blocks[to].process {
+            continue;
+        }
         if (after / before - 1.0).abs() > DRIFT || (before / after - 1.0).abs() > DRIFT {
             for (mark, block) in drifted[from..to].iter_mut().zip(&blocks[from..to]) {
                 *mark = block.cell != 0;

@@ -9,10 +9,10 @@ impl Cell {
     /// Payloads of 8 bytes, own cache lines and the absence of a pause hint are not mentioned.
     pub fn label(&self) -> String {
         let mut label = self.name().to_string();
+        if self.is_twin() {
+            label.push_str(" (twin)");
+        }
         if let Some(queue) = self.queue() {
-            if queue.origin == Origin::Twin {
-                label.push_str(" (twin)");
-            }
             if queue.origin != Origin::Raw {
                 label.push_str(&format!(", {}", queue.wait));
             }
@@ -95,6 +95,7 @@ mod tests {
             neighbour: None,
         };
         assert_eq!(cell.label(), "atomic-rmw");
+        assert_eq!(cell.twin().label(), "atomic-rmw (twin)");
         cell.line = Some(Layout::Shared);
         cell.pause = Some(Pause::On);
         cell.keep_awake = true;

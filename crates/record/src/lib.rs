@@ -56,7 +56,7 @@ pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
 pub use median::{median, upper_median};
 pub use placement::{Placement, Relation};
-pub use plan::{Budget, Checksum, Folded, MAX_ROUNDS, Plan, PlannedCell, Refused};
+pub use plan::{Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use profile::Profile;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};

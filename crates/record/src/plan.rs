@@ -28,8 +28,19 @@ pub struct Plan {
     /// Folded files only: the raw file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
+    /// Number of processes that measure each group one after another, each a share of its rounds.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub processes: u32,
     /// The groups in measuring order. The first cell of a group is its reference.
     pub groups: Vec<Vec<PlannedCell>>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(processes: &u32) -> bool {
+    *processes == 1
 }
 
 /// A requested cell that cannot be measured here.
@@ -164,6 +175,8 @@ impl Budget {
 /// Maximum number of rounds of a group: bounds the memory for reading a hostile plan and for
 /// measuring an honest one.
 pub const MAX_ROUNDS: u32 = 10_000;
+/// Maximum number of processes.
+pub const MAX_PROCESSES: u32 = 100;
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
 
 impl Plan {
@@ -172,9 +185,20 @@ impl Plan {
         self.groups.is_empty() && self.command.first().is_some_and(|name| *name == "profile")
     }
 
+    /// The process that measures a round of a group with this number of rounds. Shares are
+    /// contiguous and differ by at most one round; a group with few rounds has fewer processes.
+    pub fn process(&self, round: u32, rounds: u32) -> u32 {
+        let processes = u64::from(self.processes.clamp(1, rounds.max(1)));
+        // The last one whose first round, `process * rounds / processes`, is not after this round.
+        (((u64::from(round) + 1) * processes - 1) / u64::from(rounds.max(1))) as u32
+    }
+
     pub(crate) fn validate(&self) -> Result<(), String> {
         if self.groups.is_empty() {
             return Err("the plan has no groups".into());
+        }
+        if !(1..=MAX_PROCESSES).contains(&self.processes) {
+            return Err("the plan has an impossible number of processes".into());
         }
         for (index, group) in self.groups.iter().enumerate() {
             let Some(first) = group.first() else {
@@ -202,5 +226,34 @@ impl Plan {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_have_contiguous_shares_of_about_equal_size() {
+        for (processes, rounds) in [(1, 1), (1, 31), (3, 31), (3, 21), (5, 3), (100, 10_000)] {
+            let plan = Plan {
+                run: "".into(),
+                command: Vec::new(),
+                seed: 1,
+                over_ns: 1,
+                options: BTreeMap::new(),
+                refused: Vec::new(),
+                folded: None,
+                processes,
+                groups: Vec::new(),
+            };
+            let of: Vec<u32> = (0..rounds).map(|round| plan.process(round, rounds)).collect();
+            assert!(of.is_sorted() && of[0] == 0);
+            let used = processes.min(rounds);
+            assert_eq!(of[of.len() - 1], used - 1, "{processes} {rounds}");
+            let sizes = (0..used).map(|one| of.iter().filter(|process| **process == one).count());
+            let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
+            assert!(least > 0 && most - least <= 1, "{processes} {rounds}: {least} to {most}");
+        }
     }
 }

@@ -49,15 +49,27 @@ impl QueueSubject {
     }
 }
 
-/// Origin of a queue.
+/// Origin of a queue, mechanism or lock.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// This project.
+    #[default]
     Ours,
-    /// This project's queue, compiled and registered again like a peer. If its ratio to the
+    /// A row of this project, compiled and registered again like a peer. If its ratio to the
     /// original is not 1, other ratios may be off by as much.
     Twin,
     /// A Rust crate or the standard library.
@@ -76,6 +88,10 @@ pub enum Origin {
 }
 
 impl Origin {
+    pub(crate) fn is_ours(&self) -> bool {
+        *self == Origin::Ours
+    }
+
     /// Name in files.
     pub fn name(self) -> &'static str {
         match self {

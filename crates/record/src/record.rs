@@ -351,7 +351,7 @@ pub struct Against {
     /// The other cell.
     pub cell: Cell,
     /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads, relative to
-    /// one alone).
+    /// one alone or to the twin).
     pub of: Text,
     /// Median over the pairs of this cell's figure divided by the other's. For a stream and a cell
     /// without a rate: number of its messages in the time of one hand-off of the other.

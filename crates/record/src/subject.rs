@@ -5,7 +5,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
+use crate::{Class, LockSubject, Origin, QueueSubject, Text, WaitFamily};
 
 /// Subject of a cell. Files distinguish the kinds by their first field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -18,6 +18,9 @@ pub enum Subject {
         /// Wait strategy of its ends; absent if the name implies it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
+        /// Origin; absent unless it is a twin.
+        #[serde(default, skip_serializing_if = "Origin::is_ours")]
+        origin: Origin,
     },
     /// A queue.
     Queue(QueueSubject),
@@ -30,7 +33,7 @@ impl Subject {
     pub fn mechanism(name: impl Into<Text>, class: Class) -> Self {
         let mechanism = name.into();
         let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
-        Subject::Mechanism { mechanism, class }
+        Subject::Mechanism { mechanism, class, origin: Origin::Ours }
     }
 
     /// Its name, of whatever kind it is.
@@ -42,10 +45,34 @@ impl Subject {
         }
     }
 
+    /// Its origin, of whatever kind it is.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Subject::Mechanism { origin, .. } => *origin,
+            Subject::Queue(queue) => queue.origin,
+            Subject::Lock(lock) => lock.origin,
+        }
+    }
+
+    fn origin_mut(&mut self) -> &mut Origin {
+        match self {
+            Subject::Mechanism { origin, .. } => origin,
+            Subject::Queue(queue) => &mut queue.origin,
+            Subject::Lock(lock) => &mut lock.origin,
+        }
+    }
+
+    pub(crate) fn with_origin(mut self, origin: Origin) -> Self {
+        *self.origin_mut() = origin;
+        self
+    }
+
     /// Class of a mechanism, if known.
     pub fn class(&self) -> Option<Class> {
         match self {
-            Subject::Mechanism { mechanism, class } => class.or_else(|| Class::usual(mechanism)),
+            Subject::Mechanism { mechanism, class, .. } => {
+                class.or_else(|| Class::usual(mechanism))
+            }
             Subject::Queue(_) | Subject::Lock(_) => None,
         }
     }
@@ -68,6 +95,8 @@ impl<'de> Deserialize<'de> for Subject {
             mechanism: Text,
             #[serde(default)]
             class: Option<Class>,
+            #[serde(default)]
+            origin: Origin,
         }
 
         let members = Map::deserialize(deserializer)?;
@@ -75,9 +104,9 @@ impl<'de> Deserialize<'de> for Subject {
         let (mechanism, queue) = (is_of("mechanism"), is_of("queue"));
         let members = Value::Object(members);
         if mechanism {
-            let Mechanism { mechanism, class } =
+            let Mechanism { mechanism, class, origin } =
                 Mechanism::deserialize(members).map_err(D::Error::custom)?;
-            Ok(Subject::Mechanism { mechanism, class })
+            Ok(Subject::Mechanism { mechanism, class, origin })
         } else if queue {
             let queue = QueueSubject::deserialize(members).map_err(D::Error::custom)?;
             queue.validate().map_err(D::Error::custom)?;

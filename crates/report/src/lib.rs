@@ -28,6 +28,7 @@ mod merge;
 mod openmetrics;
 mod place;
 mod prediction;
+mod processes;
 mod profile;
 mod published;
 mod queues;

@@ -44,6 +44,11 @@ impl Row<'_> {
         }
     }
 
+    fn label(&self, axis: Axis) -> Label {
+        let twin = if self.record.cell.is_twin() { " (twin)" } else { "" };
+        Label::of(format!("{}{twin}", self.name(axis)), self.record)
+    }
+
     fn marks(&self) -> Marks {
         Marks::of(self.record)
     }
@@ -104,15 +109,21 @@ impl Axis {
 struct Sweep<'a> {
     criteria: Criteria<'a>,
     axis: Axis,
+    /// Without twins.
     rows: Vec<Row<'a>>,
+    /// With twins.
+    all: Vec<Row<'a>>,
 }
 
 impl<'a> Sweep<'a> {
-    fn new(criteria: Criteria<'a>, mut rows: Vec<Row<'a>>) -> Self {
-        rows.sort_by_key(|row| {
-            (row.subject.cycle_ns(), row.subject.hold_ns, row.subject.threads, row.record.group)
+    fn new(criteria: Criteria<'a>, mut all: Vec<Row<'a>>) -> Self {
+        all.sort_by_key(|row| {
+            let subject = row.subject;
+            (subject.cycle_ns(), subject.hold_ns, subject.threads, row.record.group, subject.origin)
         });
-        Sweep { criteria, axis: Axis::of(&rows), rows }
+        let rows: Vec<Row<'a>> =
+            all.iter().copied().filter(|row| !row.record.cell.is_twin()).collect();
+        Sweep { criteria, axis: Axis::of(&rows), rows, all }
     }
 
     fn lock(&self) -> String {
@@ -155,10 +166,10 @@ impl<'a> Sweep<'a> {
     }
 
     fn section(&self) -> Section {
-        let label = |row: &Row<'_>| Label::of(row.name(self.axis), row.record);
+        let label = |row: &Row<'_>| row.label(self.axis);
         Section {
             figure: map::map(self).map(Figure::SpeedUp),
-            ..Section::new(self.heading(), "cell", columns::columns(self), &self.rows, label)
+            ..Section::new(self.heading(), "cell", columns::columns(self), &self.all, label)
         }
     }
 }

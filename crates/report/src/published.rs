@@ -87,10 +87,11 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
 }
 
 impl Published {
-    /// Returns `true` for a cell measured as the figure was. Only plain cells match: no pause hint,
-    /// no payload, no CPU kept awake, and no neighbours.
+    /// Returns `true` for a cell measured as the figure was. Only plain cells match: no twin, no
+    /// pause hint, no payload, no CPU kept awake, and no neighbours.
     pub(crate) fn is_for(&self, cell: &Cell) -> bool {
-        cell.payload_bytes == 8
+        !cell.is_twin()
+            && cell.payload_bytes == 8
             && !cell.keep_awake
             && cell.neighbour.is_none()
             && cell.pause != Some(Pause::On)

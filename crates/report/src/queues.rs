@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, Subject,
-    Verdict, WaitFamily, compare, file::Results,
+    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, Verdict,
+    WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -207,6 +207,9 @@ impl Comparison<'_> {
                 None => row.record.one_way_p50_interval95(),
             };
             let ratio = self.to_base(row).map(|against| against.interval95.map(f64::from));
+            if row.record.cell.is_twin() {
+                return Standing::default();
+            }
             Standing { figure: figure.map(times), ratio: ratio.map(times) }
         };
         places(&self.rows.iter().map(standing).collect::<Vec<_>>())
@@ -261,17 +264,6 @@ fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> 
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
 }
 
-/// The cell itself or, for a twin, that of the original's row.
-fn original(cell: &Cell) -> Cell {
-    match &cell.subject {
-        Subject::Queue(queue) if queue.origin == Origin::Twin => {
-            let subject = Subject::Queue(QueueSubject { origin: Origin::Ours, ..queue.clone() });
-            Cell { subject, ..cell.clone() }
-        }
-        _ => cell.clone(),
-    }
-}
-
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario<'_>, &Cell), Vec<&Record>> = BTreeMap::new();
@@ -302,7 +294,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         };
         let family = cell.subject.family();
         let criteria = Criteria { scenario, placement: cell.placement, senders, batched, family };
-        let group = toughest.get(&(scenario, original(cell)));
+        let group = toughest.get(&(scenario, cell.original()));
         let record = merged(&records, group.copied());
         comparisons.entry(criteria).or_default().push(Row { record, place: None });
     }

@@ -159,6 +159,12 @@ sentences! {
         again(command) =
             "That is more than a quarter; try again on a quieter machine: `{command}`.";
 
+        "One of our rows and its twin, which is compiled from the same source and registered as a \
+         peer is, differ by more than 5%: of each group the largest difference, of all groups at most \
+         three."
+        twin_apart(rows) =
+            "No ratio is decided in groups where a row and its twin, which is the same source, were further apart than 5%: {rows}.";
+
         "Cells could not be measured."
         left_out(cells) = "Left out: {cells}.";
 

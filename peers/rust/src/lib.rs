@@ -8,7 +8,7 @@
 
 mod buffer;
 mod peer;
-mod twin;
+pub mod twin;
 
 use threadtoll_lab::queue::Queue;
 
@@ -38,9 +38,4 @@ peers! {
     nexus_queue: ring;
     yring: ring;
     gil: ring;
-}
-
-/// Returns the twins of our queues: see [`Origin::Twin`](threadtoll_record::Origin).
-pub fn twins() -> Vec<Queue> {
-    vec![twin::pipe(), twin::pipe_bounded(), twin::funnel()]
 }

@@ -1,58 +1,93 @@
-//! Twins: our queues compiled once more, in this crate and as peers are.
+//! Twins: our queues, mechanisms and locks compiled once more, in this crate and as peers are.
 //!
 //! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
 //! and ratios to peers may be off by as much.
 
 use std::marker::PhantomData;
 
-use threadtoll::wait::{Adaptive, Park, Spin};
-use threadtoll_lab::mechanism::Unavailable;
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield};
+use threadtoll_lab::lock::{Lock, RawLock};
+use threadtoll_lab::mechanism::{Exchange, Mechanism, Unavailable};
 use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way, funnel, pipe};
+use threadtoll_lab::twin::{self, Wrap};
 use threadtoll_record::{Origin, Wait};
+
+/// Twins of our queues.
+pub fn queues() -> Vec<Queue> {
+    vec![pipe(), pipe_bounded(), funnel()]
+}
+
+/// Twins of the mechanisms that others are compared with.
+pub fn mechanisms() -> Vec<Mechanism> {
+    twin::mechanisms::<AsForeign>()
+}
+
+/// Twins of all locks.
+pub fn locks() -> Vec<Lock> {
+    twin::locks::<AsForeign>()
+}
+
+enum AsForeign {}
+
+impl Wrap for AsForeign {
+    type End<E: Exchange + 'static> = Twin<E>;
+    type Lock<L: RawLock> = Twin<L>;
+
+    fn end<E: Exchange + 'static>(end: E) -> Twin<E> {
+        Twin(end)
+    }
+
+    fn lock<L: RawLock>(lock: L) -> Twin<L> {
+        Twin(lock)
+    }
+}
 
 macro_rules! twin {
     ($of:expr, $senders:ident, $channel:ident :: $form:ident) => {
         Queue {
             origin: Origin::Twin,
             ways: vec![
-                Way::$senders::<Twin<$channel::$form<Spin>>>(Wait::Spin).in_batches(),
-                Way::$senders::<Twin<$channel::$form<Adaptive>>>(Wait::Adaptive).in_batches(),
-                Way::$senders::<Twin<$channel::$form<Park>>>(Wait::Park).in_batches(),
+                twin!($senders, $channel::$form, Spin),
+                twin!($senders, $channel::$form, SpinYield),
+                twin!($senders, $channel::$form, Adaptive),
+                twin!($senders, $channel::$form, Park),
             ],
             ..$of
         }
     };
+    ($senders:ident, $channel:ident :: $form:ident, $wait:ident) => {
+        Way::$senders::<TwinChannel<$channel::$form<$wait>>>(Wait::$wait).in_batches()
+    };
 }
 
-pub(crate) fn pipe() -> Queue {
+fn pipe() -> Queue {
     twin!(pipe::unbounded(), one_sender, pipe::Unbounded)
 }
 
-pub(crate) fn pipe_bounded() -> Queue {
+fn pipe_bounded() -> Queue {
     twin!(pipe::bounded(), one_sender, pipe::Bounded)
 }
 
-pub(crate) fn funnel() -> Queue {
+fn funnel() -> Queue {
     twin!(funnel::queue(), many_senders, funnel::Unbounded)
 }
 
-/// The twin of a channel.
-pub(crate) struct Twin<C>(PhantomData<C>);
+struct TwinChannel<C>(PhantomData<C>);
 
-impl<C: Channel> Channel for Twin<C> {
-    type Source = End<C::Source>;
-    type Sink = End<C::Sink>;
+impl<C: Channel> Channel for TwinChannel<C> {
+    type Source = Twin<C::Source>;
+    type Sink = Twin<C::Sink>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
-        C::open(capacity).map(|(to, from)| (End(to), End(from)))
+        C::open(capacity).map(|(to, from)| (Twin(to), Twin(from)))
     }
 }
 
-/// An end of it.
+/// The twin of an end or a lock.
 #[derive(Clone)]
-pub(crate) struct End<E>(E);
+struct Twin<T>(T);
 
-impl<E: Source> Source for End<E> {
+impl<E: Source> Source for Twin<E> {
     #[inline(always)]
     fn enter(&mut self) {
         self.0.enter();
@@ -69,7 +104,7 @@ impl<E: Source> Source for End<E> {
     }
 }
 
-impl<E: Sink> Sink for End<E> {
+impl<E: Sink> Sink for Twin<E> {
     #[inline(always)]
     fn enter(&mut self) {
         self.0.enter();
@@ -83,5 +118,36 @@ impl<E: Sink> Sink for End<E> {
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, take: impl FnMut(&[u64])) -> usize {
         self.0.receive_batch(limit, take)
+    }
+}
+
+impl<E: Exchange> Exchange for Twin<E> {
+    #[inline(always)]
+    fn enter(&mut self) {
+        self.0.enter();
+    }
+
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        self.0.send(seq);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        self.0.receive()
+    }
+}
+
+impl<L: RawLock> RawLock for Twin<L> {
+    type ThreadState = L::ThreadState;
+
+    #[inline(always)]
+    fn hold<R>(&self, state: &mut L::ThreadState, section: impl FnOnce() -> R) -> R {
+        self.0.hold(state, section)
+    }
+
+    #[inline(always)]
+    fn hold_shared<R>(&self, state: &mut L::ThreadState, section: impl FnOnce() -> R) -> R {
+        self.0.hold_shared(state, section)
     }
 }

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use threadtoll_lab::lock::{Lock, Locks};
+use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::queue::{CAPACITY, Queues, RING_BYTES, SCENARIOS, check};
-use threadtoll_peers_rust::{peers, twins};
-use threadtoll_record::Origin;
+use threadtoll_lab::twin::loops;
+use threadtoll_peers_rust::{peers, twin};
+use threadtoll_record::{Origin, Pause};
 
 /// In two passes, each of which fills every queue more than twice.
 const MESSAGES: u64 = 5_000;
@@ -14,7 +17,7 @@ const REQUESTS: u64 = 500;
 
 #[test]
 fn every_row_delivers_all_messages_in_order() {
-    for queue in peers().into_iter().chain(twins()) {
+    for queue in peers().into_iter().chain(twin::queues()) {
         for way in &queue.ways {
             check::stream(way, 1, 1, CAPACITY, MESSAGES)
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
@@ -89,9 +92,9 @@ fn names_follow_the_contract_and_versions_are_known() {
 /// merges nothing.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
-fn a_twin_has_loops_of_its_own() {
-    let queues = Queues::with(peers(), twins());
-    for twin in twins() {
+fn the_twin_of_a_queue_has_loops_of_its_own() {
+    let queues = Queues::with(peers(), twin::queues());
+    for twin in twin::queues() {
         assert_eq!(twin.origin, Origin::Twin);
         let of = queues.find(&twin.name).unwrap();
         assert_eq!(of.origin, Origin::Ours);
@@ -110,5 +113,36 @@ fn a_twin_has_loops_of_its_own() {
                 );
             }
         }
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
+fn the_twin_of_a_mechanism_has_loops_of_its_own() {
+    let mechanisms = Mechanisms::default();
+    for twin in twin::mechanisms() {
+        let of = mechanisms.find(&twin.name).unwrap();
+        for pause in [Pause::Off, Pause::On] {
+            let own = loops::of_mechanism(&twin, pause).unwrap();
+            let others = loops::of_mechanism(of, pause).unwrap();
+            assert_eq!((own.len(), others.len()), (2, 2));
+            assert!(own.iter().all(|address| !others.contains(address)), "{twin:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
+fn the_twin_of_a_lock_has_loops_of_its_own() {
+    let locks = Locks::default();
+    let twins = twin::locks();
+    let names = |locks: Vec<&Lock>| locks.iter().map(|lock| lock.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(twins.iter().collect()), names(locks.all().collect()));
+    for (twin, of) in twins.iter().zip(locks.all()) {
+        let (Ok(own), Ok(others)) = (loops::of_lock(twin), loops::of_lock(of)) else {
+            println!("skipped: this machine does not let us have {twin:?}");
+            continue;
+        };
+        assert!(own.iter().all(|address| !others.contains(address)), "{twin:?}");
     }
 }

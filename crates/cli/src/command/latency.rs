@@ -90,7 +90,14 @@ impl MeasureCommand for Latency {
             named => named.to_vec(),
         };
         let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-        latency(site, &mechanisms, &choice, budget, common.placement.is_empty())
+        latency(
+            site,
+            &registry().mechanisms,
+            &mechanisms,
+            &choice,
+            budget,
+            common.placement.is_empty(),
+        )
     }
 }
 

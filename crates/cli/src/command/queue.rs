@@ -9,7 +9,7 @@ use threadtoll_lab::queue::{
 use threadtoll_record::{Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES};
 use crate::nearest::unknown;
 use crate::neighbour::NeighbourArgs;
 use crate::parse::{choices, count, counts, names, optional};
@@ -100,6 +100,10 @@ impl MeasureCommand for Queue {
             request.validate(scenario, common)?;
         }
         Ok(request)
+    }
+
+    fn processes(_: &Request) -> u32 {
+        PROCESSES
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {

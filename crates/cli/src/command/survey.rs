@@ -6,7 +6,7 @@ use threadtoll_lab::plan::{CpuSelection, Depth, Planned, budget, survey};
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES};
 use crate::registry::registry;
 
 const TIME_NS: u64 = 1_000_000_000;
@@ -50,6 +50,10 @@ impl MeasureCommand for Survey {
             _ => self.measure.resume.is_none().then_some(Depth::Standard),
         };
         Ok(Request { depth })
+    }
+
+    fn processes(request: &Request) -> u32 {
+        if request.depth == Some(Depth::Full) { PROCESSES } else { 1 }
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {

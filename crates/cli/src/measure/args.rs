@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use threadtoll_lab::plan::MAX_SAMPLES;
-use threadtoll_record::Placement;
+use threadtoll_record::{MAX_PROCESSES, Placement};
 
 use crate::command::CommonArgs;
 use crate::failure::Failure;
@@ -49,6 +49,10 @@ pub(crate) struct MeasureArgs {
     /// Seed for the order of blocks and for resampling [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
+    /// Number of processes among which the rounds of each group are divided, because blocks of one
+    /// process share its addresses and pages [default: 1; queue and survey --full: 3]
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    relaunch: Option<String>,
     /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
@@ -88,6 +92,7 @@ pub(crate) struct MeasureRequest {
     pub(crate) placement: Vec<Placement>,
     over_ns: Option<u64>,
     seed: Option<u64>,
+    pub(super) relaunch: Option<u64>,
     pub(super) simulated_machine: Option<u64>,
 }
 
@@ -107,6 +112,9 @@ impl MeasureRequest {
             placement: placements(&args.placement)?,
             over_ns: optional(&args.over, |text| duration_ns("--over", text))?,
             seed: optional(&args.seed, |text| number("--seed", text))?,
+            relaunch: optional(&args.relaunch, |text| {
+                count("--relaunch", text, 1, u64::from(MAX_PROCESSES))
+            })?,
             simulated_machine: optional(&args.simulated_machine, |text| {
                 number("--simulated-machine", text)
             })?,

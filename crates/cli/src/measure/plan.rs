@@ -48,6 +48,10 @@ pub(super) fn make<C: MeasureCommand>(
         command,
         seed: common.seed(),
         over_ns: common.over_ns(),
+        processes: match common.relaunch {
+            Some(processes) => processes as u32,
+            None => C::processes(&checked.request),
+        },
         options: checked.options.clone(),
         refused,
         groups,

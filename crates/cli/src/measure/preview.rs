@@ -15,7 +15,8 @@ pub(super) fn announce(machine: &Machine, results: &Results) {
     let size = if cells == 0 {
         "nothing is left to measure".to_string()
     } else {
-        format!("{} · {}", extent(&groups), format_forecast(estimate_ns(groups.iter().copied())))
+        let estimate_ns = estimate_ns(groups.iter().copied(), results.plan.processes);
+        format!("{} · {}", extent(&groups), format_forecast(estimate_ns))
     };
     let of_machine = |warning: &&Warning| warning.code != ANOTHER;
     let cpus = plural(machine.cpus.into(), "CPU");
@@ -67,8 +68,12 @@ pub(super) fn print_plan(results: &Results) {
         }
     }
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
-    let forecast = format_forecast(estimate_ns(groups.iter().copied()));
-    text.push_str(&format!("{}, {forecast}", extent(&groups)));
+    let forecast = format_forecast(estimate_ns(groups.iter().copied(), results.plan.processes));
+    let processes = match results.plan.processes {
+        1 => String::new(),
+        several => format!(", each in {several} processes"),
+    };
+    text.push_str(&format!("{}{processes}, {forecast}", extent(&groups)));
     console::out(&text);
 }
 

@@ -38,6 +38,7 @@ pub(super) fn read<C: MeasureCommand>(
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
+            "relaunch" => Some(results.plan.processes.into()),
             _ => None,
         };
         let theirs = results.plan.options.get(name).or(default.as_ref());
@@ -57,8 +58,8 @@ pub(super) fn read<C: MeasureCommand>(
     Ok(results)
 }
 
-pub(super) fn simulated_machine(results: &Results) -> Option<u64> {
-    results.plan.options.get("simulated_machine").and_then(Value::as_u64)
+pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
+    plan.options.get("simulated_machine").and_then(Value::as_u64)
 }
 
 pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use threadtoll_record::file::{Appender, Results};
 use threadtoll_record::{Line, Record};
 
 use super::testbed::Testbed;
-use super::{MeasureArgs, preview};
+use super::{MeasureArgs, preview, share};
 use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -29,13 +29,15 @@ pub(super) fn measure(
     let json = args.json;
     let mut progress = Progress::new(
         args.quiet,
+        results.plan.processes,
         Box::new(move |record| {
             if json {
                 print_record(record);
             }
         }),
     );
-    let outcome = run_plan(&mut *testbed.rig, results, appender, &mut progress, &stop);
+    let mut launch = share::launcher(Arc::clone(&stop));
+    let outcome = run_plan(&mut *testbed.rig, &mut launch, results, appender, &mut progress, &stop);
     progress.finish();
     let outcome = outcome.map_err(|error| match appender {
         Some(appender) => Failure::from(error).or_hint(|| {

@@ -134,8 +134,9 @@ fn every_cell_is_predicted_before_it_is_measured_and_its_record_repeats_it() {
                     < 0.05 * f64::from(subject.threads)
             );
         }
-        assert_eq!(record.against.len(), 2, "the reference, and the thread alone");
-        assert_eq!(record.against[1].of, "work_per_s");
+        let others = record.against.iter().filter(|against| !against.cell.is_twin());
+        assert_eq!(others.count(), 2, "the reference, and the thread alone");
+        assert!(record.against[1..].iter().all(|against| against.of == "work_per_s"));
     }
 }
 
@@ -202,9 +203,9 @@ fn predictions_out_of_place_are_refused() {
         threadtoll(words("report", &[&spoilt])).bad().says(what);
     };
     let owned = || lines.iter().map(|line| (*line).to_string()).collect::<Vec<String>>();
-    assert!(lines[2].contains("foretold") && lines[4].contains("threadtoll.block"), "{}", lines[4]);
+    assert!(lines[4].contains("foretold") && lines[5].contains("threadtoll.block"), "{}", lines[5]);
     let mut late = owned();
-    late.swap(3, 4);
+    late.swap(4, 5);
     refused(late, "was being measured before this prediction");
     let mut twice = owned();
     twice.insert(3, lines[2].to_string());

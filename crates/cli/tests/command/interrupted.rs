@@ -11,8 +11,9 @@ use threadtoll_record::{Line, Record, file};
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Held, Seeded, command, each, ran, threadtoll, words};
 
-/// The survey that is interrupted here, without `--out` and its file.
-const SURVEY: &str = "survey --quick --simulated-machine 9 --quiet";
+/// The survey that is interrupted here, without `--out` and its file. Two processes share each
+/// group, so the second one is interrupted as often as the first.
+const SURVEY: &str = "survey --quick --relaunch 2 --simulated-machine 9 --quiet";
 
 /// The survey without interruption.
 struct Whole {
@@ -50,10 +51,11 @@ fn places(text: &str) -> Vec<(usize, u32)> {
 
 /// The contents of a record except its time.
 ///
-/// The simulated machine draws each block of a cell from the cell, the loop and the number of its
-/// blocks so far, so an attempt that measures in another order (which depends on the attempt) finds
-/// the same values in the same round. Anything that depends on neighbouring blocks may differ: the
-/// changes of the reference, and so the marks of blocks, the undisturbed quantiles and the ratios.
+/// The simulated machine draws each block of a cell from the cell, the loop, the process and the
+/// number of its blocks so far, so an attempt that measures in another order (which depends on the
+/// attempt) finds the same values in the same round. Anything that depends on neighbouring blocks
+/// may differ: the changes of the reference, and so the marks of blocks, the undisturbed quantiles,
+/// the ratios, and the share of the variance between processes.
 fn figures(record: &Record) -> Record {
     let mut figures = record.clone();
     figures.run = "".into();
@@ -62,6 +64,7 @@ fn figures(record: &Record) -> Record {
     if record.attempt > 1 {
         figures.attempt = 1;
         figures.against.clear();
+        figures.between_processes_share = None;
         figures.clean_quantiles = Default::default();
         figures.disturbance = Default::default();
         figures.warnings.clear();
@@ -142,20 +145,32 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
 }
 
 /// Kills the child, however the test ends.
-struct Started(Child);
+pub(crate) struct Started(Child);
 
 impl Started {
-    fn new(mut command: Command) -> Self {
+    pub(crate) fn new(mut command: Command) -> Self {
         Started(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: plain numbers; the child was not waited for, so its id is still valid.
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
+    /// The processes that it has started and that still run.
+    pub(crate) fn children(&self) -> Vec<i32> {
+        let id = self.0.id();
+        let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let words = list.unwrap_or_default();
+        words.split_whitespace().map(|word| word.parse().unwrap()).collect()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
     /// Its code and output, once it has ended.
-    fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         use std::io::Read;
         let mut err = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
@@ -221,7 +236,7 @@ fn endless(path: &Path) -> Started {
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
         assert!(started.elapsed() < Duration::from_secs(60), "{what} did not come");

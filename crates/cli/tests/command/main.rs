@@ -16,6 +16,7 @@ mod profile;
 mod program;
 mod queue;
 mod real;
+mod relaunched;
 mod sentences;
 mod simulated;
 mod synthetic;

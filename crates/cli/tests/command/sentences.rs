@@ -31,7 +31,7 @@ fn what_is_printed_is_in_the_document() {
         "survey --quick",
         "survey --time 20ms",
         "latency futex std-condvar std-condvar-after atomic-store --keep-awake --payload 1024",
-        "contention hold-sweep spin std-mutex --time 20ms",
+        "contention hold-sweep spin std-mutex --threads 1,2,9 --time 20ms",
         "contention frequency-sweep --threads 2 --time 20ms",
         "contention pool --time 20ms",
         "queue ask-reply pipe rtrb --time 20ms",

@@ -7,6 +7,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_model::queue_trace::{Acquisition, share_within};
 
 use crate::cache_padded::CachePadded;
+use crate::exchange::on_a_line;
 use crate::lock::raw::RawLock;
 
 use super::lengths::Step;
@@ -98,6 +99,15 @@ pub(crate) trait Contender: Send {
         samples: &mut Vec<HandoffSample>,
     );
 
+    /// Addresses of the measured loops.
+    fn code(&self) -> [usize; 3] {
+        [
+            Self::stamped as *const () as usize,
+            Self::counted as *const () as usize,
+            Self::tasks as *const () as usize,
+        ]
+    }
+
     /// Runs the section with the lock, shared if it only reads.
     #[cfg(test)]
     fn section(&mut self, reads: bool, section: &mut dyn FnMut());
@@ -160,6 +170,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
         busy_work: &mut BusyWork,
         acquisitions: &mut Vec<Acquisition>,
     ) -> u64 {
+        on_a_line();
         let mut all = 0;
         let mut idle_at = spec.clock.stamp();
         while idle_at < spec.until && acquisitions.len() < acquisitions.capacity() {
@@ -177,6 +188,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
     }
 
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done {
+        on_a_line();
         let mut done = Done::default();
         let mut begin = spec.clock.stamp();
         while begin < spec.until {
@@ -204,6 +216,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
         busy_work: &mut BusyWork,
         acquisitions: &mut Vec<Acquisition>,
     ) {
+        on_a_line();
         // Relaxed: a counter, which orders nothing.
         let more = || {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))

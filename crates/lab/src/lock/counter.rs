@@ -7,25 +7,25 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::cache_padded::CachePadded;
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 3] {
+pub(super) fn locks<W: Wrap>() -> [Lock; 3] {
     [
-        Lock::new(
+        Lock::ours::<W, _>(
             "counter-locked",
             GrantPolicy::Barging,
             "not a lock but a counter: behind a std::sync::Mutex",
             each(Locked::default),
         )
         .that_only_counts(),
-        Lock::new(
+        Lock::ours::<W, _>(
             "counter-atomic",
             GrantPolicy::NeverWaits,
             "not a lock but a counter: an atomic that all threads add to",
             each(Atomic::default),
         )
         .that_only_counts(),
-        Lock::new(
+        Lock::ours::<W, _>(
             "counter-sharded",
             GrantPolicy::NeverWaits,
             "not a lock but a counter: one per thread, summed at the end",

@@ -11,10 +11,10 @@ use std::hint::spin_loop;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 1] {
-    [Lock::new(
+pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
+    [Lock::ours::<W, _>(
         "mcs",
         GrantPolicy::InOrderSpinning,
         "the queue lock of Mellor-Crummey and Scott: each thread spins on a line of its own",

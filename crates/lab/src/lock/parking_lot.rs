@@ -3,23 +3,23 @@
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 3] {
+pub(super) fn locks<W: Wrap>() -> [Lock; 3] {
     [
-        Lock::new(
+        Lock::ours::<W, _>(
             "parking-lot",
             GrantPolicy::Barging,
             "parking_lot::Mutex: spins and yields, then parks; fair now and then",
             each(ParkingLot::default),
         ),
-        Lock::new(
+        Lock::ours::<W, _>(
             "parking-lot-fair",
             GrantPolicy::InOrder,
             "parking_lot::Mutex, always handed to the longest waiter",
             each(Fair::default),
         ),
-        Lock::new(
+        Lock::ours::<W, _>(
             "parking-lot-rwlock",
             GrantPolicy::Barging,
             "parking_lot::RwLock: readers share it",

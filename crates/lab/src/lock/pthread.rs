@@ -6,17 +6,17 @@ use std::mem::MaybeUninit;
 
 use crate::error::Unavailable;
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 2] {
+pub(super) fn locks<W: Wrap>() -> [Lock; 2] {
     [
-        Lock::new(
+        Lock::ours::<W, _>(
             "pthread",
             GrantPolicy::Barging,
             "the C library's plain mutex: sleeps at once",
             each(|| Pthread(Raw::plain())),
         ),
-        Lock::new(
+        Lock::ours::<W, _>(
             "pthread-adaptive",
             GrantPolicy::Barging,
             "the C library's mutex that spins before it sleeps, where it has one",

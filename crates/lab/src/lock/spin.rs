@@ -4,10 +4,10 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 1] {
-    [Lock::new(
+pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
+    [Lock::ours::<W, _>(
         "spin",
         GrantPolicy::BargingSpinning,
         "test-and-test-and-set: never sleeps, and serves whoever gets there first",

@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 1] {
-    [Lock::new(
+pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
+    [Lock::ours::<W, _>(
         "std-mutex",
         GrantPolicy::Barging,
         "std::sync::Mutex: spins briefly, then sleeps on a futex",

@@ -2,10 +2,10 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use super::{GrantPolicy, Lock, RawLock, each};
+use super::{GrantPolicy, Lock, RawLock, Wrap, each};
 
-pub(super) fn locks() -> [Lock; 1] {
-    [Lock::new(
+pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
+    [Lock::ours::<W, _>(
         "std-rwlock",
         GrantPolicy::Barging,
         "std::sync::RwLock: readers share it",

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::error::Unavailable;
 use crate::mechanism::sysv_semaphore::{IDLE_S, Set, remove_leftovers};
 
-use super::{GrantPolicy, Lock, RawLock};
+use super::{GrantPolicy, Lock, RawLock, Wrap};
 
-pub(super) fn locks() -> [Lock; 1] {
-    [Lock::new(
+pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
+    [Lock::ours::<W, _>(
         "sysv-semaphore",
         GrantPolicy::InOrder,
         "a System V semaphore: a kernel lock, every operation a system call",

@@ -13,6 +13,7 @@ use threadtoll_record::Pause;
 
 use super::lanes::Lane;
 use super::{Class, Ends, Exchange, Mechanism, Settings};
+use crate::twin::{Unwrapped, Wrap};
 
 const STORE: u8 = 0;
 const RMW: u8 = 1;
@@ -20,41 +21,41 @@ const SEQCST: u8 = 2;
 
 pub(super) fn mechanisms() -> [Mechanism; 3] {
     [
-        store(),
-        form::<RMW>(
+        store::<Unwrapped>(),
+        form::<Unwrapped, RMW>(
             "atomic-rmw",
             "a counter that one end increments with a locked instruction and the other spins on",
         ),
-        form::<SEQCST>(
+        form::<Unwrapped, SEQCST>(
             "atomic-seqcst",
             "a counter that one end stores with sequential consistency and the other spins on",
         ),
     ]
 }
 
-pub(crate) fn store() -> Mechanism {
-    form::<STORE>(
+pub(crate) fn store<W: Wrap>() -> Mechanism {
+    form::<W, STORE>(
         "atomic-store",
         "a counter that one end stores with release and the other spins on",
     )
 }
 
-fn form<const PUBLISH: u8>(name: &str, sentence: &str) -> Mechanism {
-    Mechanism::new(name, Class::Spin, sentence, |settings| Ok(make::<PUBLISH>(settings)))
-        .with_layout()
-        .with_pause()
+fn form<W: Wrap, const PUBLISH: u8>(name: &str, sentence: &str) -> Mechanism {
+    let make = |settings: &Settings| {
+        let ends = Lane::pair(settings);
+        Ok(match settings.pause {
+            Pause::On => make::<W, PUBLISH, true>(ends),
+            Pause::Off => make::<W, PUBLISH, false>(ends),
+        })
+    };
+    Mechanism::new(name, Class::Spin, sentence, make).with_layout().with_pause()
 }
 
-fn make<const PUBLISH: u8>(settings: &Settings) -> Ends {
-    let (lead, follow) = Lane::pair(settings);
-    match settings.pause {
-        Pause::On => {
-            Ends::two(Line::<PUBLISH, true>::new(lead), Line::<PUBLISH, true>::new(follow))
-        }
-        Pause::Off => {
-            Ends::two(Line::<PUBLISH, false>::new(lead), Line::<PUBLISH, false>::new(follow))
-        }
-    }
+fn make<W: Wrap, const PUBLISH: u8, const PAUSE: bool>(
+    (lead, follow): ((Lane, Lane), (Lane, Lane)),
+) -> Ends {
+    let end = |lanes| W::end(Line::<PUBLISH, PAUSE>::new(lanes));
+    Ends::two(end(lead), end(follow))
 }
 
 struct Line<const PUBLISH: u8, const PAUSE: bool> {

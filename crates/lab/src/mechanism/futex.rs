@@ -8,24 +8,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cache_padded::CachePadded;
+use crate::twin::{Unwrapped, Wrap};
 
 use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
 pub(super) fn mechanisms() -> [Mechanism; 1] {
-    [Mechanism::new(
+    [futex::<Unwrapped>()]
+}
+
+pub(crate) fn futex<W: Wrap>() -> Mechanism {
+    Mechanism::new(
         "futex",
         Class::Sleep,
         "the bare futex system call: wait while the word is unchanged, wake one",
-        make,
-    )]
+        make::<W>,
+    )
 }
 
-fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+fn make<W: Wrap>(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     let (leads, follows) = crossed(Word::default(), Word::default());
-    let end = |(to, from), (wake, wait)| Futex { to, from, wake, wait, seen: 0 };
+    let end = |(to, from), (wake, wait)| W::end(Futex { to, from, wake, wait, seen: 0 });
     Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 

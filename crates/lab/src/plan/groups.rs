@@ -1,9 +1,11 @@
 //! Packs cells into groups of at most eight, the reference first in each, and shares out the time.
 
-use threadtoll_record::{Budget, Cell, Experiment, PlannedCell};
+use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell};
 
 use crate::contention::calibration_schedule::calibration_ns;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, Mechanisms};
+
+use super::cells::CpuSelection;
 
 /// Most cells that are interleaved, including the reference: a round takes a fraction of a second.
 pub(super) const GROUP: usize = 8;
@@ -13,6 +15,8 @@ const GROUP_NS: u64 = 8_000_000_000;
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 /// Time per group in addition to its blocks: threads, memory, pilots, and the bound on the clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
+/// Time to start another process and to check its clock.
+const LAUNCH_NS: u64 = 150_000_000;
 
 /// Adds a mechanism's cells to the bundles. A form that signals after unlocking joins the bundle of
 /// the plain form before it, because the two are compared.
@@ -36,31 +40,63 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
+/// Packs the mechanisms' bundles of one placement into groups, each with the row that its others
+/// are compared with and with that row's twin: among sleeping mechanisms the futex, otherwise the
+/// reference. Sleeping mechanisms are never mixed with others.
+pub(super) fn compared_groups(
+    bundles: Vec<Vec<Cell>>,
+    site: &CpuSelection<'_>,
+    known: &Mechanisms,
+    budget: Budget,
+) -> Vec<Vec<PlannedCell>> {
+    let sleeps = |cell: &Cell| cell.subject.class() == Some(Class::Sleep);
+    let reference = site.reference();
+    let (sleeping, others): (Vec<_>, Vec<_>) =
+        bundles.into_iter().partition(|bundle| bundle.first().is_some_and(sleeps));
+    let futex = sleeping.iter().flatten().next().and_then(|cell| {
+        let futex = known.find("futex").filter(|futex| site.missing.of(futex).is_none())?;
+        Some(Cell { subject: futex.subject(), keep_awake: false, ..cell.clone() })
+    });
+    let fixed = |compared: &Cell| {
+        let twin = known.twin(compared.name()).map(|_| compared.twin());
+        let compared = Some(compared.clone()).filter(|compared| *compared != reference);
+        std::iter::once(reference.clone()).chain(compared).chain(twin).collect::<Vec<Cell>>()
+    };
+    let planned = planned_as(Experiment::Latency, budget);
+    [
+        group(others, &fixed(&reference), budget, &planned),
+        group(sleeping, &fixed(futex.as_ref().unwrap_or(&reference)), budget, &planned),
+    ]
+    .concat()
+}
+
 /// Packs bundles of cells into groups. The cells of a bundle are compared with each other and stay
-/// in one group if they fit. Each group measures the reference once, even if it was also requested
-/// by name.
+/// in one group if they fit. Each group begins with the `fixed` cells, which it measures once even
+/// if they were also requested by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
-    reference: &Cell,
+    fixed: &[Cell],
     budget: Budget,
     planned: impl Fn(Cell) -> PlannedCell,
 ) -> Vec<Vec<PlannedCell>> {
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
-    let mut asked_for_reference = false;
-    let size = size(budget);
+    let mut asked_for_fixed = false;
+    let begin = || fixed.iter().cloned().map(&planned).collect::<Vec<PlannedCell>>();
+    let size = size(budget).max(fixed.len() + 2);
     for bundle in bundles {
         let all: Vec<Cell> = bundle
             .into_iter()
             .filter(|cell| {
-                asked_for_reference |= cell == reference;
-                cell != reference
+                let is_fixed = fixed.contains(cell);
+                asked_for_fixed |= is_fixed;
+                !is_fixed
             })
             .collect();
         let mut rest = all.into_iter();
         while rest.len() > 0 {
             let room = groups.last().map_or(0, |group| size - group.len());
-            if rest.len() > room && (room == 0 || rest.len() < size) {
-                groups.push(vec![planned(reference.clone())]);
+            if rest.len() > room && (room == 0 || rest.len() + fixed.len() <= size) {
+                groups.push(begin());
                 continue;
             }
             if let Some(group) = groups.last_mut() {
@@ -68,21 +104,23 @@ pub(super) fn group(
             }
         }
     }
-    if groups.is_empty() && asked_for_reference {
-        groups.push(vec![planned(reference.clone())]);
+    if groups.is_empty() && asked_for_fixed {
+        groups.push(begin());
     }
     groups
 }
 
-/// Estimated time for groups, in nanoseconds. If a number of samples is given, assumes 10 µs per
-/// sample.
-pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u64 {
+/// Estimated time for groups that are measured in this number of processes, in nanoseconds. If a
+/// number of samples is given, assumes 10 µs per sample.
+pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
+    let processes = u64::from(processes);
+    let opening_ns = processes * GROUP_OVERHEAD_NS + (processes - 1) * LAUNCH_NS;
     let group_ns = |group: &[PlannedCell]| {
         let cells = group.iter().map(|planned| {
             let calibration_ns = planned.cell.lock().map_or(0, calibration_ns);
-            cell_ns(&planned.budget).saturating_add(calibration_ns)
+            cell_ns(&planned.budget).saturating_add(calibration_ns.saturating_mul(processes))
         });
-        cells.fold(GROUP_OVERHEAD_NS, u64::saturating_add)
+        cells.fold(opening_ns, u64::saturating_add)
     };
     groups.into_iter().map(group_ns).fold(0, u64::saturating_add)
 }

@@ -219,9 +219,7 @@ impl PlanContext<'_> {
 
     fn twin(&self, row: &Row<'_>) -> Option<Cell> {
         self.registry.queues.twin(&row.queue.name)?.way(row.way.wait)?;
-        let subject = row.cell.queue()?.clone();
-        let twin = QueueSubject { origin: Origin::Twin, ..subject };
-        Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
+        Some(row.cell.twin())
     }
 
     /// CPUs of the threads: one per sender while there are enough, and the last one for the
@@ -317,11 +315,11 @@ impl GroupPlan<'_> {
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
         let mut fixed: Vec<Cell> = self.context.wake_up().filter(|_| sleeps).into_iter().collect();
         fixed.extend(rivals.iter().map(|row| row.cell.clone()));
-        // Leaves room for the reference and at least one peer.
-        fixed.truncate(GROUP - 2);
-        compared.extend(fixed.iter().cloned());
-        // In addition to the group's limit: the twin must not displace a peer.
         let twin = rivals.first().and_then(|row| self.context.twin(row));
+        // Leaves room for the reference, the twin, and at least one peer.
+        fixed.truncate(GROUP - 3);
+        compared.extend(fixed.iter().cloned());
+        fixed.extend(twin);
         let most = size(self.budget).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
@@ -331,7 +329,7 @@ impl GroupPlan<'_> {
             .chunks(share)
             .map(|chunk| {
                 let peers = chunk.iter().map(|row| row.cell.clone());
-                self.planned(fixed.iter().cloned().chain(twin.clone()).chain(peers))
+                self.planned(fixed.iter().cloned().chain(peers))
             })
             .collect()
     }
@@ -367,7 +365,8 @@ impl GroupPlan<'_> {
         let raw: Vec<Cell> =
             rows.iter().filter(|row| row.raw() && batched).map(|row| row.cell.clone()).collect();
         if !raw.is_empty() {
-            let room = GROUP - 1 - raw.len();
+            let has_twins = rows.iter().any(|row| self.context.twin(row).is_some());
+            let room = GROUP - 1 - raw.len() - usize::from(has_twins);
             let mut left: Vec<&Row<'_>> = Vec::new();
             let mut chunks: Vec<Vec<&Row<'_>>> = Vec::new();
             for (_, bundle) in &bundles {
@@ -397,7 +396,7 @@ impl GroupPlan<'_> {
             .filter(|(_, bundle)| alone(bundle))
             .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
-        group(bundles, &self.context.site.reference(), self.budget, |cell| {
+        group(bundles, &[self.context.site.reference()], self.budget, |cell| {
             self.context.scenario.planned(cell, self.budget)
         })
     }

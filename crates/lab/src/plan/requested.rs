@@ -3,16 +3,17 @@
 use threadtoll_machine::topology::Level;
 use threadtoll_record::{Budget, Experiment, Placement, Refused};
 
-use crate::mechanism::{Class, Mechanism};
+use crate::mechanism::{Class, Mechanism, Mechanisms};
 
 use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
-use super::groups::{bundle, group, planned_as};
+use super::groups::{bundle, compared_groups, group, planned_as};
 
-/// Plans every mechanism with every choice. `placements_by_default` is true if the user gave no
-/// placements; refusals of one-thread rungs are then not reported.
+/// Plans these of the known mechanisms with every choice. `placements_by_default` is true if the
+/// user gave no placements; refusals of one-thread rungs are then not reported.
 pub fn latency(
     site: &CpuSelection<'_>,
+    known: &Mechanisms,
     mechanisms: &[&Mechanism],
     choice: &MechanismChoice,
     budget: Budget,
@@ -34,12 +35,7 @@ pub fn latency(
             refused.extend(left_out);
             bundle(&mut bundles, mechanism, found);
         }
-        groups.extend(group(
-            bundles,
-            &site.reference(),
-            budget,
-            planned_as(Experiment::Latency, budget),
-        ));
+        groups.extend(compared_groups(bundles, site, known, budget));
     }
     (groups, refused)
 }
@@ -70,5 +66,6 @@ pub fn matrix(
         refused.push(Refused { what: "the matrix".into(), why: why.into() });
     }
     let cells = pair_cells(mechanism, site, &pairs);
-    (group(vec![cells], &site.reference(), budget, planned_as(Experiment::Matrix, budget)), refused)
+    let planned = planned_as(Experiment::Matrix, budget);
+    (group(vec![cells], &[site.reference()], budget, planned), refused)
 }

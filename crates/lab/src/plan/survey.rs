@@ -7,7 +7,7 @@ use crate::mechanism::{Class, Mechanism, Mechanisms};
 
 use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
-use super::groups::{bundle, group, planned_as};
+use super::groups::{bundle, compared_groups, group, planned_as};
 
 /// Thoroughness of a survey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,6 @@ pub fn survey(
     placements: &[Placement],
     asked: Option<Budget>,
 ) -> Planned {
-    let reference = site.reference();
     let mut groups = Vec::new();
     let mut refused = Vec::new();
     for placement in Placement::ALL {
@@ -48,7 +47,7 @@ pub fn survey(
         let (bundles, left_out) = ladder(site, mechanisms, depth, placement);
         refused.extend(left_out);
         let budget = asked.unwrap_or_else(|| budget(depth, placement));
-        groups.extend(group(bundles, &reference, budget, planned_as(Experiment::Latency, budget)));
+        groups.extend(compared_groups(bundles, site, mechanisms, budget));
     }
     let (pairs, matrix_budget) = match depth {
         Depth::Quick => (spread_pairs(site, 4), MATRIX_QUICK),
@@ -63,7 +62,7 @@ pub fn survey(
             let bundles = vec![pair_cells(mechanism, site, &pairs)];
             groups.extend(group(
                 bundles,
-                &reference,
+                &[site.reference()],
                 matrix_budget,
                 planned_as(Experiment::Matrix, matrix_budget),
             ));
@@ -82,9 +81,9 @@ fn budget(depth: Depth, placement: Placement) -> Budget {
     match (depth, placement) {
         (Depth::Quick, Placement::Free) => ms(20, 20, 9),
         (Depth::Quick, _) => ms(7, 7, 9),
-        (Depth::Standard, Placement::Pinned) => ms(15, 12, ROUNDS),
+        (Depth::Standard, Placement::Pinned) => ms(13, 10, ROUNDS),
         (Depth::Standard, Placement::SameCpu) => ms(10, 8, ROUNDS),
-        (Depth::Standard, Placement::Free) => ms(25, 20, ROUNDS),
+        (Depth::Standard, Placement::Free) => ms(21, 17, ROUNDS),
         (Depth::Full, Placement::Free) => ms(60, 60, 31),
         (Depth::Full, _) => ms(30, 30, 31),
     }

@@ -39,8 +39,8 @@ fn validate_cell(
 ) -> Result<(), &'static str> {
     let PlannedCell { cell, budget, .. } = planned;
     let class = match &cell.subject {
-        Subject::Mechanism { mechanism, .. } => {
-            let Some(mechanism) = registry.mechanisms.find(mechanism) else {
+        Subject::Mechanism { mechanism, origin, .. } => {
+            let Some(mechanism) = registry.mechanisms.of(mechanism, *origin) else {
                 return Err("this version has no such mechanism");
             };
             if cell.line.is_some() != mechanism.has_layout
@@ -85,7 +85,7 @@ fn validate_lock(
     registry: &Registry,
 ) -> Result<(), &'static str> {
     let PlannedCell { cell, budget, .. } = planned;
-    let Ok(spec) = registry.locks.parse(&lock.lock) else {
+    let Some(spec) = registry.locks.of(lock) else {
         return Err("this version has no such lock");
     };
     if contention::Scenario::of(&planned.experiment).is_none() {

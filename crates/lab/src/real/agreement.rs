@@ -11,6 +11,7 @@ use threadtoll_record::{Layout, Pause, Placement};
 
 use crate::LabError;
 use crate::mechanism::{Settings, atomic};
+use crate::twin::Unwrapped;
 
 use super::PATIENCE;
 use super::pair::{Job, Pair, Watch};
@@ -22,7 +23,7 @@ const MAX_NS: f64 = 20e6;
 
 /// Returns the two-sided bound in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
-    let mechanism = atomic::store();
+    let mechanism = atomic::store::<Unwrapped>();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
     let mut pair =

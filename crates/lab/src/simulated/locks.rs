@@ -72,7 +72,7 @@ impl OpenCell for Lock {
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops, .. } = &mut self.draws;
+        let Draws { time, planned, loops, slower, .. } = &mut self.draws;
         let subject = &self.subject;
         let began_s = time.now().since_start_s;
         let stamped = kind == BlockKind::Stamped;
@@ -91,7 +91,8 @@ impl OpenCell for Lock {
         // No model covers readers or a single thread: nobody waits.
         let rate = answer
             .as_ref()
-            .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9);
+            .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9)
+            / *slower;
         let performance = answer.as_ref().map(|answer| answer.performance);
         let length_ns = match (subject.tasks, stamped) {
             (Some(tasks), _) => tasks as f64 / rate,

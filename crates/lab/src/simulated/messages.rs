@@ -48,7 +48,7 @@ pub(super) fn value_ns(program: &Program, cell: &Cell) -> f64 {
 
 impl OpenCell for Messages {
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops, seed, regimes } = &mut self.draws;
+        let Draws { time, planned, loops, seed, regimes, slower } = &mut self.draws;
         let cell = &planned.cell;
         let began_s = time.now().since_start_s;
         let now_ns = time.elapsed_ns.get();
@@ -59,7 +59,7 @@ impl OpenCell for Messages {
         // machines do.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
-        let slowed = weather * speed * regimes.noise(rng);
+        let slowed = *slower * weather * speed * regimes.noise(rng);
         let (stretches, per_stretch) = match kind {
             BlockKind::Stretch => (STRETCHES, (10_000.0 / self.value_ns).ceil().max(1.0) as u64),
             BlockKind::Stamped => {
@@ -149,9 +149,9 @@ pub(super) fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
     1.0 + NOISE * rng.random::<f64>() * rng.random::<f64>()
 }
 
-/// A factor from 0.8 to 1.2, determined by the cell's name.
+/// A factor from 0.8 to 1.2, determined by the cell's name, and equal for a cell and its twin.
 fn spread(cell: &Cell) -> f64 {
-    0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
+    0.8 + 0.4 * (fingerprint(&cell.original()) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Time of a queue: a round trip, or a stream's time per message.

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Cell;
 
-use super::{fingerprint, messages};
+use super::{fingerprint, messages, normal};
 
 /// Regimes of the simulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,9 +48,9 @@ impl Regimes {
         }
     }
 
-    /// Slow-down of a cell in a regime.
+    /// Slow-down of a cell in a regime; equal for a cell and its twin.
     pub(super) fn factor(self, regime: usize, cell: &Cell) -> f64 {
-        let unit = (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64;
+        let unit = (fingerprint(&cell.original()) >> 11) as f64 / (1u64 << 53) as f64;
         if regime == 0 { 1.0 } else { 1.5 + 3.0 * unit }
     }
 
@@ -79,8 +79,7 @@ impl Regimes {
         if self == Regimes::None {
             return 1.0;
         }
-        let mut normal = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-        let squares: f64 = (0..3).map(|_| normal().powi(2)).sum();
-        (0.01 * normal() / (squares / 3.0).sqrt()).clamp(-1.0, 1.0).exp()
+        let squares: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
+        (0.01 * normal(rng) / (squares / 3.0).sqrt()).clamp(-1.0, 1.0).exp()
     }
 }

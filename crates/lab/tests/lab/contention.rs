@@ -3,7 +3,7 @@
 use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};
 use threadtoll_lab::simulated::SimulatedBackend;
-use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subject, Work};
+use threadtoll_record::{LockSubject, Origin, Placement, Plan, PlannedCell, Share, Subject, Work};
 
 use super::OURS;
 
@@ -20,6 +20,7 @@ fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
 
 fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
+        processes: 1,
         run: "run".into(),
         command: vec!["contention".into()],
         seed: 1,
@@ -46,6 +47,13 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
                 assert!(group.len() <= 8 && group[0].cell.lock().is_none(), "{scenario:?}");
                 let alone = group[1].cell.lock().unwrap();
                 assert!(alone.is_alone() && group.len() > 2, "{scenario:?}");
+                let (twins, originals): (Vec<_>, Vec<_>) =
+                    group.iter().partition(|planned| planned.cell.is_twin());
+                assert_eq!(twins.len(), 1);
+                let of =
+                    originals.iter().position(|planned| planned.cell == twins[0].cell.original());
+                assert_eq!(originals[of.unwrap()].cell.name(), originals[2].cell.name());
+                assert_eq!(twins[0].budget, originals[of.unwrap()].budget);
                 assert!(
                     locks(&group[2..]).all(|lock| lock.is_against(alone)),
                     "{scenario:?} {work}"
@@ -91,7 +99,8 @@ fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
     let overrides =
         Overrides { read_shares: Share::new(0.5).map(|share| vec![share]), ..Overrides::default() };
     let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], overrides);
-    let all = || groups.iter().flat_map(|group| locks(group));
+    let all =
+        || groups.iter().flat_map(|group| locks(group)).filter(|lock| lock.origin == Origin::Ours);
     assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));
     assert_eq!(
         all().filter(|lock| lock.lock == "counter-sharded").count(),

@@ -3,9 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 
-use threadtoll_lab::Registry;
-use threadtoll_lab::mechanism::Mechanism;
+use threadtoll_lab::lock::{Locks, RawLock};
+use threadtoll_lab::mechanism::{Exchange, Mechanism, Mechanisms};
+use threadtoll_lab::simulated::SimulatedBackend;
+use threadtoll_lab::twin::{self, Wrap};
+use threadtoll_lab::{LabError, Observer, Outcome, Registry, Share, Take, measure_share};
+use threadtoll_record::file::Results;
+use threadtoll_record::{Machine, Plan, PlannedCell, Record};
 
 mod contention;
 mod plan;
@@ -13,10 +19,68 @@ mod queue;
 mod regimes;
 mod registry;
 mod run;
+mod twins;
 
-/// The default registry.
-static OURS: LazyLock<Registry> = LazyLock::new(Registry::default);
+/// The default registry, with twins of mechanisms and locks.
+static OURS: LazyLock<Registry> = LazyLock::new(|| Registry {
+    mechanisms: Mechanisms::default().with_twins(twin::mechanisms::<Unchanged>()),
+    locks: Locks::default().with_twins(twin::locks::<Unchanged>()),
+    ..Registry::default()
+});
+
+enum Unchanged {}
+
+impl Wrap for Unchanged {
+    type End<E: Exchange + 'static> = E;
+    type Lock<L: RawLock> = L;
+
+    fn end<E: Exchange + 'static>(end: E) -> E {
+        end
+    }
+
+    fn lock<L: RawLock>(lock: L) -> L {
+        lock
+    }
+}
 
 fn mechanism(name: &str) -> &'static Mechanism {
     OURS.mechanisms.find(name).unwrap()
+}
+
+#[derive(Default)]
+struct Witness {
+    records: Vec<Record>,
+}
+
+impl Observer for Witness {
+    fn group(&mut self, _: usize, _: usize, _: &[PlannedCell], _: u64) {}
+
+    fn block(&mut self, _: &PlannedCell, _: u64, _: u64) {}
+
+    fn record(&mut self, record: &Record) {
+        self.records.push(record.clone());
+    }
+}
+
+/// Measures a plan on a simulated machine, with a backend of its own for each process.
+fn run_simulated(machine: &dyn Fn() -> SimulatedBackend, plan: &Plan) -> Vec<Record> {
+    let mut backend = machine();
+    let mut results = Results::empty(backend.machine(), plan.clone());
+    let mut witness = Witness::default();
+    let stop = AtomicBool::new(false);
+    let mut launch =
+        |facts: &Machine, plan: &Plan, share: Share, take: &mut Take<'_>| -> Result<(), LabError> {
+            let mut other = machine().continued(share.process, share.since_start_s);
+            measure_share(&mut other, facts, plan, share, take, &stop).map(|_| ())
+        };
+    let outcome = threadtoll_lab::run(
+        &mut backend,
+        &mut launch,
+        &mut results,
+        &mut None,
+        &mut witness,
+        &stop,
+    );
+    assert_eq!(outcome.unwrap(), Outcome::Complete);
+    witness.records
 }

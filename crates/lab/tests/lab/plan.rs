@@ -11,6 +11,7 @@ use threadtoll_lab::plan::{
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
+use threadtoll_record::fold::compared;
 use threadtoll_record::{
     Budget, Cell, CpuNoise, Experiment, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell,
     Refused, Relation, Subject,
@@ -55,6 +56,7 @@ fn everything() -> MechanismChoice {
 
 fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
+        processes: 1,
         run: "a run".into(),
         command: vec!["latency".into()],
         seed: 1,
@@ -101,7 +103,7 @@ fn every_plan_for_every_machine_keeps_its_promises() {
             CpuSelection::named(&topology, &cpus[..1]),
         ];
         for site in &sites {
-            let (groups, _) = latency(site, &all(), &everything(), BUDGET, true);
+            let (groups, _) = latency(site, &OURS.mechanisms, &all(), &everything(), BUDGET, true);
             keeps_promises(&groups, site);
             for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
                 let (groups, _) = survey(site, depth);
@@ -112,6 +114,45 @@ fn every_plan_for_every_machine_keeps_its_promises() {
         let (groups, refused) = matrix(&sites[0], Some(mechanism("futex")), Level::All, BUDGET);
         keeps_promises(&groups, &sites[0]);
         assert!(refused.is_empty());
+    }
+}
+
+#[test]
+fn every_group_of_mechanisms_has_what_its_others_are_compared_with_and_its_twin() {
+    for topology in topologies() {
+        let cpus = cpus(&topology);
+        let sites =
+            [CpuSelection::whole(&topology, &cpus), CpuSelection::named(&topology, &cpus[..1])];
+        for site in &sites {
+            let plans = [
+                survey(site, Depth::Quick),
+                survey(site, Depth::Full),
+                latency(site, &OURS.mechanisms, &all(), &everything(), BUDGET, true),
+            ];
+            let is_ladder = |group: &&Vec<PlannedCell>| group[0].experiment == Experiment::Latency;
+            for group in plans.iter().flat_map(|(groups, _)| groups).filter(is_ladder) {
+                let twins: Vec<usize> =
+                    (0..group.len()).filter(|at| group[*at].cell.is_twin()).collect();
+                let [twin] = twins.as_slice() else { panic!("{} twins", twins.len()) };
+                let original = group[*twin].cell.original();
+                let of = group.iter().position(|planned| planned.cell == original).unwrap();
+                assert!(compared(group, of).contains(twin));
+                assert_eq!(compared(group, *twin), [0]);
+                let sleeps =
+                    |planned: &PlannedCell| planned.cell.subject.class() == Some(Class::Sleep);
+                let others = group.iter().enumerate().filter(|(at, _)| *at > 0 && at != twin);
+                let sleeping = others.clone().filter(|(_, planned)| sleeps(planned)).count();
+                assert!(sleeping == 0 || sleeping == others.clone().count());
+                if sleeping > 0 {
+                    assert_eq!(original.name(), "futex");
+                    assert!(
+                        others.clone().all(|(at, _)| at == of || compared(group, at).contains(&of))
+                    );
+                } else {
+                    assert_eq!(original, site.reference());
+                }
+            }
+        }
     }
 }
 
@@ -145,7 +186,7 @@ fn surveys_are_foreseen_to_keep_their_promise() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let seconds =
-        |depth| estimate_ns(survey(&site, depth).0.iter().map(Vec::as_slice)) as f64 / 1e9;
+        |depth| estimate_ns(survey(&site, depth).0.iter().map(Vec::as_slice), 1) as f64 / 1e9;
     assert!(seconds(Depth::Quick) < 15.0, "{}", seconds(Depth::Quick));
     assert!(seconds(Depth::Standard) < 75.0, "{}", seconds(Depth::Standard));
     assert!(seconds(Depth::Full) > seconds(Depth::Standard));
@@ -157,7 +198,7 @@ fn what_is_to_be_compared_stays_together() {
         let site = CpuSelection::whole(&topology, &cpus(&topology));
         let plans: [Planned; 2] = [
             survey(&site, Depth::Standard),
-            latency(&site, &all(), &MechanismChoice::default(), BUDGET, true),
+            latency(&site, &OURS.mechanisms, &all(), &MechanismChoice::default(), BUDGET, true),
         ];
         for (groups, _) in plans {
             for group in &groups {
@@ -176,6 +217,7 @@ fn what_is_to_be_compared_stays_together() {
                 let pinned = |group: &&Vec<PlannedCell>| {
                     group[1..].iter().any(|planned| {
                         planned.cell.name() == name
+                            && !planned.cell.is_twin()
                             && planned.cell.placement == Placement::Pinned
                             && planned.experiment == Experiment::Latency
                     })
@@ -196,15 +238,17 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
         payloads: payloads.clone(),
         ..MechanismChoice::default()
     };
-    let (groups, _) = latency(&site, &[mechanism("futex")], &choice, BUDGET, true);
+    let (groups, _) =
+        latency(&site, &OURS.mechanisms, &[mechanism("futex")], &choice, BUDGET, true);
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
-    assert_eq!(sizes, [8, 8, 7]);
+    // Five beside the reference, the futex and its twin.
+    assert_eq!(sizes, [8, 8, 8, 7]);
     let found: Vec<u64> = groups
         .iter()
-        .flat_map(|group| &group[1..])
+        .flat_map(|group| &group[3..])
         .map(|planned| planned.cell.payload_bytes)
         .collect();
-    assert_eq!(found, payloads);
+    assert_eq!(found, payloads[1..]);
 }
 
 #[test]
@@ -213,11 +257,15 @@ fn asking_for_the_reference_measures_it_once() {
     let site = CpuSelection::named(&topology, &[0, 2]);
     let plain =
         MechanismChoice { placements: vec![Placement::Pinned], ..MechanismChoice::default() };
-    let (groups, _) = latency(&site, &[mechanism("atomic-store")], &plain, BUDGET, true);
-    assert_eq!(cells(&groups), [&site.reference()]);
+    let (groups, _) =
+        latency(&site, &OURS.mechanisms, &[mechanism("atomic-store")], &plain, BUDGET, true);
+    let reference = site.reference();
+    assert_eq!(cells(&groups), [&reference, &reference.twin()]);
     let both = [mechanism("atomic-store"), mechanism("futex")];
-    let (groups, _) = latency(&site, &both, &plain, BUDGET, true);
-    assert_eq!(cells(&groups).len(), 2);
+    let (groups, _) = latency(&site, &OURS.mechanisms, &both, &plain, BUDGET, true);
+    let names: Vec<String> = cells(&groups).iter().map(|cell| cell.label()).collect();
+    let expected = ["atomic-store", "atomic-store (twin)", "atomic-store", "futex", "futex (twin)"];
+    assert_eq!(names, expected);
 }
 
 #[test]
@@ -250,7 +298,8 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
         (CpuSelection::named(&topology, &[0, 2]), CpuSelection::named(&topology, &[0]));
     let refused = |site: &CpuSelection<'_>, name: &str, placement: Placement| {
         let choice = MechanismChoice { placements: vec![placement], ..MechanismChoice::default() };
-        let (groups, refused) = latency(site, &[mechanism(name)], &choice, BUDGET, false);
+        let (groups, refused) =
+            latency(site, &OURS.mechanisms, &[mechanism(name)], &choice, BUDGET, false);
         assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
         reasons(&refused)
     };
@@ -278,9 +327,11 @@ fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word(
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let rung = [mechanism("function-call")];
-    let (_, refused) = latency(&site, &rung, &MechanismChoice::default(), BUDGET, true);
+    let (_, refused) =
+        latency(&site, &OURS.mechanisms, &rung, &MechanismChoice::default(), BUDGET, true);
     assert_eq!(refused, []);
-    let (_, refused) = latency(&site, &rung, &MechanismChoice::default(), BUDGET, false);
+    let (_, refused) =
+        latency(&site, &OURS.mechanisms, &rung, &MechanismChoice::default(), BUDGET, false);
     assert_eq!(refused.len(), 2);
 }
 
@@ -360,7 +411,8 @@ fn time_and_samples_become_rounds_and_blocks() {
 fn plans_that_were_edited_are_refused() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let (groups, _) = latency(&site, &all(), &MechanismChoice::default(), BUDGET, true);
+    let (groups, _) =
+        latency(&site, &OURS.mechanisms, &all(), &MechanismChoice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
         // A pinned mechanism that sleeps.
@@ -424,7 +476,8 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
     let second = budget(1_000_000_000, Some(42_000));
     let planned = |noise: &[CpuNoise], placement: Placement| {
         let choice = MechanismChoice { placements: vec![placement], ..MechanismChoice::default() };
-        let (mut groups, _) = latency(&site, &[mechanism("futex")], &choice, second, false);
+        let (mut groups, _) =
+            latency(&site, &OURS.mechanisms, &[mechanism("futex")], &choice, second, false);
         split_blocks(&mut groups, noise);
         groups.concat()
     };

@@ -71,7 +71,7 @@ fn fakes() -> Vec<Queue> {
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let twin = |queue: Queue| {
         let way = |wait| Way::many_senders::<Nothing>(wait).in_batches();
-        let ways = [Wait::Spin, Wait::Adaptive].map(way).to_vec();
+        let ways = [Wait::Spin, Wait::SpinYield, Wait::Adaptive, Wait::Park].map(way).to_vec();
         Queue { origin: Origin::Twin, ways, ..queue }
     };
     let twins = [pipe::unbounded(), funnel::queue()].map(twin).to_vec();
@@ -107,6 +107,7 @@ fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell
 
 fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
+        processes: 1,
         run: "x".into(),
         command: vec!["queue".into()],
         seed: 1,
@@ -146,8 +147,8 @@ fn groups_are_small_and_begin_with_the_reference() {
             }
             let groups = planned(scenario, &overriding(overrides));
             for group in &groups {
-                let twins = group.iter().filter(|planned| is_twin(planned)).count();
-                assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
+                let twins = group.iter().filter(|planned| planned.cell.is_twin()).count();
+                assert!((2..=8).contains(&group.len()) && twins <= 2, "{group:#?}");
                 assert_eq!(group[0].cell.name(), "atomic-store");
                 assert!(group.iter().all(|planned| planned.experiment == scenario.experiment()));
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
@@ -223,10 +224,6 @@ fn ours_stand_beside_every_peer_that_they_are_compared_with() {
     assert!(compares(&groups, "pipe, spin", "ring-5, poll"));
 }
 
-fn is_twin(planned: &PlannedCell) -> bool {
-    planned.cell.queue().is_some_and(|queue| queue.origin == Origin::Twin)
-}
-
 #[test]
 fn the_first_row_of_ours_has_its_twin_in_each_group() {
     for scenario in SCENARIOS {
@@ -236,13 +233,12 @@ fn the_first_row_of_ours_has_its_twin_in_each_group() {
             };
             let Some(first) = group.iter().position(of_ours) else { continue };
             let label = group[first].cell.label();
-            // The fake twins lack these.
-            if ["pipe-bounded", "call"].contains(&group[first].cell.name())
-                || label.contains("park")
-            {
+            // There are no fake twins of these.
+            if ["pipe-bounded", "call"].contains(&group[first].cell.name()) {
                 continue;
             }
-            let twin = compared(&group, first).into_iter().find(|other| is_twin(&group[*other]));
+            let twin =
+                compared(&group, first).into_iter().find(|other| group[*other].cell.is_twin());
             let twin = twin.unwrap_or_else(|| panic!("{label} has no twin in {group:#?}"));
             assert_eq!(group[twin].cell.label().replace(" (twin)", ""), label);
             assert_eq!(compared(&group, twin), [0], "a twin is compared with the reference only");

@@ -1,15 +1,13 @@
 //! Records of simulated machines against the truth about them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
+use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend};
-use threadtoll_lab::{Observer, Outcome, run};
-use threadtoll_record::file::Results;
-use threadtoll_record::{Budget, Cell, Placement, Plan, PlannedCell, Record};
+use threadtoll_record::{Budget, Cell, Placement, Plan, Record};
 
-use super::mechanism;
+use super::{mechanism, run_simulated};
 
 const SEEDS: u64 = 40;
 const ROUNDS: u32 = 50;
@@ -17,22 +15,27 @@ const BLOCK_NS: u64 = 2_000_000;
 /// About a round of three cells, each with a block of each kind.
 const ROUND_NS: u64 = 9_000_000;
 
-#[derive(Default)]
-struct Witness {
-    records: Vec<Record>,
+/// A kind of machine, and the number of processes that measure it.
+#[derive(Clone, Copy)]
+struct Kind {
+    regimes: Regimes,
+    processes: u32,
+    processes_apart: f64,
 }
 
-impl Observer for Witness {
-    fn group(&mut self, _: usize, _: usize, _: &[PlannedCell], _: u64) {}
+impl Kind {
+    fn of(regimes: Regimes) -> Self {
+        Kind { regimes, processes: 1, processes_apart: 0.0 }
+    }
 
-    fn block(&mut self, _: &PlannedCell, _: u64, _: u64) {}
-
-    fn record(&mut self, record: &Record) {
-        self.records.push(record.clone());
+    fn machine(self, seed: u64) -> SimulatedBackend {
+        SimulatedBackend::new(seed)
+            .with_regimes(self.regimes)
+            .with_processes_apart(self.processes_apart)
     }
 }
 
-fn plan(seed: u64) -> Plan {
+fn plan(seed: u64, processes: u32) -> Plan {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let mechanisms = ["atomic-rmw", "spin-yield"].map(mechanism);
@@ -44,8 +47,10 @@ fn plan(seed: u64) -> Plan {
         stamped_ns: BLOCK_NS,
         stamped_count: Some(60),
     };
-    let (groups, refused) = latency(&site, &mechanisms, &choice, budget, false);
+    let known = Mechanisms::default();
+    let (groups, refused) = latency(&site, &known, &mechanisms, &choice, budget, false);
     Plan {
+        processes,
         run: SimulatedBackend::new(seed).machine().run,
         command: vec!["latency".into()],
         seed,
@@ -85,23 +90,18 @@ struct Scores {
     shares: Score,
 }
 
-fn measured(regimes: Regimes, seed: u64) -> (SimulatedBackend, Plan, Vec<Record>) {
-    let mut backend = SimulatedBackend::new(seed).with_regimes(regimes);
-    let plan = plan(seed);
-    let mut results = Results::empty(backend.machine(), plan.clone());
-    let mut witness = Witness::default();
-    let stop = AtomicBool::new(false);
-    let outcome = run(&mut backend, &mut results, &mut None, &mut witness, &stop).unwrap();
-    assert_eq!(outcome, Outcome::Complete);
-    (backend, plan, witness.records)
+fn measured(kind: Kind, seed: u64) -> (SimulatedBackend, Plan, Vec<Record>) {
+    let plan = plan(seed, kind.processes);
+    let records = run_simulated(&|| kind.machine(seed), &plan);
+    (kind.machine(seed), plan, records)
 }
 
 /// Checks every figure of every record against the truth.
-fn scores(regimes: Regimes) -> Scores {
+fn scores(kind: Kind) -> Scores {
     let mut scores = Scores::default();
-    let noise = regimes.median_noise();
+    let noise = kind.regimes.median_noise();
     for seed in 0..SEEDS {
-        let (backend, plan, records) = measured(regimes, seed);
+        let (backend, plan, records) = measured(kind, seed);
         let truth = |cell: &Cell, regime: usize| {
             let planned = plan.groups.iter().flatten().find(|planned| planned.cell == *cell);
             backend.truth_ns(planned.unwrap(), regime).unwrap()
@@ -142,14 +142,14 @@ fn scores(regimes: Regimes) -> Scores {
 
 #[test]
 fn what_is_said_of_a_machine_with_one_regime_holds() {
-    let scores = scores(Regimes::One);
+    let scores = scores(Kind::of(Regimes::One));
     assert_eq!(scores.regimes.keys().copied().collect::<Vec<_>>(), [0], "one regime is not listed");
     assert!(scores.medians.share() >= 0.92 && scores.ratios.share() >= 0.92, "{scores:?}");
 }
 
 #[test]
 fn what_is_said_of_a_machine_with_two_regimes_holds_for_each() {
-    let scores = scores(Regimes::Two { stay_ns: 20 * ROUND_NS });
+    let scores = scores(Kind::of(Regimes::Two { stay_ns: 20 * ROUND_NS }));
     let two = scores.regimes.get(&2).copied().unwrap_or(0);
     assert!(scores.regimes.keys().all(|count| [0, 2].contains(count)), "{scores:?}");
     assert!(f64::from(two) >= 0.8 * f64::from(scores.regimes.values().sum::<u32>()), "{scores:?}");
@@ -160,8 +160,18 @@ fn what_is_said_of_a_machine_with_two_regimes_holds_for_each() {
 
 #[test]
 fn a_drifting_machine_has_one_regime_and_its_ratios_hold() {
-    let scores = scores(Regimes::Drifting { wave_ns: 40 * ROUND_NS });
+    let scores = scores(Kind::of(Regimes::Drifting { wave_ns: 40 * ROUND_NS }));
     let one = scores.regimes.get(&0).copied().unwrap_or(0);
     assert!(f64::from(one) >= 0.97 * f64::from(scores.regimes.values().sum::<u32>()), "{scores:?}");
     assert!(scores.ratios.share() >= 0.92, "{scores:?}");
+}
+
+#[test]
+fn intervals_hold_what_lies_between_processes() {
+    let one = Kind { processes_apart: 0.05, ..Kind::of(Regimes::One) };
+    let scores_of_one = scores(one);
+    assert!(scores_of_one.ratios.share() < 0.5, "one process knows only itself: {scores_of_one:?}");
+    let scores = scores(Kind { processes: 3, ..one });
+    assert_eq!(scores.regimes.keys().copied().collect::<Vec<_>>(), [0], "{scores:?}");
+    assert!(scores.medians.share() >= 0.85 && scores.ratios.share() >= 0.92, "{scores:?}");
 }

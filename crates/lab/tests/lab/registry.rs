@@ -101,7 +101,14 @@ fn a_mechanism_and_a_lock_made_at_run_time_are_planned_and_measured() {
     let mechanism = registry.mechanisms.find("sync-channel-4").unwrap();
     let choice =
         MechanismChoice { placements: vec![Placement::SameCpu], ..MechanismChoice::default() };
-    let (exchanges, _) = latency(&site, &[mechanism], &choice, budget(1_000_000, Some(50)), true);
+    let (exchanges, _) = latency(
+        &site,
+        &registry.mechanisms,
+        &[mechanism],
+        &choice,
+        budget(1_000_000, Some(50)),
+        true,
+    );
     let choice = LockChoice {
         locks: vec!["striped/2:counting-mutex".into()],
         placements: vec![Placement::SameCpu],

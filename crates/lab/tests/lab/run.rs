@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use threadtoll_lab::backend::{Backend, Now, OpenCell};
+use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::samples::BlockSamples;
 use threadtoll_lab::simulated::SimulatedBackend;
-use threadtoll_lab::{LabError, Observer, Outcome, run};
+use threadtoll_lab::{LabError, Observer, Outcome, Share, Take, run};
 use threadtoll_record::file::{Appender, Results, read};
 use threadtoll_record::{BlockKind, Budget, Machine, Placement, Plan, PlannedCell, Record};
 
@@ -19,6 +20,11 @@ use super::mechanism;
 
 const SEED: u64 = 5;
 const ROUNDS: u32 = 5;
+
+/// These plans have one process.
+fn alone(_: &Machine, _: &Plan, _: Share, _: &mut Take<'_>) -> Result<(), LabError> {
+    unreachable!("no other process measures anything")
+}
 
 fn plan() -> Plan {
     let topology = SimulatedBackend::topology();
@@ -34,8 +40,10 @@ fn plan() -> Plan {
         stamped_ns: 1_000_000,
         stamped_count: Some(50),
     };
-    let (groups, refused) = latency(&site, &mechanisms, &choice, budget, true);
+    let (groups, refused) =
+        latency(&site, &Mechanisms::default(), &mechanisms, &choice, budget, true);
     Plan {
+        processes: 1,
         run: SimulatedBackend::new(SEED).machine().run,
         command: vec!["latency".into()],
         seed: 1,
@@ -93,7 +101,7 @@ fn measure(
         Appender::create(path, &results.machine, &results.plan).unwrap()
     });
     let stop = std::mem::take(&mut watcher.stop);
-    run(backend, results, &mut file, &mut Watch(watcher, &stop), &stop)
+    run(backend, &mut alone, results, &mut file, &mut Watch(watcher, &stop), &stop)
 }
 
 fn fresh() -> (SimulatedBackend, Results) {
@@ -142,7 +150,8 @@ fn without_a_file_the_records_are_the_same() {
     let (mut backend, mut unkept) = fresh();
     let stop = AtomicBool::new(false);
     let mut watcher = Watcher::default();
-    run(&mut backend, &mut unkept, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
+    run(&mut backend, &mut alone, &mut unkept, &mut None, &mut Watch(&mut watcher, &stop), &stop)
+        .unwrap();
     assert_eq!(unkept.groups, results.groups);
 }
 
@@ -284,7 +293,8 @@ fn a_machine_that_changes_its_mind_is_caught_at_it() {
     let (mut backend, mut results) = fresh();
     let stop = AtomicBool::new(false);
     let mut watcher = Watcher::default();
-    run(&mut backend, &mut results, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
+    run(&mut backend, &mut alone, &mut results, &mut None, &mut Watch(&mut watcher, &stop), &stop)
+        .unwrap();
     let drifted = |record: &&Record| {
         record.disturbance.causes.keys().any(|cause| cause.name() == "reference-drift")
     };

@@ -276,6 +276,9 @@ fn take_block(
     if block.seq >= cell.budget.rounds {
         return Err(format!("the plan has no round {} in group {}", block.seq, block.group));
     }
+    if block.process != results.plan.process(block.seq, cell.budget.rounds) {
+        return Err(format!("process {} does not measure round {}", block.process, block.seq));
+    }
     let threads = block.contention.as_ref().map(|contention| contention.acquisitions.len());
     if threads != cell.cell.lock().map(|lock| lock.threads as usize) {
         return Err("the block does not match its cell's lock or number of threads".into());

@@ -9,8 +9,8 @@ use crate::{
 };
 
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, by_round, cost, oversubscribed, processes, round,
-    significant, stretch_median,
+    Distribution, Figures, Folding, Marked, RATE, by_round, cost, is_twin_of, oversubscribed,
+    processes, round, significant, stretch_median,
 };
 
 const WORK: &str = "work_per_s";
@@ -25,11 +25,11 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of one thread alone: on these CPUs if known per CPU, or else wherever it
-/// ran.
-fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
+/// Work per nanosecond of a block that ran on `all`: on `cpus` if known per CPU, as for one thread
+/// alone, or else wherever it ran.
+fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.contention.as_ref()?.work_by_cpu;
-    let rates: Vec<f64> = alone
+    let rates: Vec<f64> = all
         .iter()
         .zip(by_cpu)
         .filter(|(cpu, _)| cpus.contains(cpu))
@@ -57,6 +57,10 @@ fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
+fn twin(folding: &Folding<'_>) -> Option<usize> {
+    folding.cells().iter().position(|other| is_twin_of(&other.cell, folding.cell()))
+}
+
 pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let kind = rate_kind(folding.planned());
     let of_process = processes(folding.blocks(kind));
@@ -65,10 +69,11 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
         .map(|block| block.count.as_f64() / block.elapsed_ns.as_f64() * 1e9)
         .collect();
     let rate = resample::median_with_interval(&rates, &of_process, folding.seed);
-    let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, alone));
+    let speedup = alone(folding.cells(), subject).and_then(|alone| work(folding, alone));
+    let of_twin = twin(folding).and_then(|twin| work(folding, twin));
     let of_reference = hand_offs(folding, kind);
-    let of_work = speedup.map(|(alone, found)| {
-        let cell = &folding.cells()[alone].cell;
+    let of_work = [speedup, of_twin].into_iter().flatten().map(|(other, found)| {
+        let cell = &folding.cells()[other].cell;
         folding.against(cell, WORK, found, significant, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
@@ -151,14 +156,14 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     }
 }
 
-/// The work of all threads relative to one thread alone, which is cell `alone`.
-fn speedup(folding: &Folding<'_>, alone: usize) -> Option<(usize, Paired)> {
-    let (here, there) = (&folding.cell().cpus, &folding.cells()[alone].cell.cpus);
-    let alone_kind = rate_kind(&folding.cells()[alone]);
-    let counts = |marked: &Marked<'_>| marked.block.kind == alone_kind && !marked.drifted;
+/// The work of all threads relative to that of cell `other`: one thread alone, or the twin.
+fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
+    let (here, there) = (&folding.cell().cpus, &folding.cells()[other].cell.cpus);
+    let other_kind = rate_kind(&folding.cells()[other]);
+    let counts = |marked: &Marked<'_>| marked.block.kind == other_kind && !marked.drifted;
     let own = work_by_round(folding.all, folding.index, folding.planned());
-    let base = by_round(folding.all, alone, counts, |block| alone_rate(block, there, here));
-    Some((alone, compare::paired(&own, &base, folding.seed)?))
+    let base = by_round(folding.all, other, counts, |block| rate_on(block, there, here));
+    Some((other, compare::paired(&own, &base, folding.seed)?))
 }
 
 /// Number of acquisitions in the time of one hand-off of the reference.

@@ -12,8 +12,30 @@ pub(super) struct State {
     pub(super) share: f64,
 }
 
+/// The [`regimes`] of figures, each with its process.
+///
+/// A cell has its own addresses in each process, and so a speed of its own for as long as the
+/// process lives. Levels between which no process changed for a while are not the machine's:
+/// intervals hold what lies between processes.
+pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
+    const LEAST: usize = 3;
+    let mut levels = regimes(figures);
+    let each: Vec<(u32, usize)> = processes.zip(levels.iter().copied()).collect();
+    let stays: Vec<&[(u32, usize)]> = each.chunk_by(|one, next| one.1 == next.1).collect();
+    let changed = stays.windows(2).any(|pair| {
+        let [before, after] = [pair[0], pair[1]];
+        let within = before.last().map(|last| last.0) == after.first().map(|first| first.0);
+        within && before.len().min(after.len()) >= LEAST
+    });
+    let several = each.iter().any(|(process, _)| *process != each[0].0);
+    if several && !changed {
+        levels.fill(0);
+    }
+    levels
+}
+
 /// The regimes of a group, the fastest first, and the one of each block: that of the reference's
-/// blocks before and after it, if it is the same.
+/// blocks before and after it in the same process, if it is the same.
 pub(super) fn states(all: &[Marked<'_>]) -> (Vec<State>, Vec<Option<usize>>) {
     let references: Vec<(usize, f64)> = all
         .iter()
@@ -22,15 +44,21 @@ pub(super) fn states(all: &[Marked<'_>]) -> (Vec<State>, Vec<Option<usize>>) {
         .filter_map(|(at, marked)| Some((at, stretch_median(marked.block)?)))
         .collect();
     let medians: Vec<f64> = references.iter().map(|(_, median)| *median).collect();
-    let found = regimes(&medians);
+    let process = |at: usize| all[at].block.process;
+    let found = levels(references.iter().map(|(at, _)| process(*at)), &medians);
     let count = found.iter().max().map_or(1, |last| last + 1);
     let of_block: Vec<Option<usize>> = (0..all.len())
         .map(|at| {
             let next = references.partition_point(|(reference, _)| *reference < at);
-            let after = found.get(next).copied();
+            let state = |nth: usize| {
+                let near =
+                    references.get(nth).is_some_and(|(near, _)| process(*near) == process(at));
+                found.get(nth).copied().filter(|_| near)
+            };
+            let after = state(next);
             let before = match references.get(next) {
                 Some((reference, _)) if *reference == at => after,
-                _ => next.checked_sub(1).and_then(|before| found.get(before).copied()),
+                _ => next.checked_sub(1).and_then(state),
             };
             match (before, after) {
                 (Some(before), Some(after)) => (before == after).then_some(before),

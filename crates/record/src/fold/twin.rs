@@ -1,9 +1,9 @@
 //! Twins: how far apart two copies of one source are in a group.
 
 use crate::compare;
-use crate::{Cell, Origin, PlannedCell, QueueSubject, Subject, Warning};
+use crate::{Cell, PlannedCell, Warning};
 
-use super::{Marked, main_figures};
+use super::{Marked, TWIN_APART, main_figures};
 
 /// Two copies of one source, in one group and regime.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl<'a> Twin<'a> {
                 self.original.name(),
                 (self.off - 1.0) * 100.0
             );
-            Warning::new("twin-apart", text)
+            Warning::new(TWIN_APART, text)
         })
     }
 }
@@ -55,9 +55,5 @@ fn ratio(
 
 /// Returns `true` if `other` is the twin of `cell`.
 pub(super) fn is_twin_of(other: &Cell, cell: &Cell) -> bool {
-    let (Some(twin), Some(queue)) = (other.queue(), cell.queue()) else { return false };
-    let subject = QueueSubject { origin: Origin::Ours, ..twin.clone() };
-    twin.origin == Origin::Twin
-        && *queue == subject
-        && Cell { subject: Subject::Queue(subject), ..other.clone() } == *cell
+    other.is_twin() && other.original() == *cell
 }

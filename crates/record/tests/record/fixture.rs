@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use threadtoll_record::{
     Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram, Line, Machine,
-    Placement, Plan, PlannedCell, Relation, Subject,
+    Origin, Placement, Plan, PlannedCell, Relation, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -33,7 +33,11 @@ pub(crate) fn machine() -> Machine {
 
 pub(crate) fn cell(mechanism: &str) -> Cell {
     Cell {
-        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
+        subject: Subject::Mechanism {
+            mechanism: mechanism.into(),
+            class: None,
+            origin: Origin::Ours,
+        },
         placement: Placement::Pinned,
         cpus: vec![0, 1],
         relation: Relation::SameLlc,
@@ -51,6 +55,7 @@ pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
         Budget { rounds, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: None };
     let planned = |name: &&str| PlannedCell::new(Experiment::Latency, cell(name), budget);
     Plan {
+        processes: 1,
         run: RUN.into(),
         command: vec!["latency".into()],
         seed: 1,

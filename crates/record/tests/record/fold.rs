@@ -227,6 +227,34 @@ fn most_runs_see_one_regime_and_list_none() {
     assert!(folded(&["atomic-store", "futex"], &blocks)[1].regimes.is_empty());
 }
 
+/// What differs between processes only is theirs, and what changes within one is the machine's.
+#[test]
+fn processes_are_no_regimes() {
+    let measured = |reference: &dyn Fn(u32) -> f64| -> Vec<Block> {
+        let times = |seq: u32| [reference(seq), 4.0 * reference(seq)];
+        let rounds = (0..30u32).flat_map(|seq| {
+            let [reference, futex] = times(seq).map(|ns| ns + f64::from(seq % 3));
+            [stretches(0, seq, &[reference; 10]), stretches(1, seq, &[futex; 10])]
+                .map(|block| Block { process: seq / 10, ..block })
+        });
+        rounds.collect()
+    };
+    let of = |blocks: &[Block]| folded(&["atomic-store", "futex"], blocks).remove(1);
+    let apart = of(&measured(&|seq| [100.0, 130.0, 170.0][seq as usize / 10]));
+    assert!(apart.regimes.is_empty(), "{:?}", apart.regimes);
+    assert!(apart.warnings.is_empty(), "{:?}", apart.warnings);
+    assert_eq!(apart.disturbance.disturbed, 0, "the reference moved between processes only");
+    assert!(apart.between_processes_share.unwrap().get() > 0.99);
+    let [low, high] = apart.one_way.unwrap().p50_interval95.unwrap().map(f64::from);
+    assert!(low < 200.0 && high > 340.0, "{low} to {high} hold all processes");
+    let outlier = of(&measured(&|seq| if seq > 19 || seq == 5 { 170.0 } else { 100.0 }));
+    assert!(outlier.regimes.is_empty(), "{:?}", outlier.regimes);
+    for change in [4, 9, 15, 21] {
+        let changed = of(&measured(&|seq| if seq < change { 100.0 } else { 170.0 }));
+        assert_eq!(changed.regimes.len(), 2, "it changed before round {change}");
+    }
+}
+
 #[test]
 fn stretches_and_stamps_that_disagree_are_told() {
     let warned = |stretch: f64, stamp: f64| {
@@ -285,7 +313,23 @@ fn blocks_of_several_processes_are_paired_within_each() {
 fn the_reference_is_compared_with_nothing() {
     let records = folded(&["atomic-store", "futex", "park"], &group(0, 3, 4, 1));
     let against: Vec<usize> = records.iter().map(|record| record.against.len()).collect();
-    assert_eq!(against, [0, 1, 1]);
+    assert_eq!(against, [0, 1, 2], "park is compared with the futex, too");
+}
+
+#[test]
+fn a_row_is_compared_with_its_twin_and_the_twin_with_the_reference() {
+    let mut plan = plan(4, &[&["atomic-store", "atomic-store", "futex", "futex"]]);
+    for twin in [1, 3] {
+        plan.groups[0][twin].cell = plan.groups[0][twin].cell.twin();
+    }
+    let records = fold(&machine(), &plan, 0, 1, &group(0, 4, 4, 1), &[], AT);
+    let against = |index: usize| -> Vec<String> {
+        records[index].against.iter().map(|against| against.cell.label()).collect()
+    };
+    assert_eq!(against(0), ["atomic-store (twin)"]);
+    assert_eq!(against(1), ["atomic-store"]);
+    assert_eq!(against(2), ["atomic-store", "futex (twin)"]);
+    assert_eq!(against(3), ["atomic-store"]);
 }
 
 #[test]
@@ -412,8 +456,8 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
         let cells = records[index].against.iter().map(|against| &against.cell);
         cells.map(|cell| (cell.name(), cell.keep_awake)).collect()
     };
-    assert_eq!(against(1), [("atomic-store", false)]);
-    assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false)]);
+    assert_eq!(against(1), [("atomic-store", false), ("futex", false)]);
+    assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false), ("futex", false)]);
     assert_eq!(against(4), [("atomic-store", false), ("futex", false)]);
     // Thousands of nanoseconds per cell of this group: 3 against 2, 5 against 4.
     assert!(
@@ -426,7 +470,7 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
         "{}",
         records[4].against[1].ratio
     );
-    assert_eq!(against(5), [("atomic-store", false)]);
+    assert_eq!(against(5), [("atomic-store", false), ("futex", false)]);
 }
 
 #[test]

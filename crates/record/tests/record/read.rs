@@ -172,7 +172,7 @@ fn edited_lines_are_rejected() {
             "senders": senders, "placement": "pinned", "cpus": [0, 1], "relation": "same-llc", "payload_bytes": 8})
     };
     let against = |cell: Value| json!([{"cell": cell, "of": "rate_per_s", "ratio": 1.0, "interval95": [1.0, 1.0], "blocks": 2, "verdict": "open"}]);
-    let edits: [(usize, &str, Value, &str); 44] = [
+    let edits: [(usize, &str, Value, &str); 45] = [
         (PLAN, "/run", json!("other"), "another run"),
         (BLOCK, "/run", json!("other"), "another run"),
         (RECORD, "/run", json!("other"), "another run"),
@@ -182,6 +182,7 @@ fn edited_lines_are_rejected() {
         (BLOCK, "/cell", json!(2), "no cell 2"),
         (BLOCK, "/cell", json!(u64::MAX), "no cell"),
         (BLOCK, "/seq", json!(3), "no round 3"),
+        (BLOCK, "/process", json!(1), "process 1 does not measure round 0"),
         (BLOCK, "/attempt", json!(2), "does not follow"),
         (BLOCK, "/attempt", json!(0), "does not follow"),
         (RECORD, "/attempt", json!(2), "no blocks of attempt 2"),

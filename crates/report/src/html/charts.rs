@@ -27,6 +27,7 @@ struct Data {
 #[derive(Serialize)]
 struct RunData {
     over_ns: u64,
+    /// Without twins.
     rows: Vec<RowData>,
     matrices: Vec<MatrixData>,
     surfaces: Vec<SurfaceData>,
@@ -117,9 +118,10 @@ fn inert(json: &str) -> String {
 }
 
 fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunData {
-    let shown = first_shown(run.rows());
+    let charted: Vec<&Row<'_>> = run.rows().iter().filter(|row| !row.is_twin()).collect();
+    let shown = first_shown(&charted);
     let step_ns = run.results().machine.clock.step_ns;
-    let rows = run.rows().iter().enumerate().map(|(index, row)| RowData {
+    let rows = charted.iter().enumerate().map(|(index, row)| RowData {
         label: row.label.clone(),
         shown: shown.contains(&index),
         sides: Placement::ALL
@@ -176,7 +178,7 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
 
 /// Five rows spread over the ladder, including the cheapest between threads: more would hide each
 /// other.
-fn first_shown(rows: &[Row<'_>]) -> Vec<usize> {
+fn first_shown(rows: &[&Row<'_>]) -> Vec<usize> {
     let plain: Vec<usize> = rows
         .iter()
         .enumerate()

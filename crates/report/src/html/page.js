@@ -172,7 +172,7 @@
 
   // ---- queues -----------------------------------------------------------------------------------------------------
 
-  const KINDS = { threadtoll: ["circle", 0], peer: ["square", 1], twin: ["circle-open", 0], mechanism: ["diamond", 2], "bare copy": ["triangle-up", 3] };
+  const KINDS = { threadtoll: ["circle", 0], peer: ["square", 1], mechanism: ["diamond", 2], "bare copy": ["triangle-up", 3] };
   const rate = (millions) => Number(millions.toPrecision(3)) + " M/s";
   const rateTicks = (low, high) => {
     const ticks = timeTicks(low, high);

@@ -2,11 +2,12 @@
 
 use threadtoll_record::{Placement, Record, file::Results};
 
-use super::{Row, reference};
+use super::{Row, reference, to_reference};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::plural;
 use crate::place::Place;
+use crate::processes;
 use crate::published::{published, summary};
 use crate::regimes;
 use crate::table::{self, Cell, Emphasis};
@@ -39,7 +40,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
         let name = clean(reference.name());
         let title = "ratio to the reference cell, median over paired blocks";
         columns.push(
-            main("ratio to", name.clone(), 1, title, to_reference)
+            main("ratio to", name.clone(), 1, title, ratio_to_reference)
                 .emphasis(Emphasis::Accent)
                 .in_page("ratio to", name),
         );
@@ -68,8 +69,9 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
             Cell::figure(switches(&record.cost), per_op)
         })
         .in_page("per hand-off", "switches"),
-        from_elsewhere(rows),
     ]);
+    columns.extend(processes::column(9, rows, Row::main));
+    columns.push(from_elsewhere(rows));
     columns
 }
 
@@ -121,13 +123,13 @@ fn interval(record: &Record) -> Cell {
     }
 }
 
-fn to_reference(record: &Record) -> Cell {
-    let Some(against) = record.against.first() else { return Cell::empty() };
+fn ratio_to_reference(record: &Record) -> Cell {
+    let Some(against) = to_reference(&record.against) else { return Cell::empty() };
     let interval = digits_range(against.interval95.map(f64::from));
     Cell {
         value: Some(against.ratio.get()),
         title: format!("{interval} in {}", plural(against.blocks.into(), "pair")),
-        ..regimes::each(record, |figures| Some(ratio(figures.against.first()?.ratio.get())))
+        ..regimes::each(record, |figures| Some(ratio(to_reference(figures.against)?.ratio.get())))
     }
 }
 

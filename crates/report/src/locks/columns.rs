@@ -2,6 +2,7 @@
 
 use super::{Row, Sweep};
 use crate::cost::{cpu_ns, switches};
+use crate::processes;
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{deviation, digits, digits_range, per_op, ratio, share, time};
@@ -17,6 +18,7 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
     columns.extend(queue());
     columns.extend(wait());
     columns.extend(lock());
+    columns.extend(processes::column(12, &sweep.all, |row| Some(row.record)));
     columns
 }
 

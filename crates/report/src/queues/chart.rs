@@ -20,9 +20,10 @@ pub(crate) struct ChartRow {
 }
 
 impl Comparison<'_> {
-    /// The first rows that have a figure.
+    /// The first rows that have a figure, without twins.
     pub(crate) fn chart_rows(&self, max_rows: usize) -> Vec<ChartRow> {
-        self.rows.iter().take(max_rows).filter_map(|row| self.chart_row(row)).collect()
+        let rows = self.rows.iter().take(max_rows).filter(|row| !row.record.cell.is_twin());
+        rows.filter_map(|row| self.chart_row(row)).collect()
     }
 
     fn chart_row(&self, row: &Row<'_>) -> Option<ChartRow> {
@@ -35,8 +36,7 @@ impl Comparison<'_> {
             (ns, record.one_way_p50_interval95())
         };
         let kind = match row.origin() {
-            Some(Origin::Ours) => "threadtoll",
-            Some(Origin::Twin) => "twin",
+            Some(Origin::Ours | Origin::Twin) => "threadtoll",
             Some(Origin::Raw) => "bare copy",
             Some(_) => "peer",
             None => "mechanism",

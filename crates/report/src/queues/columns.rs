@@ -8,6 +8,7 @@ use super::{Comparison, Row, decided};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::place::Place;
+use crate::processes;
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits, digits_range, per_op, ratio, round_time, share, time, time_range};
@@ -52,12 +53,7 @@ pub(super) fn columns<'c, 'a>(
             Cell::figure(switches(&row.record.cost), per_op)
         }),
     ]);
-    if comparison.rows.iter().any(|row| row.record.between_processes_share.is_some()) {
-        let title = "share of the blocks’ variance that lies between processes";
-        columns.push(Column::new("between", "processes", 9, title, |row| {
-            Cell::figure(row.record.between_processes_share, share)
-        }));
-    }
+    columns.extend(processes::column(9, &comparison.rows, |row| Some(&row.record)));
     columns
 }
 

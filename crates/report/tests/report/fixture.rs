@@ -37,7 +37,11 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
         Placement::Free => (vec![0, 1], Relation::Free),
     };
     Cell {
-        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
+        subject: Subject::Mechanism {
+            mechanism: mechanism.into(),
+            class: None,
+            origin: Origin::Ours,
+        },
         placement,
         cpus,
         relation,
@@ -132,6 +136,7 @@ pub(crate) fn machine(cpus: u32) -> Machine {
 
 pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
     Plan {
+        processes: 1,
         run: machine.run.clone(),
         command: vec!["survey".into(), "--quick".into()],
         seed: 42,

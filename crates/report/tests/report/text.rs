@@ -1,5 +1,6 @@
 use threadtoll_record::file::Results;
 use threadtoll_record::*;
+use threadtoll_report::html::page;
 use threadtoll_report::text::{self, Style, machine, tables};
 
 use crate::fixture;
@@ -324,4 +325,39 @@ fn the_only_pair_of_a_survey_is_in_its_ladder_alone() {
     assert!(text.contains("std-condvar") && !text.contains("Between pairs"), "{text}");
     let alone = fixture::matrix(2);
     assert!(tables(&alone, &alone.records(), &WIDE).contains("31.4–32.0 ns"));
+}
+
+/// The reference, its twin at `twin_ns`, and a sleeping mechanism.
+fn with_twin(twin_ns: f64) -> Results {
+    let mut twin = fixture::reference();
+    twin.cell = twin.cell.twin();
+    twin.round_trip_ns = twin_ns;
+    let futex = fixture::spec("futex", Placement::Pinned, 2780.0, [900.0, 1800.0, 1.0]);
+    fixture::results(fixture::machine(2), &[(21, vec![fixture::reference(), twin, futex])])
+}
+
+#[test]
+fn a_twin_is_a_control_without_a_place() {
+    let results = with_twin(102.0);
+    let text = tables(&results, &results.records(), &WIDE);
+    assert!(text.contains("ratio to") && !text.contains("ratio to (twin)"), "{text}");
+    let words = |name: &str| {
+        let row = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        row.split_whitespace().take(1).collect::<String>()
+    };
+    let places = ["atomic-store (twin)", "atomic-store  ", "futex"].map(words);
+    assert_eq!(places, ["–", "1", "2"], "{text}");
+    let text = findings(&results, &results.records());
+    assert!(text.contains("atomic-store") && !text.contains("twin"), "{text}");
+    let page = page(&[results], &[]);
+    assert!(page.contains("atomic-store (twin)"), "the table has it");
+    assert!(!page.contains(r#""label":"atomic-store (twin)"#), "no chart has it");
+}
+
+#[test]
+fn a_twin_beyond_the_margin_is_said() {
+    let results = with_twin(110.0);
+    let text = findings(&results, &results.records());
+    let start = "No ratio is decided in groups where a row and its twin, which is the same source, were further apart than 5%: atomic-store (7.";
+    assert!(text.contains(start), "{text}");
 }

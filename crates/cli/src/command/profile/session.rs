@@ -104,6 +104,7 @@ impl Kept {
             .map(|argument| Text::from(&*argument.to_string_lossy()))
             .collect();
         let plan = Plan {
+            processes: 1,
             run: machine.run.clone(),
             command,
             seed: request.sampling.seed,

@@ -1,0 +1,81 @@
+//! Twins: rows of ours once more, their loops compiled in the crate that wraps them.
+//!
+//! A ratio to a foreign row is only as good as the ratio of our row to its own twin. That crate
+//! wraps our ends and locks in types of its own, as it must wrap foreign ones.
+
+use crate::exchange::Exchange;
+use crate::lock::{self, Lock, RawLock};
+use crate::mechanism::{Mechanism, atomic, futex};
+
+/// Types that the loops of a row are compiled for instead of its own.
+pub trait Wrap: 'static {
+    /// An end of a mechanism.
+    type End<E: Exchange + 'static>: Exchange + 'static;
+    /// A lock.
+    type Lock<L: RawLock>: RawLock;
+
+    /// Wraps an end.
+    fn end<E: Exchange + 'static>(end: E) -> Self::End<E>;
+
+    /// Wraps a lock.
+    fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
+}
+
+/// The mechanisms that others are compared with.
+pub fn mechanisms<W: Wrap>() -> Vec<Mechanism> {
+    vec![atomic::store::<W>(), futex::futex::<W>()]
+}
+
+/// All locks.
+pub fn locks<W: Wrap>() -> Vec<Lock> {
+    lock::wrapped::<W>()
+}
+
+/// Leaves ends and locks as they are.
+pub(crate) enum Unwrapped {}
+
+impl Wrap for Unwrapped {
+    type End<E: Exchange + 'static> = E;
+    type Lock<L: RawLock> = L;
+
+    #[inline(always)]
+    fn end<E: Exchange + 'static>(end: E) -> E {
+        end
+    }
+
+    #[inline(always)]
+    fn lock<L: RawLock>(lock: L) -> L {
+        lock
+    }
+}
+
+/// Addresses of the measured loops, for a test that a row and its twin do not share them.
+pub mod loops {
+    use threadtoll_record::{Layout, Pause};
+
+    use crate::error::Unavailable;
+    use crate::exchange::Ends;
+    use crate::lock::{Lock, LockSpec};
+    use crate::mechanism::{Mechanism, Settings};
+
+    /// Those of a mechanism between two threads.
+    ///
+    /// # Errors
+    ///
+    /// If the machine refuses a resource.
+    pub fn of_mechanism(mechanism: &Mechanism, pause: Pause) -> Result<Vec<usize>, Unavailable> {
+        let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause };
+        let Ends { lead, follow } = mechanism.make(&settings)?;
+        Ok(std::iter::once(lead.code()).chain(follow.map(|follow| follow.code())).collect())
+    }
+
+    /// Those of a lock.
+    ///
+    /// # Errors
+    ///
+    /// If the machine refuses a resource.
+    pub fn of_lock(lock: &Lock) -> Result<Vec<usize>, Unavailable> {
+        let spec = LockSpec { lock: Some(lock.clone()), stripes: 1 };
+        Ok(spec.contenders(1)?.iter().flat_map(|contender| contender.code()).collect())
+    }
+}
