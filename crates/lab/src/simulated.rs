@@ -7,6 +7,7 @@
 mod locks;
 mod messages;
 mod regimes;
+mod variation;
 
 use std::cell::Cell as Mutable;
 use std::rc::Rc;
@@ -25,6 +26,7 @@ use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
 
 pub use regimes::Regimes;
+pub use variation::Variation;
 
 use locks::Lock;
 use messages::Messages;
@@ -39,6 +41,9 @@ pub struct SimulatedBackend {
     time: Time,
     registry: Registry,
     regimes: Regimes,
+    variation: Variation,
+    /// Number of groups opened so far.
+    groups: u32,
 }
 
 impl SimulatedBackend {
@@ -49,6 +54,8 @@ impl SimulatedBackend {
             time: Time::default(),
             registry: Registry::default(),
             regimes: Regimes::None,
+            variation: Variation::default(),
+            groups: 0,
         }
     }
 
@@ -60,6 +67,11 @@ impl SimulatedBackend {
     /// Lets exchanges and streams have these regimes.
     pub fn with_regimes(self, regimes: Regimes) -> Self {
         SimulatedBackend { regimes, ..self }
+    }
+
+    /// Lets its runs vary.
+    pub fn with_variation(self, variation: Variation) -> Self {
+        SimulatedBackend { variation, ..self }
     }
 
     /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, or a stream's time
@@ -148,7 +160,9 @@ impl Backend for SimulatedBackend {
         _: &Machine,
         group: &[PlannedCell],
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
+        self.groups += 1;
         let open = |planned: &PlannedCell| -> Result<Box<dyn OpenCell>, LabError> {
+            let slower = self.variation.factor(&planned.cell, self.seed, self.groups);
             let draws = Draws {
                 time: self.time.clone(),
                 planned: planned.clone(),
@@ -163,7 +177,7 @@ impl Backend for SimulatedBackend {
                 }),
             };
             let program = self.registry.program(planned)?;
-            let value_ns = messages::value_ns(&program, &planned.cell);
+            let value_ns = messages::value_ns(&program, &planned.cell) * slower;
             Ok(match program {
                 Program::Exchange { class, .. } => {
                     Box::new(Messages::new(draws, class, false, value_ns))
@@ -171,7 +185,9 @@ impl Backend for SimulatedBackend {
                 Program::Stream { class, .. } => {
                     Box::new(Messages::new(draws, class, true, value_ns))
                 }
-                Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
+                Program::Contention(spec, subject) => {
+                    Box::new(Lock::new(draws, spec, subject, slower))
+                }
             })
         };
         group.iter().map(open).collect()

@@ -27,6 +27,9 @@ pub use compatible::Refusal;
 use noise::Family;
 use observed::{Key, Observation, Observed, Regimes};
 
+/// Largest ratio that is stated.
+const MAX_RATIO: f64 = 1e16;
+
 /// The comparison of two runs, `base` and `new`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
@@ -103,7 +106,7 @@ pub struct ComparedCell {
     pub interval95: Option<[Ratio; 2]>,
     /// The cell whose change the interval allows for.
     pub control: Option<Control>,
-    /// Smallest change in percent that would have been told from noise; null without a verdict.
+    /// Half the width of the interval, in percent; null without a verdict.
     pub noise_percent: Option<Ratio>,
     /// Number of groups with the cell in `base` and in `new`.
     pub groups: [u32; 2],
@@ -348,7 +351,8 @@ impl<'a> Comparing<'a> {
         let sides = observations.map(Side::of);
         let unjudged = self.unjudged(key, observations, &sides);
         let twins = [0, 1].map(|run| self.in_regime(run, &key.twin(), regime));
-        let family = Family::of(self.observed[1].cell(key), self.virtualised);
+        let sleeps = observations.into_iter().flatten().any(|one| one.sleeps);
+        let family = Family::of(self.observed[1].cell(key), sleeps, self.virtualised);
         let noise = noise::noise(observations, twins.each_ref().map(Vec::as_slice), family);
         let control = self.control(key, regime, observations);
         let change = (unjudged != Some(Unjudged::OtherMethod))
@@ -386,8 +390,8 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// The change of the cell that tells how the machine changed: the futex in groups of receivers
-    /// that may sleep, otherwise the reference. A speed-up is relative as it is.
+    /// The change of the cell that tells how the machine changed: the futex in the same groups for
+    /// threads that sleep, otherwise the reference. A speed-up is relative as it is.
     fn control(
         &self,
         key: &Key,
@@ -399,16 +403,19 @@ impl<'a> Comparing<'a> {
             return None;
         }
         let change = |control: &Key| {
-            let mut logs = [0, 1].map(|run| {
-                let groups: Vec<usize> = observations[run].iter().map(|one| one.group).collect();
-                let mut all = self.in_regime(run, control, regime);
-                all.retain(|one| groups.contains(&one.group));
+            let log = |run: usize| {
+                let groups: BTreeSet<usize> =
+                    observations[run].iter().map(|one| one.group).collect();
+                let all = groups.iter().flat_map(|group| {
+                    let all = self.observed[run].in_group(control, *group).iter();
+                    all.filter(|one| self.regimes.index(one) == regime)
+                });
+                let all: Vec<&Observation> = all.collect();
                 (!all.is_empty()).then(|| Side::of(&all).log)
-            });
-            Some(logs[1].take()? - logs[0].take()?)
+            };
+            Some(log(1)? - log(0)?)
         };
-        let controls = self.observed[1].controls(key);
-        controls.into_iter().find_map(|control| {
+        self.observed[1].controls(key).find_map(|control| {
             let name = self.observed[1].cell(control).name().to_string();
             Some((name, change(control)?))
         })
@@ -420,7 +427,7 @@ impl Compared<'_> {
         let Compared { key, observed, sides: [base, new], change, unjudged } = self;
         let figure = observed[1].figure(key);
         let cell = observed[1].cell(key);
-        let ratio = |log: f64| Ratio::from(significant(log.exp()));
+        let ratio = |log: f64| Ratio::from(significant(log.exp().min(MAX_RATIO)));
         let bounds = change.as_ref().map(|(change, noise, control)| {
             let reach = noise.reach(judged.max(1));
             // A rate rises where a time falls.
@@ -428,17 +435,16 @@ impl Compared<'_> {
                 if figure == Figure::Rate { -moved } else { *moved }
             };
             let relative = change - control.as_ref().map_or(0.0, of_times);
-            let bounds = [change.min(relative) - reach, change.max(relative) + reach];
-            (bounds, reach)
+            [change.min(relative) - reach, change.max(relative) + reach]
         });
         let outcome = match (bounds, unjudged) {
-            (Some(([low, high], _)), None) => {
+            (Some([low, high]), None) => {
                 let times = if figure.more_is_better() { [-high, -low] } else { [low, high] };
                 Outcome::of(times.map(f64::exp), limit)
             }
             _ => Outcome::Open,
         };
-        let seen = |([low, high], _): ([f64; 2], f64)| ((high - low) / 2.0).exp_m1() * 100.0;
+        let seen = |[low, high]: [f64; 2]| ((high - low) / 2.0).exp_m1().min(MAX_RATIO) * 100.0;
         let round = |percent: f64| (percent * 100.0).round() / 100.0;
         ComparedCell {
             experiment: key.experiment.clone(),
@@ -451,7 +457,7 @@ impl Compared<'_> {
             base: ratio(base.log),
             new: ratio(new.log),
             ratio: change.as_ref().map(|(change, ..)| ratio(*change)),
-            interval95: bounds.map(|(bounds, _)| bounds.map(ratio)),
+            interval95: bounds.map(|bounds| bounds.map(ratio)),
             control: change
                 .as_ref()
                 .and_then(|(.., control)| control.as_ref())

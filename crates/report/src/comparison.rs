@@ -8,7 +8,7 @@ use threadtoll_record::comparison::{
 use threadtoll_record::{Cell as MeasuredCell, Comparison, Placement};
 
 use crate::clean::clean;
-use crate::label::{list, plural, title};
+use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
@@ -155,7 +155,7 @@ fn heading(compared: &ComparedCell) -> String {
         Figure::Rate => "messages per second",
         Figure::Speedup => "speed-up over one thread",
     };
-    format!("{}: {figure}", title(&compared.experiment.to_string()))
+    format!("{}: {figure}", clean(&compared.experiment.to_string()).replace('/', " "))
 }
 
 /// Sentences below the tables that explain them.
@@ -164,7 +164,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
     let mut notes = Vec::new();
     if comparison.judged > 0 {
         notes.push(Note::new(format!(
-            "bounds: 95% for all {} together. They hold the ratio as it is, and relative to the control (the reference; for threads that may sleep, futex) in the same groups.",
+            "bounds: 95% for all {} together. They hold the ratio as it is, and relative to the control (the reference; for threads that sleep, futex) in the same groups.",
             plural(comparison.judged.into(), "judged ratio")
         )));
         notes.push(Note::new(format!(
@@ -197,14 +197,13 @@ pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     }
 }
 
+/// Names with semicolons between them, because they contain commas.
 fn named(names: &[String]) -> String {
     if names.len() <= MAX_NAMED {
-        return list(names);
+        return names.join("; ");
     }
-    let more = names.len() - MAX_NAMED + 1;
-    let mut shown = names[..MAX_NAMED - 1].to_vec();
-    shown.push(format!("{more} more"));
-    list(&shown)
+    let shown = MAX_NAMED - 1;
+    format!("{}; and {} more", names[..shown].join("; "), names.len() - shown)
 }
 
 /// The findings, the worst first.
@@ -238,7 +237,7 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     findings
 }
 
-/// Cells that did not change beyond noise, and the changes that would have shown.
+/// Cells that did not change beyond noise, and how large that is.
 fn unchanged(rows: &[Row<'_>]) -> Option<Sentence> {
     let mut noise: Vec<f64> = rows
         .iter()
@@ -251,7 +250,7 @@ fn unchanged(rows: &[Row<'_>]) -> Option<Sentence> {
     Some(if least == most {
         say::unchanged(cells, least)
     } else {
-        say::unchanged(cells, format!("{least} to {most}, depending on the cell,"))
+        say::unchanged(cells, format!("{least} to ±{most}, depending on the cell"))
     })
 }
 

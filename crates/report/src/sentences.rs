@@ -206,9 +206,10 @@ sentences! {
         "The bounds exclude 1 in the good direction, and contain the limit."
         better(cells, limit) = "Better, perhaps by less than {limit}: {cells}.";
 
-        "The bounds of cells with a verdict contain 1: least and largest half-width of the bounds."
+        "The bounds of cells with a verdict contain 1: least and largest half-width of the bounds. \
+         Simulated changes of twice that are found in 97.7% or more."
         unchanged(cells, noise) =
-            "No change beyond noise in {cells}; a change of {noise} would have shown.";
+            "No change beyond noise in {cells}: bounds of ±{noise}. A change of twice that would have shown.";
 
         "No regime of one run is a regime of the other: the reference’s times in both."
         other_regime(cells, base, new) =

@@ -58,11 +58,13 @@ pub(super) struct Lock {
     draws: Draws,
     spec: LockSpec,
     subject: LockSubject,
+    /// Factor by which it does less work.
+    slower: f64,
 }
 
 impl Lock {
-    pub(super) fn new(draws: Draws, spec: LockSpec, subject: LockSubject) -> Self {
-        Lock { draws, spec, subject }
+    pub(super) fn new(draws: Draws, spec: LockSpec, subject: LockSubject, slower: f64) -> Self {
+        Lock { draws, spec, subject, slower }
     }
 }
 
@@ -81,7 +83,7 @@ impl OpenCell for Lock {
         let calibrated = calibration(&planned.cell, &self.spec);
         let (rng, round) = &mut loops[usize::from(stamped)];
         *round += 1;
-        let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);
+        let noise = (1.0 + 0.01 * (rng.random::<f64>() - 0.5)) / self.slower;
         let options = Options { tasks: subject.tasks, ..Options::default() };
         let answer = calibrated.as_ref().and_then(|calibrated| {
             Answers::new(&calibrated.workload, options).answer(subject.threads).ok()

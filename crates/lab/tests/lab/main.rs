@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use threadtoll_lab::Registry;
 use threadtoll_lab::mechanism::Mechanism;
 
+mod comparison;
 mod contention;
 mod plan;
 mod queue;

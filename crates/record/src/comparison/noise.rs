@@ -8,12 +8,13 @@
 //! degrees of freedom are joined as in F. E. Satterthwaite, *An approximate distribution of
 //! estimates of variance components* (Biometrics 2, 1946).
 
-use crate::{Cell, WaitFamily, Work};
+use crate::{Cell, Work};
 
 use super::observed::Observation;
 
 /// Usual standard deviation of a cell's logarithm between runs of unchanged code minutes apart, on
-/// virtual machines: the repeated runs in `docs/results`.
+/// virtual machines, from the repeated runs in `docs/results`: of threads that spin, of threads that
+/// sleep, and of speed-ups.
 const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
 /// A third of that on other machines, which is an assumption.
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
@@ -29,14 +30,13 @@ pub(super) struct Family {
 }
 
 impl Family {
-    pub(super) fn of(cell: &Cell, virtualised: bool) -> Self {
+    pub(super) fn of(cell: &Cell, sleeps: bool, virtualised: bool) -> Self {
         let at = match cell.lock() {
             // The scheduler decides how often the holder loses its CPU.
             Some(_) if cell.oversubscribed() => 1,
-            Some(lock) if lock.work == Work::Sleep => 0,
-            Some(_) => 2,
-            None if cell.subject.family() == WaitFamily::Blocking => 1,
-            None => 0,
+            Some(lock) if lock.work == Work::Spin => 2,
+            _ if sleeps => 1,
+            _ => 0,
         };
         Family { usual: if virtualised { VIRTUAL[at] } else { BARE[at] } }
     }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use crate::file::Results;
 use crate::{
     Cell, Contention, Experiment, Ns, OneWay, OneWayMethod, Origin, PerSecond, QueueSubject,
-    Record, RecordKind, Subject, WaitFamily, Work,
+    Record, RecordKind, Subject, Work,
 };
 
 use super::Figure;
 
 /// Largest factor between the reference's times in one regime.
 const ALIKE: f64 = 1.3;
+/// About the time of a wake-up.
+const WAKE_NS: f64 = 5_000.0;
 
 /// A cell apart from the version of its queue, which may change from run to run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +61,8 @@ pub(super) struct Observation {
     pub(super) blocks: usize,
     pub(super) processes: u32,
     pub(super) method: Option<OneWayMethod>,
+    /// True if its time depends on waking threads.
+    pub(super) sleeps: bool,
     pub(super) is_reference: bool,
     pub(super) twin_apart: bool,
 }
@@ -75,6 +79,7 @@ impl Observation {
             blocks: 100,
             processes: 1,
             method: None,
+            sleeps: false,
             is_reference: false,
             twin_apart: false,
         }
@@ -88,27 +93,36 @@ struct Row {
 }
 
 /// The figures of a run.
+#[derive(Default)]
 pub(super) struct Observed {
     rows: BTreeMap<Key, Row>,
     /// All cells but twins, in the order of measuring.
     pub(super) order: Vec<Key>,
+    /// Cells that tell how the machine changed.
+    references: Vec<Key>,
+    futexes: Vec<Key>,
 }
 
 impl Observed {
     pub(super) fn of(results: &Results) -> Self {
         let records = results.records();
-        let mut observed = Observed { rows: BTreeMap::new(), order: Vec::new() };
+        let groups = &results.plan.groups;
+        let is_reference = |record: &Record| {
+            groups.get(record.group).and_then(|group| group.first()).map(|first| &first.cell)
+                == Some(&record.cell)
+        };
+        let references: BTreeMap<usize, f64> = records
+            .iter()
+            .filter(|record| is_reference(record))
+            .filter_map(|record| Some((record.group, record.one_way_p50()?)))
+            .collect();
+        let mut observed = Observed::default();
         for record in &records {
+            let group = groups.get(record.group).map_or(&[][..], Vec::as_slice);
+            let planned = group.iter().find(|planned| planned.cell == record.cell);
+            let Some(planned) = planned else { continue };
             let figures = Figures::each(record);
-            let group = results.plan.groups.get(record.group);
-            let planned = group.and_then(|group| {
-                Some((group.first()?, group.iter().find(|planned| planned.cell == record.cell)?))
-            });
-            let Some((reference, planned)) = planned else { continue };
-            let of_reference = records
-                .iter()
-                .find(|other| other.group == record.group && other.cell == reference.cell)
-                .and_then(Record::one_way_p50);
+            let of_reference = references.get(&record.group).copied();
             let kinds = planned.budget.kinds().len();
             let twin_apart = record.warnings.iter().any(|warning| warning.code == "twin-apart");
             for figures in figures {
@@ -124,7 +138,8 @@ impl Observed {
                     blocks: figures.blocks as usize / kinds,
                     processes: record.processes,
                     method: figures.one_way.map(|one_way| one_way.method),
-                    is_reference: record.cell == reference.cell,
+                    sleeps: figures.sleeps(figure, value),
+                    is_reference: is_reference(record),
                     twin_apart,
                 };
                 let asleep = record.cell.lock().is_some_and(|lock| lock.work == Work::Sleep);
@@ -146,6 +161,11 @@ impl Observed {
         let key = Key::of(record);
         if !key.is_twin() && !self.rows.contains_key(&key) {
             self.order.push(key.clone());
+            if observation.is_reference {
+                self.references.push(key.clone());
+            } else if key.cell.mechanism() == Some("futex") && !key.cell.keep_awake {
+                self.futexes.push(key.clone());
+            }
         }
         let row = || Row { cell: record.cell.clone(), figure, observations: Vec::new() };
         self.rows.entry(key).or_insert_with(row).observations.push(observation);
@@ -168,20 +188,22 @@ impl Observed {
         self.rows.get(key).map_or(&[], |row| &row.observations)
     }
 
+    /// The figures of a cell in a group.
+    pub(super) fn in_group(&self, key: &Key, group: usize) -> &[Observation] {
+        let all = self.of_cell(key);
+        // Records are in the order of groups.
+        let at = |bound: usize| all.partition_point(|one| one.group < bound);
+        &all[at(group)..at(group + 1)]
+    }
+
     /// Cells that can tell how the machine changed, the best one first.
-    pub(super) fn controls(&self, key: &Key) -> Vec<&Key> {
-        let others = || {
-            self.order.iter().filter(|other| other.experiment == key.experiment && *other != key)
-        };
-        let sleeps = self.cell(key).subject.family() == WaitFamily::Blocking;
-        let is_futex = |other: &&Key| {
-            other.cell.mechanism() == Some("futex")
-                && !other.cell.keep_awake
-                && other.cell.placement == key.cell.placement
-        };
-        let futex = others().find(is_futex).filter(|_| sleeps);
-        let is_reference = |other: &&Key| self.of_cell(other).iter().all(|one| one.is_reference);
-        futex.into_iter().chain(others().find(is_reference)).collect()
+    pub(super) fn controls(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        let sleeps = self.of_cell(key).iter().any(|one| one.sleeps);
+        let like = move |other: &&Key| other.experiment == key.experiment && *other != key;
+        let futexes = self.futexes.iter().filter(move |futex| {
+            sleeps && futex.cell.placement == key.cell.placement && like(futex)
+        });
+        futexes.chain(self.references.iter().filter(like))
     }
 }
 
@@ -193,6 +215,7 @@ struct Figures<'a> {
     one_way: Option<&'a OneWay>,
     rate: Option<(PerSecond, [PerSecond; 2])>,
     contention: Option<&'a Contention>,
+    switches_per_op: Option<f64>,
 }
 
 impl<'a> Figures<'a> {
@@ -204,6 +227,7 @@ impl<'a> Figures<'a> {
             one_way: record.one_way.as_ref(),
             rate: record.rate_per_s.zip(record.interval95.rate_per_s),
             contention: record.contention.as_ref(),
+            switches_per_op: record.cost.voluntary_switches_per_op.map(f64::from),
         };
         if record.regimes.is_empty() {
             return vec![whole];
@@ -215,8 +239,19 @@ impl<'a> Figures<'a> {
             one_way: regime.one_way.as_ref(),
             rate: regime.rate_per_s.zip(regime.interval95.rate_per_s),
             contention: regime.contention.as_ref(),
+            switches_per_op: regime.cost.voluntary_switches_per_op.map(f64::from),
         };
         record.regimes.iter().map(of).collect()
+    }
+
+    /// Returns `true` if wake-ups are more than a tenth of a time per operation.
+    fn sleeps(&self, figure: Figure, value: f64) -> bool {
+        let each_ns = match figure {
+            Figure::OneWayMedian => value,
+            Figure::Rate => 1e9 / value,
+            Figure::Speedup => return false,
+        };
+        self.switches_per_op.is_some_and(|switches| switches * WAKE_NS > 0.1 * each_ns)
     }
 
     /// The figure with its interval, if both can be compared.
