@@ -236,6 +236,11 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
+    /// Those who wait for it yield their CPU for a while before they sleep.
+    fn waiters_yield(&self) -> bool {
+        false
+    }
+
     /// Name of the part of the object at this offset, if threads wait for that by itself.
     fn part(&self, _offset: u64) -> Option<&'static str> {
         None
@@ -344,6 +349,11 @@ impl Identity {
     /// Name of the lock, if it is an interpreter's own.
     pub fn interpreter_lock(&self) -> Option<&'static str> {
         self.primitive.interpreter_lock()
+    }
+
+    /// Those who wait for it yield their CPU for a while before they sleep.
+    pub fn waiters_yield(&self) -> bool {
+        self.primitive.waiters_yield()
     }
 
     /// Name of the part of this object that is at an address, if it is such.

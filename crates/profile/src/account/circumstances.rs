@@ -66,6 +66,9 @@ pub struct RunningStack {
 /// A running thread may be somewhere else after this time.
 pub(crate) const NEAR_NS: u64 = 500_000;
 
+/// A thread that loses its CPU within this time of getting it has yielded, or is disturbed.
+const YIELDS_WITHIN_NS: u64 = 100_000;
+
 impl Circumstances<'_> {
     /// The state of a thread at a look, as it would be without that look.
     pub(super) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
@@ -116,6 +119,12 @@ impl Circumstances<'_> {
                 }
             }
         }
+    }
+
+    /// It gave up its CPU when the look was due, and was ready to run all the same.
+    pub(super) fn has_yielded(&self, tid: u32) -> bool {
+        let ran = self.timeline.and_then(|timeline| timeline.lost_cpu_after(tid, self.due));
+        ran.is_some_and(|ran| ran <= YIELDS_WITHIN_NS)
     }
 
     /// The number of a thread's stack: as it was read, or as the nearest sample shows it.

@@ -87,6 +87,9 @@ pub struct ProcessAccount {
     /// not shared out among things to wait on.
     unseen: Mean,
     unseen_now: f64,
+    /// Mean number of threads that have yielded their CPU, as far as one can tell.
+    yielding: Mean,
+    yielding_now: f64,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
     sleeps: Sleeps,
@@ -149,6 +152,8 @@ impl ProcessAccount {
             time_now: Default::default(),
             unseen: Mean::default(),
             unseen_now: 0.0,
+            yielding: Mean::default(),
+            yielding_now: 0.0,
             touched: Vec::new(),
             last: HashMap::new(),
             sleeps: Sleeps::default(),
@@ -195,9 +200,12 @@ impl ProcessAccount {
         self.time[kind.place()].estimate(&self.stretches)
     }
 
-    /// Mean number of threads of which it is not known what they waited for before they were woken.
-    pub fn unseen(&self) -> Option<Estimate> {
-        self.unseen.estimate(&self.stretches)
+    /// Mean number of threads that may wait for a lock without having been seen at it: those of
+    /// which it is not known what they waited for before they were woken, and those that yield.
+    pub fn unseen(&self, lock: &Object) -> f64 {
+        let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
+        let yielding = if lock.identity.waiters_yield() { mean(&self.yielding) } else { 0.0 };
+        mean(&self.unseen) + yielding
     }
 
     /// Mean number of threads that wait for a thing.
@@ -239,6 +247,9 @@ impl ProcessAccount {
                     _ => 0.0,
                 };
                 self.time_now[Time::on_cpu(state).place()] += scale_now - waits;
+                if seen.has_yielded(read.tid) {
+                    self.yielding_now += scale_now;
+                }
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
                     // Woken from its wait, or from a later sleep, and without a CPU yet.
                     waiting_on = Some(place);
@@ -282,7 +293,7 @@ impl ProcessAccount {
                 None => before.and_then(|before| before.asleep_with),
             };
             self.last.insert(read.tid, Last { at, waiting_on, asleep_at, asleep_with });
-            if !woken && !seen.late {
+            if !seen.late {
                 self.note_sleep(read, waiting_on, at, seen);
             }
             if let (Some(place), Some(before)) = (waiting_on, before)
@@ -304,11 +315,16 @@ impl ProcessAccount {
         at: u64,
         seen: &Circumstances<'_>,
     ) {
-        let Activity::Asleep(call) = read.activity else { return };
         let state = seen.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
         let Some((CpuState::SwitchedOut, since)) = state else { return };
-        let place = waiting_on.map_or(Place::In(call.number), Place::On);
-        self.sleeps.note(read.tid, Sleep { place, age: at - since });
+        match read.activity {
+            Activity::Asleep(call) => {
+                let place = waiting_on.map_or(Place::In(call.number), Place::On);
+                self.sleeps.note(read.tid, Sleep { place, since, age: at - since });
+            }
+            Activity::OnCpu => self.sleeps.note_woken(read.tid, since),
+            Activity::Faulting { .. } => {}
+        }
     }
 
     /// Counts a thread that waits for a CPU after a sleep in which it was not seen. Returns the
@@ -366,8 +382,13 @@ impl ProcessAccount {
                 mean.add(std::mem::take(now), tick.times);
             }
         }
-        if self.unseen_now > 0.0 {
-            self.unseen.add(std::mem::take(&mut self.unseen_now), tick.times);
+        for (mean, now) in [
+            (&mut self.unseen, &mut self.unseen_now),
+            (&mut self.yielding, &mut self.yielding_now),
+        ] {
+            if *now > 0.0 {
+                mean.add(std::mem::take(now), tick.times);
+            }
         }
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
@@ -432,6 +453,7 @@ impl ProcessAccount {
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
         self.unseen.end_stretch(&stretch);
+        self.yielding.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             self.objects[place as usize].waiters.end_stretch(&stretch);
         }

@@ -78,7 +78,7 @@ impl One<'_> {
         let holders = object.holders(stacks);
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(object),
-            unseen: process.unseen().map_or(0.0, |threads| threads.mean),
+            unseen: process.unseen(object),
             bursts: &object.bursts,
             holders: &holders.doing,
             patterns: object.patterns(),

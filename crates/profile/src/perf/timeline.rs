@@ -152,6 +152,16 @@ impl Timeline {
         }
     }
 
+    /// It has lost its CPU, if so, after it had run for this long. `None` if that is not known, too.
+    pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
+        let lost = self.last_change(tid, at)?;
+        if lost.to != Known::State(CpuState::Preempted) {
+            return None;
+        }
+        let began = self.last_change(tid, lost.at.checked_sub(1)?)?;
+        (began.to == Known::State(CpuState::Running)).then(|| lost.at - began.at)
+    }
+
     fn last_change(&self, tid: u32, at: u64) -> Option<Change> {
         if at < self.horizon || at > self.complete_until {
             return None;
@@ -379,6 +389,7 @@ mod tests {
         assert_eq!(timeline.longest_run(1, 12, 28), Some(8));
         assert_eq!(timeline.longest_run(1, 12, 65), Some(25));
         assert_eq!(timeline.longest_run(1, 22, 28), Some(0));
+        assert_eq!([15, 38, 45].map(|at| timeline.lost_cpu_after(1, at)), [None, Some(5), None]);
         assert_eq!(timeline.next_run(1, 25), Some(25));
         assert_eq!(timeline.next_run(1, 65), None);
         assert_eq!((timeline.longest_run(1, 5, 28), timeline.next_run(2, 25)), (None, None));

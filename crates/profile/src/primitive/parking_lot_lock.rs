@@ -7,7 +7,8 @@
 //! | condition variable | 8 bytes: the mutex's address while somebody waits |
 //! | once | one byte: 1 done, 2 poisoned, 4 running, 8 parked |
 //!
-//! Threads that wait for an rwlock leave tokens which say so; all others leave none.
+//! Who waits for a mutex or an rwlock spins and yields some ten times before it parks
+//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens which say so; all others leave none.
 //!
 //! Source: parking_lot 0.12 and 0.13, `raw_mutex.rs`, `raw_rwlock.rs`, `condvar.rs`, `once.rs`.
 
@@ -58,6 +59,10 @@ impl Primitive for Mutex {
         three_values(window.u8(object).map(|byte| u32::from(byte & LOCKED)))
     }
 
+    fn waiters_yield(&self) -> bool {
+        true
+    }
+
     fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
         window.u8(object).is_some_and(|byte| byte > MUTEX_BITS)
     }
@@ -99,6 +104,10 @@ impl Primitive for RwLock {
             (false, 0) => Hold::Free,
             (_, readers) => Hold::Readers(readers),
         }
+    }
+
+    fn waiters_yield(&self) -> bool {
+        true
     }
 
     fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
