@@ -24,7 +24,7 @@ use crate::{Cell, Experiment, Ns, Ratio, Text};
 
 pub use compatible::Refusal;
 
-use noise::Family;
+use noise::{Family, Noise};
 use observed::{Key, Observation, Observed, Regimes};
 
 /// Largest ratio that is stated.
@@ -274,9 +274,27 @@ struct Compared<'a> {
     key: &'a Key,
     observed: &'a [Observed; 2],
     sides: [Side; 2],
-    /// Change of the logarithm, its noise, and the control's name and change.
-    change: Option<(f64, noise::Noise, Option<(String, f64)>)>,
+    change: Option<Change>,
     unjudged: Option<Unjudged>,
+}
+
+/// The change of a figure's logarithm.
+struct Change {
+    log: f64,
+    noise: Noise,
+    /// The control's name and change.
+    control: Option<(String, f64)>,
+}
+
+impl Change {
+    /// The interval of the change, with and without that of the control.
+    fn bounds(&self, figure: Figure, judged: usize) -> [f64; 2] {
+        let moved = self.control.as_ref().map_or(0.0, |(_, moved)| *moved);
+        // A rate falls where a time rises.
+        let relative = self.log + if figure == Figure::Rate { moved } else { -moved };
+        let reach = self.noise.reach(judged.max(1));
+        [self.log.min(relative) - reach, self.log.max(relative) + reach]
+    }
 }
 
 /// The figure of a cell in one of the runs.
@@ -355,8 +373,8 @@ impl<'a> Comparing<'a> {
         let family = Family::of(self.observed[1].cell(key), sleeps, self.virtualised);
         let noise = noise::noise(observations, twins.each_ref().map(Vec::as_slice), family);
         let control = self.control(key, regime, observations);
-        let change = (unjudged != Some(Unjudged::OtherMethod))
-            .then(|| (sides[1].log - sides[0].log, noise, control));
+        let change = Change { log: sides[1].log - sides[0].log, noise, control };
+        let change = (unjudged != Some(Unjudged::OtherMethod)).then_some(change);
         Compared { key, observed: self.observed, sides, change, unjudged }
     }
 
@@ -428,15 +446,7 @@ impl Compared<'_> {
         let figure = observed[1].figure(key);
         let cell = observed[1].cell(key);
         let ratio = |log: f64| Ratio::from(significant(log.exp().min(MAX_RATIO)));
-        let bounds = change.as_ref().map(|(change, noise, control)| {
-            let reach = noise.reach(judged.max(1));
-            // A rate rises where a time falls.
-            let of_times = |(_, moved): &(String, f64)| {
-                if figure == Figure::Rate { -moved } else { *moved }
-            };
-            let relative = change - control.as_ref().map_or(0.0, of_times);
-            [change.min(relative) - reach, change.max(relative) + reach]
-        });
+        let bounds = change.as_ref().map(|change| change.bounds(figure, judged));
         let outcome = match (bounds, unjudged) {
             (Some([low, high]), None) => {
                 let times = if figure.more_is_better() { [-high, -low] } else { [low, high] };
@@ -456,11 +466,11 @@ impl Compared<'_> {
                 .map(|(base, new)| [significant(base).into(), significant(new).into()]),
             base: ratio(base.log),
             new: ratio(new.log),
-            ratio: change.as_ref().map(|(change, ..)| ratio(*change)),
+            ratio: change.as_ref().map(|change| ratio(change.log)),
             interval95: bounds.map(|bounds| bounds.map(ratio)),
             control: change
                 .as_ref()
-                .and_then(|(.., control)| control.as_ref())
+                .and_then(|change| change.control.as_ref())
                 .map(|(name, moved)| Control { name: name.as_str().into(), ratio: ratio(*moved) }),
             noise_percent: bounds
                 .filter(|_| unjudged.is_none())

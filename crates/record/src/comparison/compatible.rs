@@ -107,7 +107,8 @@ pub(super) fn differences(base: &Results, new: &Results) -> Vec<Difference> {
     let on = |on: bool| if on { "on" } else { "off" }.to_string();
     let text = |text: &Option<Text>| text.as_ref().map(ToString::to_string);
     let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let of_machine: [(&str, &dyn Fn(&Machine) -> Option<String>); 11] = [
+    type Value<'a> = &'a dyn Fn(&Machine) -> Option<String>;
+    let of_machine: [(&str, Value<'_>); 11] = [
         ("kernel", &|machine| Some(machine.kernel.to_string())),
         ("governor", &|machine| text(&machine.governor)),
         ("boost", &|machine| machine.boost.map(on)),

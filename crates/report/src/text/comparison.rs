@@ -31,7 +31,8 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     }
     if !left_out.is_empty() {
         let columns = left_out.join(", ");
-        let note = format!("Columns that did not fit: {columns}. Widen the terminal, or see --json.");
+        let note =
+            format!("Columns that did not fit: {columns}. Widen the terminal, or see --json.");
         text.push_str(&style.paragraph(DIM, &note));
     }
     let findings = findings(comparison);

@@ -52,7 +52,7 @@ fn queue(name: &str) -> ComparedCell {
     });
     let one = cell("", [0.97, 1.04], Outcome::Open);
     ComparedCell {
-        experiment: Experiment::try_from("queue/stream".to_string()).unwrap(),
+        experiment: Experiment::queue("stream"),
         cell: Cell { subject, ..one.cell },
         figure: Figure::Rate,
         base: 1.1e8.into(),
