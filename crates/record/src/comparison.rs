@@ -2,7 +2,7 @@
 //!
 //! Figures of two runs differ although nothing was changed: by noise between blocks and processes,
 //! which the intervals of a record know, and by noise between runs, which they do not. Here the
-//! intervals hold both ([`noise`]), and also the ratio relative to a control of the same groups, so
+//! intervals hold both (`noise`), and also the ratio relative to a control of the same groups, so
 //! that a machine that became slower as a whole decides nothing. Bounds allow for the number of
 //! ratios (C. E. Bonferroni, 1936): of all comparisons of unchanged code, at most one in twenty
 //! says that any cell changed.
@@ -490,4 +490,40 @@ fn significant(value: f64) -> f64 {
     }
     let scale = 10f64.powi(4 - value.abs().log10().floor() as i32);
     (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slower_machine_explains_longer_times_and_lower_rates() {
+        let one = Observation::fixture(0.0);
+        let usual = Family::of(&crate::cell::tests::stream(1), false, false);
+        let change = |log: f64| Change {
+            log,
+            noise: noise::noise([&[&one], &[&one]], [&[], &[]], usual),
+            control: Some(("atomic-store".into(), 0.2)),
+        };
+        let undecided = |log: f64, figure: Figure| {
+            let [low, high] = change(log).bounds(figure, 1);
+            low < 0.0 && 0.0 < high
+        };
+        assert!(undecided(0.2, Figure::OneWayMedian) && undecided(-0.2, Figure::Rate));
+        assert!(!undecided(-0.2, Figure::OneWayMedian) && !undecided(0.2, Figure::Rate));
+    }
+
+    #[test]
+    fn outcomes_are_alike_in_both_directions() {
+        let outcomes = [
+            ([1.06, 1.2], Outcome::Regression, Outcome::Improvement),
+            ([1.01, 1.2], Outcome::Worse, Outcome::Better),
+            ([0.98, 1.03], Outcome::Same, Outcome::Same),
+            ([0.98, 1.2], Outcome::Open, Outcome::Open),
+        ];
+        for ([low, high], slower, faster) in outcomes {
+            assert_eq!(Outcome::of([low, high], 1.05), slower);
+            assert_eq!(Outcome::of([1.0 / high, 1.0 / low], 1.05), faster);
+        }
+    }
 }
