@@ -204,7 +204,7 @@ pub enum Unjudged {
     OtherRegime,
     /// The medians were obtained in different ways.
     OtherMethod,
-    /// A queue that one process measured once: how it differs between processes is unknown.
+    /// One process measured it once: how its time differs between processes is unknown.
     OneProcess,
     /// One of the regimes has fewer than 21 blocks of the cell.
     FewBlocks,
@@ -401,7 +401,7 @@ impl<'a> Comparing<'a> {
             Some(Unjudged::TwinApart)
         } else if observations.into_iter().any(|run| blocks(run) < PAIRS) {
             Some(Unjudged::FewBlocks)
-        } else if self.observed[1].cell(key).queue().is_some() && sides.iter().any(once) {
+        } else if self.observed[1].figure(key) != Figure::Speedup && sides.iter().any(once) {
             Some(Unjudged::OneProcess)
         } else {
             None

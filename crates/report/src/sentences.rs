@@ -207,7 +207,7 @@ sentences! {
         better(cells, limit) = "Better, perhaps by less than {limit}: {cells}.";
 
         "The bounds of cells with a verdict contain 1: least and largest half-width of the bounds. \
-         Simulated changes of twice that are found in 97.7% or more."
+         Of simulated changes of twice that, 98% or more are found."
         unchanged(cells, noise) =
             "No change beyond noise in {cells}: bounds of ±{noise}. A change of twice that would have shown.";
 
@@ -215,9 +215,10 @@ sentences! {
         other_regime(cells, base, new) =
             "No verdict on {cells}: cores were {base} apart in BASE and {new} in NEW, so the machine was in another state. Measure again.";
 
-        "A queue stands in one group of one of the files, measured by one process."
+        "A cell, other than of a lock, stands in one group of one of the files, measured by one \
+         process."
         one_process(cells) =
-            "No verdict on {cells}: processes differ in where they put a queue’s memory, and one of the files has one process only. Measure both with --relaunch 3.";
+            "No verdict on {cells}: processes differ in where their memory lies, and one of the files has figures of one process only. Measure both with --relaunch 3.";
 
         "In one of its groups a twin is off by more than the margin of verdicts."
         twin_apart(cells) =

@@ -22,6 +22,16 @@ impl Files {
         self.0.path().join(name)
     }
 
+    /// A raw file of the machine with this seed, as if measured by three processes.
+    fn relaunched(&self, line: &str, seed: u64) -> PathBuf {
+        let file = self.measured(line, seed);
+        self.edited(&file, &format!("relaunched-{seed}.jsonl"), |line| {
+            if line["schema"] == "threadtoll.record/1" {
+                line["processes"] = 3.into();
+            }
+        })
+    }
+
     /// A raw file of the machine with this seed.
     fn measured(&self, line: &str, seed: u64) -> PathBuf {
         let path = self.path(&format!("{}-{seed}.jsonl", line.split(' ').next().unwrap()));
@@ -67,7 +77,7 @@ fn compare(base: &Path, new: &Path, options: &str) -> Ended {
 #[test]
 fn unchanged_runs_end_with_0_and_slower_ones_with_4() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let held = Held::of(&base);
     let same = compare(&base, &new, "").done();
     assert!(same.out.contains("No change beyond noise in 2 judged cells"), "{same:#?}");
@@ -86,7 +96,7 @@ fn unchanged_runs_end_with_0_and_slower_ones_with_4() {
 #[test]
 fn folded_and_packed_files_compare_as_raw_ones_do() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let folded = files.path("base.jsonl.gz");
     let mut fold = words("report", &[&base]);
     fold.extend(words("--without-histograms --fold", &[&folded]));
@@ -101,7 +111,7 @@ fn folded_and_packed_files_compare_as_raw_ones_do() {
 #[test]
 fn json_is_one_object_of_its_schema_and_markdown_has_no_colours() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let slower = files.slower(&new, "futex", 1.4);
     let printed = compare(&base, &slower, "--json --color always");
     assert_eq!((printed.code, printed.out.lines().count()), (Some(4), 1), "{printed:#?}");
@@ -124,7 +134,7 @@ fn json_is_one_object_of_its_schema_and_markdown_has_no_colours() {
 #[test]
 fn everything_said_is_in_the_document() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let other_kernel = files.edited(&new, "kernel.jsonl", |line| {
         if line["schema"] == "threadtoll.machine/1" {
             line["kernel"] = "7.0".into();
@@ -162,7 +172,7 @@ fn everything_said_is_in_the_document() {
         "in one process",
         "Only in NEW: gil",
     ]
-    .map(|part| if part == "in one process" { "has one process only" } else { part })
+    .map(|part| if part == "in one process" { "of one process only" } else { part })
     {
         assert!(seen.contains(part), "“{part}” is not in {seen}");
     }
@@ -171,7 +181,7 @@ fn everything_said_is_in_the_document() {
 #[test]
 fn what_cannot_be_compared_costs_a_sentence() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let held = Held::of(&base);
     let empty = files.path("empty.jsonl");
     std::fs::write(&empty, "").unwrap();
@@ -202,7 +212,7 @@ fn what_cannot_be_compared_costs_a_sentence() {
 #[test]
 fn profiles_are_not_compared() {
     let files = Files::new();
-    let base = files.measured(LATENCY, 1);
+    let base = files.relaunched(LATENCY, 1);
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     let profile = results.join("2026-11-23-xeon-guest-2cpu-profiles/redis.jsonl.gz");
     compare(&base, &profile, "").bad().says("is a profile; profiles are not compared");
@@ -211,7 +221,7 @@ fn profiles_are_not_compared() {
 #[test]
 fn machines_clocks_and_grades_can_forbid_it() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let changed = |name: &str, member: &str, value: Value| {
         files.edited(&new, name, |line| {
             if line["schema"] == "threadtoll.machine/1" {
@@ -240,7 +250,7 @@ fn machines_clocks_and_grades_can_forbid_it() {
 #[test]
 fn a_truncated_file_is_compared_as_far_as_it_goes_or_refused() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let text = std::fs::read_to_string(&new).unwrap();
     let lines = text.lines().count();
     for keep in [1, 2, 3, lines / 2, lines - 1] {
@@ -256,7 +266,7 @@ fn a_truncated_file_is_compared_as_far_as_it_goes_or_refused() {
 #[test]
 fn a_c_locale_gets_ascii() {
     let files = Files::new();
-    let (base, new) = (files.measured(LATENCY, 1), files.measured(LATENCY, 2));
+    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
     let mut plain = command();
     plain.env("LC_ALL", "C").args(words("compare", &[&base, &new]));
     let ended = ran(plain).done();

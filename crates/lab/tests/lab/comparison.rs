@@ -32,8 +32,8 @@ struct Case {
 }
 
 const CASES: [Case; 6] = [
-    Case { name: "steady", regimes: Regimes::One, cell: 0.0, machine: 0.0, groups: 1 },
-    Case { name: "usual noise", regimes: Regimes::One, cell: 0.01, machine: 0.0, groups: 1 },
+    Case { name: "steady", regimes: Regimes::One, cell: 0.0, machine: 0.0, groups: 2 },
+    Case { name: "usual noise", regimes: Regimes::One, cell: 0.01, machine: 0.0, groups: 2 },
     Case { name: "noisy, repeated", regimes: Regimes::One, cell: 0.03, machine: 0.0, groups: 4 },
     Case { name: "other speeds", regimes: Regimes::One, cell: 0.01, machine: 0.1, groups: 2 },
     Case {

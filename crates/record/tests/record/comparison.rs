@@ -75,7 +75,7 @@ impl Run {
 const CELLS: [&str; 3] = ["atomic-store", "atomic-rmw", "spin-yield"];
 
 fn compared(base: &[&[f64]], new: &[&[f64]]) -> Comparison {
-    let run = |number, groups| Run::new(number, &CELLS, groups).results(1);
+    let run = |number, groups| Run::new(number, &CELLS, groups).results(3);
     compare(&run(1, base), &run(2, new), 5.0).unwrap()
 }
 
@@ -149,7 +149,7 @@ fn figures_of_different_regimes_are_not_compared() {
 }
 
 #[test]
-fn a_queue_of_one_process_gets_no_verdict() {
+fn a_cell_of_one_process_gets_no_verdict() {
     let run = |number: u32, version: &str, ns: f64, processes: u32| {
         let groups: [&[f64]; 1] = [&[100.0, ns, 400.0]];
         Run::new(number, &CELLS, &groups).with_queue(version, Origin::Rust).results(processes)
@@ -170,7 +170,7 @@ fn the_limit_decides_what_a_regression_is() {
     let slower: [&[f64]; 1] = [&[100.0, 240.0, 400.0]];
     let outcome = |limit| {
         let [base, new] = [(1, &groups), (2, &slower)]
-            .map(|(number, groups)| Run::new(number, &CELLS, groups).results(1));
+            .map(|(number, groups)| Run::new(number, &CELLS, groups).results(3));
         of(&compare(&base, &new, limit).unwrap(), "atomic-rmw").outcome
     };
     assert_eq!(outcome(0.0), Outcome::Regression);
@@ -182,8 +182,8 @@ fn the_limit_decides_what_a_regression_is() {
 #[test]
 fn cells_of_one_file_are_listed() {
     let groups: [&[f64]; 1] = [&[100.0, 200.0, 400.0]];
-    let base = Run::new(1, &CELLS, &groups).results(1);
-    let new = Run::new(2, &["atomic-store", "atomic-rmw", "futex"], &groups).results(1);
+    let base = Run::new(1, &CELLS, &groups).results(3);
+    let new = Run::new(2, &["atomic-store", "atomic-rmw", "futex"], &groups).results(3);
     let comparison = compare(&base, &new, 5.0).unwrap();
     assert_eq!(comparison.only_in_base[0].cell.name(), "spin-yield");
     assert_eq!(comparison.only_in_new[0].cell.name(), "futex");
@@ -196,7 +196,7 @@ fn what_forbids_a_comparison_is_said() {
     let refused = |change: fn(&mut Run)| {
         let mut new = Run::new(2, &CELLS, &groups);
         change(&mut new);
-        compare(&Run::new(1, &CELLS, &groups).results(1), &new.results(1), 5.0).map(|_| ())
+        compare(&Run::new(1, &CELLS, &groups).results(3), &new.results(3), 5.0).map(|_| ())
     };
     assert_eq!(refused(|_| {}), Ok(()));
     assert_eq!(refused(|new| new.machine.kernel = "7.0".into()), Ok(()));
@@ -232,8 +232,8 @@ fn differences_of_machine_tool_and_options_are_listed() {
     new.machine.governor = Some("performance".into());
     new.plan.options.insert("time_ns".into(), json!(5_000_000));
     new.plan.options.insert("seed".into(), json!(7));
-    let base = Run::new(1, &CELLS, &groups).results(1);
-    let comparison = compare(&base, &new.results(1), 5.0).unwrap();
+    let base = Run::new(1, &CELLS, &groups).results(3);
+    let comparison = compare(&base, &new.results(3), 5.0).unwrap();
     let found: Vec<(&str, Option<&str>, Option<&str>)> = comparison
         .differences
         .iter()
@@ -262,7 +262,7 @@ fn a_comparison_keeps_to_its_schema_however_odd_its_figures() {
     };
     says(compared(&[&[100.0, 200.0, 400.0]], &[&[100.0, 200.0, 400.0]]));
     let groups: [&[f64]; 1] = [&[100.0, 200.0, 400.0]];
-    let [mut base, mut new] = [1, 2].map(|number| Run::new(number, &CELLS, &groups).results(1));
+    let [mut base, mut new] = [1, 2].map(|number| Run::new(number, &CELLS, &groups).results(3));
     let set = |results: &mut Results, p50: f64, interval: [f64; 2]| {
         let records = results.groups[0].records.as_mut().unwrap();
         let one_way = records[1].one_way.as_mut().unwrap();
@@ -280,7 +280,7 @@ fn a_comparison_keeps_to_its_schema_however_odd_its_figures() {
 #[test]
 fn stamped_medians_are_not_compared_with_halves() {
     let groups: [&[f64]; 1] = [&[100.0, 200.0, 400.0]];
-    let [base, mut new] = [1, 2].map(|number| Run::new(number, &CELLS, &groups).results(1));
+    let [base, mut new] = [1, 2].map(|number| Run::new(number, &CELLS, &groups).results(3));
     let records = new.groups[0].records.as_mut().unwrap();
     records[1].one_way.as_mut().unwrap().method = threadtoll_record::OneWayMethod::Stamped;
     let comparison = compare(&base, &new, 5.0).unwrap();
