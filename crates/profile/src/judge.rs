@@ -34,7 +34,7 @@ use cause::{Cause, CauseShare, HolderCounts, PatternCounts};
 use gain::{Surroundings, gain};
 use interval::Estimate;
 use prediction::{Change, CpuDemand, Predictor, Present, WhatIf, differ};
-use samples::{Figure, LockSamples};
+use samples::{Figure, LockSamples, Unseen};
 use verdict::{Verdict, efficiency};
 
 /// Locks into which a what-if stripes one.
@@ -51,8 +51,8 @@ const MAX_PREDICTED: u32 = 64;
 pub struct LockSeen<'a> {
     /// Its samples.
     pub samples: &'a LockSamples,
-    /// Mean number of threads that may have waited for it and were not seen.
-    pub unseen: f64,
+    /// Waits that no look saw.
+    pub unseen: Unseen,
     /// Bursts of reads of its word.
     pub bursts: &'a Bursts,
     /// States of its holder while somebody waited.
@@ -99,7 +99,7 @@ pub struct Judgement {
 impl Judgement {
     /// Judges a lock.
     pub fn new(seen: LockSeen<'_>) -> Self {
-        let (held, queue) = (seen.samples.held(), seen.samples.queue().up_to(seen.unseen));
+        let (held, queue) = (seen.samples.held(), seen.samples.queue().with_unseen(seen.unseen));
         let waiting = queue.known();
         let causes = cause::causes(seen.holders, seen.patterns);
         let first = causes.first().copied();
@@ -212,7 +212,7 @@ mod tests {
         let seen = sampled(program);
         Judgement::new(LockSeen {
             samples: &seen.samples,
-            unseen: 0.0,
+            unseen: Unseen::default(),
             bursts: &Bursts::default(),
             holders: &seen.holders,
             patterns: PatternCounts::default(),
@@ -277,7 +277,7 @@ mod tests {
     fn nothing_seen_is_nothing_judged() {
         let judgement = Judgement::new(LockSeen {
             samples: &LockSamples::default(),
-            unseen: 0.0,
+            unseen: Unseen::default(),
             bursts: &Bursts::default(),
             holders: &HolderCounts::default(),
             patterns: PatternCounts::default(),

@@ -6,8 +6,9 @@
 //!
 //! The blocks of one process share its addresses and pages, so that processes are drawn first, and
 //! then blocks of each (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their Application*,
-//! 1997, section 3.8). Few processes show too little of the variance between them; as far as that
-//! is the variance of the figure, intervals are widened to those of Student's t.
+//! 1997, section 3.8). Few blocks, or processes, show too little of the variance between them, so
+//! that intervals are widened to those of Student's t (T. C. Hesterberg, *What Teachers Should Know
+//! About the Bootstrap*, The American Statistician 69, 2015, section 4.3).
 
 use std::collections::BTreeMap;
 
@@ -56,12 +57,14 @@ impl Processes {
 
     /// Factor by which resampling underestimates the reach of an interval.
     fn widening(&self, values: &[f64]) -> f64 {
-        let Some(Variance { within, between, .. }) = self.variance(values) else { return 1.0 };
+        let of_blocks = widening_of(values.len());
+        let Some(Variance { within, between, .. }) = self.variance(values) else {
+            return of_blocks;
+        };
         // Of the variance of the processes' means.
         let share = (1.0 - within / between).clamp(0.0, 1.0);
-        let count = self.count() as f64;
-        let student = STUDENT.get(self.count() - 2).copied().unwrap_or(NORMAL) / NORMAL;
-        (1.0 - share + share * count / (count - 1.0) * student.powi(2)).sqrt()
+        let of_processes = widening_of(self.count());
+        ((1.0 - share) * of_blocks.powi(2) + share * of_processes.powi(2)).sqrt()
     }
 
     /// Analysis of variance of the logarithms. Outliers in a process count as three deviations.
@@ -118,13 +121,29 @@ struct Variance {
     size: f64,
 }
 
+/// Factor by which resampling so many of a kind underestimates the reach of their mean: it knows
+/// the variance from them alone, and divides by their number in place of the degrees of freedom.
+fn widening_of(count: usize) -> f64 {
+    match count {
+        0 | 1 => 1.0,
+        _ => student(count - 1) / NORMAL * (count as f64 / (count - 1) as f64).sqrt(),
+    }
+}
+
 /// The 97.5% quantiles of Student's t with 1, 2, … degrees of freedom, and of the normal
 /// distribution.
-const STUDENT: [f64; 15] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131,
-];
+const STUDENT: [f64; 6] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447];
 const NORMAL: f64 = 1.960;
+
+/// The 97.5% quantile of Student's t, from the normal distribution's by M. Abramowitz and I. A.
+/// Stegun, *Handbook of Mathematical Functions*, 26.7.5.
+fn student(freedom: usize) -> f64 {
+    STUDENT.get(freedom - 1).copied().unwrap_or_else(|| {
+        let (z, n) = (NORMAL, freedom as f64);
+        let (z3, z5) = (z.powi(3), z.powi(5));
+        z + (z3 + z) / (4.0 * n) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n * n)
+    })
+}
 
 /// Logarithms of the members' values, none of them further than three deviations from the median.
 fn without_outliers(members: &[usize], values: &[f64]) -> Vec<f64> {
@@ -330,20 +349,30 @@ mod tests {
         );
     }
 
-    /// The interval of a median over 21 normal values holds the true median about as often as
-    /// promised.
     #[test]
     fn intervals_of_medians_cover_what_they_promise() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let covered = (0..400)
-            .filter(|round| {
-                let values: Vec<f64> = (0..21).map(|_| normal(&mut rng)).collect();
-                let (_, [low, high]) =
-                    median_with_interval(&values, &Processes::one(21), *round).unwrap();
-                low <= 0.0 && 0.0 <= high
-            })
-            .count();
-        assert!((360..=398).contains(&covered), "{covered} of 400");
+        for blocks in [7, 12, 21, 40] {
+            let covered = (0..400)
+                .filter(|round| {
+                    let values: Vec<f64> =
+                        (0..blocks).map(|_| (0.1 * normal(&mut rng)).exp()).collect();
+                    let (_, [low, high]) =
+                        median_with_interval(&values, &Processes::one(blocks), *round).unwrap();
+                    low <= 1.0 && 1.0 <= high
+                })
+                .count();
+            // 95% of 400, and three standard errors.
+            assert!((367..=398).contains(&covered), "{blocks} blocks: {covered} of 400");
+        }
+    }
+
+    #[test]
+    fn student_is_wider_than_normal() {
+        for (freedom, expected) in [(1, 12.706), (7, 2.365), (15, 2.131), (20, 2.086), (100, 1.984)]
+        {
+            assert!((student(freedom) - expected).abs() < 0.005, "{freedom}");
+        }
     }
 
     /// Resampling must see differences between blocks, which resampling exchanges would miss.

@@ -70,6 +70,11 @@ pub(crate) const NEAR_NS: u64 = 500_000;
 const YIELDS_WITHIN_NS: u64 = 100_000;
 
 impl Circumstances<'_> {
+    /// Looks at a thread a nanosecond, on average.
+    pub(super) fn looks_per_ns(&self) -> f64 {
+        1.0 / (self.gap_s * self.scale * 1e9)
+    }
+
     /// The state of a thread at a look, as it would be without that look.
     pub(super) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         let timeline = self.timeline?;

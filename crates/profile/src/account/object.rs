@@ -49,6 +49,8 @@ pub struct Object {
     pub generation: u32,
     /// Mean number of waiting threads.
     pub(super) waiters: Mean,
+    /// Those of them that no look saw asleep.
+    pub(super) unseen: Mean,
     /// Most threads seen waiting at one look.
     pub waiters_max: u32,
     /// Held share and queue of a lock, at the looks that showed anything of it.
@@ -103,6 +105,8 @@ pub struct Now {
     pub waiting: f64,
     /// Threads woken for it that do not run yet.
     pub waking: f64,
+    /// Those of them that no look saw asleep.
+    pub unseen: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
     /// The picked threads that were woken for it and do not run yet.
@@ -262,6 +266,7 @@ impl Object {
             contradictions: 0,
             generation: 0,
             waiters: Mean::default(),
+            unseen: Mean::default(),
             waiters_max: 0,
             samples: LockSamples::default(),
             named: Holders::default(),
@@ -404,7 +409,7 @@ impl Object {
         if self.now.look != look {
             self.now.look = look;
             (self.now.hold, self.now.hold_again) = (None, None);
-            (self.now.waiting, self.now.waking) = (0.0, 0.0);
+            (self.now.waiting, self.now.waking, self.now.unseen) = (0.0, 0.0, 0.0);
             self.now.waiters.clear();
             self.now.woken = 0;
             self.now.waits.clear();
@@ -421,6 +426,7 @@ impl Object {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
             self.waiters.add(queue, times);
+            self.unseen.add(self.now.unseen, times);
             let waiters = self.now.waiters.len() as u32 + self.now.woken;
             self.waiters_max = self.waiters_max.max(waiters);
         }

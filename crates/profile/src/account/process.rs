@@ -8,7 +8,7 @@ mod things;
 
 use std::collections::{HashMap, HashSet};
 
-use self::sleeps::{Place, Sleep, Sleeps};
+use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
 use super::circumstances::{Circumstances, Last, WhenDue};
 use super::mean::{Estimate, Mean, Stretches};
@@ -17,7 +17,7 @@ use super::occupation::{Device, Occupation};
 use super::time::Time;
 use crate::activity::Activity;
 use crate::judge::interval::Z;
-use crate::judge::samples::LockSamples;
+use crate::judge::samples::{LockSamples, Unseen};
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Role, Wait};
 use crate::process::InnerTids;
@@ -83,13 +83,8 @@ pub struct ProcessAccount {
     time: [Mean; Time::ALL.len()],
     /// Of the current look.
     time_now: [f64; Time::ALL.len()],
-    /// Mean number of threads that were woken from a sleep in which they were not seen, and were
-    /// not shared out among things to wait on.
-    unseen: Mean,
-    unseen_now: f64,
-    /// Mean number of threads that have yielded their CPU, as far as one can tell.
-    yielding: Mean,
-    yielding_now: f64,
+    /// Mean number of threads that wait for a CPU without having been seen at what they did before.
+    unseen: WokenUnseen,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
     sleeps: Sleeps,
@@ -150,10 +145,7 @@ impl ProcessAccount {
             readers: HashMap::new(),
             time: Default::default(),
             time_now: Default::default(),
-            unseen: Mean::default(),
-            unseen_now: 0.0,
-            yielding: Mean::default(),
-            yielding_now: 0.0,
+            unseen: WokenUnseen::default(),
             touched: Vec::new(),
             last: HashMap::new(),
             sleeps: Sleeps::default(),
@@ -200,12 +192,16 @@ impl ProcessAccount {
         self.time[kind.place()].estimate(&self.stretches)
     }
 
-    /// Mean number of threads that may wait for a lock without having been seen at it: those of
-    /// which it is not known what they waited for before they were woken, and those that yield.
-    pub fn unseen(&self, lock: &Object) -> f64 {
+    /// Waits that no look saw, as far as they concern a lock.
+    pub fn unseen(&self, lock: &Object) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
-        let yielding = if lock.identity.waiters_yield() { mean(&self.yielding) } else { 0.0 };
-        mean(&self.unseen) + yielding
+        let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
+        let here = mean(&lock.unseen);
+        Unseen {
+            here,
+            elsewhere: (mean(&self.unseen.shared_out.mean) - here).max(0.0),
+            anywhere: mean(&self.unseen.anywhere.mean) + yielding.unwrap_or(0.0),
+        }
     }
 
     /// Mean number of threads that wait for a thing.
@@ -248,7 +244,7 @@ impl ProcessAccount {
                 };
                 self.time_now[Time::on_cpu(state).place()] += scale_now - waits;
                 if seen.has_yielded(read.tid) {
-                    self.yielding_now += scale_now;
+                    self.unseen.yielding.now += scale_now;
                 }
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
                     // Woken from its wait, or from a later sleep, and without a CPU yet.
@@ -320,7 +316,8 @@ impl ProcessAccount {
         match read.activity {
             Activity::Asleep(call) => {
                 let place = waiting_on.map_or(Place::In(call.number), Place::On);
-                self.sleeps.note(read.tid, Sleep { place, since, age: at - since });
+                let sleep = Sleep { place, since, age: at - since };
+                self.sleeps.note(read.tid, sleep, seen.looks_per_ns());
             }
             Activity::OnCpu => self.sleeps.note_woken(read.tid, since),
             Activity::Faulting { .. } => {}
@@ -333,13 +330,19 @@ impl ProcessAccount {
         if scale == 0.0 {
             return 0.0;
         }
-        let looks_per_ns = 1.0 / (seen.gap_s * seen.scale * 1e9);
+        let shares = self.sleeps.unseen(tid);
+        if shares.is_empty() {
+            self.unseen.anywhere.now += scale;
+            return 0.0;
+        }
+        self.unseen.shared_out.now += scale;
         let mut waits = 0.0;
-        for (place, share) in self.sleeps.unseen(tid, looks_per_ns) {
-            self.touch(place, seen.look).now.waking += scale * share;
+        for (thing, share) in shares.into_iter().filter_map(Share::on) {
+            let now = &mut self.touch(thing, seen.look).now;
+            now.waking += scale * share;
+            now.unseen += scale * share;
             waits += scale * share;
         }
-        self.unseen_now += scale - waits;
         waits
     }
 
@@ -382,14 +385,7 @@ impl ProcessAccount {
                 mean.add(std::mem::take(now), tick.times);
             }
         }
-        for (mean, now) in [
-            (&mut self.unseen, &mut self.unseen_now),
-            (&mut self.yielding, &mut self.yielding_now),
-        ] {
-            if *now > 0.0 {
-                mean.add(std::mem::take(now), tick.times);
-            }
-        }
+        self.unseen.end_look(tick.times);
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
             let object = &self.objects[place as usize];
@@ -453,9 +449,10 @@ impl ProcessAccount {
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
         self.unseen.end_stretch(&stretch);
-        self.yielding.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
-            self.objects[place as usize].waiters.end_stretch(&stretch);
+            let object = &mut self.objects[place as usize];
+            object.waiters.end_stretch(&stretch);
+            object.unseen.end_stretch(&stretch);
         }
     }
 }

@@ -44,6 +44,12 @@ impl Primitive for FutexLock {
         three_values(window.u32(object))
     }
 
+    /// Those that are made of C++'s `std::atomic::wait` do (`__atomic_spin` of GCC's
+    /// `bits/atomic_wait.h`).
+    fn waiters_yield(&self) -> bool {
+        true
+    }
+
     fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
         window.u32(object).is_some_and(|word| word > CONTENDED)
     }

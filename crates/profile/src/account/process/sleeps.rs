@@ -2,15 +2,18 @@
 //!
 //! A woken thread waits on for the CPU, and looks as if it ran. If a look saw it asleep before, it
 //! is known what it waits for; the shorter the sleep, the fewer looks did. The wait is then shared
-//! out among the places where threads slept at other looks. A sleep is seen with a probability
-//! proportional to its length, so that a place where threads slept at `k` looks, for a time `a` so
-//! far on average, has had sleeps in proportion to `k/a` (as Horvitz and Thompson weight unequal
-//! probabilities, *A Generalization of Sampling Without Replacement from a Finite Universe*, JASA
-//! 47, 1952; the time so far is half the length of equal sleeps). Those that no look would have
-//! seen count, each for as long as threads woken there wait for a CPU: a lock's are woken while the
-//! thread that let go still runs, a timer's whenever it is time.
+//! out among the places where the thread slept at other looks: by the number of sleeps that no look
+//! saw there, and by how long threads woken there wait for a CPU, which those that were seen tell.
+//! A lock's are woken while the thread that let go still runs, a timer's whenever it is time.
+//!
+//! Looks come at random at a rate `r`, so that there are `n r P(length > a)` of them at an age `a`
+//! of `n` sleeps: the number of sleeps is the density of ages at 0 over `r` (the renewal process's
+//! backward recurrence time; W. Feller, An Introduction to Probability Theory and Its Applications
+//! II, XI.4). It is extrapolated from two stretches of young ages.
 
 use std::collections::{HashMap, VecDeque};
+
+use super::super::mean::{Mean, Stretch};
 
 /// Sleeps that are kept of a thread, and of all threads together.
 const OF_THREAD: usize = 64;
@@ -22,10 +25,20 @@ const TELLING: usize = 12;
 /// Most threads whose sleeps are kept.
 const MAX_THREADS: usize = 4096;
 
-/// Places of which it is known for how long threads woken there wait for a CPU; and sleeps for
-/// which each counts as all do.
+/// Most places of which is kept how long threads sleep there.
 const MAX_PLACES: usize = 1024;
+
+/// Sleeps for which a place counts as all places do.
 const AS_ALL: f64 = 4.0;
+
+/// Ages are told apart by half an octave, from half a microsecond on.
+const BINS_PER_OCTAVE: usize = 2;
+const FIRST_OCTAVE: usize = 9;
+const BINS: usize = 64;
+
+/// Share of a place's looks that are young, and the least number of them.
+const YOUNG: f64 = 0.15;
+const LEAST_YOUNG: f64 = 24.0;
 
 /// Where a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,32 +59,140 @@ pub(super) struct Sleep {
     pub(super) age: u64,
 }
 
-/// Sleeps that were seen, and looks at which their threads had been woken and waited for a CPU.
-#[derive(Clone, Copy, Debug, Default)]
-struct Woken {
-    sleeps: f64,
-    looks: f64,
+/// A place at which a thread may wait that was not seen asleep, with its probability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Share {
+    place: Place,
+    share: f64,
 }
 
-impl Woken {
-    fn looks_per_sleep(self) -> f64 {
-        self.looks / self.sleeps
+impl Share {
+    /// The thing that it waits on, if it is one.
+    pub(super) fn on(self) -> Option<(u32, f64)> {
+        match self.place {
+            Place::On(thing) => Some((thing, self.share)),
+            Place::In(_) => None,
+        }
     }
+}
+
+/// Mean number of threads that wait for a CPU without having been seen at what they did before.
+#[derive(Debug, Default)]
+pub(super) struct WokenUnseen {
+    /// They were shared out among the places where threads sleep.
+    pub(super) shared_out: Tally,
+    /// They have slept somewhere.
+    pub(super) anywhere: Tally,
+    /// They have yielded, as far as one can tell.
+    pub(super) yielding: Tally,
+}
+
+/// A mean, and its value at the current look.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) now: f64,
+    pub(super) mean: Mean,
+}
+
+impl WokenUnseen {
+    fn tallies(&mut self) -> [&mut Tally; 3] {
+        [&mut self.shared_out, &mut self.anywhere, &mut self.yielding]
+    }
+
+    pub(super) fn end_look(&mut self, times: u32) {
+        for tally in self.tallies() {
+            if tally.now > 0.0 {
+                tally.mean.add(std::mem::take(&mut tally.now), times);
+            }
+        }
+    }
+
+    pub(super) fn end_stretch(&mut self, stretch: &Stretch) {
+        self.tallies().into_iter().for_each(|tally| tally.mean.end_stretch(stretch));
+    }
+}
+
+/// Sleeps that were seen in one place.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// Looks at which a thread slept here, by the age of its sleep.
+    looks: [u32; BINS],
+    /// Sum over these looks of how many of them there were a nanosecond.
+    rates: f64,
+    sleeps: f64,
+    /// Looks at which a thread had been woken here and waited for a CPU.
+    woken: f64,
+}
+
+impl Seen {
+    fn all_looks(&self) -> f64 {
+        self.looks.iter().map(|&looks| f64::from(looks)).sum()
+    }
+
+    /// Looks a nanosecond of age at which sleeps begin.
+    fn density_at_0(&self) -> f64 {
+        let young = (YOUNG * self.all_looks()).max(LEAST_YOUNG);
+        let (mut below, mut last) = (0.0, 0);
+        for (bin, &looks) in self.looks.iter().enumerate() {
+            if looks > 0 {
+                (below, last) = (below + f64::from(looks), bin);
+            }
+            if below >= young {
+                break;
+            }
+        }
+        let end = end_of(last);
+        let first = below / end;
+        let next: u32 = self.looks[last + 1..].iter().take(BINS_PER_OCTAVE).sum();
+        let slope = first - f64::from(next) / end;
+        first + slope.max(0.0) / 2.0
+    }
+
+    /// Sleeps that no look saw, for each look that saw one.
+    fn unseen_per_look(&self) -> f64 {
+        let looks = self.all_looks();
+        let sleeps = self.density_at_0() * looks / self.rates;
+        (sleeps - self.sleeps).max(0.0) / looks
+    }
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { looks: [0; BINS], rates: 0.0, sleeps: 0.0, woken: 0.0 }
+    }
+}
+
+fn bin_of(age: u64) -> usize {
+    let bins = (age.max(1) as f64).log2() * BINS_PER_OCTAVE as f64;
+    (bins as usize).saturating_sub(FIRST_OCTAVE * BINS_PER_OCTAVE).min(BINS - 1)
+}
+
+/// Age at which a bin ends.
+fn end_of(bin: usize) -> f64 {
+    ((FIRST_OCTAVE * BINS_PER_OCTAVE + bin + 1) as f64 / BINS_PER_OCTAVE as f64).exp2()
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Sleeps {
     by_thread: HashMap<u32, VecDeque<Sleep>>,
     of_all: VecDeque<Sleep>,
-    woken: HashMap<Place, Woken>,
-    woken_of_all: Woken,
+    seen: HashMap<Place, Seen>,
+    sleeps: f64,
+    woken: f64,
 }
 
 impl Sleeps {
-    pub(super) fn note(&mut self, tid: u32, sleep: Sleep) {
-        let last = self.last(tid);
-        if last.is_none_or(|last| last.since != sleep.since) {
-            self.count(sleep.place, |woken| woken.sleeps += 1.0);
+    /// A look found a thread asleep, one of so many looks a nanosecond.
+    pub(super) fn note(&mut self, tid: u32, sleep: Sleep, looks_per_ns: f64) {
+        let is_new = self.last(tid).is_none_or(|last| last.since != sleep.since);
+        if self.seen.len() < MAX_PLACES || self.seen.contains_key(&sleep.place) {
+            let seen = self.seen.entry(sleep.place).or_default();
+            seen.looks[bin_of(sleep.age)] += 1;
+            seen.rates += looks_per_ns;
+            if is_new {
+                seen.sleeps += 1.0;
+                self.sleeps += 1.0;
+            }
         }
         let push = |sleeps: &mut VecDeque<Sleep>, most| {
             if sleeps.len() >= most {
@@ -87,8 +208,11 @@ impl Sleeps {
 
     /// A look found a thread woken from a sleep that began then, and waiting for a CPU.
     pub(super) fn note_woken(&mut self, tid: u32, since: u64) {
-        if let Some(last) = self.last(tid).filter(|last| last.since == since) {
-            self.count(last.place, |woken| woken.looks += 1.0);
+        if let Some(last) = self.last(tid).filter(|last| last.since == since)
+            && let Some(seen) = self.seen.get_mut(&last.place)
+        {
+            seen.woken += 1.0;
+            self.woken += 1.0;
         }
     }
 
@@ -96,22 +220,14 @@ impl Sleeps {
         self.by_thread.get(&tid).and_then(VecDeque::back).copied()
     }
 
-    fn count(&mut self, place: Place, add: impl Fn(&mut Woken)) {
-        if self.woken.len() < MAX_PLACES || self.woken.contains_key(&place) {
-            add(self.woken.entry(place).or_default());
-            add(&mut self.woken_of_all);
-        }
-    }
-
-    /// Looks at a thread after each sleep here for as long as it waits for a CPU.
-    fn looks_after(&self, place: Place) -> f64 {
-        let of_all = self.woken_of_all.looks_per_sleep();
-        let woken = self.woken.get(&place).copied().unwrap_or_default();
-        if of_all > 0.0 {
-            (woken.looks + AS_ALL * of_all) / (woken.sleeps + AS_ALL)
-        } else {
-            1.0
-        }
+    /// Looks at threads that wait for a CPU after sleeps here which no look saw, for each look that
+    /// saw one.
+    fn unseen_waits(&self, place: Place) -> f64 {
+        let Some(seen) = self.seen.get(&place) else { return 0.0 };
+        // Without any that waited for a CPU, all places count alike.
+        let of_all = if self.woken > 0.0 { self.woken / self.sleeps } else { 1.0 };
+        let after_each = (seen.woken + AS_ALL * of_all) / (seen.sleeps + AS_ALL);
+        seen.unseen_per_look() * after_each
     }
 
     /// Keeps those of these threads only.
@@ -119,34 +235,27 @@ impl Sleeps {
         self.by_thread.retain(|&tid, _| alive(tid));
     }
 
-    /// Things that a thread may wait on that was not seen asleep, at so many looks a nanosecond,
-    /// each with its probability.
-    pub(super) fn unseen(&self, tid: u32, looks_per_ns: f64) -> Vec<(u32, f64)> {
+    /// Places at which a thread may wait that was not seen asleep; none if nothing tells.
+    pub(super) fn unseen(&self, tid: u32) -> Vec<Share> {
         let own = self.by_thread.get(&tid).filter(|own| own.len() >= TELLING);
         let Some(sleeps) = own.or_else(|| Some(&self.of_all).filter(|all| all.len() >= TELLING))
         else {
             return Vec::new();
         };
-        let mut places: Vec<(Place, f64, f64)> = Vec::new();
-        for &Sleep { place, age, .. } in sleeps {
-            let age = age.max(1) as f64;
-            match places.iter_mut().find(|(other, ..)| *other == place) {
-                Some((_, looks, ages)) => (*looks, *ages) = (*looks + 1.0, *ages + age),
-                None => places.push((place, 1.0, age)),
+        let mut shares: Vec<Share> = Vec::new();
+        for &Sleep { place, .. } in sleeps {
+            match shares.iter_mut().find(|other| other.place == place) {
+                Some(other) => other.share += 1.0,
+                None => shares.push(Share { place, share: 1.0 }),
             }
         }
-        let weight = |(place, looks, ages): (Place, f64, f64)| {
-            let age = ages / looks;
-            let unseen = looks / age * (-2.0 * age * looks_per_ns).exp();
-            (place, unseen * self.looks_after(place))
-        };
-        let weights: Vec<(Place, f64)> = places.into_iter().map(weight).collect();
-        let all: f64 = weights.iter().map(|&(_, weight)| weight).sum();
-        let share = |(place, weight)| match place {
-            Place::On(thing) => Some((thing, weight / all)),
-            Place::In(_) => None,
-        };
-        weights.into_iter().filter_map(share).collect()
+        for Share { place, share } in &mut shares {
+            *share *= self.unseen_waits(*place);
+        }
+        shares.retain(|share| share.share > 0.0);
+        let all: f64 = shares.iter().map(|share| share.share).sum();
+        shares.iter_mut().for_each(|share| share.share /= all);
+        shares
     }
 }
 
@@ -156,31 +265,33 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    /// Of the looks at a thread that wait for a CPU unseen, the part that each place had, and the
-    /// part that was found. The thread waits nine times for 0.1 to 0.3 ms for one lock, then four
-    /// times for 0.5 to 1 ms for another, looked at each 2 ms or so, and then for a CPU.
-    fn shared_out(waits_for_cpu: [f64; 2]) -> [[f64; 2]; 2] {
+    type Length = fn(f64) -> f64;
+
+    /// Of the looks at a thread that waits for a CPU after unseen sleeps, the part that each of two
+    /// places had, and the part that was found. The thread sleeps nine times for one lock, then four
+    /// times for another, is looked at each 2 ms or so, and waits for a CPU after each sleep.
+    fn shared_out(lengths: [Length; 2], waits_for_cpu: [f64; 2]) -> [[f64; 2]; 2] {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let mut uniform = || random.random::<f64>();
         let (mut sleeps, mut unseen, mut found) = (Sleeps::default(), [0.0; 2], [0.0; 2]);
         let looks_per_ns = 0.5e-6;
         let mut clock = 0.0;
-        for turn in 0..400_000 {
-            let (place, shortest) = if turn % 13 < 9 { (0, 1e5) } else { (1, 5e5) };
-            let length = shortest * (1.0 + uniform() * if place == 0 { 2.0 } else { 1.0 });
-            let waits = waits_for_cpu[place as usize];
+        for turn in 0..200_000 {
+            let place = usize::from(turn % 13 >= 9);
+            let length = lengths[place](uniform());
+            let waits = waits_for_cpu[place];
             let since = clock as u64;
             let mut look = -(1.0 - uniform()).ln() / looks_per_ns;
             let is_seen = look < length;
             while look < length + waits {
                 if look < length {
-                    let place = Place::On(place);
-                    sleeps.note(1, Sleep { place, since, age: look as u64 });
+                    let place = Place::On(place as u32);
+                    sleeps.note(1, Sleep { place, since, age: look as u64 }, looks_per_ns);
                 } else if is_seen {
                     sleeps.note_woken(1, since);
-                } else if turn > 1_000 {
-                    unseen[place as usize] += 1.0;
-                    for (place, share) in sleeps.unseen(1, looks_per_ns) {
+                } else if turn > 20_000 {
+                    unseen[place] += 1.0;
+                    for (place, share) in sleeps.unseen(1).into_iter().filter_map(Share::on) {
                         found[place as usize] += share;
                     }
                 }
@@ -193,13 +304,17 @@ mod tests {
     }
 
     #[test]
-    fn waits_after_unseen_sleeps_are_shared_out_as_long_as_they_last() {
-        // Most of the sleeps that are seen are longer than those that are not.
-        for waits_for_cpu in [[2e5, 2e5], [2e5, 6e5], [1e6, 1e5]] {
-            let [unseen, found] = shared_out(waits_for_cpu);
-            for place in 0..2 {
-                let off = found[place] - unseen[place];
+    fn waits_after_unseen_sleeps_are_shared_out() {
+        let fixed: Length = |_| 8e5;
+        let narrow: Length = |share| 1e5 * (1.0 + 2.0 * share);
+        let wide: Length = |share| 2e6 * share;
+        let exponential: Length = |share| -8e5 * (1.0 - share).ln();
+        for lengths in [[narrow, fixed], [fixed, wide], [exponential, fixed], [wide, exponential]] {
+            for waits_for_cpu in [[2e5, 2e5], [2e5, 6e5], [1e6, 1e5]] {
+                let [unseen, found] = shared_out(lengths, waits_for_cpu);
+                let off = found[0] - unseen[0];
                 assert!(off.abs() < 0.06, "{waits_for_cpu:?}: {unseen:?}, found {found:?}");
+                assert!((found[0] + found[1] - 1.0).abs() < 1e-9);
             }
         }
     }
@@ -207,10 +322,21 @@ mod tests {
     #[test]
     fn few_sleeps_tell_nothing() {
         let mut sleeps = Sleeps::default();
-        let sleep = Sleep { place: Place::On(3), since: 100, age: 200 };
-        (1..TELLING).for_each(|_| sleeps.note(1, sleep));
-        assert_eq!(sleeps.unseen(1, 1e-6), []);
-        sleeps.note(2, sleep);
-        assert_eq!(sleeps.unseen(1, 1e-6), [(3, 1.0)]);
+        let sleep = |since| Sleep { place: Place::On(3), since, age: 200 };
+        (1..TELLING as u64).for_each(|since| sleeps.note(1, sleep(since), 1e-6));
+        assert_eq!(sleeps.unseen(1), []);
+        sleeps.note(2, sleep(100), 1e-6);
+        assert_eq!(sleeps.unseen(1), [Share { place: Place::On(3), share: 1.0 }]);
+        assert_eq!(Sleeps::default().unseen(1), []);
+    }
+
+    #[test]
+    fn ages_have_bins() {
+        for age in [0, 1, 511, 512, 700, 1_000_000, 1_000_000_000_000] {
+            let bin = bin_of(age);
+            assert!(end_of(bin) > age as f64, "{age}");
+            assert!(bin == 0 || end_of(bin - 1) <= age as f64 * (1.0 + 1e-9), "{age}");
+        }
+        assert_eq!(bin_of(u64::MAX), BINS - 1);
     }
 }

@@ -10,6 +10,7 @@ const WAITER: u32 = 5;
 const OWNER: u32 = 7;
 const IN: Direction = Direction::In;
 const BLOCKED: Direction = Direction::Out { preempted: false };
+const PREEMPTED: Direction = Direction::Out { preempted: true };
 
 /// A look that was due at 3 ms.
 fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstances<'a> {
@@ -76,6 +77,33 @@ fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
         account.thread(&read, 3_200_000, &seen);
         assert_eq!(account.objects[0].now.waiting, waiting);
         assert_eq!(account.time_now.iter().sum::<f64>(), 1.0 - waiting);
+    }
+}
+
+#[test]
+fn threads_that_yield_may_wait_for_locks_whose_waiters_do() {
+    for (ran_ns, yielding) in [(20_000, 1.0), (2_000_000, 0.0)] {
+        let mut timeline = Timeline::new(100);
+        for (at, direction) in [(2_900_000 - ran_ns, IN), (2_900_000, PREEMPTED)] {
+            timeline.note(&Event::Switch { tid: WAITER, at, cpu: 1, direction });
+        }
+        timeline.complete_until(10_000_000);
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER], None);
+        for (address, lock) in [(0x1000, C), (0x2000, PARKING_LOT)] {
+            account.declare(declared(lock, address).unwrap(), 0).unwrap();
+        }
+        let stacks = Stacks::default();
+        let seen = circumstances(&timeline, &stacks);
+        let (mut chunk, mut looks) = (Chunk::default(), Looks::default());
+        chunk.begin(3_000_000, 1);
+        let read = ThreadRead::new(0, WAITER, true, Activity::OnCpu);
+        account.thread(&read, 3_000_000, &seen);
+        account.end_look(&chunk, &chunk.ticks[0], &seen);
+        looks.add(1);
+        account.end_stretch(1.0, &StretchLooks { looks, ..StretchLooks::default() });
+        let unseen = [0, 1].map(|place: usize| account.unseen(&account.objects[place]).anywhere);
+        assert_eq!(unseen, [0.0, yielding]);
     }
 }
 
@@ -151,6 +179,7 @@ fn owners_in_a_container_are_named_as_outside() {
 
 const C: &str = "pthread_mutex_t";
 const RUST: &str = "std::sync::poison::mutex::Mutex";
+const PARKING_LOT: &str = "lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, u64>";
 const NAMELESS: Hold = Hold::Held { owner: None };
 
 const fn held_by(tid: u32) -> Hold {
