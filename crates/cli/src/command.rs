@@ -1,6 +1,7 @@
 //! The commands, one per file. A new one is a file here, its `mod` line and a line in [`COMMANDS`].
 
 mod check;
+mod compare;
 mod contention;
 mod latency;
 mod list;
@@ -66,6 +67,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry::of::<predict::Predict>(),
     Entry::of::<profile::Profile>(),
     Entry::of::<report::Report>(),
+    Entry::of::<compare::Compare>(),
     Entry::of::<list::List>(),
 ];
 

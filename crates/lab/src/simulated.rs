@@ -7,6 +7,7 @@
 mod locks;
 mod messages;
 mod regimes;
+mod variation;
 
 use std::cell::Cell as Mutable;
 use std::rc::Rc;
@@ -25,6 +26,7 @@ use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
 
 pub use regimes::Regimes;
+pub use variation::Variation;
 
 use locks::Lock;
 use messages::Messages;
@@ -42,6 +44,9 @@ pub struct SimulatedBackend {
     regimes: Regimes,
     twin_factor: f64,
     processes_apart: f64,
+    variation: Variation,
+    /// Number of groups opened so far.
+    groups: u32,
 }
 
 impl SimulatedBackend {
@@ -55,6 +60,8 @@ impl SimulatedBackend {
             regimes: Regimes::None,
             twin_factor: 1.0,
             processes_apart: 0.0,
+            variation: Variation::default(),
+            groups: 0,
         }
     }
 
@@ -74,6 +81,11 @@ impl SimulatedBackend {
         SimulatedBackend { regimes, ..self }
     }
 
+    /// Lets its runs vary.
+    pub fn with_variation(self, variation: Variation) -> Self {
+        SimulatedBackend { variation, ..self }
+    }
+
     /// Makes twins slower than their originals by this factor.
     pub fn with_twins_off(self, twin_factor: f64) -> Self {
         SimulatedBackend { twin_factor, ..self }
@@ -85,11 +97,12 @@ impl SimulatedBackend {
         SimulatedBackend { processes_apart, ..self }
     }
 
-    /// Factor by which a cell is slower in this process than its truth.
+    /// Factor by which a cell is slower than its truth, in this group and process.
     fn slower(&self, cell: &Cell) -> f64 {
         let seed = !self.seed ^ fingerprint(cell) ^ (u64::from(self.process) << 40);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let here = (self.processes_apart * normal(&mut rng)).exp();
+        let here = here * self.variation.factor(cell, self.seed, self.groups);
         if cell.is_twin() { here * self.twin_factor } else { here }
     }
 
@@ -179,6 +192,7 @@ impl Backend for SimulatedBackend {
         _: &Machine,
         group: &[PlannedCell],
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
+        self.groups += 1;
         let open = |planned: &PlannedCell| -> Result<Box<dyn OpenCell>, LabError> {
             let draws = Draws {
                 time: self.time.clone(),

@@ -13,6 +13,7 @@ mod cell;
 mod cell_prediction;
 mod class;
 pub mod compare;
+pub mod comparison;
 mod contention;
 mod count;
 mod experiment;
@@ -44,6 +45,7 @@ pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Wo
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction};
 pub use class::Class;
+pub use comparison::Comparison;
 pub use contention::{Contention, ContentionBlock, ContentionSeen};
 pub use count::Count;
 pub use experiment::{Experiment, Kind};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Fit;
+use crate::{Comparison, Fit};
 
 /// An object that `--json` prints as a whole; `schema` names its type. It is not a line of a result
 /// file.
@@ -16,6 +16,9 @@ pub enum Document {
     /// The output of `predict --fit`.
     #[serde(rename = "threadtoll.fit/1")]
     Fit(Fit),
+    /// The output of `compare`.
+    #[serde(rename = "threadtoll.comparison/1")]
+    Comparison(Box<Comparison>),
 }
 
 /// Prediction for threads that think, acquire a lock, hold it, and think again.

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use crate::{Block, CellPrediction, Fit, Machine, Plan, Prediction, Profile, Record};
+use crate::{Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record};
 
 /// The schemas by file name under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
@@ -15,6 +15,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("profile.json", of::<Profile>("threadtoll.profile/1")),
         ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),
         ("fit.json", of::<Fit>("threadtoll.fit/1")),
+        ("comparison.json", of::<Comparison>("threadtoll.comparison/1")),
     ]
 }
 

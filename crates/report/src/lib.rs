@@ -5,11 +5,13 @@
 //! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
 //! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
 //!
-//! A profile is rendered as text by [`text::profile()`], as a part of [`html::page()`], as
+//! A comparison of two runs is rendered by [`text::comparison()`] and [`markdown()`]. A profile is
+//! rendered as text by [`text::profile()`], as a part of [`html::page()`], as
 //! [`folded()`] stacks and as [`openmetrics()`].
 
 mod class;
 mod clean;
+mod comparison;
 mod cost;
 mod csv;
 mod disturbance;
@@ -23,6 +25,7 @@ mod ladder;
 mod left_out;
 mod locks;
 mod machine;
+mod markdown;
 mod matrix;
 mod merge;
 mod openmetrics;
@@ -45,6 +48,7 @@ pub use folded::folded;
 pub use format::Format;
 pub use label::{cpus, plural};
 pub use left_out::left_out;
+pub use markdown::markdown;
 pub use openmetrics::openmetrics;
 pub use report::Report;
 pub use sentences::{Sentence, sentences};

@@ -179,6 +179,69 @@ sentences! {
         unfinished(complete, groups) = "The run is not finished: {complete} of {groups} complete.";
     }
 
+    "Comparisons of two runs": {
+        "A property of machine, tool or plan differs between the two files; none: not known, or not \
+         given."
+        differs(property, base, new) = "{property}: {base} → {new}";
+
+        "No such property differs."
+        no_difference() = "Machine, tool and options are equal.";
+
+        "The first line: cells got a verdict, and some are worse by surely more than the limit."
+        some_regressions(regressions, judged) = "{regressions} in {judged}";
+
+        "The first line: no cell is, but the bounds of some exclude 1."
+        changes_without_regression(changed, judged) =
+            "{changed} of {judged} changed, without a regression";
+
+        "The first line: the bounds of all cells with a verdict contain 1."
+        no_change(judged) = "No change beyond noise in {judged}";
+
+        "The first line: no cell got a verdict."
+        nothing_judged() = "No cell could be judged";
+
+        "The bounds of these cells are worse than the limit: exit code 4."
+        regressions(limit, cells) = "Worse by more than {limit}: {cells}.";
+
+        "The bounds exclude 1 in the bad direction, and contain the limit."
+        worse(cells, limit) = "Worse, perhaps by less than {limit}: {cells}.";
+
+        "The bounds are better than the limit in the other direction."
+        improvements(limit, cells) = "Better by more than {limit}: {cells}.";
+
+        "The bounds exclude 1 in the good direction, and contain the limit."
+        better(cells, limit) = "Better, perhaps by less than {limit}: {cells}.";
+
+        "The bounds of cells with a verdict contain 1: least and largest half-width of the bounds. \
+         Of simulated changes of twice that, 98% or more are found."
+        unchanged(cells, noise) =
+            "No change beyond noise in {cells}: bounds of ±{noise}. A change of twice that would have shown.";
+
+        "No regime of one run is a regime of the other: the reference’s times in both."
+        other_regime(cells, base, new) =
+            "No verdict on {cells}: cores were {base} apart in BASE and {new} in NEW, so the machine was in another state. Measure again.";
+
+        "A cell, other than of a lock, stands in one group of one of the files, measured by one \
+         process."
+        one_process(cells) =
+            "No verdict on {cells}: processes differ in where their memory lies, and one of the files has figures of one process only. Measure both with --relaunch 3.";
+
+        "In one of its groups a twin is off by more than the margin of verdicts."
+        not_judged_for_its_twin(cells) =
+            "No verdict on {cells}: two copies of one source differ by more than 5% next to them.";
+
+        "One of the two figures is of fewer than 21 blocks."
+        few_blocks(cells) =
+            "No verdict on {cells}: fewer than 21 blocks of one kind. Measure both for longer, with --time.";
+
+        "One median comes from stamps, the other from halves of round trips."
+        other_method(cells) =
+            "No verdict on {cells}: their medians were obtained in different ways.";
+
+        "Cells stand in one of the two files only."
+        only_in(file, cells) = "Only in {file}: {cells}.";
+    }
+
     "Predictions": {
         "The cores are the limit."
         knee_of_cores(threads) =

@@ -1,5 +1,6 @@
 //! Plain text, for the terminal.
 
+mod comparison;
 mod fit;
 mod machine;
 mod map;
@@ -12,6 +13,7 @@ mod table;
 use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
+pub use comparison::comparison;
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;

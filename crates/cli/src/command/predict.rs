@@ -154,6 +154,7 @@ impl Command for Predict {
         console::out(&match &document {
             Document::Prediction(prediction) => text::prediction(prediction, &style),
             Document::Fit(fit) => text::fit(fit, &style),
+            Document::Comparison(comparison) => text::comparison(comparison, &style),
         });
         Ok(ExitCode::SUCCESS)
     }

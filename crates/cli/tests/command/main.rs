@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 mod bad_input;
+mod compare;
 mod confined;
 mod contention;
 mod fold;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::program::{command, each, ran, words};
 
 /// Returns `true` if the text fills in the braces of the form.
-fn fills(text: &str, form: &str) -> bool {
+pub(crate) fn fills(text: &str, form: &str) -> bool {
     let mut literals = form.split('{').map(|part| part.split_once('}').map_or(part, |(_, l)| l));
     let Some(mut rest) = literals.next().and_then(|first| text.strip_prefix(first)) else {
         return false;
@@ -21,12 +21,17 @@ fn fills(text: &str, form: &str) -> bool {
     true
 }
 
-#[test]
-fn what_is_printed_is_in_the_document() {
+/// The forms in the document.
+pub(crate) fn forms() -> Vec<String> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sentences.md");
     let document = std::fs::read_to_string(document).unwrap();
-    let forms: Vec<&str> =
-        document.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
+    let form = |line: &str| Some(line.strip_prefix("| ")?.split(" | ").next()?.to_string());
+    document.lines().filter_map(form).collect()
+}
+
+#[test]
+fn what_is_printed_is_in_the_document() {
+    let forms = forms();
     let measured = [
         "survey --quick",
         "survey --time 20ms",

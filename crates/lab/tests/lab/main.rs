@@ -13,6 +13,7 @@ use threadtoll_lab::{LabError, Observer, Outcome, Registry, Share, Take, measure
 use threadtoll_record::file::Results;
 use threadtoll_record::{Machine, Plan, PlannedCell, Record};
 
+mod comparison;
 mod contention;
 mod plan;
 mod queue;
@@ -47,40 +48,28 @@ fn mechanism(name: &str) -> &'static Mechanism {
     OURS.mechanisms.find(name).unwrap()
 }
 
-#[derive(Default)]
-struct Witness {
-    records: Vec<Record>,
-}
+struct Nobody;
 
-impl Observer for Witness {
+impl Observer for Nobody {
     fn group(&mut self, _: usize, _: usize, _: &[PlannedCell], _: u64) {}
 
     fn block(&mut self, _: &PlannedCell, _: u64, _: u64) {}
 
-    fn record(&mut self, record: &Record) {
-        self.records.push(record.clone());
-    }
+    fn record(&mut self, _: &Record) {}
 }
 
 /// Measures a plan on a simulated machine, with a backend of its own for each process.
-fn run_simulated(machine: &dyn Fn() -> SimulatedBackend, plan: &Plan) -> Vec<Record> {
+fn run_simulated(machine: &dyn Fn() -> SimulatedBackend, plan: &Plan) -> Results {
     let mut backend = machine();
     let mut results = Results::empty(backend.machine(), plan.clone());
-    let mut witness = Witness::default();
     let stop = AtomicBool::new(false);
     let mut launch =
         |facts: &Machine, plan: &Plan, share: Share, take: &mut Take<'_>| -> Result<(), LabError> {
             let mut other = machine().continued(share.process, share.since_start_s);
             measure_share(&mut other, facts, plan, share, take, &stop).map(|_| ())
         };
-    let outcome = threadtoll_lab::run(
-        &mut backend,
-        &mut launch,
-        &mut results,
-        &mut None,
-        &mut witness,
-        &stop,
-    );
+    let outcome =
+        threadtoll_lab::run(&mut backend, &mut launch, &mut results, &mut None, &mut Nobody, &stop);
     assert_eq!(outcome.unwrap(), Outcome::Complete);
-    witness.records
+    results
 }

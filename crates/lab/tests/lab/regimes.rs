@@ -92,7 +92,7 @@ struct Scores {
 
 fn measured(kind: Kind, seed: u64) -> (SimulatedBackend, Plan, Vec<Record>) {
     let plan = plan(seed, kind.processes);
-    let records = run_simulated(&|| kind.machine(seed), &plan);
+    let records = run_simulated(&|| kind.machine(seed), &plan).records();
     (kind.machine(seed), plan, records)
 }
 

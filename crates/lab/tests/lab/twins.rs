@@ -51,7 +51,7 @@ fn measured((groups, refused): Planned, twin_factor: f64) -> Vec<Vec<Record>> {
         refused,
         groups,
     };
-    let records = run_simulated(&machine, &plan);
+    let records = run_simulated(&machine, &plan).records();
     let of = |group| records.iter().filter(move |record| record.group == group).cloned().collect();
     (0..count).map(of).collect()
 }

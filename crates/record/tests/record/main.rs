@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
+mod comparison;
 mod contention;
 mod fixture;
 mod fold;

@@ -1,5 +1,6 @@
 //! The output of the renderers, to the letter.
 
+mod comparison;
 mod fixture;
 mod format;
 mod hostile;

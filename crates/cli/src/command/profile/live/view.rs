@@ -447,7 +447,7 @@ mod tests {
         press(&mut view, "f");
         let newer = Profile { seconds: 99.0.into(), ..profile() };
         view.update(newer.clone());
-        assert!(view.frame(SIZE)[0].contains("12.0 s · 940 samples/s · frozen"));
+        assert!(view.frame(SIZE)[0].contains("12.0 s so far · 940 samples/s · frozen"));
         press(&mut view, "f");
         view.update(newer);
         assert!(view.frame(SIZE)[0].contains("99.0 s"));

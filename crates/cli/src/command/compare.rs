@@ -1,0 +1,129 @@
+//! `threadtoll compare`: changes between two runs.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use threadtoll_record::comparison::{Outcome, Refusal, compare};
+use threadtoll_record::file::{self, Contents, Results};
+use threadtoll_record::{Comparison, Document};
+use threadtoll_report::{markdown, text};
+
+use super::{Command, CommonArgs};
+use crate::console::{self, StdStream};
+use crate::failure::Failure;
+
+/// Exit code for a regression.
+const REGRESSION: u8 = 4;
+const MAX_PERCENT: f64 = 1e6;
+
+/// Tell what changed between two runs, beyond noise
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Result file to compare with, raw or folded
+    #[arg(value_name = "BASE")]
+    base: PathBuf,
+    /// Result file to judge
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// End with exit code 4 if a cell is worse by surely more than this [default: 5]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    fail_above: Option<String>,
+    /// Print one JSON object, threadtoll.comparison/1
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print Markdown, for a comment on a pull request
+    #[arg(long)]
+    markdown: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl Command for Compare {
+    const NAME: &'static str = "compare";
+
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let limit = self.fail_above.as_deref().map_or(Ok(5.0), percent)?;
+        let (base, new) = (read(&self.base)?, read(&self.new)?);
+        let comparison = compare(&base, &new, limit).map_err(|refusal| self.failure(&refusal))?;
+        let regressed = comparison.cells.iter().any(|one| one.outcome == Outcome::Regression);
+        self.print(comparison)?;
+        Ok(if regressed { ExitCode::from(REGRESSION) } else { ExitCode::SUCCESS })
+    }
+}
+
+impl Compare {
+    fn print(&self, comparison: Comparison) -> Result<(), Failure> {
+        if self.json {
+            let text = serde_json::to_string(&Document::Comparison(Box::new(comparison)))
+                .map_err(|error| Failure::run(format!("cannot write JSON: {error}")))?;
+            console::data(&text);
+        } else if self.markdown {
+            console::data(&markdown(&comparison));
+        } else {
+            console::out(&text::comparison(&comparison, &StdStream::Out.style()));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, refusal: &Refusal) -> Failure {
+        let what = refusal.to_string();
+        let failure = if refusal.is_bad_input() { Failure::usage } else { Failure::refused }(what);
+        failure.hint(match refusal {
+            Refusal::SameRun(_) => {
+                "measure again with the new code, and compare that with this run"
+            }
+            Refusal::NothingInCommon => "compare runs of the same command",
+            Refusal::Simulated => "compare simulated runs with each other",
+            Refusal::Machine(_) | Refusal::Clock(..) => {
+                "measure both on one machine, with one clock"
+            }
+            Refusal::Grade { .. } => "`threadtoll check` says what to do about the machine",
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Results, Failure> {
+    match file::read_any(path)? {
+        Contents::Results(results) => {
+            let name = path.display();
+            results.notes.iter().for_each(|note| console::note(&format!("{name}: {note}")));
+            let missing = results.groups.iter().filter(|group| group.records.is_none()).count();
+            if missing > 0 {
+                let groups = results.groups.len();
+                console::note(&format!("{name}: {missing} of {groups} groups are incomplete."));
+            }
+            Ok(*results)
+        }
+        Contents::Profile(_) => Err(Failure::usage(format!(
+            "{} is a profile; profiles are not compared",
+            path.display()
+        ))
+        .hint("compare files of survey, latency, matrix, queue or contention")),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, Failure> {
+    let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
+    number.filter(|percent| (0.0..=MAX_PERCENT).contains(percent)).ok_or_else(|| {
+        Failure::usage(format!("--fail-above {text} is not a percentage"))
+            .hint("try --fail-above 5, or 0 for any change for the worse")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_not_negative() {
+        assert_eq!((percent("5").unwrap(), percent("2.5%").unwrap()), (5.0, 2.5));
+        for text in ["", "-1", "five", "nan", "inf", "1e9", "5 6"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Differences between runs of the simulated machine, with known truth.
+
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use threadtoll_record::Cell;
+
+use super::{fingerprint, normal};
+
+/// Differences of a run from others. By default there are none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Variation {
+    /// Standard deviation of a cell's logarithm between groups and runs.
+    pub cell: f64,
+    /// Standard deviation of the whole machine's between runs.
+    pub machine: f64,
+    /// The name of a mechanism, queue or lock, and the factor by which it is slower.
+    pub slower: Option<(String, f64)>,
+}
+
+impl Variation {
+    /// Slow-down of a cell in a group of the run with this seed.
+    pub(super) fn factor(&self, cell: &Cell, seed: u64, group: u32) -> f64 {
+        let normal = |seed: u64| normal(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        let own = fingerprint(cell) ^ seed.rotate_left(32) ^ u64::from(group);
+        let noise = self.cell * normal(own) + self.machine * normal(!seed);
+        let slower = self.slower.iter().filter(|(name, _)| *name == cell.name());
+        noise.exp() * slower.map(|(_, factor)| factor).product::<f64>()
+    }
+}

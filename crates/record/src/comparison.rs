@@ -1,0 +1,529 @@
+//! The comparison of two runs: changes beyond noise, cell by cell.
+//!
+//! Figures of two runs differ although nothing was changed: by noise between blocks and processes,
+//! which the intervals of a record know, and by noise between runs, which they do not. Here the
+//! intervals hold both (`noise`), and also the ratio relative to a control of the same groups, so
+//! that a machine that became slower as a whole decides nothing. Bounds allow for the number of
+//! ratios (C. E. Bonferroni, 1936): of all comparisons of unchanged code, at most one in twenty
+//! says that any cell changed.
+//!
+//! Figures are of one regime: those of the two runs are matched by the reference's time.
+
+mod compatible;
+mod noise;
+mod observed;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::PAIRS;
+use crate::file::Results;
+use crate::{Cell, Experiment, Ns, Ratio, Text};
+
+pub use compatible::Refusal;
+
+use noise::{Family, Noise};
+use observed::{Key, Observation, Observed, Regimes};
+
+/// Largest ratio that is stated.
+const MAX_RATIO: f64 = 1e16;
+
+/// The comparison of two runs, `base` and `new`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// The run that the other one is compared with.
+    pub base: ComparedRun,
+    /// The run that is judged.
+    pub new: ComparedRun,
+    /// A cell that is worse by surely more than this, in percent, is a regression.
+    pub fail_above_percent: Ratio,
+    /// Differences of the machine, the tool and the plan.
+    pub differences: Vec<Difference>,
+    /// Number of judged ratios; the intervals allow for that many.
+    pub judged: u32,
+    /// Cells that stand in both files, once for each regime, in the order of `new`.
+    pub cells: Vec<ComparedCell>,
+    /// Cells that stand only in `base`.
+    pub only_in_base: Vec<LoneCell>,
+    /// Cells that stand only in `new`.
+    pub only_in_new: Vec<LoneCell>,
+}
+
+/// One of the two runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRun {
+    /// Id of the run.
+    pub run: Text,
+    /// When it began, RFC 3339 UTC.
+    pub at: Text,
+    /// Its command line without the program's name.
+    pub command: Vec<Text>,
+    /// True if its machine is simulated.
+    pub simulated: bool,
+}
+
+/// A property in which the two runs differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// The property: `kernel`, `governor`, `tool`, `--time`, …
+    pub property: Text,
+    /// Its value in `base`; null if unknown or not given.
+    pub base: Option<Text>,
+    /// Its value in `new`; null if unknown or not given.
+    pub new: Option<Text>,
+}
+
+/// A cell that stands in one file only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoneCell {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The cell.
+    pub cell: Cell,
+}
+
+/// A cell of both runs, in one regime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedCell {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The cell, as in `new`.
+    pub cell: Cell,
+    /// The compared figure.
+    pub figure: Figure,
+    /// The reference's one-way median in both runs; null for threads that only sleep.
+    pub reference_ns: Option<[Ns; 2]>,
+    /// The figure in `base`: the geometric mean over its groups.
+    pub base: Ratio,
+    /// The figure in `new`.
+    pub new: Ratio,
+    /// `new` divided by `base`; null if they cannot be compared.
+    pub ratio: Option<Ratio>,
+    /// Interval of the ratio, with and without the control's change; 95% for all judged ratios
+    /// together.
+    pub interval95: Option<[Ratio; 2]>,
+    /// The cell whose change the interval allows for.
+    pub control: Option<Control>,
+    /// Half the width of the interval, in percent; null without a verdict.
+    pub noise_percent: Option<Ratio>,
+    /// Number of groups with the cell in `base` and in `new`.
+    pub groups: [u32; 2],
+    /// Number of processes that measured it in `base` and in `new`.
+    pub processes: [u32; 2],
+    /// The verdict on the interval.
+    pub outcome: Outcome,
+    /// Why there is no verdict.
+    pub unjudged: Option<Unjudged>,
+}
+
+/// The change of the cell by which a machine is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Control {
+    /// Its name.
+    pub name: Text,
+    /// Its figure in `new` divided by that in `base`.
+    pub ratio: Ratio,
+}
+
+/// A compared figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Figure {
+    /// One-way median in nanoseconds: less is better.
+    #[serde(rename = "one_way.p50")]
+    OneWayMedian,
+    /// Messages per second: more is better.
+    #[serde(rename = "rate_per_s")]
+    Rate,
+    /// Speed-up over one thread alone: more is better.
+    #[serde(rename = "contention.speedup")]
+    Speedup,
+}
+
+impl Figure {
+    /// Returns `true` if a larger figure is better.
+    pub fn more_is_better(self) -> bool {
+        self != Figure::OneWayMedian
+    }
+}
+
+/// Verdict on a ratio: the first that fits its interval. The limit is `fail_above_percent`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The whole interval is worse by more than the limit.
+    Regression,
+    /// The whole interval is worse.
+    Worse,
+    /// The whole interval is better by more than the limit.
+    Improvement,
+    /// The whole interval is better.
+    Better,
+    /// The whole interval is within the limit in both directions.
+    Same,
+    /// The interval does not decide, or nothing is judged.
+    Open,
+}
+
+impl Outcome {
+    /// Judges the interval of a ratio of times, where less is better.
+    fn of([low, high]: [f64; 2], limit: f64) -> Self {
+        if low > limit {
+            Outcome::Regression
+        } else if low > 1.0 {
+            Outcome::Worse
+        } else if high < 1.0 / limit {
+            Outcome::Improvement
+        } else if high < 1.0 {
+            Outcome::Better
+        } else if low >= 1.0 / limit && high <= limit {
+            Outcome::Same
+        } else {
+            Outcome::Open
+        }
+    }
+
+    /// Returns `true` if the cell surely changed.
+    pub fn changed(self) -> bool {
+        !matches!(self, Outcome::Same | Outcome::Open)
+    }
+}
+
+/// Why a cell gets no verdict.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unjudged {
+    /// It is the reference, by which the machine is known.
+    Reference,
+    /// The runs have no regime of the machine in common.
+    OtherRegime,
+    /// The medians were obtained in different ways.
+    OtherMethod,
+    /// One process measured it once: how its time differs between processes is unknown.
+    OneProcess,
+    /// One of the regimes has fewer than 21 blocks of the cell.
+    FewBlocks,
+    /// Two copies of one source differ by more than 5% in one of its groups.
+    TwinApart,
+}
+
+/// Compares two runs. `fail_above_percent` is the limit of regressions.
+///
+/// # Errors
+///
+/// If machine, clock, grade or contents of the two files forbid it.
+pub fn compare(
+    base: &Results,
+    new: &Results,
+    fail_above_percent: f64,
+) -> Result<Comparison, Refusal> {
+    compatible::check(base, new)?;
+    let observed = [Observed::of(base), Observed::of(new)];
+    let regimes = Regimes::of(observed.each_ref());
+    let virtualised = base.machine.virtualised.is_some() || new.machine.virtualised.is_some();
+    let comparing = Comparing { observed: &observed, regimes: &regimes, virtualised };
+    let mut found: Vec<Compared<'_>> = Vec::new();
+    for key in observed[1].order.iter().filter(|key| observed[0].has(key)) {
+        found.extend(comparing.cell(key));
+    }
+    if found.is_empty() {
+        return Err(Refusal::NothingInCommon);
+    }
+    let judged = found.iter().filter(|compared| compared.unjudged.is_none()).count();
+    let lone = |here: usize, there: usize| -> Vec<LoneCell> {
+        let keys = observed[here].order.iter();
+        keys.filter(|key| !observed[there].has(key))
+            .map(|key| LoneCell {
+                experiment: key.experiment.clone(),
+                cell: observed[here].cell(key).clone(),
+            })
+            .collect()
+    };
+    let run = |results: &Results| ComparedRun {
+        run: results.machine.run.clone(),
+        at: results.machine.at.clone(),
+        command: results.plan.command.clone(),
+        simulated: results.machine.simulated,
+    };
+    let limit = 1.0 + fail_above_percent / 100.0;
+    Ok(Comparison {
+        base: run(base),
+        new: run(new),
+        fail_above_percent: fail_above_percent.into(),
+        differences: compatible::differences(base, new),
+        judged: judged as u32,
+        cells: found.iter().map(|compared| compared.cell(judged, limit)).collect(),
+        only_in_base: lone(0, 1),
+        only_in_new: lone(1, 0),
+    })
+}
+
+struct Comparing<'a> {
+    observed: &'a [Observed; 2],
+    regimes: &'a Regimes,
+    virtualised: bool,
+}
+
+/// A cell of both runs in one regime, before the number of judged ratios is known.
+struct Compared<'a> {
+    key: &'a Key,
+    observed: &'a [Observed; 2],
+    sides: [Side; 2],
+    change: Option<Change>,
+    unjudged: Option<Unjudged>,
+}
+
+/// The change of a figure's logarithm.
+struct Change {
+    log: f64,
+    noise: Noise,
+    /// The control's name and change.
+    control: Option<(String, f64)>,
+}
+
+impl Change {
+    /// The interval of the change, with and without that of the control.
+    fn bounds(&self, figure: Figure, judged: usize) -> [f64; 2] {
+        let moved = self.control.as_ref().map_or(0.0, |(_, moved)| *moved);
+        // A rate falls where a time rises.
+        let relative = self.log + if figure == Figure::Rate { moved } else { -moved };
+        let reach = self.noise.reach(judged.max(1));
+        [self.log.min(relative) - reach, self.log.max(relative) + reach]
+    }
+}
+
+/// The figure of a cell in one of the runs.
+struct Side {
+    log: f64,
+    reference_ns: Option<f64>,
+    groups: u32,
+    processes: u32,
+}
+
+impl Side {
+    fn of(observations: &[&Observation]) -> Self {
+        let mean = |figure: &dyn Fn(&Observation) -> f64| {
+            observations.iter().map(|one| figure(one)).sum::<f64>() / observations.len() as f64
+        };
+        let processes = observations.iter().map(|one| one.processes).min();
+        Side {
+            log: mean(&|one| one.log),
+            reference_ns: observations
+                .iter()
+                .all(|one| one.reference.is_some())
+                .then(|| mean(&|one| one.reference.unwrap_or(0.0)).exp()),
+            groups: observations.iter().map(|one| one.group).collect::<BTreeSet<_>>().len() as u32,
+            processes: processes.unwrap_or(1),
+        }
+    }
+}
+
+impl<'a> Comparing<'a> {
+    /// The cell in each regime that both runs saw or, without any, in those of the largest share.
+    fn cell(&self, key: &'a Key) -> Vec<Compared<'a>> {
+        let by_regime = |run: usize| {
+            let mut by_regime: BTreeMap<Option<usize>, Vec<&'a Observation>> = BTreeMap::new();
+            for one in self.observed[run].of_cell(key) {
+                by_regime.entry(self.regimes.index(one)).or_default().push(one);
+            }
+            by_regime
+        };
+        let [base, new] = [by_regime(0), by_regime(1)];
+        let both: Vec<Compared<'a>> = base
+            .iter()
+            .filter_map(|(regime, base)| {
+                Some(self.compared(key, *regime, [base.as_slice(), new.get(regime)?]))
+            })
+            .collect();
+        if !both.is_empty() {
+            return both;
+        }
+        let main = |by_regime: &BTreeMap<Option<usize>, Vec<&'a Observation>>| {
+            let share = |all: &&Vec<&Observation>| all.iter().map(|one| one.share).sum::<f64>();
+            let all = by_regime.values().max_by(|a, b| share(a).total_cmp(&share(b)));
+            all.map(|all| Side::of(all))
+        };
+        let sides = main(&base).zip(main(&new));
+        let unjudged = Some(Unjudged::OtherRegime);
+        let compared = |(base, new)| Compared {
+            key,
+            observed: self.observed,
+            sides: [base, new],
+            change: None,
+            unjudged,
+        };
+        sides.map(compared).into_iter().collect()
+    }
+
+    fn compared(
+        &self,
+        key: &'a Key,
+        regime: Option<usize>,
+        observations: [&[&Observation]; 2],
+    ) -> Compared<'a> {
+        let sides = observations.map(Side::of);
+        let unjudged = self.unjudged(key, observations, &sides);
+        let twins = [0, 1].map(|run| self.in_regime(run, &key.twin(), regime));
+        let sleeps = observations.into_iter().flatten().any(|one| one.sleeps);
+        let family = Family::of(self.observed[1].cell(key), sleeps, self.virtualised);
+        let noise = noise::noise(observations, twins.each_ref().map(Vec::as_slice), family);
+        let control = self.control(key, regime, observations);
+        let change = Change { log: sides[1].log - sides[0].log, noise, control };
+        let change = (unjudged != Some(Unjudged::OtherMethod)).then_some(change);
+        Compared { key, observed: self.observed, sides, change, unjudged }
+    }
+
+    fn in_regime(&self, run: usize, key: &Key, regime: Option<usize>) -> Vec<&'a Observation> {
+        let all = self.observed[run].of_cell(key).iter();
+        all.filter(|one| self.regimes.index(one) == regime).collect()
+    }
+
+    fn unjudged(
+        &self,
+        key: &Key,
+        observations: [&[&Observation]; 2],
+        sides: &[Side; 2],
+    ) -> Option<Unjudged> {
+        let all = || observations.into_iter().flatten();
+        let methods = observations.map(|run| run.first().map(|one| one.method));
+        let once = |side: &Side| side.groups < 2 && side.processes < 2;
+        let blocks = |run: &[&Observation]| run.iter().map(|one| one.blocks).sum::<usize>();
+        if all().all(|one| one.is_reference) {
+            Some(Unjudged::Reference)
+        } else if methods[0] != methods[1] || all().any(|one| methods[0] != Some(one.method)) {
+            Some(Unjudged::OtherMethod)
+        } else if all().any(|one| one.twin_apart) {
+            Some(Unjudged::TwinApart)
+        } else if observations.into_iter().any(|run| blocks(run) < PAIRS) {
+            Some(Unjudged::FewBlocks)
+        } else if self.observed[1].figure(key) != Figure::Speedup && sides.iter().any(once) {
+            Some(Unjudged::OneProcess)
+        } else {
+            None
+        }
+    }
+
+    /// The change of the cell that tells how the machine changed: the futex in the same groups for
+    /// threads that sleep, otherwise the reference. A speed-up is relative as it is.
+    fn control(
+        &self,
+        key: &Key,
+        regime: Option<usize>,
+        observations: [&[&Observation]; 2],
+    ) -> Option<(String, f64)> {
+        let cell = self.observed[1].cell(key);
+        if cell.lock().is_some() {
+            return None;
+        }
+        let change = |control: &Key| {
+            let log = |run: usize| {
+                let groups: BTreeSet<usize> =
+                    observations[run].iter().map(|one| one.group).collect();
+                let all = groups.iter().flat_map(|group| {
+                    let all = self.observed[run].in_group(control, *group).iter();
+                    all.filter(|one| self.regimes.index(one) == regime)
+                });
+                let all: Vec<&Observation> = all.collect();
+                (!all.is_empty()).then(|| Side::of(&all).log)
+            };
+            Some(log(1)? - log(0)?)
+        };
+        self.observed[1].controls(key).find_map(|control| {
+            let name = self.observed[1].cell(control).name().to_string();
+            Some((name, change(control)?))
+        })
+    }
+}
+
+impl Compared<'_> {
+    fn cell(&self, judged: usize, limit: f64) -> ComparedCell {
+        let Compared { key, observed, sides: [base, new], change, unjudged } = self;
+        let figure = observed[1].figure(key);
+        let cell = observed[1].cell(key);
+        let ratio = |log: f64| Ratio::from(significant(log.exp().min(MAX_RATIO)));
+        let bounds = change.as_ref().map(|change| change.bounds(figure, judged));
+        let outcome = match (bounds, unjudged) {
+            (Some([low, high]), None) => {
+                let times = if figure.more_is_better() { [-high, -low] } else { [low, high] };
+                Outcome::of(times.map(f64::exp), limit)
+            }
+            _ => Outcome::Open,
+        };
+        let seen = |[low, high]: [f64; 2]| ((high - low) / 2.0).exp_m1().min(MAX_RATIO) * 100.0;
+        let round = |percent: f64| (percent * 100.0).round() / 100.0;
+        ComparedCell {
+            experiment: key.experiment.clone(),
+            cell: cell.clone(),
+            figure,
+            reference_ns: base
+                .reference_ns
+                .zip(new.reference_ns)
+                .map(|(base, new)| [significant(base).into(), significant(new).into()]),
+            base: ratio(base.log),
+            new: ratio(new.log),
+            ratio: change.as_ref().map(|change| ratio(change.log)),
+            interval95: bounds.map(|bounds| bounds.map(ratio)),
+            control: change
+                .as_ref()
+                .and_then(|change| change.control.as_ref())
+                .map(|(name, moved)| Control { name: name.as_str().into(), ratio: ratio(*moved) }),
+            noise_percent: bounds
+                .filter(|_| unjudged.is_none())
+                .map(|bounds| round(seen(bounds)).into()),
+            groups: [base.groups, new.groups],
+            processes: [base.processes, new.processes],
+            outcome,
+            unjudged: *unjudged,
+        }
+    }
+}
+
+/// Rounds to five significant digits.
+fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(4 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slower_machine_explains_longer_times_and_lower_rates() {
+        let one = Observation::fixture(0.0);
+        let usual = Family::of(&crate::cell::tests::stream(1), false, false);
+        let change = |log: f64| Change {
+            log,
+            noise: noise::noise([&[&one], &[&one]], [&[], &[]], usual),
+            control: Some(("atomic-store".into(), 0.2)),
+        };
+        let undecided = |log: f64, figure: Figure| {
+            let [low, high] = change(log).bounds(figure, 1);
+            low < 0.0 && 0.0 < high
+        };
+        assert!(undecided(0.2, Figure::OneWayMedian) && undecided(-0.2, Figure::Rate));
+        assert!(!undecided(-0.2, Figure::OneWayMedian) && !undecided(0.2, Figure::Rate));
+    }
+
+    #[test]
+    fn outcomes_are_alike_in_both_directions() {
+        let outcomes = [
+            ([1.06, 1.2], Outcome::Regression, Outcome::Improvement),
+            ([1.01, 1.2], Outcome::Worse, Outcome::Better),
+            ([0.98, 1.03], Outcome::Same, Outcome::Same),
+            ([0.98, 1.2], Outcome::Open, Outcome::Open),
+        ];
+        for ([low, high], slower, faster) in outcomes {
+            assert_eq!(Outcome::of([low, high], 1.05), slower);
+            assert_eq!(Outcome::of([1.0 / high, 1.0 / low], 1.05), faster);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Noise between two runs.
+//!
+//! The variance of a change has two parts. Within a run it is that of the record's intervals, which
+//! know the noise between blocks and processes. Between runs it is taken from the same code
+//! measured again: the cell in other groups, minutes apart, and its twin. Few of these tell little,
+//! so they are moderated by what is usual, as in G. K. Smyth, *Linear models and empirical Bayes
+//! methods* (Statistical Applications in Genetics and Molecular Biology 3, 2004). The parts'
+//! degrees of freedom are joined as in F. E. Satterthwaite, *An approximate distribution of
+//! estimates of variance components* (Biometrics 2, 1946).
+
+use crate::{Cell, Work};
+
+use super::observed::Observation;
+
+/// Usual standard deviation of a cell's logarithm between runs of unchanged code minutes apart, on
+/// virtual machines, from the repeated runs in `docs/results`: of threads that spin, of threads that
+/// sleep, and of speed-ups.
+const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
+/// A third of that on other machines, which is an assumption.
+const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
+/// Number of repetitions for which the usual noise counts.
+const USUAL: f64 = 10.0;
+/// Half the width of a 95% interval, in standard deviations.
+const NORMAL: f64 = 1.96;
+
+/// Cells with similar noise between runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Family {
+    usual: f64,
+}
+
+impl Family {
+    pub(super) fn of(cell: &Cell, sleeps: bool, virtualised: bool) -> Self {
+        let at = match cell.lock() {
+            // The scheduler decides how often the holder loses its CPU.
+            Some(_) if cell.oversubscribed() => 1,
+            Some(lock) if lock.work == Work::Spin => 2,
+            _ if sleeps => 1,
+            _ => 0,
+        };
+        Family { usual: if virtualised { VIRTUAL[at] } else { BARE[at] } }
+    }
+}
+
+/// Noise of a cell's change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noise {
+    variance: f64,
+    freedom: f64,
+}
+
+impl Noise {
+    /// Reach of the interval of one of `ratios` changes, so that all of them together hold the
+    /// truth with 95%.
+    pub(super) fn reach(self, ratios: usize) -> f64 {
+        student(0.025 / ratios as f64, self.freedom) * self.variance.sqrt()
+    }
+}
+
+/// The noise of a cell with these observations and those of its twin, in each of two runs.
+pub(super) fn noise(
+    observations: [&[&Observation]; 2],
+    twins: [&[&Observation]; 2],
+    family: Family,
+) -> Noise {
+    let (mut squares, mut repeats, mut within) = (USUAL * family.usual.powi(2), USUAL, 0.0);
+    for (run, twins) in observations.into_iter().zip(twins) {
+        let count = run.len() as f64;
+        let mean = run.iter().map(|one| one.log).sum::<f64>() / count;
+        squares += run.iter().map(|one| (one.log - mean).powi(2)).sum::<f64>();
+        repeats += count - 1.0;
+        let of_interval = |one: &&Observation| (one.half_width / NORMAL).powi(2);
+        within += run.iter().map(of_interval).sum::<f64>() / count.powi(2);
+        for twin in twins {
+            if let Some(own) = run.iter().find(|own| own.group == twin.group) {
+                squares += (own.log - twin.log).powi(2) / 2.0;
+                repeats += 1.0;
+            }
+        }
+    }
+    // Groups of one run differ less than those of two, so their number does not divide it.
+    let between = 2.0 * squares / repeats;
+    let variance = within + between;
+    Noise { variance, freedom: (variance / between).powi(2) * repeats }
+}
+
+/// The upper `tail` quantile of Student's t with at least ten degrees of freedom: the expansion
+/// 26.7.5 in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions* (1964).
+fn student(tail: f64, freedom: f64) -> f64 {
+    let x = normal(tail);
+    let terms = [
+        x,
+        (x.powi(3) + x) / 4.0,
+        (5.0 * x.powi(5) + 16.0 * x.powi(3) + 3.0 * x) / 96.0,
+        (3.0 * x.powi(7) + 19.0 * x.powi(5) + 17.0 * x.powi(3) - 15.0 * x) / 384.0,
+        (79.0 * x.powi(9) + 776.0 * x.powi(7) + 1482.0 * x.powi(5)
+            - 1920.0 * x.powi(3)
+            - 945.0 * x)
+            / 92160.0,
+    ];
+    terms.iter().rev().fold(0.0, |sum, term| sum / freedom + term)
+}
+
+/// The upper `tail` quantile of the normal distribution, within 0.00045: 26.2.23 in the same book.
+fn normal(tail: f64) -> f64 {
+    let t = (-2.0 * tail.ln()).sqrt();
+    t - (2.515517 + 0.802853 * t + 0.010328 * t * t)
+        / (1.0 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t.powi(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_tables() {
+        for (tail, freedom, quantile) in [
+            (0.025, 10.0, 2.228),
+            (0.025, 1e9, 1.960),
+            (0.005, 10.0, 3.169),
+            (0.0005, 10.0, 4.587),
+            (0.0005, 30.0, 3.646),
+            (0.0001, 10.0, 5.694),
+        ] {
+            let found = student(tail, freedom);
+            assert!((found / quantile - 1.0).abs() < 0.002, "{tail} {freedom}: {found}");
+        }
+    }
+
+    fn observation(log: f64, group: usize) -> Observation {
+        Observation { half_width: 0.01, group, ..Observation::fixture(log) }
+    }
+
+    #[test]
+    fn repetitions_that_differ_widen_and_those_that_agree_narrow() {
+        let usual = Family { usual: 0.02 };
+        let reach = |logs: &[f64], twins: &[f64]| {
+            let own: Vec<Observation> =
+                logs.iter().enumerate().map(|(group, log)| observation(*log, group)).collect();
+            let twins: Vec<Observation> =
+                twins.iter().enumerate().map(|(group, log)| observation(*log, group)).collect();
+            let (own, twins): (Vec<&Observation>, Vec<&Observation>) =
+                (own.iter().collect(), twins.iter().collect());
+            noise([&own, &own], [&twins, &twins], usual).reach(5)
+        };
+        let once = reach(&[1.0], &[]);
+        assert!((0.06..0.12).contains(&once), "{once}");
+        assert!(reach(&[1.0; 10], &[]) < 0.8 * once);
+        assert!(reach(&[0.9, 1.1], &[]) > 1.5 * once);
+        assert!(reach(&[1.0], &[1.0]) < once && reach(&[1.0], &[1.2]) > 1.5 * once);
+    }
+}

@@ -1,0 +1,314 @@
+//! The figures of a run that can be compared: one for each cell, group and regime.
+
+use std::collections::BTreeMap;
+
+use crate::file::Results;
+use crate::{
+    Cell, Contention, Experiment, Ns, OneWay, OneWayMethod, PerSecond, QueueSubject, Record,
+    RecordKind, Subject, Work,
+};
+
+use super::Figure;
+
+/// Largest factor between the reference's times in one regime.
+const ALIKE: f64 = 1.3;
+/// About the time of a wake-up.
+const WAKE_NS: f64 = 5_000.0;
+
+/// A cell apart from the version of its queue, which may change from run to run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) experiment: Experiment,
+    cell: Cell,
+}
+
+impl Key {
+    fn of(record: &Record) -> Self {
+        let version = |queue: &QueueSubject| QueueSubject { version: "".into(), ..queue.clone() };
+        Key { experiment: record.experiment.clone(), cell: with_queue(&record.cell, version) }
+    }
+
+    /// The key of its twin.
+    pub(super) fn twin(&self) -> Self {
+        Key { experiment: self.experiment.clone(), cell: self.cell.twin() }
+    }
+}
+
+fn with_queue(cell: &Cell, change: impl Fn(&QueueSubject) -> QueueSubject) -> Cell {
+    match &cell.subject {
+        Subject::Queue(queue) => Cell { subject: Subject::Queue(change(queue)), ..cell.clone() },
+        Subject::Mechanism { .. } | Subject::Lock(_) => cell.clone(),
+    }
+}
+
+/// A figure of a cell, in one group and regime.
+#[derive(Clone, Debug)]
+pub(super) struct Observation {
+    pub(super) log: f64,
+    /// Half the width of the 95% interval of the logarithm.
+    pub(super) half_width: f64,
+    pub(super) group: usize,
+    /// Logarithm of the reference's one-way median; `None` if it does not matter to the cell.
+    pub(super) reference: Option<f64>,
+    /// Share of the group's time.
+    pub(super) share: f64,
+    /// Number of blocks of one kind.
+    pub(super) blocks: usize,
+    pub(super) processes: u32,
+    pub(super) method: Option<OneWayMethod>,
+    /// True if its time depends on waking threads.
+    pub(super) sleeps: bool,
+    pub(super) is_reference: bool,
+    pub(super) twin_apart: bool,
+}
+
+#[cfg(test)]
+impl Observation {
+    pub(super) fn fixture(log: f64) -> Self {
+        Observation {
+            log,
+            half_width: 0.0,
+            group: 0,
+            reference: None,
+            share: 1.0,
+            blocks: 100,
+            processes: 1,
+            method: None,
+            sleeps: false,
+            is_reference: false,
+            twin_apart: false,
+        }
+    }
+}
+
+struct Row {
+    cell: Cell,
+    figure: Figure,
+    observations: Vec<Observation>,
+}
+
+/// The figures of a run.
+#[derive(Default)]
+pub(super) struct Observed {
+    rows: BTreeMap<Key, Row>,
+    /// All cells but twins, in the order of measuring.
+    pub(super) order: Vec<Key>,
+    /// Cells that tell how the machine changed.
+    references: Vec<Key>,
+    futexes: Vec<Key>,
+}
+
+impl Observed {
+    pub(super) fn of(results: &Results) -> Self {
+        let records = results.records();
+        let groups = &results.plan.groups;
+        let is_reference = |record: &Record| {
+            groups.get(record.group).and_then(|group| group.first()).map(|first| &first.cell)
+                == Some(&record.cell)
+        };
+        let references: BTreeMap<usize, f64> = records
+            .iter()
+            .filter(|record| is_reference(record))
+            .filter_map(|record| Some((record.group, record.one_way_p50()?)))
+            .collect();
+        let mut observed = Observed::default();
+        for record in &records {
+            let group = groups.get(record.group).map_or(&[][..], Vec::as_slice);
+            let planned = group.iter().find(|planned| planned.cell == record.cell);
+            let Some(planned) = planned else { continue };
+            let figures = Figures::each(record);
+            let of_reference = references.get(&record.group).copied();
+            let kinds = planned.budget.kinds().len();
+            let twin_apart = record.warnings.iter().any(|warning| warning.code == "twin-apart");
+            for figures in figures {
+                let Some((figure, value, [low, high])) = figures.figure(record.kind) else {
+                    continue;
+                };
+                let observation = Observation {
+                    log: value.ln(),
+                    half_width: (high / low).ln() / 2.0,
+                    group: record.group,
+                    reference: figures.reference_ns.or(of_reference).map(f64::ln),
+                    share: figures.share,
+                    blocks: figures.blocks as usize / kinds,
+                    processes: record.processes,
+                    method: figures.one_way.map(|one_way| one_way.method),
+                    sleeps: figures.sleeps(figure, value),
+                    is_reference: is_reference(record),
+                    twin_apart,
+                };
+                let asleep = record.cell.lock().is_some_and(|lock| lock.work == Work::Sleep);
+                observed.add(
+                    record,
+                    figure,
+                    if asleep {
+                        Observation { reference: None, ..observation }
+                    } else {
+                        observation
+                    },
+                );
+            }
+        }
+        observed
+    }
+
+    fn add(&mut self, record: &Record, figure: Figure, observation: Observation) {
+        let key = Key::of(record);
+        if !key.cell.is_twin() && !self.rows.contains_key(&key) {
+            self.order.push(key.clone());
+            if observation.is_reference {
+                self.references.push(key.clone());
+            } else if key.cell.mechanism() == Some("futex") && !key.cell.keep_awake {
+                self.futexes.push(key.clone());
+            }
+        }
+        let row = || Row { cell: record.cell.clone(), figure, observations: Vec::new() };
+        self.rows.entry(key).or_insert_with(row).observations.push(observation);
+    }
+
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.rows.contains_key(key)
+    }
+
+    /// The cell as it was measured, with the version of its queue.
+    pub(super) fn cell<'a>(&'a self, key: &'a Key) -> &'a Cell {
+        self.rows.get(key).map_or(&key.cell, |row| &row.cell)
+    }
+
+    pub(super) fn figure(&self, key: &Key) -> Figure {
+        self.rows.get(key).map_or(Figure::OneWayMedian, |row| row.figure)
+    }
+
+    pub(super) fn of_cell(&self, key: &Key) -> &[Observation] {
+        self.rows.get(key).map_or(&[], |row| &row.observations)
+    }
+
+    /// The figures of a cell in a group.
+    pub(super) fn in_group(&self, key: &Key, group: usize) -> &[Observation] {
+        let all = self.of_cell(key);
+        // Records are in the order of groups.
+        let at = |bound: usize| all.partition_point(|one| one.group < bound);
+        &all[at(group)..at(group + 1)]
+    }
+
+    /// Cells that can tell how the machine changed, the best one first.
+    pub(super) fn controls(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        let sleeps = self.of_cell(key).iter().any(|one| one.sleeps);
+        let like = move |other: &&Key| other.experiment == key.experiment && *other != key;
+        let futexes = self.futexes.iter().filter(move |futex| {
+            sleeps && futex.cell.placement == key.cell.placement && like(futex)
+        });
+        futexes.chain(self.references.iter().filter(like))
+    }
+}
+
+/// The figures of a record in one regime.
+struct Figures<'a> {
+    reference_ns: Option<f64>,
+    share: f64,
+    blocks: u32,
+    one_way: Option<&'a OneWay>,
+    rate: Option<(PerSecond, [PerSecond; 2])>,
+    contention: Option<&'a Contention>,
+    switches_per_op: Option<f64>,
+}
+
+impl<'a> Figures<'a> {
+    fn each(record: &'a Record) -> Vec<Self> {
+        let whole = Figures {
+            reference_ns: None,
+            share: 1.0,
+            blocks: record.disturbance.blocks,
+            one_way: record.one_way.as_ref(),
+            rate: record.rate_per_s.zip(record.interval95.rate_per_s),
+            contention: record.contention.as_ref(),
+            switches_per_op: record.cost.voluntary_switches_per_op.map(f64::from),
+        };
+        if record.regimes.is_empty() {
+            return vec![whole];
+        }
+        let of = |regime: &'a crate::Regime| Figures {
+            reference_ns: Some(regime.reference_ns.get()),
+            share: regime.share.get(),
+            blocks: regime.blocks,
+            one_way: regime.one_way.as_ref(),
+            rate: regime.rate_per_s.zip(regime.interval95.rate_per_s),
+            contention: regime.contention.as_ref(),
+            switches_per_op: regime.cost.voluntary_switches_per_op.map(f64::from),
+        };
+        record.regimes.iter().map(of).collect()
+    }
+
+    /// Returns `true` if wake-ups are more than a tenth of a time per operation.
+    fn sleeps(&self, figure: Figure, value: f64) -> bool {
+        let each_ns = match figure {
+            Figure::OneWayMedian => value,
+            Figure::Rate => 1e9 / value,
+            Figure::Speedup => return false,
+        };
+        self.switches_per_op.is_some_and(|switches| switches * WAKE_NS > 0.1 * each_ns)
+    }
+
+    /// The figure with its interval, if both can be compared.
+    fn figure(&self, kind: RecordKind) -> Option<(Figure, f64, [f64; 2])> {
+        let (figure, value, interval) = match kind {
+            RecordKind::RoundTrip => {
+                let one_way = self.one_way?;
+                let interval = one_way.p50_interval95?.map(Ns::get);
+                (Figure::OneWayMedian, one_way.p50?.get(), interval)
+            }
+            RecordKind::Stream => {
+                let (rate, interval) = self.rate?;
+                (Figure::Rate, rate.get(), interval.map(f64::from))
+            }
+            RecordKind::Wait => {
+                let contention = self.contention?;
+                let interval = contention.speedup_interval95?.map(f64::from);
+                (Figure::Speedup, contention.speedup?.get(), interval)
+            }
+        };
+        let positive = [interval[0], value, interval[1]].iter().all(|figure| *figure > 0.0);
+        (positive && interval[0] <= interval[1]).then_some((figure, value, interval))
+    }
+}
+
+/// The regimes of the machine in both runs: the reference's times, without a gap of more than
+/// [`ALIKE`] in any of them.
+pub(super) struct Regimes {
+    /// Logarithm of the longest time in each, in ascending order.
+    ends: Vec<f64>,
+}
+
+impl Regimes {
+    pub(super) fn of(runs: [&Observed; 2]) -> Self {
+        let rows = runs.into_iter().flat_map(|run| run.rows.values());
+        let mut all: Vec<f64> = rows
+            .flat_map(|row| &row.observations)
+            .filter_map(|observation| observation.reference)
+            .collect();
+        all.sort_by(f64::total_cmp);
+        let apart = |pair: &&[f64]| pair[1] - pair[0] > ALIKE.ln();
+        let ends = all.windows(2).filter(apart).map(|pair| pair[0]).chain(all.last().copied());
+        Regimes { ends: ends.collect() }
+    }
+
+    pub(super) fn index(&self, observation: &Observation) -> Option<usize> {
+        let reference = observation.reference?;
+        Some(self.ends.partition_point(|end| *end < reference))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regimes_are_apart_by_a_gap_in_both_runs() {
+        let ends = Regimes { ends: vec![70f64.ln(), 300f64.ln()] };
+        let at = |ns: f64| {
+            ends.index(&Observation { reference: Some(ns.ln()), ..Observation::fixture(0.0) })
+        };
+        assert_eq!((at(63.0), at(70.0), at(275.0)), (Some(0), Some(0), Some(1)));
+        assert_eq!(ends.index(&Observation::fixture(0.0)), None);
+    }
+}

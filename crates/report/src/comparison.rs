@@ -1,0 +1,293 @@
+//! The comparison of two runs: differences of the machine, a table by experiment, and findings.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::comparison::{
+    ComparedCell, ComparedRun, Difference, Figure, LoneCell, Outcome, Unjudged,
+};
+use threadtoll_record::{Cell as MeasuredCell, Comparison, Placement};
+
+use crate::clean::clean;
+use crate::label::plural;
+use crate::sentences::{self as say, Sentence};
+use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
+use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
+
+/// Most cells that a sentence names.
+const MAX_NAMED: usize = 5;
+
+/// Rows of one experiment.
+struct Row<'a> {
+    compared: &'a ComparedCell,
+    name: String,
+}
+
+impl Row<'_> {
+    fn rank(&self) -> (u8, f64) {
+        let rank = match self.compared.outcome {
+            Outcome::Regression => 0,
+            Outcome::Worse => 1,
+            Outcome::Improvement => 2,
+            Outcome::Better => 3,
+            Outcome::Same | Outcome::Open if self.compared.unjudged.is_none() => 4,
+            Outcome::Same | Outcome::Open => 5,
+        };
+        let change = self.compared.ratio.map_or(0.0, |ratio| ratio.get().ln().abs());
+        (rank, if rank < 4 { -change } else { 0.0 })
+    }
+
+    fn figures(&self) -> String {
+        let ComparedCell { base, new, figure, .. } = self.compared;
+        let [base, new] = [base, new].map(|value| match figure {
+            Figure::OneWayMedian => time(value.get()),
+            Figure::Rate => format!("{}/s", per_second(value.get())),
+            Figure::Speedup => ratio(value.get()),
+        });
+        let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_string());
+        match unit(&new) {
+            Some(common) if unit(&base) == unit(&new) => {
+                format!("{} → {new}", base.trim_end_matches(&common).trim_end())
+            }
+            _ => format!("{base} → {new}"),
+        }
+    }
+
+    fn verdict(&self, limit: &str) -> Cell {
+        let text = match (self.compared.unjudged, self.compared.outcome) {
+            (Some(Unjudged::Reference), _) => "reference".into(),
+            (Some(_), _) => UNKNOWN.into(),
+            (None, outcome) => word(outcome, limit),
+        };
+        let emphasis = match self.compared.outcome {
+            Outcome::Regression => Emphasis::Bad,
+            Outcome::Worse => Emphasis::Middling,
+            Outcome::Improvement | Outcome::Better => Emphasis::Best,
+            Outcome::Same => Emphasis::Plain,
+            Outcome::Open => Emphasis::Faint,
+        };
+        Cell::text(text).emphasis(emphasis)
+    }
+}
+
+fn word(outcome: Outcome, limit: &str) -> String {
+    match outcome {
+        Outcome::Regression => "regression".into(),
+        Outcome::Worse => "worse".into(),
+        Outcome::Improvement => "improvement".into(),
+        Outcome::Better => "better".into(),
+        Outcome::Same => format!("within {limit}"),
+        Outcome::Open => "undecided".into(),
+    }
+}
+
+/// The limit of regressions: `5%`.
+pub(crate) fn limit(comparison: &Comparison) -> String {
+    format!("{}%", comparison.fail_above_percent.get())
+}
+
+fn name(cell: &MeasuredCell) -> String {
+    let label = clean(&cell.label());
+    match cell.placement {
+        Placement::Pinned => label,
+        placement => format!("{label} ({placement})"),
+    }
+}
+
+/// The names of all compared cells, with the reference's time where a cell has several regimes.
+fn names(comparison: &Comparison) -> Vec<String> {
+    let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let key = |one: &ComparedCell| (one.experiment.to_string(), name(&one.cell));
+    comparison.cells.iter().for_each(|one| *seen.entry(key(one)).or_default() += 1);
+    let named = |one: &ComparedCell| match one.reference_ns {
+        Some([_, new]) if seen[&key(one)] > 1 => {
+            format!("{}, cores {} apart", name(&one.cell), time(new.get()))
+        }
+        _ => name(&one.cell),
+    };
+    comparison.cells.iter().map(named).collect()
+}
+
+fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
+    let named = comparison.cells.iter().zip(names(comparison));
+    named.map(|(compared, name)| Row { compared, name }).collect()
+}
+
+/// A section for each experiment and figure: changes first.
+pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Section> {
+    let limit = limit(comparison);
+    let mut parts: Vec<(String, Vec<Row<'_>>)> = Vec::new();
+    for row in rows(comparison) {
+        if only_changed && !row.compared.outcome.changed() {
+            continue;
+        }
+        let heading = heading(row.compared);
+        match parts.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, rows)) => rows.push(row),
+            None => parts.push((heading, vec![row])),
+        }
+    }
+    let section = |(heading, mut rows): (String, Vec<Row<'_>>)| {
+        rows.sort_by(|a, b| {
+            let ((rank, change), (other, against)) = (a.rank(), b.rank());
+            rank.cmp(&other).then(change.total_cmp(&against))
+        });
+        let columns = vec![
+            Column::new("", "base → new", 3, "", |row: &Row<'_>| Cell::text(row.figures())),
+            Column::new("", "ratio", 1, "", |row: &Row<'_>| {
+                Cell::figure(row.compared.ratio, ratio)
+            })
+            .emphasis(Emphasis::Main),
+            Column::new("", "bounds", 2, "", |row: &Row<'_>| {
+                row.compared.interval95.map_or_else(Cell::unknown, |interval| {
+                    Cell::text(digits_range(interval.map(f64::from)))
+                })
+            }),
+            Column::new("", "verdict", 0, "", |row: &Row<'_>| row.verdict(&limit)),
+        ];
+        Section::new(heading, "cell", columns, &rows, |row| Label::new(row.name.clone()))
+    };
+    parts.into_iter().map(section).collect()
+}
+
+fn heading(compared: &ComparedCell) -> String {
+    let figure = match compared.figure {
+        Figure::OneWayMedian => "one-way median",
+        Figure::Rate => "messages per second",
+        Figure::Speedup => "speed-up over one thread",
+    };
+    format!("{}: {figure}", clean(&compared.experiment.to_string()).replace('/', " "))
+}
+
+/// Sentences below the tables that explain them.
+pub(crate) fn notes(comparison: &Comparison) -> Vec<Note> {
+    let limit = limit(comparison);
+    let mut notes = Vec::new();
+    if comparison.judged > 0 {
+        notes.push(Note::new(format!(
+            "bounds: 95% for all {} together. They hold the ratio as it is, and relative to the control (the reference; for threads that sleep, futex) in the same groups.",
+            plural(comparison.judged.into(), "judged ratio")
+        )));
+        notes.push(Note::new(format!(
+            "regression, improvement: by surely more than {limit}. worse, better: surely. undecided: the bounds allow both.",
+        )));
+    }
+    notes
+}
+
+/// A line for each run.
+pub(crate) fn runs(comparison: &Comparison) -> [String; 2] {
+    let line = |name: &str, run: &ComparedRun| {
+        let command: Vec<String> = run.command.iter().map(|word| clean(word)).collect();
+        format!("{name}  {}  threadtoll {}", clean(&run.at), clean(&command.join(" ")))
+    };
+    [line("BASE", &comparison.base), line("NEW ", &comparison.new)]
+}
+
+/// The differences of machine, tool and options as sentences.
+pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
+    let value = |text: &Option<threadtoll_record::Text>| {
+        text.as_ref().map_or_else(|| "none".to_string(), |text| clean(text))
+    };
+    let of = |Difference { property, base, new }: &Difference| {
+        say::differs(clean(property), value(base), value(new))
+    };
+    match comparison.differences.as_slice() {
+        [] => vec![say::no_difference()],
+        differences => differences.iter().map(of).collect(),
+    }
+}
+
+/// Names with semicolons between them, because they contain commas.
+fn named(names: &[String]) -> String {
+    if names.len() <= MAX_NAMED {
+        return names.join("; ");
+    }
+    let shown = MAX_NAMED - 1;
+    format!("{}; and {} more", names[..shown].join("; "), names.len() - shown)
+}
+
+/// The findings, the worst first.
+pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
+    let rows = rows(comparison);
+    let limit = limit(comparison);
+    let mut findings = Vec::new();
+    let changed = |outcome: Outcome| {
+        let mut changed: Vec<&Row<'_>> =
+            rows.iter().filter(|row| row.compared.outcome == outcome).collect();
+        changed.sort_by(|a, b| a.rank().1.total_cmp(&b.rank().1));
+        let texts = changed.iter().map(|row| {
+            let ratio = row.compared.ratio.map_or(f64::NAN, f64::from);
+            format!("{} ({})", row.name, crate::units::ratio(ratio))
+        });
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| named(&texts))
+    };
+    findings.extend(changed(Outcome::Regression).map(|cells| say::regressions(&limit, cells)));
+    findings.extend(changed(Outcome::Worse).map(|cells| say::worse(cells, &limit)));
+    findings.extend(changed(Outcome::Improvement).map(|cells| say::improvements(&limit, cells)));
+    findings.extend(changed(Outcome::Better).map(|cells| say::better(cells, &limit)));
+    findings.extend(unchanged(&rows));
+    findings.extend(unjudged(&rows));
+    let lone = |cells: &[LoneCell]| {
+        let names: Vec<String> = cells.iter().map(|lone| name(&lone.cell)).collect();
+        (!names.is_empty()).then(|| named(&names))
+    };
+    findings.extend(lone(&comparison.only_in_base).map(|cells| say::only_in("BASE", cells)));
+    findings.extend(lone(&comparison.only_in_new).map(|cells| say::only_in("NEW", cells)));
+    findings
+}
+
+/// Cells that did not change beyond noise, and how large that is.
+fn unchanged(rows: &[Row<'_>]) -> Option<Sentence> {
+    let mut noise: Vec<f64> = rows
+        .iter()
+        .filter(|row| !row.compared.outcome.changed())
+        .filter_map(|row| Some(row.compared.noise_percent?.get() / 100.0))
+        .collect();
+    noise.sort_by(f64::total_cmp);
+    let (least, most) = (share(*noise.first()?), share(*noise.last()?));
+    let cells = plural(noise.len() as u64, "cell");
+    Some(if least == most {
+        say::unchanged(cells, least)
+    } else {
+        say::unchanged(cells, format!("{least} to ±{most}, depending on the cell"))
+    })
+}
+
+fn unjudged(rows: &[Row<'_>]) -> Vec<Sentence> {
+    let cells = |why: Unjudged| {
+        let of = rows.iter().filter(|row| row.compared.unjudged == Some(why));
+        let names: Vec<String> = of.map(|row| row.name.clone()).collect();
+        (!names.is_empty()).then(|| named(&names))
+    };
+    let apart = rows.iter().find(|row| row.compared.unjudged == Some(Unjudged::OtherRegime));
+    let [base, new] = apart
+        .and_then(|row| row.compared.reference_ns)
+        .map_or([UNKNOWN.to_string(), UNKNOWN.to_string()], |ns| ns.map(|ns| time(ns.get())));
+    [
+        cells(Unjudged::OtherRegime).map(|cells| say::other_regime(cells, base, new)),
+        cells(Unjudged::OneProcess).map(say::one_process),
+        cells(Unjudged::TwinApart).map(say::not_judged_for_its_twin),
+        cells(Unjudged::FewBlocks).map(say::few_blocks),
+        cells(Unjudged::OtherMethod).map(say::other_method),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The comparison in one sentence.
+pub(crate) fn summary(comparison: &Comparison) -> Sentence {
+    let count = |wanted: &[Outcome]| {
+        comparison.cells.iter().filter(|one| wanted.contains(&one.outcome)).count() as u64
+    };
+    let judged = plural(comparison.judged.into(), "judged cell");
+    let regressions = count(&[Outcome::Regression]);
+    let changed = count(&[Outcome::Worse, Outcome::Improvement, Outcome::Better]);
+    match (comparison.judged, regressions, changed) {
+        (0, ..) => say::nothing_judged(),
+        (_, 0, 0) => say::no_change(judged),
+        (_, 0, _) => say::changes_without_regression(digits(changed as f64), judged),
+        _ => say::some_regressions(plural(regressions, "regression"), judged),
+    }
+}
