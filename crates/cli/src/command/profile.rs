@@ -72,7 +72,7 @@ pub(crate) struct Profile {
     /// Show the locks on the terminal, updated twice a second; q quits, and the program runs on
     #[arg(long)]
     live: bool,
-    /// Samples per second [default: 1000]
+    /// Samples per second, as far as the budget allows [default: 1000]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     rate: Option<String>,
     /// CPU time that the profiler may use, as a share of one CPU (1%, 0.01) [default: 1%]

@@ -152,7 +152,8 @@ impl Timeline {
         }
     }
 
-    /// It has lost its CPU, if so, after it had run for this long. `None` if that is not known, too.
+    /// Time for which a thread had run when it lost its CPU. `None` if it has not lost it, or that
+    /// is not known.
     pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
         let lost = self.last_change(tid, at)?;
         if lost.to != Known::State(CpuState::Preempted) {

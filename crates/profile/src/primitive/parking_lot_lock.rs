@@ -7,8 +7,9 @@
 //! | condition variable | 8 bytes: the mutex's address while somebody waits |
 //! | once | one byte: 1 done, 2 poisoned, 4 running, 8 parked |
 //!
-//! Who waits for a mutex or an rwlock spins and yields some ten times before it parks
-//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens which say so; all others leave none.
+//! Threads that wait for a mutex or an rwlock spin and yield some ten times before they park
+//! (`SpinWait`, parking_lot_core 0.9). Those that wait for an rwlock leave tokens which say so; all
+//! others leave none.
 //!
 //! Source: parking_lot 0.12 and 0.13, `raw_mutex.rs`, `raw_rwlock.rs`, `condvar.rs`, `once.rs`.
 

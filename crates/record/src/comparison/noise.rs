@@ -13,8 +13,8 @@ use crate::{Cell, Work};
 use super::observed::Observation;
 
 /// Usual standard deviation of a cell's logarithm between runs of unchanged code minutes apart, on
-/// virtual machines, from the repeated runs in `docs/results`: of threads that spin, of threads that
-/// sleep, and of speed-ups.
+/// virtual machines, from the repeated runs in `docs/results`: of threads that spin, of threads
+/// that sleep, and of speed-ups.
 const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
 /// A third of that on other machines, which is an assumption.
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];

@@ -268,8 +268,8 @@ mod tests {
     type Length = fn(f64) -> f64;
 
     /// Of the looks at a thread that waits for a CPU after unseen sleeps, the part that each of two
-    /// places had, and the part that was found. The thread sleeps nine times for one lock, then four
-    /// times for another, is looked at each 2 ms or so, and waits for a CPU after each sleep.
+    /// places had, and the part that was found. The thread sleeps nine times for one lock, then
+    /// four times for another, is looked at each 2 ms or so, and waits for a CPU after each sleep.
     fn shared_out(lengths: [Length; 2], waits_for_cpu: [f64; 2]) -> [[f64; 2]; 2] {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let mut uniform = || random.random::<f64>();

@@ -3,8 +3,8 @@
 //!     profile-check accuracy|causes|not-locks|allocator|prediction|scale|cost|trust [OPTIONS]
 //!
 //! Options: `--runs N`, `--seconds D` of a profile, `--seed N`, `--only TEXT` (programs whose
-//! command line contains it), `--perf no` (without perf events). `THREADTOLL` names the command under test. The exit code is 1 if a
-//! bound of the check is missed.
+//! command line contains it), `--perf no` (without perf events). `THREADTOLL` names the command
+//! under test. The exit code is 1 if a bound of the check is missed.
 
 mod accuracy;
 mod causes;
