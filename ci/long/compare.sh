@@ -21,8 +21,6 @@ mkdir -p "$folder"
 cargo build --release --quiet
 threadtoll=${THREADTOLL:-target/release/threadtoll}
 
-relaunch=()
-! "$threadtoll" queue --help | grep -q -- --relaunch || relaunch=(--relaunch 3)
 commands=(
     "queue stream pipe rtrb --wait spin --batch 1"
     "queue ask-reply pipe crossbeam-bounded --wait spin --wait adaptive"
@@ -44,7 +42,7 @@ for turn in $(seq 0 $((turns - 1))); do
         for _ in 1 2 3; do
             rm -f "$file" "$folder/part.gz"
             # shellcheck disable=SC2086 # words of a command line
-            "$threadtoll" ${commands[at]} "${relaunch[@]}" --out "$file" --html "$folder/page.html" --quiet >/dev/null
+            "$threadtoll" ${commands[at]} --relaunch 3 --out "$file" --html "$folder/page.html" --quiet >/dev/null
             head -n 1 "$file" | grep -q '"grade":"D"' || break
         done
         "$threadtoll" report "$file" --fold "$folder/part.gz" --without-histograms 2>/dev/null
