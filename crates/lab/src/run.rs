@@ -48,7 +48,7 @@ pub struct Share {
     pub attempt: u32,
     /// Number of the process, from 0.
     pub process: u32,
-    /// How long the run has lasted, in seconds.
+    /// Time since the run began, in seconds.
     pub since_start_s: f64,
 }
 

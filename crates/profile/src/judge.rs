@@ -27,6 +27,7 @@ pub mod samples;
 #[cfg(test)]
 mod simulated;
 pub mod spinning;
+pub mod unseen;
 pub mod verdict;
 
 use bursts::Bursts;
@@ -34,7 +35,8 @@ use cause::{Cause, CauseShare, HolderCounts, PatternCounts};
 use gain::{Surroundings, gain};
 use interval::Estimate;
 use prediction::{Change, CpuDemand, Predictor, Present, WhatIf, differ};
-use samples::{Figure, LockSamples, Unseen};
+use samples::{Figure, LockSamples};
+use unseen::Unseen;
 use verdict::{Verdict, efficiency};
 
 /// Locks into which a what-if stripes one.

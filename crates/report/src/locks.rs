@@ -205,7 +205,7 @@ pub(crate) struct Card {
     pub(crate) detail: String,
 }
 
-/// How far the first lock's threads are worth having, and the error of the predictions.
+/// Cards with the number of threads worth having at the first lock, and the predictions' error.
 pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
     let sweeps = sweeps(records);
     let mut cards = Vec::new();

@@ -1,14 +1,12 @@
 //! Comparisons of simulated runs against the truth about them.
 
-use std::collections::BTreeMap;
-
 use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend, Variation};
 use threadtoll_record::comparison::{self, Outcome as Verdict, compare};
 use threadtoll_record::file::Results;
 use threadtoll_record::{Budget, Comparison, Layout, Pause, Placement, Plan};
 
-use super::{OURS, mechanism, run_simulated};
+use super::{OURS, latency_plan, mechanism, run_simulated};
 
 const ROUNDS: u32 = 60;
 const BLOCK_NS: u64 = 1_000_000;
@@ -67,17 +65,8 @@ fn plan(seed: u64, groups: usize) -> Plan {
         stamped_count: Some(10),
     };
     let (once, refused) = latency(&site, &OURS.mechanisms, &mechanisms, &choice, budget, false);
-    Plan {
-        run: SimulatedBackend::new(seed).machine().run,
-        command: vec!["latency".into()],
-        seed,
-        over_ns: 10_000,
-        options: BTreeMap::new(),
-        folded: None,
-        processes: 1,
-        refused,
-        groups: once.iter().cycle().take(groups * once.len()).cloned().collect(),
-    }
+    let groups = once.iter().cycle().take(groups * once.len()).cloned().collect();
+    latency_plan(seed, 1, (groups, refused))
 }
 
 /// A run of the case, with one cell slower by this factor.
@@ -133,7 +122,7 @@ struct Tally {
     regressions: u64,
     /// Comparisons that say of any cell that it changed.
     changed: u64,
-    /// What would have shown, in percent, of the cell that is made slower.
+    /// Smallest changes, in percent, that would have shown in the cell that is made slower.
     noise: Vec<f64>,
 }
 

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use threadtoll_lab::lock::{Locks, RawLock};
 use threadtoll_lab::mechanism::{Exchange, Mechanism, Mechanisms};
+use threadtoll_lab::plan::Planned;
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_lab::twin::{self, Wrap};
 use threadtoll_lab::{LabError, Observer, Outcome, Registry, Share, Take, measure_share};
@@ -56,6 +58,21 @@ impl Observer for Nobody {
     fn block(&mut self, _: &PlannedCell, _: u64, _: u64) {}
 
     fn record(&mut self, _: &Record) {}
+}
+
+/// The plan of `latency` with these groups on the simulated machine of this seed.
+fn latency_plan(seed: u64, processes: u32, (groups, refused): Planned) -> Plan {
+    Plan {
+        run: SimulatedBackend::new(seed).machine().run,
+        command: vec!["latency".into()],
+        seed,
+        over_ns: 10_000,
+        options: BTreeMap::new(),
+        folded: None,
+        processes,
+        refused,
+        groups,
+    }
 }
 
 /// Measures a plan on a simulated machine, with a backend of its own for each process.

@@ -7,7 +7,7 @@ use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend};
 use threadtoll_record::{Budget, Cell, Placement, Plan, Record};
 
-use super::{mechanism, run_simulated};
+use super::{latency_plan, mechanism, run_simulated};
 
 const SEEDS: u64 = 40;
 const ROUNDS: u32 = 50;
@@ -48,18 +48,7 @@ fn plan(seed: u64, processes: u32) -> Plan {
         stamped_count: Some(60),
     };
     let known = Mechanisms::default();
-    let (groups, refused) = latency(&site, &known, &mechanisms, &choice, budget, false);
-    Plan {
-        processes,
-        run: SimulatedBackend::new(seed).machine().run,
-        command: vec!["latency".into()],
-        seed,
-        over_ns: 10_000,
-        options: BTreeMap::new(),
-        folded: None,
-        refused,
-        groups,
-    }
+    latency_plan(seed, processes, latency(&site, &known, &mechanisms, &choice, budget, false))
 }
 
 /// Number of statements, and of true ones.

@@ -191,46 +191,6 @@ impl Figure {
             Self::Unknown | Self::Withheld(_) => None,
         }
     }
-
-    /// The figure if waits that no look saw were shared out otherwise.
-    pub fn with_unseen(self, unseen: Unseen) -> Figure {
-        match self {
-            Self::Known(estimate) => {
-                let [least, most] = unseen.bounds();
-                let low = (estimate.low - (unseen.here - least)).max(0.0);
-                let high = estimate.high + (most - unseen.here);
-                Self::Known(Estimate { low, high, ..estimate })
-            }
-            unknown => unknown,
-        }
-    }
-}
-
-/// Factor by which the odds may be wrong that an unseen wait was for a certain lock: threads woken
-/// from sleeps that no look saw may wait for a CPU longer, or less long, than those from others.
-const ODDS: f64 = 3.0;
-
-/// Mean number of threads that wait for a CPU after sleeps in which no look saw them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Unseen {
-    /// Those that are taken to wait for this lock.
-    pub here: f64,
-    /// Those that are taken to wait for something else.
-    pub elsewhere: f64,
-    /// Those of which nothing tells what they wait for.
-    pub anywhere: f64,
-}
-
-impl Unseen {
-    /// Least and most that may wait for this lock.
-    fn bounds(self) -> [f64; 2] {
-        let all = self.here + self.elsewhere;
-        let part = |odds: f64| match self.here {
-            0.0 => 0.0,
-            here => all * odds * here / (odds * here + self.elsewhere),
-        };
-        [part(1.0 / ODDS), part(ODDS) + self.anywhere]
-    }
 }
 
 /// Held share, queue and threads being woken, and the covariance of what another stretch of the
@@ -489,20 +449,6 @@ mod tests {
             queue += u64::from(samples.queue().known().unwrap().holds(run.queue()));
         }
         (held, queue)
-    }
-
-    #[test]
-    fn unseen_waits_leave_a_queue_open_both_ways() {
-        let queue = Figure::Known(Estimate { value: 0.5, low: 0.45, high: 0.55 });
-        let unseen = Unseen { here: 0.2, elsewhere: 0.2, anywhere: 0.1 };
-        let Some(open) = queue.with_unseen(unseen).known() else { panic!("withheld") };
-        // Odds of one to one may be one to three, or three to one.
-        assert_eq!(open.value, 0.5);
-        assert!((open.low - 0.35).abs() < 1e-9 && (open.high - 0.75).abs() < 1e-9, "{open:?}");
-        assert_eq!(queue.with_unseen(Unseen::default()), queue);
-        let elsewhere = Unseen { elsewhere: 0.3, ..Unseen::default() };
-        assert_eq!(queue.with_unseen(elsewhere), queue);
-        assert_eq!(Figure::Withheld(0.2).with_unseen(unseen), Figure::Withheld(0.2));
     }
 
     #[test]

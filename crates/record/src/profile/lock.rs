@@ -105,8 +105,8 @@ pub enum LockKind {
 const WORTHWHILE: f64 = 0.01;
 
 impl Lock {
-    /// What it costs, to sort locks by: what the program would gain, then its queue. Where that is
-    /// not known, a lock that threads waited for comes before those that cost nothing.
+    /// Its cost, to sort locks by: the program's gain without its queue, then the queue. Where the
+    /// gain is not known, a lock that threads waited for comes before those that cost nothing.
     pub fn cost(&self) -> (f64, f64) {
         let queue_max = f64::from(self.queue_max.unwrap_or(0));
         let unknown = if queue_max > 0.0 { WORTHWHILE } else { -1.0 };

@@ -227,7 +227,7 @@ fn most_runs_see_one_regime_and_list_none() {
     assert!(folded(&["atomic-store", "futex"], &blocks)[1].regimes.is_empty());
 }
 
-/// What differs between processes only is theirs, and what changes within one is the machine's.
+/// A level that no process changes is its own; a change within a process is the machine's.
 #[test]
 fn processes_are_no_regimes() {
     let measured = |reference: &dyn Fn(u32) -> f64| -> Vec<Block> {

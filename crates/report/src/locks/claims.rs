@@ -48,7 +48,7 @@ impl ClaimStatus {
 }
 
 struct Claim {
-    /// What should hold.
+    /// The claim.
     text: &'static str,
     source: &'static str,
     scenario: &'static str,
