@@ -5,6 +5,7 @@ use crate::account::now;
 use crate::options::option;
 use serde_json::Value;
 use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -72,25 +73,22 @@ impl Profiler {
     /// Waits for its end, for so many seconds. A profiler that has not ended by then is killed, and
     /// is an error.
     pub fn finish(self, patience_s: f64, folder: &Path) -> Result<Profiled, Error> {
-        let deadline = now() + (patience_s * 1e9) as u64;
         let pid = self.child.id() as i32;
+        // Sleeps until then: looking again and again would slow the profiled program down.
+        let ended = ends_within(pid, patience_s)?;
+        if !ended {
+            // SAFETY: the child has not been waited for, so the PID is its own.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
         let mut status = 0;
         // SAFETY: all zero is a valid `rusage`.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        loop {
-            // SAFETY: both pointers are to live values, and the child has not been waited for.
-            match unsafe { libc::wait4(pid, &mut status, libc::WNOHANG, &mut usage) } {
-                0 if now() < deadline => std::thread::sleep(std::time::Duration::from_millis(1)),
-                0 => {
-                    // SAFETY: the child has not been waited for, so the PID is its own.
-                    unsafe { libc::kill(pid, libc::SIGKILL) };
-                    // SAFETY: as above.
-                    unsafe { libc::wait4(pid, &mut status, 0, &mut usage) };
-                    return Err("the profiler does not end".into());
-                }
-                ended if ended == pid => break,
-                _ => return Err(std::io::Error::last_os_error().into()),
-            }
+        // SAFETY: both pointers are to live values, and the child has not been waited for.
+        if unsafe { libc::wait4(pid, &mut status, 0, &mut usage) } != pid {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        if !ended {
+            return Err("the profiler does not end".into());
         }
         let text = |name: &str| -> Result<String, Error> {
             let mut bytes = Vec::new();
@@ -113,6 +111,22 @@ impl Profiler {
             peak_mib: usage.ru_maxrss as f64 / 1024.0,
         })
     }
+}
+
+/// Returns whether a child that has not been waited for ends within some seconds.
+fn ends_within(pid: i32, seconds: f64) -> std::io::Result<bool> {
+    let checked = |code: i64| match code {
+        -1 => Err(std::io::Error::last_os_error()),
+        code => Ok(code as i32),
+    };
+    // SAFETY: takes two numbers.
+    let descriptor = checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the kernel has just made it, for nobody else.
+    let process = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live `pollfd`.
+    let ready = unsafe { libc::poll(&mut poll, 1, (seconds * 1e3) as i32) };
+    Ok(checked(i64::from(ready))? > 0)
 }
 
 /// Refuses perf events to this process and what it executes, as containers do.
