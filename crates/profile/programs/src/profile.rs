@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::account::now;
 use crate::options::option;
+use crate::target::Target;
 use serde_json::Value;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,6 +15,9 @@ use std::process::{Command, Stdio};
 pub fn threadtoll() -> PathBuf {
     std::env::var_os("THREADTOLL").map_or_else(|| "threadtoll".into(), PathBuf::from)
 }
+
+/// Name of the file with a profile's records.
+const RECORDS: &str = "profile.jsonl";
 
 /// A profiling that is under way.
 #[derive(Debug)]
@@ -45,23 +49,15 @@ impl Profiler {
     pub fn start(pid: u32, seconds: f64, extra: &[&str], folder: &Path) -> Result<Profiler, Error> {
         let file = |name: &str| std::fs::File::create(folder.join(name));
         let started = now();
-        let threadtoll = threadtoll();
-        let mut command = Command::new(&threadtoll);
-        if option("perf", "yes") == "no" {
-            // SAFETY: the function makes two system calls, and does not allocate.
-            unsafe { command.pre_exec(refuse_perf_events) };
-        }
-        let child = command
-            .args(["profile", "--seconds", &format!("{seconds}s"), "--json"])
-            .arg("--out")
-            .arg(folder.join("profile.jsonl"))
+        let child = profiling(folder)
+            .args(["--seconds", &format!("{seconds}s"), "--json"])
             .args(extra)
             .args(["-p", &pid.to_string()])
             .stdin(Stdio::null())
             .stdout(file("output")?)
             .stderr(file("messages")?)
             .spawn()
-            .map_err(|error| format!("{}: {error}", threadtoll.display()))?;
+            .map_err(|error| format!("{}: {error}", threadtoll().display()))?;
         Ok(Profiler { child, started })
     }
 
@@ -96,7 +92,7 @@ impl Profiler {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         // A run beside the next one is a new file.
-        let _ = std::fs::remove_file(folder.join("profile.jsonl"));
+        let _ = std::fs::remove_file(folder.join(RECORDS));
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
         Ok(Profiled {
             code: if libc::WIFEXITED(status) {
@@ -111,6 +107,37 @@ impl Profiler {
             peak_mib: usage.ru_maxrss as f64 / 1024.0,
         })
     }
+}
+
+/// Command line of a profiling whose records go to a file in a folder.
+fn profiling(folder: &Path) -> Command {
+    let mut command = Command::new(threadtoll());
+    if option("perf", "yes") == "no" {
+        // SAFETY: the function makes two system calls, and does not allocate.
+        unsafe { command.pre_exec(refuse_perf_events) };
+    }
+    command.arg("profile").arg("--out").arg(folder.join(RECORDS));
+    command
+}
+
+/// Starts a program by its profiler.
+pub fn launch(program: &str, arguments: &[String], extra: &[&str]) -> Result<Target, Error> {
+    let command = |folder: &Path| {
+        let mut command = profiling(folder);
+        command.args(extra);
+        command
+    };
+    Target::start_under(command, program, arguments)
+}
+
+/// JSON of a profile in a folder, as `profile show` prints it.
+pub fn show(folder: &Path) -> Result<String, Error> {
+    let mut command = Command::new(threadtoll());
+    let output = command.args(["profile", "show", "--json"]).arg(folder.join(RECORDS)).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Returns whether a child that has not been waited for ends within some seconds.

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::truth::{Acquisition, read_folder};
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -108,6 +108,7 @@ impl Facts {
 #[derive(Debug)]
 pub struct Target {
     child: Child,
+    pid: u32,
     output: BufReader<ChildStdout>,
     /// Its output so far.
     pub facts: Facts,
@@ -118,12 +119,34 @@ pub struct Target {
 impl Target {
     /// Starts a program and waits until its threads run.
     pub fn start(program: &str, arguments: &[String]) -> Result<Target, Error> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Memory: a page of a file on a disk can make its writer wait.
-        let folder = PathBuf::from(format!("/dev/shm/threadtoll-{}-{number}", std::process::id()));
-        std::fs::create_dir(&folder)?;
-        let mut command = Command::new(program_path(program)?);
+        let folder = new_folder()?;
+        let command = Command::new(program_path(program)?);
+        Target::run(command, program, arguments, folder)
+    }
+
+    /// Has a profiler start a program, and waits until the program's threads run. `profiler`
+    /// returns its command line up to the program; the profiler's messages go to a file
+    /// `messages`.
+    pub fn start_under(
+        profiler: impl FnOnce(&Path) -> Command,
+        program: &str,
+        arguments: &[String],
+    ) -> Result<Target, Error> {
+        let folder = new_folder()?;
+        let mut command = profiler(&folder);
+        command.arg("--").arg(program_path(program)?);
+        command.stderr(std::fs::File::create(folder.join("messages"))?);
+        let mut target = Target::run(command, program, arguments, folder)?;
+        target.pid = child_of(target.pid)?;
+        Ok(target)
+    }
+
+    fn run(
+        mut command: Command,
+        program: &str,
+        arguments: &[String],
+        folder: PathBuf,
+    ) -> Result<Target, Error> {
         command.args(arguments).arg("--truth").arg(&folder);
         let mut child = command
             .stdin(Stdio::null())
@@ -131,7 +154,8 @@ impl Target {
             .spawn()
             .map_err(|error| format!("{program}: {error}"))?;
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut target = Target { child, output, facts: Facts::default(), folder };
+        let pid = child.id();
+        let mut target = Target { child, pid, output, facts: Facts::default(), folder };
         while !target.facts.ready {
             if !target.read_line()? {
                 return Err(format!("{program} {} ended at once", arguments.join(" ")).into());
@@ -142,7 +166,7 @@ impl Target {
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
     }
 
     fn read_line(&mut self) -> Result<bool, Error> {
@@ -160,12 +184,18 @@ impl Target {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been waited for, so the PID is its own.
+        // SAFETY: nobody but its parent, this process or the profiler, waits for the program; the
+        // profiler of one that has ended ends too, which closes what `finish` reads.
         unsafe { libc::kill(self.pid() as i32, signal) };
     }
 
     /// Tells it to finish, and reads its account.
     pub fn finish(mut self) -> Result<(Facts, Vec<Acquisition>), Error> {
+        self.end()
+    }
+
+    /// Tells it to finish, and reads its account. Its folder remains for now.
+    pub fn end(&mut self) -> Result<(Facts, Vec<Acquisition>), Error> {
         self.signal(libc::SIGTERM);
         while self.read_line()? {}
         let status = self.child.wait()?;
@@ -183,6 +213,29 @@ impl Drop for Target {
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The process that another one has started.
+fn child_of(parent: u32) -> Result<u32, Error> {
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // Processes end while others are read.
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
+        if status.lines().any(|line| line == format!("PPid:\t{parent}")) {
+            return Ok(pid);
+        }
+    }
+    Err(format!("process {parent} has no child").into())
+}
+
+fn new_folder() -> std::io::Result<PathBuf> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    // Memory: a page of a file on a disk can make its writer wait.
+    let folder = PathBuf::from(format!("/dev/shm/threadtoll-{}-{number}", std::process::id()));
+    std::fs::create_dir(&folder)?;
+    Ok(folder)
 }
 
 /// A program that `build.sh` has built: they lie beside the harness.

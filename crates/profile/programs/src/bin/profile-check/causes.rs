@@ -193,7 +193,7 @@ pub(crate) fn check_not_locks() -> Result<bool, Error> {
             let name = format!("not-locks-{language}");
             match run(&name, &words(&line), &[], |_| Ok(())) {
                 Ok(run) => {
-                    let answered = run.profiled.messages.contains("Not locks:");
+                    let answered = run.messages.contains("Not locks:");
                     let blame = blames_locks(&run.profile, kind)
                         .or_else(|| (!answered).then(|| "the answer is not so".to_owned()));
                     right += usize::from(blame.is_none());

@@ -3,8 +3,9 @@
 //!     profile-check accuracy|causes|not-locks|allocator|prediction|scale|cost|trust [OPTIONS]
 //!
 //! Options: `--runs N`, `--seconds D` of a profile, `--seed N`, `--only TEXT` (programs whose
-//! command line contains it), `--perf no` (without perf events). `THREADTOLL` names the command
-//! under test. The exit code is 1 if a bound of the check is missed.
+//! command line contains it), `--perf no` (without perf events), `--launched yes` (the profiler
+//! starts the program, and profiles it from start to end). `THREADTOLL` names the command under
+//! test. The exit code is 1 if a bound of the check is missed.
 
 mod accuracy;
 mod causes;
@@ -14,8 +15,9 @@ mod trust;
 
 use std::process::ExitCode;
 use threadtoll_profile_programs::Error;
+use threadtoll_profile_programs::account::now;
 use threadtoll_profile_programs::options::{duration_ns, fail, number, option};
-use threadtoll_profile_programs::profile::{Profile, Profiled, profile};
+use threadtoll_profile_programs::profile::{Profile, Profiled, launch, profile, show};
 use threadtoll_profile_programs::target::{Facts, Target};
 use threadtoll_profile_programs::truth::Acquisition;
 
@@ -44,7 +46,9 @@ fn main() -> ExitCode {
 
 /// A program that was profiled and has ended.
 struct Run {
-    profiled: Profiled,
+    /// The profiler's process; `None` if it started the program, whose CPU time it then shares.
+    profiled: Option<Profiled>,
+    messages: String,
     profile: Profile,
     facts: Facts,
     account: Vec<Acquisition>,
@@ -59,18 +63,39 @@ fn run(
     extra: &[&str],
     prepare: impl FnOnce(&Target) -> Result<(), Error>,
 ) -> Result<Run, Error> {
+    if option("launched", "no") == "yes" {
+        return run_launched(program, arguments, extra, prepare);
+    }
     let target = Target::start(program, arguments)?;
     prepare(&target)?;
     let pid = target.pid();
-    let folder = target.folder.clone();
-    let profiled = profile(pid, seconds(), extra, &folder)?;
+    let profiled = profile(pid, seconds(), extra, &target.folder)?;
     if profiled.code != 0 {
         return Err(format!("exit code {}: {}", profiled.code, profiled.messages.trim()).into());
     }
     let profile = Profile::parse(&profiled.output, pid)?;
     let interval = profile.interval_within(profiled.process);
     let (facts, account) = target.finish()?;
-    Ok(Run { profiled, profile, facts, account, interval })
+    let messages = profiled.messages.clone();
+    Ok(Run { profiled: Some(profiled), messages, profile, facts, account, interval })
+}
+
+/// Has the profiler start a program, which it profiles from its start to its end.
+fn run_launched(
+    program: &str,
+    arguments: &[String],
+    extra: &[&str],
+    prepare: impl FnOnce(&Target) -> Result<(), Error>,
+) -> Result<Run, Error> {
+    let started = now();
+    let mut target = launch(program, arguments, extra)?;
+    prepare(&target)?;
+    std::thread::sleep(std::time::Duration::from_secs_f64(seconds()));
+    let (facts, account) = target.end()?;
+    let profile = Profile::parse(&show(&target.folder)?, target.pid())?;
+    let messages = std::fs::read_to_string(target.folder.join("messages"))?;
+    let interval = profile.interval_within([started, now()]);
+    Ok(Run { profiled: None, messages, profile, facts, account, interval })
 }
 
 fn seconds() -> f64 {

@@ -1,11 +1,11 @@
 //! Many threads and locks; and predictions against real runs.
 
-use crate::{bound, run, seconds, words};
+use crate::{Run, bound, run, seconds, words};
 use std::collections::BTreeSet;
 use threadtoll_profile_programs::Error;
-use threadtoll_profile_programs::judge::rows;
+use threadtoll_profile_programs::judge::{compare, rows};
 use threadtoll_profile_programs::options::number;
-use threadtoll_profile_programs::target::Target;
+use threadtoll_profile_programs::target::{Target, TrueLock};
 use threadtoll_profile_programs::truth::{Modes, realised};
 
 /// Waits that count as seen or not.
@@ -26,16 +26,33 @@ pub(crate) fn check() -> Result<bool, Error> {
         run.facts.locks.iter().filter(|lock| waited_for.contains(&lock.id)).collect();
     let seen = locks.iter().filter(|lock| !rows(&run.profile, lock).is_empty()).count();
     println!("shares-c {line}: {} locks were waited for, {seen} of them seen", waited_for.len());
-    let took = (run.profiled.process[1] - run.profiled.process[0]) as f64 / 1e9;
-    let cpu = run.profiled.cpu_s / took;
-    let peak = run.profiled.peak_mib;
-    let mut passed =
-        bound(&format!("memory {peak:.1} MiB, at most 64 MB"), peak * 1.048_576 <= 64.0);
+    let profiled =
+        run.profiled.as_ref().ok_or("its cost is known only of one that is not launched")?;
+    let took = (profiled.process[1] - profiled.process[0]) as f64 / 1e9;
+    let cpu = profiled.cpu_s / took;
+    let peak = profiled.peak_mib;
+    let mut passed = figures(&run, &locks);
+    passed &= bound(&format!("memory {peak:.1} MiB, at most 64 MB"), peak * 1.048_576 <= 64.0);
     // Reading symbols and the account of the report are not sampling.
     passed &= bound(&format!("own CPU {:.1}%, budget 1%", cpu * 100.0), cpu <= 0.012);
     let late = took - seconds();
     passed &= bound(&format!("report {late:.2} s after the sampling, at most 0.5 s"), late <= 0.5);
     Ok(passed)
+}
+
+/// Compares held shares of the locks that were seen.
+fn figures(run: &Run, locks: &[&TrueLock]) -> bool {
+    let [from, to] = run.interval;
+    let (mut given, mut inside) = (0, 0);
+    for lock in locks {
+        for (row, modes) in rows(&run.profile, lock) {
+            let judged = compare(row, realised(&run.account, lock.id, modes, from, to));
+            given += usize::from(judged.held.covers().is_some());
+            inside += usize::from(judged.held.covers() == Some(true));
+        }
+    }
+    let text = format!("held share in its interval in at least 90% of {given}: {inside}");
+    bound(&text, given > 0 && inside as f64 >= 0.9 * given as f64)
 }
 
 /// Work done per second by so many threads.
