@@ -156,12 +156,22 @@ impl Target {
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let pid = child.id();
         let mut target = Target { child, pid, output, facts: Facts::default(), folder };
-        while !target.facts.ready {
-            if !target.read_line()? {
-                return Err(format!("{program} {} ended at once", arguments.join(" ")).into());
+        target
+            .wait_until_ready()
+            .map_err(|error| format!("{program} {}: {error}", arguments.join(" ")))?;
+        Ok(target)
+    }
+
+    /// Waits until its threads run; if it has replaced itself, those of the new image. A signal
+    /// that arrives before then may be taken by the old image.
+    pub fn wait_until_ready(&mut self) -> Result<(), Error> {
+        self.facts.ready = false;
+        while !self.facts.ready {
+            if !self.read_line()? {
+                return Err("the program ended before its threads ran".into());
             }
         }
-        Ok(target)
+        Ok(())
     }
 
     /// Its process.

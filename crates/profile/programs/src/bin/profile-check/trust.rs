@@ -47,7 +47,7 @@ pub(crate) fn check() -> Result<bool, Error> {
 
 /// Returns whether the profile has locks.
 fn surprise(program: &str, event: Event, instant: f64, seed: usize) -> Result<bool, Error> {
-    let target = Target::start(program, &words(&format!("--seed {seed}")))?;
+    let mut target = Target::start(program, &words(&format!("--seed {seed}")))?;
     let pid = target.pid();
     let profiler = Profiler::start(pid, SECONDS, &[], &target.folder)?;
     std::thread::sleep(Duration::from_secs_f64(instant));
@@ -67,6 +67,9 @@ fn surprise(program: &str, event: Event, instant: f64, seed: usize) -> Result<bo
             return Err("a program that had been stopped goes on".into());
         }
         target.signal(libc::SIGCONT);
+    }
+    if event == Event::Exec {
+        target.wait_until_ready()?;
     }
     let profiled = profiled?;
     if profiled.messages.contains("panicked") {
