@@ -47,6 +47,12 @@ impl<'a> Figures<'a> {
     }
 }
 
+/// Regimes of the record with the most, and of several such the first. `None` if no record has any.
+pub(crate) fn of_run(records: &[Record]) -> Option<&[Regime]> {
+    let most = records.iter().rev().max_by_key(|record| record.regimes.len())?;
+    Some(most.regimes.as_slice()).filter(|regimes| !regimes.is_empty())
+}
+
 /// A figure of each regime, with the regimes' shares of the time; sorted by the main one.
 pub(crate) fn figure(
     record: &Record,

@@ -151,6 +151,11 @@ sentences! {
     }
 
     "The run": {
+        "A group saw more than one regime: the reference’s one-way medians in the group with the most, \
+         and their shares of its time; what is missing to 100% are blocks in which the regime changed."
+        several_regimes(times) =
+            "The machine changed speed during this run: the reference hand-off took {times}. Tables give figures for each; findings and single figures are of the one that lasted longest.";
+
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =
             "{disturbed} of {blocks} blocks ({share}) were disturbed{causes}.";

@@ -1,17 +1,20 @@
 //! Findings on the run as a whole.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use threadtoll_record::{Record, file::Results, fold};
 
 use crate::clean::clean;
 use crate::disturbance::{sum, too_disturbed};
 use crate::label::{list, plural};
+use crate::regimes;
 use crate::sentences::{self as say, Sentence};
-use crate::units::{per_op, share};
+use crate::units::{per_op, share, time};
 
 pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let findings = [
+        several_regimes(records),
         disturbance(results, records),
         twins_apart(records),
         left_out(results),
@@ -19,6 +22,19 @@ pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
         unfinished(results),
     ];
     findings.into_iter().flatten().collect()
+}
+
+fn several_regimes(records: &[Record]) -> Option<Sentence> {
+    let regimes = regimes::of_run(records)?;
+    let of_the_time = iter::once(" of the time").chain(iter::repeat(""));
+    let times: Vec<String> = regimes
+        .iter()
+        .zip(of_the_time)
+        .map(|(regime, of)| {
+            format!("{} for {}{of}", time(regime.reference_ns.into()), share(regime.share.get()))
+        })
+        .collect();
+    Some(say::several_regimes(list(&times)))
 }
 
 fn disturbance(results: &Results, records: &[Record]) -> Option<Sentence> {

@@ -12,6 +12,7 @@ use crate::locks;
 use crate::machine::{facts, meaning};
 use crate::queues;
 use crate::quotient::Quotient;
+use crate::regimes;
 use crate::units::{digits_range, ratio, time, time_range};
 
 const MAX_WARNINGS: usize = 60;
@@ -82,10 +83,13 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
         class: "line",
     }));
     let grade = run.results().machine.grade;
+    let several = regimes::of_run(run.records()).map(|regimes| {
+        format!(" It ran in {} regimes: figures above are of the longest.", regimes.len())
+    });
     cards.push(Card {
         figure: grade.to_string(),
         caption: "grade of the machine".into(),
-        detail: meaning(grade).into(),
+        detail: format!("{}{}", meaning(grade), several.unwrap_or_default()),
         class: match grade {
             Grade::A | Grade::B => "good",
             Grade::C => "middling",

@@ -236,6 +236,9 @@ fn both_regimes_stand_side_by_side_with_their_shares() {
     futex.regimes = vec![regime(63.0, 0.75), regime(275.0, 0.21)];
     let text = tables(&results, &records, &WIDE);
     assert!(text.contains("63.0 | 275 ns (75 | 21%)"), "{text}");
+    let changed = "the reference hand-off took 31.5 ns for 75% of the time and 138 ns for 21%.";
+    assert!(findings(&results, &records).contains(changed));
+    assert!(!findings(&results, &results.records()).contains("changed speed"));
 }
 
 #[test]
