@@ -440,7 +440,11 @@
       }),
     });
   };
-  const figureOf = (value, high, digits) => (high >= 1000 ? (value / 1000).toFixed(digits) : value.toFixed(digits));
+  // The page has three digits of each figure.
+  const figureOf = (value, high, digits) => {
+    const figure = high >= 1000 ? value / 1000 : value;
+    return figure.toFixed(figure >= 99.5 ? 0 : digits);
+  };
   const timeTicksLog = (low, high) => {
     const vals = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
