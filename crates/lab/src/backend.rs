@@ -55,6 +55,19 @@ pub trait OpenCell {
         None
     }
 
+    /// Creates threads and memory anew, before each round but the first, if a block's figure may
+    /// depend on where they happen to be.
+    ///
+    /// Blocks of one instance share whatever makes it faster or slower than another one, which
+    /// resampling blocks cannot see. If each round has its own instance, it can.
+    ///
+    /// # Errors
+    ///
+    /// If the machine refuses a resource.
+    fn reopen(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// Measures one block.
     ///
     /// # Errors

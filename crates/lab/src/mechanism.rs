@@ -142,7 +142,7 @@ impl Mechanism {
 
     pub(crate) fn maker(&self, settings: Settings) -> Make<Ends> {
         let make = Arc::clone(&self.make);
-        Box::new(move || make(&settings))
+        Arc::new(move || make(&settings))
     }
 
     pub(crate) fn program(&self, settings: Settings) -> Program {

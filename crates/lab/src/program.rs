@@ -1,5 +1,7 @@
 //! Programs: the code of a cell's threads, before the threads exist.
 
+use std::sync::Arc;
+
 use threadtoll_record::{Class, LockSubject};
 
 use crate::error::Unavailable;
@@ -7,8 +9,8 @@ use crate::exchange::Ends;
 use crate::lock::LockSpec;
 use crate::stream::Streams;
 
-/// Creates shared state, on the thread that uses it first.
-pub(crate) type Make<T> = Box<dyn FnOnce() -> Result<T, Unavailable> + Send>;
+/// Creates shared state, on the thread that uses it first. Called anew for each round.
+pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
 /// The program of a cell's threads, by kind.
 pub(crate) enum Program {

@@ -214,7 +214,7 @@ impl Way {
     /// A row with its own exchange, for no other scenario.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, false, move |scenario, usage| {
-            let make = Box::new(make);
+            let make = Arc::new(make);
             (scenario.kind == Kind::Exchange)
                 .then(|| Program::Exchange { make, class: usage.class })
         })
@@ -224,7 +224,7 @@ impl Way {
     pub(crate) fn stream_only(wait: Wait, make: fn(Flow) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, false, move |scenario, usage| {
             let Usage { flow, class, grows } = usage;
-            let make = Box::new(move || make(flow));
+            let make = Arc::new(move || make(flow));
             (scenario.kind == Kind::Stream).then(|| Program::Stream { make, class, grows })
         });
         way.in_batches()

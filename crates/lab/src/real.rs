@@ -3,9 +3,11 @@
 
 mod agreement;
 mod background_load;
+mod buffers;
 mod calibrate;
 mod capabilities;
 mod contention;
+mod displacement;
 mod environment;
 mod exchange;
 mod keep_awake;

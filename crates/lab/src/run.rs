@@ -209,8 +209,12 @@ pub fn measure_share(
             return Ok(Outcome::Interrupted);
         }
         let mut order: Vec<usize> = (0..cells.len()).collect();
-        for round in (0..rounds).filter(|round| plan.process(*round, rounds) == process) {
+        let own = (0..rounds).filter(|round| plan.process(*round, rounds) == process);
+        for (nth, round) in own.enumerate() {
             order.shuffle(&mut rng);
+            if nth > 0 {
+                order.iter().try_for_each(|cell| open[*cell].reopen())?;
+            }
             for cell in order.iter().copied() {
                 let mut kinds = cells[cell].budget.kinds().to_vec();
                 if rng.random::<bool>() {

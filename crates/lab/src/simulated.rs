@@ -44,6 +44,7 @@ pub struct SimulatedBackend {
     regimes: Regimes,
     twin_factor: f64,
     processes_apart: f64,
+    instances_apart: f64,
     variation: Variation,
     /// Number of groups opened so far.
     groups: u32,
@@ -60,6 +61,7 @@ impl SimulatedBackend {
             regimes: Regimes::None,
             twin_factor: 1.0,
             processes_apart: 0.0,
+            instances_apart: 0.0,
             variation: Variation::default(),
             groups: 0,
         }
@@ -95,6 +97,12 @@ impl SimulatedBackend {
     /// standard deviation.
     pub fn with_processes_apart(self, processes_apart: f64) -> Self {
         SimulatedBackend { processes_apart, ..self }
+    }
+
+    /// Slows down each instance of an exchange or a stream by a factor of its own, whose logarithm
+    /// has this standard deviation.
+    pub fn with_instances_apart(self, instances_apart: f64) -> Self {
+        SimulatedBackend { instances_apart, ..self }
     }
 
     /// Factor by which a cell is slower than its truth, in this group and process.
@@ -193,6 +201,7 @@ impl Backend for SimulatedBackend {
         group: &[PlannedCell],
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
         self.groups += 1;
+        let process = u64::from(self.process) << 40;
         let open = |planned: &PlannedCell| -> Result<Box<dyn OpenCell>, LabError> {
             let draws = Draws {
                 time: self.time.clone(),
@@ -200,10 +209,13 @@ impl Backend for SimulatedBackend {
                 seed: self.seed,
                 regimes: self.regimes,
                 slower: self.slower(&planned.cell),
+                instances: Instances::new(
+                    self.instances_apart,
+                    self.seed ^ fingerprint(&planned.cell).rotate_left(20) ^ process,
+                ),
                 // Drawn only from the cell, the loop, the process and the seed, so that a resumed
                 // run, whose blocks come in a different order, gets equal figures.
                 loops: [false, true].map(|stamped| {
-                    let process = u64::from(self.process) << 40;
                     let seed = fingerprint(&planned.cell) ^ self.seed ^ process;
                     let seed = if stamped { !seed } else { seed };
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
@@ -259,8 +271,30 @@ struct Draws {
     regimes: Regimes,
     /// Factor by which the cell is slower than its truth.
     slower: f64,
+    instances: Instances,
     /// For stretches and stamped blocks: the generator, and the number of rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
+}
+
+/// The instances of a cell, one after another.
+struct Instances {
+    rng: Xoshiro256PlusPlus,
+    apart: f64,
+    /// Factor by which the current one is slower.
+    slower: f64,
+}
+
+impl Instances {
+    fn new(apart: f64, seed: u64) -> Self {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut instances = Instances { rng, apart, slower: 1.0 };
+        instances.next();
+        instances
+    }
+
+    fn next(&mut self) {
+        self.slower = (self.apart * normal(&mut self.rng)).exp();
+    }
 }
 
 /// A number that is about normally distributed.

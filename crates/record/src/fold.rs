@@ -24,8 +24,14 @@ use crate::{
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
-/// count as undisturbed.
+/// count as undisturbed, unless it usually changes more.
 pub const DRIFT: f64 = 0.10;
+/// Largest undisturbed change of the reference as a multiple of its median change. A normal
+/// distribution exceeds it in 0.7% of cases.
+const UNUSUAL: f64 = 4.0;
+/// Smallest change that is a drift however usual it is: more than addresses, which made 20% on one
+/// machine.
+const MOST: f64 = 0.30;
 /// Number of longest samples in a record.
 pub const WORST: usize = 64;
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
@@ -459,8 +465,11 @@ fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// Returns for each block whether the reference changed by more than [`DRIFT`] between its
-/// neighbours in time, which were measured by the same process.
+/// Returns for each block whether the reference changed unusually and by more than [`DRIFT`], or by
+/// more than [`MOST`], between its neighbours in time, which were measured by the same process.
+///
+/// Each round has another instance of the reference, with other addresses. Instances differ by a
+/// few percent on many machines, which is no change of the machine.
 ///
 /// The reference's own blocks are never marked: each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
@@ -470,16 +479,22 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
         .filter(|(_, block)| block.cell == 0)
         .filter_map(|(at, block)| Some((at, stretch_median(block)?)))
         .collect();
+    let within = |pair: &&[(usize, f64)]| blocks[pair[0].0].process == blocks[pair[1].0].process;
+    // The larger one divided by the smaller one, less 1.
+    let change = |pair: &[(usize, f64)]| {
+        let ratio = pair[1].1 / pair[0].1;
+        ratio.max(1.0 / ratio) - 1.0
+    };
+    let mut changes: Vec<f64> = references.windows(2).filter(within).map(change).collect();
+    changes.sort_by(f64::total_cmp);
+    // The lower median of the others, from the view of a large change.
+    let usual = changes.len().checked_sub(2).map_or(0.0, |others| changes[others / 2]);
+    let largest = (UNUSUAL * usual).clamp(DRIFT, MOST);
     let mut drifted = vec![false; blocks.len()];
-    for pair in references.windows(2) {
-        let [(from, before), (to, after)] = [pair[0], pair[1]];
-        if blocks[from].process != blocks[to].process {
-            continue;
-        }
-        if (after / before - 1.0).abs() > DRIFT || (before / after - 1.0).abs() > DRIFT {
-            for (mark, block) in drifted[from..to].iter_mut().zip(&blocks[from..to]) {
-                *mark = block.cell != 0;
-            }
+    for pair in references.windows(2).filter(within).filter(|pair| change(pair) > largest) {
+        let (from, to) = (pair[0].0, pair[1].0);
+        for (mark, block) in drifted[from..to].iter_mut().zip(&blocks[from..to]) {
+            *mark = block.cell != 0;
         }
     }
     drifted

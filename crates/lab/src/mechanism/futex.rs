@@ -73,6 +73,9 @@ impl Exchange for Futex {
 }
 
 /// Sleeps while the word has this value; may return early.
+///
+/// Never inlined: a twin, compiled in another crate, could not inline it, and must not differ.
+#[inline(never)]
 fn wait_while(word: &AtomicU32, value: u32) {
     // SAFETY: the word is valid for the whole call; there is no timeout.
     unsafe {
@@ -86,6 +89,8 @@ fn wait_while(word: &AtomicU32, value: u32) {
     };
 }
 
+/// Never inlined, as [`wait_while`].
+#[inline(never)]
 fn wake_one(word: &AtomicU32) {
     // SAFETY: the word is valid for the whole call.
     unsafe {

@@ -13,6 +13,8 @@ pub(super) const GROUP: usize = 8;
 const GROUP_NS: u64 = 8_000_000_000;
 /// Time per block in addition to its length: warm-up, handing out jobs, folding and writing.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
+/// Time to create the threads and the memory of a cell anew, once a round.
+const REOPENING_NS: u64 = 300_000;
 /// Time per group in addition to its blocks: threads, memory, pilots, and the bound on the clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 /// Time to start another process and to check its clock.
@@ -131,5 +133,6 @@ fn cell_ns(budget: &Budget) -> u64 {
     let blocks = budget.kinds().len() as u64;
     let visit_ns =
         budget.stretch_ns.saturating_add(stamped_ns).saturating_add(blocks * BLOCK_OVERHEAD_NS);
+    let visit_ns = visit_ns.saturating_add(REOPENING_NS);
     visit_ns.saturating_mul(u64::from(budget.rounds))
 }

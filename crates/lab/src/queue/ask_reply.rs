@@ -3,6 +3,8 @@
 //! Two crossed queues, driven by the mechanisms' engine, as in the 2016 article: dividing the time
 //! for many messages by their number would measure throughput, not delivery.
 
+use std::sync::Arc;
+
 use threadtoll_record::Kind;
 
 use crate::budget::budget_with_rounds;
@@ -73,7 +75,7 @@ impl<C: Channel> Exchange for End<C> {
 
 pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
     let capacity = usage.flow.capacity;
-    Some(Program::Exchange { make: Box::new(move || ends::<C>(capacity)), class: usage.class })
+    Some(Program::Exchange { make: Arc::new(move || ends::<C>(capacity)), class: usage.class })
 }
 
 pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {

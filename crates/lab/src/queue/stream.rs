@@ -11,6 +11,7 @@
 //! a program.
 
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Budget, Kind, MAX_ROUNDS, Origin};
@@ -109,7 +110,7 @@ pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Pr
 
 fn program(usage: Usage, make: fn(Flow) -> Result<Streams, Unavailable>) -> Option<Program> {
     let Usage { flow, class, grows } = usage;
-    Some(Program::Stream { make: Box::new(move || make(flow)), class, grows })
+    Some(Program::Stream { make: Arc::new(move || make(flow)), class, grows })
 }
 
 fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Streams {

@@ -14,7 +14,7 @@ use crate::mechanism::{Settings, atomic};
 use crate::twin::Unwrapped;
 
 use super::PATIENCE;
-use super::pair::{Job, Pair, Watch};
+use super::pair::{Job, PairSpec, Watch};
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;
@@ -26,8 +26,8 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     let mechanism = atomic::store::<Unwrapped>();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
-    let mut pair =
-        Pair::start(clock, &mechanism.name, make, Placement::Pinned, vec![first], vec![second])?;
+    let (name, cpus) = (&mechanism.name, (vec![first], vec![second]));
+    let mut pair = PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start()?;
     let job = Job {
         first: 1,
         warm_up: clock.ticks(WARM_UP_NS),

@@ -16,7 +16,7 @@ use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 use crate::stalls::stalled_ps;
 
 use super::environment::Environment;
-use super::pair::{Job, Pair, Report, Watch};
+use super::pair::{Job, Pair, PairSpec, Report, Watch};
 use super::{
     GroupState, MAX_BLOCK_NS, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
 };
@@ -25,6 +25,7 @@ pub(super) struct Exchange {
     planned: PlannedCell,
     class: Class,
     clock: Clock,
+    spec: PairSpec,
     pair: Pair,
     environment: Environment,
     /// Round trip in the latest stretches.
@@ -49,11 +50,13 @@ impl Exchange {
             (Placement::Free, cpus) => (cpus.to_vec(), cpus.to_vec()),
             (_, cpus) => (vec![cpus[0]], vec![cpus[0]]),
         };
-        let pair = Pair::start(clock, cell.name(), make, cell.placement, lead_cpus, follow_cpus)?;
+        let spec = PairSpec::new(clock, cell.name(), make, cell.placement, lead_cpus, follow_cpus);
+        let pair = spec.start()?;
         Ok(Exchange {
             planned: planned.clone(),
             class,
             clock: *clock,
+            spec,
             pair,
             environment: Environment::start(cell, allowed)?,
             mean_ns: 1000.0,
@@ -188,6 +191,12 @@ impl RealCell for Exchange {
 }
 
 impl OpenCell for Exchange {
+    fn reopen(&mut self) -> Result<(), LabError> {
+        self.pair = self.spec.start()?;
+        self.next_seq = 1;
+        Ok(())
+    }
+
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
         let free = self.planned.cell.placement == Placement::Free;
         let budget = &self.planned.budget;

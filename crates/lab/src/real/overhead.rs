@@ -8,7 +8,7 @@ use threadtoll_record::{Layout, Pause, Placement};
 use crate::LabError;
 use crate::mechanism::{Mechanism, Settings};
 
-use super::pair::{Job, Pair, Watch};
+use super::pair::{Job, PairSpec, Watch};
 use super::{PATIENCE, WARM_UP_NS, per_stretch};
 
 /// Mean round trips of neighbouring blocks, in nanoseconds.
@@ -36,8 +36,8 @@ pub fn stretch_cost(
 ) -> Result<Vec<StretchCost>, LabError> {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
-    let mut pair =
-        Pair::start(clock, &mechanism.name, make, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
+    let (name, cpus) = (&mechanism.name, (vec![cpus.0], vec![cpus.1]));
+    let mut pair = PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start()?;
     let mut first = 1;
     let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {

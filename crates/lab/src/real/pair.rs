@@ -9,10 +9,11 @@ use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_record::Placement;
 
 use crate::LabError;
-use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::exchange::{DRAIN_ROUNDS, Ends, Follow, Lead, LoopSpec, Stamps, StopAt};
 use crate::program::Make;
 
+use super::buffers::{Buffers, SharedBuffers};
+use super::displacement::Displacement;
 use super::pool::{Pool, Worker};
 
 #[derive(Clone, Copy, Debug)]
@@ -67,30 +68,53 @@ struct ThreadReport {
     accounted: u64,
 }
 
-pub(super) struct Pair {
-    pool: Pool<Job, ThreadReport>,
+/// Everything that the threads of a pair are started with, as often as needed.
+pub(super) struct PairSpec {
+    clock: Clock,
+    name: String,
+    make: Make<Ends>,
+    placement: Placement,
+    lead_cpus: Vec<u32>,
+    follow_cpus: Vec<u32>,
+    lead_buffers: SharedBuffers,
+    follow_buffers: SharedBuffers,
 }
 
-impl Pair {
-    /// Starts the threads and waits until everything is created, touched and placed.
-    ///
-    /// The leading thread creates the ends, so that their memory is local to it.
-    pub(super) fn start(
+impl PairSpec {
+    pub(super) fn new(
         clock: &Clock,
         name: &str,
         make: Make<Ends>,
         placement: Placement,
         lead_cpus: Vec<u32>,
         follow_cpus: Vec<u32>,
-    ) -> Result<Self, LabError> {
+    ) -> Self {
+        PairSpec {
+            clock: *clock,
+            name: name.to_string(),
+            make,
+            placement,
+            lead_cpus,
+            follow_cpus,
+            lead_buffers: SharedBuffers::default(),
+            follow_buffers: SharedBuffers::default(),
+        }
+    }
+
+    /// Starts the threads and waits until everything is created, touched and placed.
+    ///
+    /// The leading thread creates the ends, so that their memory is local to it.
+    pub(super) fn start(&self) -> Result<Pair, LabError> {
         let (give_follow, take_follow) = channel::<Option<Box<dyn Follow>>>();
         let both = Arc::new(Barrier::new(2));
-        let clock = *clock;
+        let clock = self.clock;
         let entered = Arc::clone(&both);
         let last = Arc::new(StopAt::default());
         let follow_last = Arc::clone(&last);
-        let of = name.to_string();
-        let lead = Worker::start("lead", lead_cpus, move |setup| {
+        let (of, make) = (self.name.clone(), Arc::clone(&self.make));
+        let buffers = self.lead_buffers.clone();
+        let lead = Worker::start("lead", self.lead_cpus.clone(), move |setup| {
+            let _displacement = Displacement::random();
             let (mut lead, follow) = match make() {
                 Err(reason) => {
                     let _ = give_follow.send(None);
@@ -104,26 +128,36 @@ impl Pair {
             if two {
                 entered.wait();
             }
-            let mut buffers = Buffers::touched();
-            setup.serve(|job| lead_job(&mut *lead, &last, &clock, job, &mut buffers));
+            buffers.touch();
+            let probe = ThreadProbe::new();
+            setup.serve(|job| lead_job(&mut *lead, &last, &clock, job, &buffers, &probe));
         })?;
-        let mut pool = Pool::new(name, placement);
+        let mut pool = Pool::new(&self.name, self.placement);
         // Starts the following end first, so that it is ready for the first message. There is none
         // if one thread is both ends, or if the leading thread failed, which it reports itself.
         if let Ok(Some(mut follow)) = take_follow.recv() {
-            pool.add(Worker::start("follow", follow_cpus, move |setup| {
+            let buffers = self.follow_buffers.clone();
+            pool.add(Worker::start("follow", self.follow_cpus.clone(), move |setup| {
                 follow.enter();
                 both.wait();
-                let mut buffers = Buffers::touched();
-                setup
-                    .serve(|job| follow_job(&mut *follow, &follow_last, &clock, job, &mut buffers));
+                buffers.touch();
+                let probe = ThreadProbe::new();
+                setup.serve(|job| {
+                    follow_job(&mut *follow, &follow_last, &clock, job, &buffers, &probe)
+                });
             }))?;
         }
         pool.add(Ok(lead))?;
         pool.ready()?;
         Ok(Pair { pool })
     }
+}
 
+pub(super) struct Pair {
+    pool: Pool<Job, ThreadReport>,
+}
+
+impl Pair {
     /// Runs a job on both threads; fails if it is late or a message is wrong.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
         let threads = self.pool.len();
@@ -150,47 +184,16 @@ impl Pair {
     }
 }
 
-/// A thread's stamp buffers, with every page written once, so that none faults while the clock
-/// runs. They stay with the thread; their contents are copied after the clock has stopped.
-pub(super) struct Buffers {
-    pub(super) times: Vec<u64>,
-    cpus: Vec<u32>,
-    pub(super) probe: ThreadProbe,
-}
-
-impl Buffers {
-    pub(super) fn touched() -> Self {
-        Buffers {
-            // One page more than any pass needs.
-            times: touched(MAX_BLOCK_SAMPLES as usize + 512),
-            cpus: touched(MAX_BLOCK_SAMPLES as usize + 1024),
-            probe: ThreadProbe::new(),
-        }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.times.clear();
-        self.cpus.clear();
-    }
-}
-
-fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
-    let mut buffer = Vec::with_capacity(len);
-    // Zeroed memory may come from untouched pages; `extend` writes each element.
-    buffer.extend(std::iter::repeat_n(std::hint::black_box(T::default()), len));
-    buffer.clear();
-    buffer
-}
-
 fn lead_job(
     lead: &mut dyn Lead,
     last: &StopAt,
     clock: &Clock,
     job: Job,
-    buffers: &mut Buffers,
+    buffers: &SharedBuffers,
+    probe: &ThreadProbe,
 ) -> ThreadReport {
-    buffers.clear();
-    let Buffers { times, cpus, probe } = buffers;
+    let mut buffers = buffers.lock();
+    let Buffers { times, cpus } = &mut *buffers;
     let warm_up = LoopSpec {
         first: job.first,
         stretches: u64::MAX,
@@ -229,10 +232,11 @@ fn follow_job(
     last: &StopAt,
     clock: &Clock,
     job: Job,
-    buffers: &mut Buffers,
+    buffers: &SharedBuffers,
+    probe: &ThreadProbe,
 ) -> ThreadReport {
-    buffers.clear();
-    let Buffers { times, cpus, probe } = buffers;
+    let mut buffers = buffers.lock();
+    let Buffers { times, cpus } = &mut *buffers;
     let warmed = follow.follow(job.first, last, Stamps::None);
     let before = probe.sample();
     let settled = follow.follow(warmed.next, last, Stamps::None);

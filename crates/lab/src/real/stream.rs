@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, account};
+use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, ThreadProbe, account};
 use threadtoll_record::{BlockKind, Placement, PlannedCell};
 
 use crate::LabError;
@@ -17,9 +17,10 @@ use crate::samples::{BlockSamples, Counters, Samples};
 use crate::stalls::stalled_ps;
 use crate::stream::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
+use super::buffers::SharedBuffers;
+use super::displacement::Displacement;
 use super::environment::Environment;
 use super::exchange::stretches;
-use super::pair::Buffers;
 use super::pool::{Pool, Worker};
 use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
@@ -59,53 +60,64 @@ struct Threads {
     next_pass: u64,
 }
 
-impl Threads {
+/// Everything that the threads of a stream are started with, as often as needed.
+struct StreamStart {
+    clock: Clock,
+    name: String,
+    make: Make<Streams>,
+    placement: Placement,
+    cpus: StreamCpus,
+    buffers: SharedBuffers,
+}
+
+impl StreamStart {
     /// Starts the threads and waits until everything is created, touched and placed. The receiving
     /// thread creates the queue, so that its memory is local to it.
-    fn start(
-        clock: &Clock,
-        name: &str,
-        make: Make<Streams>,
-        placement: Placement,
-        cpus: StreamCpus,
-    ) -> Result<Self, LabError> {
+    fn start(&self) -> Result<Threads, LabError> {
+        let StreamStart { clock, name, make, placement, cpus, buffers } = self;
         let clock = *clock;
         let count = cpus.senders.len();
         let control = Arc::new(StreamControl::new(count as u32));
         let all = Arc::new(Barrier::new(count + 1));
         let (give, take) = channel::<(Vec<Box<dyn SenderLoop>>, u64)>();
-        let (of, received, entered) = (name.to_string(), Arc::clone(&control), Arc::clone(&all));
-        let receiver = Worker::start("receive", cpus.receiver, move |setup| match make() {
-            Err(reason) => {
-                drop(give);
-                setup.fail(LabError::Unavailable { mechanism: of, reason });
-            }
-            Ok(Streams { senders, mut receiver, round }) => {
-                let _ = give.send((senders, round));
-                receiver.enter();
-                entered.wait();
-                let mut buffers = Buffers::touched();
-                setup.serve(|job| receive(&mut *receiver, &received, &clock, job, &mut buffers));
-            }
+        let (of, received, entered) = (name.clone(), Arc::clone(&control), Arc::clone(&all));
+        let (make, buffers) = (Arc::clone(make), buffers.clone());
+        let receiver = Worker::start("receive", cpus.receiver.clone(), move |setup| {
+            let _displacement = Displacement::random();
+            let Streams { senders, mut receiver, round } = match make() {
+                Err(reason) => {
+                    drop(give);
+                    return setup.fail(LabError::Unavailable { mechanism: of, reason });
+                }
+                Ok(streams) => streams,
+            };
+            let _ = give.send((senders, round));
+            receiver.enter();
+            entered.wait();
+            buffers.touch();
+            let probe = ThreadProbe::new();
+            setup.serve(|job| receive(&mut *receiver, &received, &clock, job, &buffers, &probe));
         })?;
-        let mut pool = Pool::new(name, placement);
+        let mut pool = Pool::new(name, *placement);
         // Starts the senders first, so that they are ready for the receiver. There are none if the
         // receiver failed, which it reports itself.
         let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
-        for (index, (mut sender, cpus)) in senders.into_iter().zip(cpus.senders).enumerate() {
+        for (index, (mut sender, cpus)) in senders.into_iter().zip(&cpus.senders).enumerate() {
             let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
-            pool.add(Worker::start("send", cpus, move |setup| {
+            pool.add(Worker::start("send", cpus.clone(), move |setup| {
                 sender.enter();
                 entered.wait();
-                let buffers = Buffers::touched();
-                setup.serve(|job| send(&mut *sender, index, &control, job, &buffers));
+                let probe = ThreadProbe::new();
+                setup.serve(|job| send(&mut *sender, index, &control, job, &probe));
             }))?;
         }
         pool.add(Ok(receiver))?;
         pool.ready()?;
         Ok(Threads { pool, round, next_pass: 1 })
     }
+}
 
+impl Threads {
     fn run(&mut self, mut job: Job, patience: Duration) -> Result<Report, LabError> {
         job.pass = self.next_pass;
         self.next_pass += PASSES;
@@ -125,10 +137,10 @@ fn receive(
     control: &StreamControl,
     clock: &Clock,
     job: Job,
-    buffers: &mut Buffers,
+    buffers: &SharedBuffers,
+    probe: &ThreadProbe,
 ) -> ThreadReport {
-    buffers.clear();
-    let Buffers { times, probe, .. } = buffers;
+    let times = &mut buffers.lock().times;
     let spec = |stretches: u64, length: u64| StreamSpec {
         per_stretch: job.per_stretch,
         stretches,
@@ -153,9 +165,8 @@ fn send(
     index: usize,
     control: &StreamControl,
     job: Job,
-    buffers: &Buffers,
+    probe: &ThreadProbe,
 ) -> ThreadReport {
-    let probe = &buffers.probe;
     control.await_begin(job.pass);
     sender.send(index, control);
     let before = probe.sample();
@@ -193,6 +204,7 @@ pub(super) struct Stream {
     class: Class,
     /// True if the queue allocates memory as it fills.
     grows: bool,
+    start: StreamStart,
     threads: Threads,
     environment: Environment,
     /// Time per message in the latest stretches.
@@ -212,12 +224,22 @@ impl Stream {
         let cell = &planned.cell;
         let senders = cell.queue().map_or(1, |queue| queue.senders);
         let cpus = StreamCpus::of(cell.placement, &cell.cpus, senders);
+        let start = StreamStart {
+            clock: *clock,
+            name: cell.name().to_string(),
+            make,
+            placement: cell.placement,
+            cpus,
+            buffers: SharedBuffers::default(),
+        };
+        let threads = start.start()?;
         Ok(Stream {
             planned: planned.clone(),
             clock: *clock,
             class,
             grows,
-            threads: Threads::start(clock, cell.name(), make, cell.placement, cpus)?,
+            start,
+            threads,
             environment: Environment::start(cell, allowed)?,
             message_ns: 100.0,
             stamp_ns,
@@ -285,6 +307,11 @@ impl RealCell for Stream {
 }
 
 impl OpenCell for Stream {
+    fn reopen(&mut self) -> Result<(), LabError> {
+        self.threads = self.start.start()?;
+        Ok(())
+    }
+
     fn block(&mut self, _: BlockKind) -> Result<BlockSamples, LabError> {
         let length_ns = self.planned.budget.stretch_ns as f64;
         // Room for twice the expected number of stretches, in case the machine is faster than

@@ -12,7 +12,7 @@ use crate::mechanism::tests::{Fault, broken};
 use crate::mechanism::{Mechanism, Mechanisms, Settings};
 use crate::samples::{BlockSamples, RoundTrips, Samples};
 
-use super::pair::Pair;
+use super::pair::PairSpec;
 use super::*;
 
 /// A CPU that does not exist on any machine.
@@ -118,7 +118,7 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
                 let settings =
                     Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
                 let mechanisms = Mechanisms::default();
-                Pair::start(
+                PairSpec::new(
                     &clock(),
                     name,
                     mechanisms.find(name)?.maker(settings),
@@ -126,6 +126,7 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
                     vec![lead],
                     vec![follow],
                 )
+                .start()
                 .err()
             });
             assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");

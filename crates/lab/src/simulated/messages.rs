@@ -47,8 +47,13 @@ pub(super) fn value_ns(program: &Program, cell: &Cell) -> f64 {
 }
 
 impl OpenCell for Messages {
+    fn reopen(&mut self) -> Result<(), LabError> {
+        self.draws.instances.next();
+        Ok(())
+    }
+
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops, seed, regimes, slower } = &mut self.draws;
+        let Draws { time, planned, loops, seed, regimes, slower, instances } = &mut self.draws;
         let cell = &planned.cell;
         let began_s = time.now().since_start_s;
         let now_ns = time.elapsed_ns.get();
@@ -59,7 +64,7 @@ impl OpenCell for Messages {
         // machines do.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
-        let slowed = *slower * weather * speed * regimes.noise(rng);
+        let slowed = *slower * instances.slower * weather * speed * regimes.noise(rng);
         let (stretches, per_stretch) = match kind {
             BlockKind::Stretch => (STRETCHES, (10_000.0 / self.value_ns).ceil().max(1.0) as u64),
             BlockKind::Stamped => {

@@ -158,6 +158,22 @@ fn a_drift_of_ten_percent_is_forgiven_and_one_of_eleven_is_not() {
 }
 
 #[test]
+fn a_change_is_a_drift_only_if_the_reference_usually_changes_less() {
+    // Instances of the reference that are 8% apart, and a change of 25% or 60%.
+    let marked = |last: f64| {
+        let references = [100.0, 108.0, 100.0, 108.0, 100.0, last];
+        let blocks: Vec<Block> = (0..)
+            .zip(references)
+            .flat_map(|(round, ns)| [stretches(0, round, &[ns]), stretches(1, round, &[500.0])])
+            .collect();
+        let drifted = drifted(&blocks);
+        (0..blocks.len()).filter(|at| drifted[*at]).collect::<Vec<usize>>()
+    };
+    assert_eq!(marked(125.0), [0usize; 0]);
+    assert_eq!(marked(160.0), [9]);
+}
+
+#[test]
 fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
     let record = &folded(&["atomic-store", "futex"], &regimes())[1];
     let against = &record.against[0];
