@@ -9,28 +9,30 @@ use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning, upper_median};
 
 /// The limits as text.
 pub const THRESHOLDS: &str = "\
-The grade is the worst of these. Unknown values do not count unless the table says so.
+The grade is the worst of these. Unknown values do not count unless the table
+says so.
 
-                                            A           B           C           D
-  clock: smallest step                      to 2 ns     to 20 ns    to 200 ns   more
-  clock: cost of a stamp                    to 50 ns    to 150 ns   to 500 ns   more
-  noise: time lost in gaps                  to 0.2%     to 2%       to 10%      more
-  noise: longest gap                        to 0.1 ms   to 3 ms     to 30 ms    more
-  time stolen by the hypervisor             0           to 0.5%     to 5%       more
-  time queued behind other programs         to 0.1%     to 1%       to 10%      more
-  CPU quota of the control group            all CPUs                2 CPUs      less
-  hypervisor                                none        any
-  frequency governor                        performance other
-  frequency boost                           off         on
-  run-queue delay (schedstats)              shown       not shown
-  noise not measured                                    yes
-  CPUs to run on                            2 or more               1
-  which CPUs share a core                   known                   unknown
-  topology of another machine                                                   yes
+                                      A           B           C           D
+  clock: smallest step                to 2 ns     to 20 ns    to 200 ns   more
+  clock: cost of a stamp              to 50 ns    to 150 ns   to 500 ns   more
+  noise: time lost in gaps            to 0.2%     to 2%       to 10%      more
+  noise: longest gap                  to 0.1 ms   to 3 ms     to 30 ms    more
+  time stolen by the hypervisor       0           to 0.5%     to 5%       more
+  time queued behind other programs   to 0.1%     to 1%       to 10%      more
+  CPU quota of the control group      all CPUs                2 CPUs      less
+  hypervisor                          none        any
+  frequency governor                  performance other
+  frequency boost                     off         on
+  run-queue delay (schedstats)        shown       not shown
+  noise not measured                              yes
+  CPUs to run on                      2 or more               1
+  which CPUs share a core             known                   unknown
+  topology of another machine                                             yes
 
-Noise is taken from the noisier half of the watched CPUs. A gap is a stretch of at least 1 us in
-which a thread that only reads the clock did not run. SMT siblings, CPUs hidden by a cpuset, timer
-slack and a missing membarrier are reported but do not affect the grade.
+Noise is taken from the noisier half of the watched CPUs. A gap is a stretch of
+at least 1 us in which a thread that only reads the clock did not run. SMT
+siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier are
+reported but do not affect the grade.
 ";
 
 /// Limits of the grades A, B and C for one number; beyond the last is D.
