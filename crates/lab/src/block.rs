@@ -69,12 +69,6 @@ pub(crate) fn to_block(
     let BlockSamples { counters, samples } = block;
     let planned = &plan.groups[position.group][position.cell];
     let stamped = position.kind == BlockKind::Stamped;
-    let kind = match samples {
-        // A lock's blocks, stamped or not, are there for the rate, which a single longer wait does
-        // not change.
-        Samples::Contention(_) => BlockKind::Stretch,
-        Samples::Exchange(_) | Samples::Stream(_) => position.kind,
-    };
     let context = Context {
         planned,
         stamped,
@@ -95,11 +89,11 @@ pub(crate) fn to_block(
     let crowded = planned.cell.oversubscribed();
     let usual = &mut history.usual[usize::from(stamped)];
     let observed = Observed {
-        kind,
         placement: if crowded { Placement::Free } else { planned.cell.placement },
         spins: counters.spins && !crowded,
         grows: counters.grows,
         elapsed_ns: figures.elapsed_ps / 1000,
+        mean_ns: figures.mean_ns,
         cpus: planned.cell.cpus.len() as u32,
         voluntary_switches: counters.cost.voluntary_switches.get(),
         involuntary_switches: counters.cost.involuntary_switches.get(),

@@ -1,47 +1,40 @@
 //! Judges which causes disturbed a block.
 //!
-//! A cause marks a block if it can have moved its result: the mean of a stretch by about 1%, or any
-//! sample of a stamped tail. Marked blocks are kept; figures over clean and over all blocks are
-//! both reported.
+//! A cause marks a block if it took more of the block's time than the larger of 1% and the spread
+//! that the cell's blocks have anyway: less cannot be told from that spread. Marked blocks are
+//! kept; figures over clean and over all blocks are both reported.
 //!
 //! Two things are *not* disturbances. If both ends share a CPU, or the scheduler places them, its
 //! switches, queueing and migrations are part of the mechanism. And each wake-up takes a sleeping
 //! end through a run queue, even on an idle CPU, for as long as the CPU needs to leave its idle
 //! state; each spinning end meets the scheduler's tick, which takes a percent or two of a virtual
 //! machine. Both belong to the result, so only what clearly exceeds the [`Baseline`] of the cell
-//! counts. A disturbance that is short compared with all wake-ups of a block is therefore missed;
-//! its sample is still in the tail.
+//! counts. A disturbance that is short compared with its block is therefore missed; its sample is
+//! still in the tail.
 
-use threadtoll_record::{BlockKind, Cause, Count, CpuNoise, Disturbance, Placement};
+use threadtoll_record::{Cause, Count, CpuNoise, Disturbance, Placement};
 
-/// Share of the time queued that marks a block: it moves a mean by as much.
-pub const QUEUED_SHARE: f64 = 0.01;
-/// Share of the time queued from which involuntary switches mark a block of stretches. Half of
-/// [`QUEUED_SHARE`], because a switch also costs cached data.
-pub const QUEUED_SHARE_WITH_SWITCHES: f64 = 0.005;
-/// Rate of involuntary switches above which even short ones mark a block of stretches: at a few
-/// microseconds for the way out and back, one a millisecond is a percent.
+/// Smallest share of a block's time whose loss marks it: it moves a mean by as much.
+pub const LOST_SHARE: f64 = 0.01;
+/// Rate of involuntary switches that marks a block where neither run-queue delay nor gaps are
+/// known: at a few microseconds for the way out and back, one a millisecond is a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
+/// Time that a page fault takes, at most, if nothing is read from a disk.
+pub const PAGE_FAULT_NS: f64 = 2_000.0;
 /// Queueing and gaps up to this multiple of the baseline do not count: wake-ups vary by tens of
 /// percent between blocks with the depth of the idle state, and ticks with the work that they do.
 pub const BASELINE_FACTOR: f64 = 1.5;
 /// Run-queue delay allowed per wake-up while the cell has no baseline: leaving a deep idle state,
 /// or the halt of a virtual machine, takes tens of microseconds.
 pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
-/// Share of the CPUs' time stolen that marks a block. `/proc/stat` counts in ticks of mostly 10 ms,
-/// so in blocks below a second one tick is enough.
-pub const STEAL_SHARE: f64 = 0.005;
-/// Share of a spinning end's time lost in gaps, beyond the baseline, that marks a block.
-pub const GAP_SHARE: f64 = 0.01;
-/// Page faults per block that do not count for threads that may migrate: the kernel unmaps pages to
-/// see from which node they are used. Pinned ends have none.
-pub const FREE_PAGE_FAULTS: u64 = 16;
+/// Blocks from which a cell's spread is known.
+const SPREAD_BLOCKS: usize = 5;
+/// Median absolute deviations to a standard deviation, of normally distributed values.
+const DEVIATIONS: f64 = 1.4826;
 
 /// A block and the baseline of its cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// The loop that made it.
-    pub kind: BlockKind,
     /// Placement of its ends.
     pub placement: Placement,
     /// True if an end spins, so that it sees gaps.
@@ -51,6 +44,8 @@ pub struct Observed<'a> {
     pub grows: bool,
     /// Its length in nanoseconds.
     pub elapsed_ns: u64,
+    /// Mean time of its operations in nanoseconds.
+    pub mean_ns: f64,
     /// Number of CPUs that the steal was summed over.
     pub cpus: u32,
     /// Voluntary switches of all ends; each is followed by a wake-up.
@@ -76,6 +71,7 @@ pub struct Baseline {
     pub gap_share: Option<f64>,
     wakes: Recent,
     gaps: Recent,
+    means: Recent,
 }
 
 /// The last values: at least as many as a group usually has rounds.
@@ -86,14 +82,28 @@ struct Recent {
 }
 
 impl Recent {
-    /// Adds a value and returns the median of the last ones, the lower of two.
-    fn lower_median_with(&mut self, value: f64) -> f64 {
+    fn add(&mut self, value: f64) {
         self.values[self.seen % self.values.len()] = value;
         self.seen += 1;
-        let mut sorted = self.values;
+    }
+
+    /// Median, the lower of two; not a number if there is no value.
+    fn lower_median(&self) -> f64 {
+        self.lower_median_of(|value| value)
+    }
+
+    fn lower_median_of(&self, of: impl Fn(f64) -> f64) -> f64 {
+        let mut sorted = self.values.map(of);
         let known = &mut sorted[..self.seen.min(self.values.len())];
         known.sort_by(f64::total_cmp);
-        known[(known.len() - 1) / 2]
+        known.get(known.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Spread of the values, relative to their median; `None` while there are few.
+    fn spread(&self) -> Option<f64> {
+        let median = self.lower_median();
+        let deviation = self.lower_median_of(|value| (value - median).abs());
+        Some(DEVIATIONS * deviation / median).filter(|_| self.seen >= SPREAD_BLOCKS)
     }
 }
 
@@ -112,13 +122,21 @@ impl Baseline {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
         // A single delayed wake-up among few would excuse all later ones.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
-            self.wake_ns =
-                Some(self.wakes.lower_median_with(ns.as_f64() / block.voluntary_switches as f64));
+            self.wakes.add(ns.as_f64() / block.voluntary_switches as f64);
+            self.wake_ns = Some(self.wakes.lower_median());
         }
         if let (Some(ns), true) = (gap_ns, block.spins && block.elapsed_ns > 0) {
-            self.gap_share =
-                Some(self.gaps.lower_median_with(ns.as_f64() / block.elapsed_ns as f64));
+            self.gaps.add(ns.as_f64() / block.elapsed_ns as f64);
+            self.gap_share = Some(self.gaps.lower_median());
         }
+        if block.mean_ns > 0.0 {
+            self.means.add(block.mean_ns);
+        }
+    }
+
+    /// Share of a block's time whose loss is more than the cell's blocks differ anyway.
+    fn unusual_share(&self) -> f64 {
+        self.means.spread().unwrap_or(0.0).max(LOST_SHARE)
     }
 }
 
@@ -132,25 +150,28 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
             causes.push(cause);
         }
     };
-    let Disturbance { migrations, steal_ns, page_faults, gap_ns, throttled, .. } =
-        *block.disturbance;
-    let elapsed = block.elapsed_ns as f64;
+    let Disturbance { migrations, steal_ns, page_faults, throttled, .. } = *block.disturbance;
     let pinned = block.placement == Placement::Pinned;
-    let queued = block.queued_ns();
+    let unusual_ns = block.baseline.unusual_share() * block.elapsed_ns as f64;
+    let matters = |lost_ns: f64| lost_ns > 0.0 && lost_ns >= unusual_ns;
+    let (queued_ns, gap_ns) = (block.queued_ns(), block.gap_ns());
 
     mark(Cause::Migration, pinned && migrations.is_some_and(|count| count > 0));
-    mark(Cause::InvoluntarySwitch, pinned && block.switches_matter(queued));
-    mark(
-        Cause::RunQueueDelay,
-        pinned && queued.is_some_and(|ns| ns > 0.0 && ns >= QUEUED_SHARE * elapsed),
-    );
-    let stolen = steal_ns.map_or(0.0, Count::as_f64);
-    mark(Cause::Steal, stolen > 0.0 && stolen >= STEAL_SHARE * elapsed * f64::from(block.cpus));
-    let usual_gap = BASELINE_FACTOR * block.baseline.gap_share.unwrap_or(0.0) * elapsed;
-    let gap = gap_ns.filter(|_| block.spins).map_or(0.0, Count::as_f64) - usual_gap;
-    mark(Cause::Gap, gap > 0.0 && gap >= GAP_SHARE * elapsed);
-    let forgiven = if block.placement == Placement::Free { FREE_PAGE_FAULTS } else { 0 };
-    mark(Cause::PageFault, page_faults > forgiven && !block.grows);
+    let switched = match (queued_ns, gap_ns) {
+        (None, None) => {
+            block.involuntary_switches as f64 > SWITCHES_PER_MS * block.elapsed_ns as f64 / 1e6
+        }
+        // A switch alone costs nothing that could be measured.
+        _ => {
+            block.involuntary_switches > 0 && [queued_ns, gap_ns].into_iter().flatten().any(matters)
+        }
+    };
+    mark(Cause::InvoluntarySwitch, pinned && switched);
+    mark(Cause::RunQueueDelay, pinned && queued_ns.is_some_and(matters));
+    let stolen_ns = steal_ns.map_or(0.0, Count::as_f64) / f64::from(block.cpus.max(1));
+    mark(Cause::Steal, matters(stolen_ns));
+    mark(Cause::Gap, gap_ns.is_some_and(matters));
+    mark(Cause::PageFault, matters(page_faults.as_f64() * PAGE_FAULT_NS) && !block.grows);
     mark(Cause::Throttled, throttled.is_some_and(|times| times > 0));
     causes
 }
@@ -163,20 +184,11 @@ impl Observed<'_> {
         Some((queued - self.voluntary_switches as f64 * usual).max(0.0))
     }
 
-    fn switches_matter(&self, queued_ns: Option<f64>) -> bool {
-        if self.involuntary_switches == 0 {
-            return false;
-        }
-        let elapsed = self.elapsed_ns as f64;
-        match self.kind {
-            // One is enough for a tail.
-            BlockKind::Stamped => true,
-            BlockKind::Stretch => {
-                self.involuntary_switches as f64 > SWITCHES_PER_MS * elapsed / 1e6
-                    // With unknown run-queue delay the switch cannot be shown to have been short.
-                    || queued_ns.is_none_or(|ns| ns >= QUEUED_SHARE_WITH_SWITCHES * elapsed)
-            }
-        }
+    /// Gaps of a spinning end beyond the usual ones.
+    fn gap_ns(&self) -> Option<f64> {
+        let gaps = self.disturbance.gap_ns.filter(|_| self.spins)?.as_f64();
+        let usual = BASELINE_FACTOR * self.baseline.gap_share.unwrap_or(0.0);
+        Some((gaps - usual * self.elapsed_ns as f64).max(0.0))
     }
 }
 
@@ -189,11 +201,11 @@ mod tests {
     /// An undisturbed block of 100 ms on two CPUs, whose ends spin.
     fn still(disturbance: &Disturbance) -> Observed<'_> {
         Observed {
-            kind: BlockKind::Stretch,
             placement: Placement::Pinned,
             spins: true,
             grows: false,
             elapsed_ns: 100 * MS,
+            mean_ns: 100.0,
             cpus: 2,
             voluntary_switches: 0,
             involuntary_switches: 0,
@@ -229,11 +241,12 @@ mod tests {
             (Disturbance { migrations: Some(1.into()), ..quiet() }, vec![Cause::Migration]),
             (Disturbance { run_queue_ns: Some((MS - 1).into()), ..quiet() }, vec![]),
             (Disturbance { run_queue_ns: Some(MS.into()), ..quiet() }, vec![Cause::RunQueueDelay]),
-            (Disturbance { steal_ns: Some((MS - 1).into()), ..quiet() }, vec![]),
-            (Disturbance { steal_ns: Some((10 * MS).into()), ..quiet() }, vec![Cause::Steal]),
+            (Disturbance { steal_ns: Some((2 * MS - 1).into()), ..quiet() }, vec![]),
+            (Disturbance { steal_ns: Some((2 * MS).into()), ..quiet() }, vec![Cause::Steal]),
             (Disturbance { gap_ns: Some((MS - 1).into()), ..quiet() }, vec![]),
             (Disturbance { gap_ns: Some(MS.into()), ..quiet() }, vec![Cause::Gap]),
-            (Disturbance { page_faults: 1.into(), ..quiet() }, vec![Cause::PageFault]),
+            (Disturbance { page_faults: 499.into(), ..quiet() }, vec![]),
+            (Disturbance { page_faults: 500.into(), ..quiet() }, vec![Cause::PageFault]),
             (Disturbance { throttled: Some(1.into()), ..quiet() }, vec![Cause::Throttled]),
         ];
         for (disturbance, expected) in table {
@@ -242,26 +255,37 @@ mod tests {
     }
 
     #[test]
-    fn one_switch_spoils_a_tail_but_not_a_mean() {
+    fn switches_matter_if_time_was_lost() {
         let disturbance = nothing();
-        let switched = Observed { involuntary_switches: 1, ..still(&disturbance) };
+        let switched = Observed { involuntary_switches: 1_000, ..still(&disturbance) };
         assert_eq!(judge(&switched), []);
-        assert_eq!(
-            judge(&Observed { kind: BlockKind::Stamped, ..switched }),
-            [Cause::InvoluntarySwitch]
-        );
-        assert_eq!(judge(&Observed { involuntary_switches: 100, ..switched }), []);
-        assert_eq!(
-            judge(&Observed { involuntary_switches: 101, ..switched }),
-            [Cause::InvoluntarySwitch]
-        );
-        let away = Disturbance { run_queue_ns: Some((MS / 2).into()), ..nothing() };
-        assert_eq!(judge(&Observed { disturbance: &away, ..switched }), [Cause::InvoluntarySwitch]);
-        let unknown = Disturbance { run_queue_ns: None, ..nothing() };
-        assert_eq!(
-            judge(&Observed { disturbance: &unknown, ..switched }),
-            [Cause::InvoluntarySwitch]
-        );
+        let away = Disturbance { run_queue_ns: Some(MS.into()), ..nothing() };
+        let both = [Cause::InvoluntarySwitch, Cause::RunQueueDelay];
+        assert_eq!(judge(&Observed { disturbance: &away, ..switched }), both);
+        let unknown = Disturbance { run_queue_ns: None, gap_ns: None, ..nothing() };
+        let unknown = Observed { disturbance: &unknown, ..switched };
+        assert_eq!(judge(&unknown), [Cause::InvoluntarySwitch]);
+        assert_eq!(judge(&Observed { involuntary_switches: 100, ..unknown }), []);
+    }
+
+    #[test]
+    fn a_loss_matters_if_it_is_larger_than_the_spread_of_the_blocks() {
+        let disturbance = nothing();
+        let mut baseline = Baseline::default();
+        let lost = |ms: u64| Disturbance { gap_ns: Some((ms * MS).into()), ..nothing() };
+        // Most of them are 4% off: losses below 6% are usual.
+        for mean_ns in [96.0, 104.0, 100.0, 104.0, 96.0, 104.0, 96.0] {
+            let gaps = lost(2);
+            let expected = match baseline.means.seen {
+                ..SPREAD_BLOCKS => vec![Cause::Gap],
+                _ => vec![],
+            };
+            assert_eq!(judge(&Observed { baseline, ..still(&gaps) }), expected);
+            baseline.learn(&Observed { mean_ns, ..still(&disturbance) });
+        }
+        for (ms, causes) in [(5, vec![]), (6, vec![Cause::Gap])] {
+            assert_eq!(judge(&Observed { baseline, ..still(&lost(ms)) }), causes);
+        }
     }
 
     #[test]
@@ -272,18 +296,9 @@ mod tests {
             ..nothing()
         };
         for placement in [Placement::SameCpu, Placement::Free] {
-            for kind in [BlockKind::Stretch, BlockKind::Stamped] {
-                let block =
-                    Observed { placement, kind, involuntary_switches: 5_000, ..still(&busy) };
-                assert_eq!(judge(&block), [], "{placement} {kind:?}");
-            }
+            let block = Observed { placement, involuntary_switches: 5_000, ..still(&busy) };
+            assert_eq!(judge(&block), [], "{placement}");
         }
-        let faults = Disturbance { page_faults: FREE_PAGE_FAULTS.into(), ..nothing() };
-        assert_eq!(judge(&Observed { placement: Placement::Free, ..still(&faults) }), []);
-        assert_eq!(
-            judge(&Observed { placement: Placement::SameCpu, ..still(&faults) }),
-            [Cause::PageFault]
-        );
         let hypervisor = Disturbance { steal_ns: Some((10 * MS).into()), ..nothing() };
         assert_eq!(
             judge(&Observed { placement: Placement::Free, ..still(&hypervisor) }),
@@ -382,12 +397,11 @@ mod tests {
             migrations: Some(1.into()),
             run_queue_ns: Some((50 * MS).into()),
             steal_ns: Some((50 * MS).into()),
-            page_faults: 3.into(),
+            page_faults: 500.into(),
             gap_ns: Some((50 * MS).into()),
             throttled: Some(2.into()),
         };
-        let causes =
-            judge(&Observed { kind: BlockKind::Stamped, involuntary_switches: 1, ..still(&all) });
+        let causes = judge(&Observed { involuntary_switches: 1, ..still(&all) });
         assert_eq!(causes.len(), 7);
         assert!(causes.is_sorted());
     }
