@@ -20,7 +20,8 @@ use crate::judge::{Judgement, LockSeen};
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// The two busiest locks of a process, each by its place and the share of time that it is busy.
+/// The two busiest locks of a process, each by its place and the share of time for which one thread
+/// has it, or is being given it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Busiest {
     first: (usize, f64),
@@ -30,8 +31,11 @@ pub(super) struct Busiest {
 impl Busiest {
     pub(super) fn of(process: &ProcessAccount) -> Busiest {
         let locks = process.objects.iter().enumerate().filter(|(_, object)| object.is_lock());
-        let busy =
-            locks.filter_map(|(place, lock)| Some((place, process.samples(lock).busy()?.value)));
+        // Readers that share a lock do not keep each other from working.
+        let busy = locks.filter_map(|(place, lock)| {
+            let busy = process.samples(lock).busy()?.value;
+            Some((place, busy * lock.exclusive_share()))
+        });
         busy.fold(Busiest::default(), |busiest, (place, busy)| match busy {
             _ if busy > busiest.first.1 => {
                 Busiest { first: (place, busy), second: busiest.first.1 }
