@@ -35,8 +35,8 @@ pub struct Lock {
     pub threads: u32,
     /// Number of threads that may use it: from those seen to all that lived.
     pub threads_interval: Option<Interval<u32>>,
-    /// Share of the time for which it was held: of `rwlock-read` by a writer, as readers do not wait
-    /// for each other, of the other kinds by anybody.
+    /// Share of the time for which it was held. Of `rwlock-read`: by a writer, as readers do not
+    /// wait for each other.
     pub held_share: Option<Fraction>,
     /// Its 95% interval.
     pub held_share_interval95: Option<Interval<Fraction>>,
