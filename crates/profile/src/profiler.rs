@@ -16,7 +16,7 @@ use threadtoll_record::profile::{Ended, Profile};
 use crate::account::{
     Account, Departure, MAX_ENDED, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish,
 };
-use crate::compose::{Circumstances, compose};
+use crate::compose::{Circumstances, Doing, compose};
 use crate::image::Image;
 use crate::perf::{
     self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
@@ -116,8 +116,9 @@ pub struct Profiler {
     began: Instant,
     cpu_ns: u64,
     perf_refused: Option<String>,
-    /// Processes that have ended and are not listed.
+    /// Processes that have ended and are not listed, and their time.
     forgotten: usize,
+    forgotten_time: Doing,
     /// Processes that could not be seen, with the reasons for some.
     unseen: BTreeSet<String>,
     more_unseen: usize,
@@ -222,6 +223,7 @@ impl Profiler {
             cpu_ns: 0,
             perf_refused: None,
             forgotten: 0,
+            forgotten_time: Doing::default(),
             unseen: BTreeSet::new(),
             more_unseen: 0,
         }
@@ -474,7 +476,9 @@ impl Profiler {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
                 self.close_ended();
-                for index in self.account.forget_ended() {
+                for (index, process) in self.account.forget_ended() {
+                    self.forgotten_time
+                        .add(&Doing::of(&process, &mut self.stacks), process.seconds());
                     self.watched.remove(&index);
                     self.stacks.forget(index);
                     self.forgotten += 1;
@@ -717,6 +721,7 @@ impl Profiler {
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.perf_refused.clone(),
                 unseen,
+                forgotten: self.forgotten_time.clone(),
             },
         )
     }

@@ -71,6 +71,9 @@ pub struct Object {
     pub users: HashSet<u32>,
     /// Stacks of waiters, by their numbers, with the number of looks.
     pub waiting_at: HashMap<u32, u64>,
+    /// Looks that saw such stacks, and the last of them.
+    pub looks_at_stacks: u64,
+    last_stack: u64,
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
     /// Places of its holder, where its word does not name it.
@@ -237,6 +240,8 @@ pub struct Holders {
     pub stacks: HashMap<u32, u64>,
     /// Looks by stacks of which one was the holder's.
     pub candidates: HashMap<u32, u64>,
+    /// Looks that saw such candidates.
+    pub looks_at_candidates: u64,
     /// Places told, not the lock's word.
     pub inferred: bool,
 }
@@ -281,6 +286,8 @@ impl Object {
             scenes: VecDeque::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
+            looks_at_stacks: 0,
+            last_stack: 0,
             bursts: Bursts::default(),
             places: Places::default(),
             waiting_writer: None,
@@ -348,6 +355,13 @@ impl Object {
             self.now.writer = Some(tid);
         }
         self.evidence.saw_wait(tid, wait)
+    }
+
+    /// A thread waits for it with this stack.
+    pub(super) fn waits_at(&mut self, stack: u32, look: u64) {
+        count(&mut self.waiting_at, stack);
+        self.looks_at_stacks += u64::from(self.last_stack != look);
+        self.last_stack = look;
     }
 
     /// Its word was read. Returns true if that is news of what it is.
@@ -592,6 +606,7 @@ impl Object {
                     (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
                 }
                 places::Holder::OneOf(tids) => {
+                    holders.looks_at_candidates += 1;
                     for stack in tids.into_iter().filter_map(|tid| thread(tid)?.stack) {
                         count(&mut holders.candidates, stack);
                     }

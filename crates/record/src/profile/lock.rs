@@ -62,6 +62,9 @@ pub struct Lock {
     pub verdict: Option<Verdict>,
     /// Share of the samples with a waiting thread in which the holder could not be told.
     pub holder_not_seen_share: Option<Fraction>,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub holder_not_seen_interval95: Option<Interval<Fraction>>,
     /// The holders while somebody waited, the most frequent first.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
@@ -187,6 +190,9 @@ pub struct ThreadShare {
     pub name: Text,
     /// Its share.
     pub share: Fraction,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub interval95: Option<Interval<Fraction>>,
     /// True if the lock's word does not name its holder, and its place in the code told.
     pub inferred: bool,
 }
@@ -198,6 +204,9 @@ pub struct ChainLink {
     pub lock: u32,
     /// Share of the samples with a waiting thread.
     pub share: Fraction,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub interval95: Option<Interval<Fraction>>,
 }
 
 /// A cause of the waiting.

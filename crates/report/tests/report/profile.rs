@@ -47,6 +47,25 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
 }
 
 #[test]
+fn the_answer_is_about_all_processes() {
+    let waits = profiles::time([0.0, 0.0, 0.8, 0.2, 0.0], &[]);
+    let computes = profiles::time([0.9, 0.0, 0.04, 0.06, 0.0], &[]);
+    let lock = Lock { gain: None, ..profiles::saturated() };
+    let mut seen = profiles::profile(&["make"], waits, vec![lock]);
+    seen.processes.push(profiles::process(4712, &["cc1"], computes.clone(), Vec::new()));
+    let screen = |seen: &Profile| first_screen(seen, MORE, &plain(100));
+    let locks = "\nLocks: threads waited for them 80%";
+    assert!(screen(&seen).contains(locks), "{}", screen(&seen));
+    seen.time = Some(computes);
+    let of_all = screen(&seen);
+    assert!(of_all.contains("\nNot locks: 90% of the time its threads ran; 4%"), "{of_all}");
+    assert!(of_all.contains("\nrunning 90%"), "{of_all}");
+    // Older files have the time of each process only.
+    seen.time = None;
+    assert!(screen(&seen).contains(locks), "{}", screen(&seen));
+}
+
+#[test]
 fn the_title_has_room_for_its_figures() {
     let code = "import threading, time; exec(open('/srv/app.py').read()); serve(threads=8)";
     let command = ["/usr/local/bin/python3", "-c", code, "       "];
