@@ -106,6 +106,7 @@ pub(crate) fn compose(
         perturbation: Perturbation {
             per_acquisition_ns: None,
             share_of_cpu: known.then(|| Ratio::new(cpu_ns as f64 / 1e9 / account.seconds)),
+            cpu_seconds: Some(Seconds::new(cpu_ns as f64 / 1e9)),
         },
     }
 }
@@ -191,6 +192,7 @@ impl One<'_> {
             threads_max: process.threads_max as u32,
             ended: watched.ended.unwrap_or(Ended::Running),
             signal: watched.signal,
+            seconds: Some(Seconds::new(process.seconds())),
             time: doing.record(self.perf_event),
             locks,
             locks_left_out,

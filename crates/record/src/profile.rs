@@ -100,6 +100,9 @@ pub struct Perturbation {
     pub per_acquisition_ns: Option<Ns>,
     /// CPU time of the profiler, as a share of one CPU.
     pub share_of_cpu: Option<Ratio>,
+    /// CPU time of the profiler so far.
+    #[serde(default)]
+    pub cpu_seconds: Option<Seconds>,
 }
 
 impl Profile {

@@ -48,7 +48,11 @@ pub(crate) fn profile(command: &[&str], time: ThreadTime, locks: Vec<Lock>) -> P
         time: None,
         processes: vec![process(4711, command, time, locks)],
         unseen: Vec::new(),
-        perturbation: Perturbation { per_acquisition_ns: None, share_of_cpu: Some(0.009.into()) },
+        perturbation: Perturbation {
+            per_acquisition_ns: None,
+            share_of_cpu: Some(0.009.into()),
+            cpu_seconds: Some(0.09.into()),
+        },
     }
 }
 
@@ -70,6 +74,7 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         joins: Vec::new(),
         onces: Vec::new(),
         spins: Vec::new(),
+        seconds: Some(10.0.into()),
         parkers: Vec::new(),
         unknown: Vec::new(),
     }
