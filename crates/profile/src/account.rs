@@ -143,15 +143,14 @@ impl Account {
     }
 
     /// Forgets processes that have ended, beyond a bound: those whose threads were seen least, and
-    /// never the first one. Returns their indices.
-    pub fn forget_ended(&mut self) -> Vec<u32> {
+    /// never the first one. Returns them, with their indices.
+    pub fn forget_ended(&mut self) -> Vec<(u32, ProcessAccount)> {
         let mut forgotten = Vec::new();
         while self.ended.len() > MAX_ENDED {
             let others = self.ended.iter().filter(|&(&index, _)| index != 0);
             let least = others.min_by(|(_, one), (_, other)| one.seen.total_cmp(&other.seen));
             let Some((&index, _)) = least else { break };
-            self.ended.remove(&index);
-            forgotten.push(index);
+            forgotten.extend(self.ended.remove_entry(&index));
         }
         forgotten
     }

@@ -16,13 +16,14 @@ use threadtoll_record::profile::{
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
 use crate::account::{Account, Object, ProcessAccount};
-use crate::judge::interval::{Estimate, share};
+use crate::judge::interval::{Estimate, share, share_of};
 use crate::primitive::Kind;
 use crate::profiler::Watched;
 use crate::stacks::Stacks;
 use idle::together;
 use locks::{Busiest, Named, tell_apart};
-use threads::{Doing, Threads, spins};
+pub(crate) use threads::Doing;
+use threads::{Threads, spins};
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Normal quantile of a 95% interval.
@@ -51,6 +52,8 @@ pub(crate) struct Circumstances {
     pub(crate) perf_refused: Option<String>,
     /// More that could not be seen, as sentences.
     pub(crate) unseen: Vec<String>,
+    /// Time of processes that are not listed.
+    pub(crate) forgotten: Doing,
 }
 
 /// Everything seen so far.
@@ -69,9 +72,12 @@ pub(crate) fn compose(
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let mut processes = Vec::new();
+    let mut time = circumstances.forgotten.clone();
     for (&index, watched) in watched {
         let Some(process) = account.process(index) else { continue };
-        let record = One { index, process, watched, perf_event, cpus }.record(stacks);
+        let doing = Doing::of(process, stacks);
+        time.add(&doing, process.seconds());
+        let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
         processes.push(record);
     }
@@ -94,11 +100,13 @@ pub(crate) fn compose(
         budget: Ratio::new(budget),
         perf_event,
         stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
+        time: time.record(perf_event),
         processes,
         unseen,
         perturbation: Perturbation {
             per_acquisition_ns: None,
             share_of_cpu: known.then(|| Ratio::new(cpu_ns as f64 / 1e9 / account.seconds)),
+            cpu_seconds: Some(Seconds::new(cpu_ns as f64 / 1e9)),
         },
     }
 }
@@ -118,9 +126,8 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn record(self, stacks: &mut Stacks) -> Process {
+    fn record(self, doing: &Doing, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
-        let doing = Doing::of(process, stacks);
         let mut used: Vec<(usize, &Object)> = process
             .objects
             .iter()
@@ -138,7 +145,7 @@ impl One<'_> {
         let not_listed = not_judged + used.len().saturating_sub(MAX_LISTED);
         if not_listed > not_judged {
             // A prediction takes a millisecond.
-            let gain = |(place, lock)| self.gain(place, lock, &doing, busiest);
+            let gain = |(place, lock)| self.gain(place, lock, doing, busiest);
             let mut gains: Vec<_> = used.into_iter().map(|lock| (gain(lock), lock)).collect();
             keep_first(&mut gains, MAX_LISTED, |one, other| other.0.total_cmp(&one.0));
             used = gains.into_iter().map(|(_, lock)| lock).collect();
@@ -150,7 +157,7 @@ impl One<'_> {
         let mut names: Vec<Named> = used.into_iter().map(named).collect();
         tell_apart(&mut names);
         let mut locks: Vec<Lock> =
-            names.into_iter().map(|named| self.lock(named, &doing, busiest, stacks)).collect();
+            names.into_iter().map(|named| self.lock(named, doing, busiest, stacks)).collect();
         locks.extend(self.monitors(stacks));
         locks.sort_by(|one, other| {
             let (one, other) = (one.cost(), other.cost());
@@ -158,6 +165,8 @@ impl One<'_> {
         });
         let locks_left_out = (not_listed + locks.len().saturating_sub(MAX_LISTED)) as u32;
         locks.truncate(MAX_LISTED);
+        let spun = spins(process, stacks);
+        let of_spins = sites(SiteRole::Waiter, &spun, spun.values().sum(), stacks);
         let mut idle = |kind: Kind| {
             let of_kind = |object: &&Object| object.identity.kind() == kind;
             let objects = process.objects.iter().filter(of_kind);
@@ -183,6 +192,7 @@ impl One<'_> {
             threads_max: process.threads_max as u32,
             ended: watched.ended.unwrap_or(Ended::Running),
             signal: watched.signal,
+            seconds: Some(Seconds::new(process.seconds())),
             time: doing.record(self.perf_event),
             locks,
             locks_left_out,
@@ -193,7 +203,7 @@ impl One<'_> {
             onces: idle(Kind::Once),
             parkers: idle(Kind::Parker),
             unknown: idle(Kind::Unknown),
-            spins: sites(SiteRole::Waiter, &spins(process, stacks), stacks),
+            spins: of_spins,
         }
     }
 
@@ -230,10 +240,12 @@ impl One<'_> {
                 Some(name) => name.to_string_lossy().into_owned(),
                 None => self.watched.names.get(&tid).cloned().unwrap_or_default(),
             };
+            let share = share(looks, all)?;
             Some(ThreadShare {
                 tid,
                 name: Text::from(name),
-                share: fraction(share(looks, all)?),
+                share: fraction(share),
+                interval95: fractions(share),
                 inferred,
             })
         };
@@ -247,18 +259,23 @@ fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ord
     all.truncate(most);
 }
 
-/// Stacks by how often they were seen in a role.
-fn sites(role: SiteRole, looks: &HashMap<u32, u64>, stacks: &mut Stacks) -> Vec<Site> {
-    let mut all: Vec<(u32, u64)> = looks.iter().map(|(&stack, &looks)| (stack, looks)).collect();
+/// Stacks by how often they were seen in a role, at this many looks: what a look shows of several
+/// threads tells no more than it does of one.
+fn sites(role: SiteRole, seen: &HashMap<u32, u64>, looks: u64, stacks: &mut Stacks) -> Vec<Site> {
+    let of: u64 = seen.values().sum();
+    let mut all: Vec<(u32, u64)> = seen.iter().map(|(&stack, &looks)| (stack, looks)).collect();
     all.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
     all.truncate(MAX_SITES);
-    let record = |(stack, looks): (u32, u64)| {
+    let record = |(stack, samples): (u32, u64)| {
         let (frames, inferred_frames) = stacks.names(stack);
+        let share = share_of(samples, of, looks);
         Site {
             role,
             frames: frames.into_iter().map(Text::from).collect(),
             inferred_frames,
-            samples: looks.into(),
+            samples: samples.into(),
+            share: share.map(fraction),
+            interval95: share.and_then(fractions),
             count: None,
             wait_ns: None,
             hold_ns: None,

@@ -1,6 +1,8 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+mod unseen;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -13,10 +15,8 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::{ThrottleCounter, Throttled};
 use threadtoll_record::profile::{Ended, Profile};
 
-use crate::account::{
-    Account, Departure, MAX_ENDED, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish,
-};
-use crate::compose::{Circumstances, compose};
+use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish};
+use crate::compose::{Circumstances, Doing, compose};
 use crate::image::Image;
 use crate::perf::{
     self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
@@ -27,6 +27,7 @@ use crate::process::{
 use crate::sample::{Chunk, Order, Report, Sampler, Tick, now};
 use crate::stack::{Registers, StackBytes};
 use crate::stacks::Stacks;
+use unseen::Unseen;
 
 /// Choices of who profiles.
 #[derive(Clone, Debug)]
@@ -55,9 +56,6 @@ const TARGET_SHARE: f64 = 0.005;
 
 /// The same while a lock does not name its holder, which only stacks can tell then.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
-
-/// Most processes of which it is said why they are not seen.
-const MAX_UNSEEN: usize = 20;
 
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
 const SAMPLE_NS: u64 = 20_000_000;
@@ -116,11 +114,9 @@ pub struct Profiler {
     began: Instant,
     cpu_ns: u64,
     perf_refused: Option<String>,
-    /// Processes that have ended and are not listed.
-    forgotten: usize,
-    /// Processes that could not be seen, with the reasons for some.
-    unseen: BTreeSet<String>,
-    more_unseen: usize,
+    /// Time of processes that have ended and are not listed.
+    forgotten: Doing,
+    unseen: Unseen,
 }
 
 /// A program of a process, from its start or the process's last `exec` on.
@@ -221,9 +217,8 @@ impl Profiler {
             began: Instant::now(),
             cpu_ns: 0,
             perf_refused: None,
-            forgotten: 0,
-            unseen: BTreeSet::new(),
-            more_unseen: 0,
+            forgotten: Doing::default(),
+            unseen: Unseen::default(),
         }
     }
 
@@ -351,7 +346,7 @@ impl Profiler {
                         watched.signal = u8::try_from(signal).ok();
                     }
                 }
-                FamilyEvent::Unseen { pid, error } => self.say_unseen(pid, &error),
+                FamilyEvent::Unseen { pid, error } => self.unseen.process(pid, &error),
             }
         }
     }
@@ -360,15 +355,7 @@ impl Profiler {
     fn watch_or_say(&mut self, pid: u32, start_time: u64, parent: Option<u32>, image: u32) {
         match self.watch(pid, start_time, parent, image) {
             Ok(()) | Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
-            Err(error) => self.say_unseen(pid, &error),
-        }
-    }
-
-    fn say_unseen(&mut self, pid: u32, error: &ProcessError) {
-        if self.unseen.len() >= MAX_UNSEEN {
-            self.more_unseen += 1;
-        } else {
-            self.unseen.insert(format!("Process {pid} is not seen: {error}."));
+            Err(error) => self.unseen.process(pid, &error),
         }
     }
 
@@ -474,10 +461,12 @@ impl Profiler {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
                 self.close_ended();
-                for index in self.account.forget_ended() {
+                for (index, process) in self.account.forget_ended() {
+                    let doing = Doing::of(&process, &mut self.stacks);
+                    self.forgotten.add(&doing, process.seconds());
+                    self.unseen.not_listed += 1;
                     self.watched.remove(&index);
                     self.stacks.forget(index);
-                    self.forgotten += 1;
                 }
                 self.refresh_family();
                 self.declare_static_locks();
@@ -687,24 +676,6 @@ impl Profiler {
     /// Everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
-        let mut unseen: Vec<String> = self.unseen.iter().cloned().collect();
-        if behind > 0 {
-            unseen.push(format!(
-                "Running is not told from waiting for a CPU for {behind} threads, whose events \
-                 would cost more than the budget; raise it with --budget."
-            ));
-        }
-        unseen.extend(self.events.as_ref().and_then(events_unseen));
-        if self.more_unseen > 0 {
-            unseen.push(format!("{} more processes are not seen.", self.more_unseen));
-        }
-        if self.forgotten > 0 {
-            unseen.push(format!(
-                "{} processes that have ended: of such, those {MAX_ENDED} are listed whose threads \
-                 were seen most.",
-                self.forgotten
-            ));
-        }
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
         compose(
             &self.account,
@@ -716,7 +687,8 @@ impl Profiler {
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.perf_refused.clone(),
-                unseen,
+                unseen: self.unseen.sentences(behind, self.events.as_ref()),
+                forgotten: self.forgotten.clone(),
             },
         )
     }
@@ -726,20 +698,6 @@ impl Profiler {
 fn is_static_without_glibc(program: &Image) -> bool {
     let has = |name| program.section(name).is_some();
     has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")
-}
-
-/// Events that a profile had to do without.
-fn events_unseen(events: &Events) -> Option<String> {
-    let turns = events.turns().map(|turns| {
-        format!(
-            "Threads take turns at being told running from waiting for a CPU, and at stacks of \
-             running code: {} at a time, {} wait ({}).",
-            turns.followed, turns.waiting, turns.why
-        )
-    });
-    let paused = "Running was not told from waiting for a CPU all the time: switches of threads \
-                  were so frequent that reports of them would have cost more than the budget.";
-    turns.or_else(|| events.were_paused().then(|| paused.to_owned()))
 }
 
 fn open_events() -> Result<Events, PerfRefused> {

@@ -63,6 +63,9 @@ pub struct Profile {
     pub perf_event: bool,
     /// Share of the stacks that end before the thread's start.
     pub stacks_cut_share: Option<Fraction>,
+    /// Time of the threads of all processes; null if none was sampled.
+    #[serde(default)]
+    pub time: Option<ThreadTime>,
     /// The observed processes; one that executed another program has an entry for each image.
     pub processes: Vec<Process>,
     /// Blind spots of this profile, and what would show them, as sentences.
@@ -97,6 +100,9 @@ pub struct Perturbation {
     pub per_acquisition_ns: Option<Ns>,
     /// CPU time of the profiler, as a share of one CPU.
     pub share_of_cpu: Option<Ratio>,
+    /// CPU time of the profiler so far.
+    #[serde(default)]
+    pub cpu_seconds: Option<Seconds>,
 }
 
 impl Profile {

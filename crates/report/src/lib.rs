@@ -49,7 +49,7 @@ pub use format::Format;
 pub use label::{cpus, plural};
 pub use left_out::left_out;
 pub use markdown::markdown;
-pub use openmetrics::openmetrics;
+pub use openmetrics::{OpenMetrics, openmetrics};
 pub use report::Report;
 pub use sentences::{Sentence, sentences};
 

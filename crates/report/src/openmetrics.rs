@@ -4,7 +4,7 @@
 //! have the unit `ratio`. A figure that is unknown has no sample, and a verdict that is undecided
 //! has several states.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{Interval, Lock, Process, Profile, ThreadTime, Verdict};
@@ -18,23 +18,86 @@ const MAX_LOCKS: usize = 100;
 
 /// Renders the figures of all processes and of the locks that cost most.
 pub fn openmetrics(profile: &Profile) -> String {
-    let mut page = Page::default();
-    page.family("threadtoll_profile", "info", "", "The profiled program.");
-    let program = [("program", words(&profile.program)), ("run", clean(&profile.run))];
-    page.sample("_info", &program, 1.0);
-    page.family("threadtoll_observed_seconds", "gauge", "seconds", "Observed time.");
-    page.sample("", &[], profile.seconds.get());
-    page.family("threadtoll_samples", "counter", "", "Samples taken.");
-    page.sample("_total", &[], profile.samples.as_f64());
-    page.family("threadtoll_cpu_ratio", "gauge", "ratio", "CPU time of the profiler, of one CPU.");
-    if let Some(own) = profile.perturbation.share_of_cpu {
-        page.sample("", &[], own.get());
+    OpenMetrics::default().render(profile)
+}
+
+/// Metrics of a profile that goes on. Time that threads waited is a mean times the time so far,
+/// but does not go down when later looks lower the mean.
+#[derive(Debug, Default)]
+pub struct OpenMetrics {
+    lock_waits: HashMap<LockOf, LockWait>,
+}
+
+/// PID, image and number of a lock.
+type LockOf = (u32, u32, u32);
+
+/// Time that threads waited for a lock.
+#[derive(Clone, Copy, Debug, Default)]
+struct LockWait {
+    generation: u32,
+    /// For locks that were at this address before.
+    before: f64,
+    seconds: f64,
+}
+
+impl LockWait {
+    fn renew(&mut self, generation: u32, seconds: f64) -> f64 {
+        if generation != self.generation {
+            let before = self.before + self.seconds;
+            *self = LockWait { generation, before, seconds: 0.0 };
+        }
+        self.seconds = self.seconds.max(seconds);
+        self.before + self.seconds
     }
-    thread_time(&mut page, profile);
-    locks(&mut page, profile);
-    causes(&mut page, profile);
-    idle(&mut page, profile);
-    page.text + "# EOF\n"
+}
+
+impl OpenMetrics {
+    /// Renders the figures so far.
+    pub fn render(&mut self, profile: &Profile) -> String {
+        let mut page = Page::default();
+        page.family("threadtoll_profile", "info", "", "The profiled program.");
+        let program = [("program", words(&profile.program)), ("run", clean(&profile.run))];
+        page.sample("_info", &program, 1.0);
+        page.family("threadtoll_observed_seconds", "gauge", "seconds", "Observed time.");
+        page.sample("", &[], profile.seconds.get());
+        page.family("threadtoll_samples", "counter", "", "Samples taken.");
+        page.sample("_total", &[], profile.samples.as_f64());
+        let help = "CPU time of the profiler, of one CPU.";
+        page.family("threadtoll_cpu_ratio", "gauge", "ratio", help);
+        if let Some(own) = profile.perturbation.share_of_cpu {
+            page.sample("", &[], own.get());
+        }
+        page.family("threadtoll_cpu_seconds", "counter", "seconds", "CPU time of the profiler.");
+        if let Some(own) = profile.perturbation.cpu_seconds {
+            page.sample("_total", &[], own.get());
+        }
+        thread_time(&mut page, profile);
+        locks(&mut page, profile);
+        self.lock_waits(&mut page, profile);
+        causes(&mut page, profile);
+        idle(&mut page, profile);
+        page.text + "# EOF\n"
+    }
+
+    fn lock_waits(&mut self, page: &mut Page, profile: &Profile) {
+        let processes: HashSet<(u32, u32)> =
+            profile.processes.iter().map(|process| (process.pid, process.image)).collect();
+        self.lock_waits.retain(|&(pid, image, _), _| processes.contains(&(pid, image)));
+        page.family(
+            "threadtoll_lock_wait_seconds",
+            "counter",
+            "seconds",
+            "Time that threads waited for the lock, summed over threads.",
+        );
+        for Labelled { labels, process, lock } in labelled(profile) {
+            let (Some(queue), Some(observed)) = (lock.queue_mean, process.seconds) else {
+                continue;
+            };
+            let waited = self.lock_waits.entry((process.pid, process.image, lock.id)).or_default();
+            let seconds = waited.renew(lock.generation, queue.get() * observed.get());
+            page.sample("_total", &labels, seconds);
+        }
+    }
 }
 
 type Labels = Vec<(&'static str, String)>;
@@ -99,24 +162,35 @@ fn thread_time(page: &mut Page, profile: &Profile) {
 }
 
 fn states(time: &ThreadTime) -> Vec<(String, f64)> {
+    let spinning = time.spinning.get();
+    let working = |on_cpu: Fraction| (on_cpu.get() - spinning).max(0.0);
     let mut states = match (time.running, time.runnable) {
-        (Some(running), Some(runnable)) => vec![("running", running), ("runnable", runnable)],
-        _ => vec![("on_cpu", time.on_cpu)],
+        (Some(running), Some(runnable)) => {
+            vec![("running", working(running)), ("runnable", runnable.get())]
+        }
+        _ => vec![("on_cpu", working(time.on_cpu))],
     };
     states.extend([
-        ("lock_wait", time.lock_wait),
-        ("idle_wait", time.idle_wait),
-        ("parked", time.parked),
-        ("sleep", time.sleep),
-        ("unknown", time.unknown),
+        ("spinning", spinning),
+        ("lock_wait", time.lock_wait.get()),
+        ("idle_wait", time.idle_wait.get()),
+        ("parked", time.parked.get()),
+        ("sleep", time.sleep.get()),
+        ("unknown", time.unknown.get()),
     ]);
-    let states = states.into_iter().map(|(state, share)| (state.to_string(), share.get()));
+    let states = states.into_iter().map(|(state, share)| (state.to_string(), share));
     let io = time.io.iter().map(|(kind, share)| (format!("io_{}", kind.name()), share.get()));
     states.chain(io).collect()
 }
 
-/// Labels of each exported lock.
-fn labelled(profile: &Profile) -> Vec<(Labels, &Lock)> {
+/// An exported lock.
+struct Labelled<'a> {
+    labels: Labels,
+    process: &'a Process,
+    lock: &'a Lock,
+}
+
+fn labelled(profile: &Profile) -> Vec<Labelled<'_>> {
     let of_lock = |lock: &Lock| {
         [
             ("lock", lock_name(lock)),
@@ -129,7 +203,8 @@ fn labelled(profile: &Profile) -> Vec<(Labels, &Lock)> {
         .iter()
         .flat_map(|process| process.locks.iter().take(MAX_LOCKS).map(move |lock| (process, lock)))
         .map(|(process, lock)| {
-            (of_process(process).into_iter().chain(of_lock(lock)).collect(), lock)
+            let labels = of_process(process).into_iter().chain(of_lock(lock)).collect();
+            Labelled { labels, process, lock }
         })
         .collect()
 }
@@ -217,7 +292,7 @@ fn locks(page: &mut Page, profile: &Profile) {
     let locks = labelled(profile);
     for figure in FIGURES {
         page.family(figure.name, "gauge", figure.unit, figure.help);
-        for (labels, lock) in &locks {
+        for Labelled { labels, lock, .. } in &locks {
             if let Some(value) = (figure.of)(lock) {
                 page.sample("", labels, value);
             }
@@ -225,7 +300,7 @@ fn locks(page: &mut Page, profile: &Profile) {
     }
     let name = "threadtoll_lock_verdict";
     page.family(name, "stateset", "", "Verdict on the lock; several states while it is undecided.");
-    for (labels, lock) in &locks {
+    for Labelled { labels, lock, .. } in &locks {
         let Some(verdict) = lock.verdict else { continue };
         for state in [Verdict::Comfortable, Verdict::Crowded, Verdict::Saturated] {
             let holds = verdict.name().split("-or-").any(|name| name == state.name());
@@ -243,7 +318,7 @@ fn causes(page: &mut Page, profile: &Profile) {
         "ratio",
         "Share of the waiting for the lock, by cause.",
     );
-    for (labels, lock) in labelled(profile) {
+    for Labelled { labels, lock, .. } in labelled(profile) {
         for cause in &lock.causes {
             let mut labels = labels.clone();
             labels.push(("cause", cause.cause.name().into()));

@@ -7,7 +7,7 @@ pub(crate) mod time;
 pub(crate) mod waits;
 
 use threadtoll_record::profile::{
-    Cause, CauseKind, Change, Interval, Lock, Method, Process, Profile,
+    Cause, CauseKind, Change, Interval, Lock, Method, Process, Profile, Site, ThreadTime,
 };
 use threadtoll_record::{Ratio, Text};
 
@@ -74,7 +74,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     locks
 }
 
-/// The process to answer for: that of the lock that costs most or, without locks, the one with the
+/// The process to name: that of the lock that costs most or, without locks, the one with the
 /// most threads.
 pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     let of_lock = by_cost(profile).first().map(|seen| seen.process);
@@ -83,6 +83,18 @@ pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
         sampled.max_by_key(|process| process.threads_max)
     };
     of_lock.filter(|process| process.time.is_some()).or_else(busiest)
+}
+
+/// Time of the threads of all processes. Older files have it for each process only.
+pub(crate) fn thread_time(profile: &Profile) -> Option<&ThreadTime> {
+    profile.time.as_ref().or_else(|| main_process(profile)?.time.as_ref())
+}
+
+/// The code in which threads spin most, if they spin for locks often enough to say it.
+pub(crate) fn spin(profile: &Profile) -> Option<&Site> {
+    thread_time(profile).filter(|time| time.spinning.get() >= WORTHWHILE)?;
+    let sites = profile.processes.iter().filter_map(|process| process.spins.first());
+    sites.max_by_key(|site| site.samples)
 }
 
 /// A command line. A program that gives itself a title pads it to the length of its arguments.
@@ -137,7 +149,7 @@ pub(crate) struct Answer {
 
 pub(crate) fn answer(profile: &Profile) -> Answer {
     let not = |text: String| Answer { locks: false, text };
-    let Some(time) = main_process(profile).and_then(|process| process.time.as_ref()) else {
+    let Some(time) = thread_time(profile) else {
         return not(
             "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),
         );
@@ -203,11 +215,6 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
         _ => format!("Locks: {waited_for}{costliest}."),
     };
     Answer { locks: true, text }
-}
-
-/// Threads of the process spin for locks often enough to say it.
-pub(crate) fn spins(process: &Process) -> bool {
-    process.time.as_ref().is_some_and(|time| time.spinning.get() >= WORTHWHILE)
 }
 
 /// A share with its interval.

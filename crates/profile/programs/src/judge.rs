@@ -8,7 +8,7 @@ use crate::truth::{Acquisition, Modes, Realised, realised};
 /// Finds what a profile says of a lock: by address, otherwise by name.
 ///
 /// Of a lock with readers and writers a profile may have a row each: each is compared with the
-/// acquisitions that it is about.
+/// waits that it is about, and with the holds that keep those threads out.
 pub fn rows<'a>(profile: &'a Profile, lock: &TrueLock) -> Vec<(&'a ProfiledLock, Modes)> {
     let inside = |row: &&ProfiledLock| row.address.wrapping_sub(lock.address) < lock.size;
     let mut found: Vec<_> = profile.locks.iter().filter(inside).collect();

@@ -64,31 +64,35 @@ fn read_thread(tid: u32, path: &Path, all: &mut Vec<Acquisition>) -> io::Result<
     }
 }
 
-/// Acquisitions that count.
+/// Threads whose waiting counts, and the holds that keep them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modes {
-    /// All.
+    /// All threads, kept out by any hold.
     Any,
-    /// Those of readers.
+    /// Readers, kept out by writers.
     Shared,
-    /// Those that exclude.
+    /// Writers, kept out by any hold.
     Exclusive,
 }
 
 impl Modes {
-    fn hold(self, acquisition: &Acquisition) -> bool {
+    fn waits(self, acquisition: &Acquisition) -> bool {
         match self {
             Modes::Any => true,
             Modes::Shared => acquisition.shared,
             Modes::Exclusive => !acquisition.shared,
         }
     }
+
+    fn is_kept_out_by(self, acquisition: &Acquisition) -> bool {
+        self != Modes::Shared || !acquisition.shared
+    }
 }
 
 /// Figures of a lock over an interval, by the program's own account.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Realised {
-    /// Share of the time in which at least one thread held it.
+    /// Share of the time in which a hold kept those out that count.
     pub held_share: f64,
     /// Threads waiting, averaged over time. `None` if some waited in a condition variable until
     /// they had the lock again: nobody knows when they began to wait for the lock itself.
@@ -115,26 +119,28 @@ pub fn realised(all: &[Acquisition], lock: u32, modes: Modes, from: u64, to: u64
     let (mut users, mut unknown_queue) = (BTreeSet::new(), false);
     // CPU time per time held, of holds that have ended.
     let mut busy: BTreeMap<(u32, u64), f64> = BTreeMap::new();
-    let chosen = all.iter().filter(|each| each.lock == lock && modes.hold(each));
-    for each in chosen {
+    for each in all.iter().filter(|each| each.lock == lock) {
         let began = each.asked.unwrap_or(each.acquired);
         if began >= to || each.released <= from {
             continue;
         }
-        users.insert(each.tid);
-        unknown_queue |= each.asked.is_none();
+        let waits = modes.waits(each);
+        if waits {
+            users.insert(each.tid);
+            unknown_queue |= each.asked.is_none();
+        }
         let clip = |at: u64| at.clamp(from, to);
         let (acquired, released) = (clip(each.acquired), clip(each.released));
-        if clip(began) < acquired {
+        if waits && clip(began) < acquired {
             changes.push((clip(began), Change::Waits));
             changes.push((acquired, Change::WaitsNoLonger));
         }
-        if acquired < released {
+        if modes.is_kept_out_by(each) && acquired < released {
             changes.push((acquired, Change::Holds(each.tid)));
             changes.push((released, Change::HoldsNoLonger(each.tid)));
         }
         if each.released < to {
-            truth.acquisitions += 1;
+            truth.acquisitions += usize::from(waits);
             if each.cpu > 0 {
                 let length = each.released - each.acquired;
                 busy.insert((each.tid, acquired), each.cpu as f64 / length as f64);
@@ -281,8 +287,13 @@ mod tests {
     fn readers_overlap() {
         let read = |tid, from, to| Acquisition { shared: true, ..used(tid, from, from, to) };
         let all = [read(1, 0, 50), read(2, 20, 60), used(3, 30, 60, 70)];
-        assert_eq!(realised(&all, 0, Modes::Shared, 0, 100).held_share, 0.6);
-        assert_eq!(realised(&all, 0, Modes::Exclusive, 0, 100).held_share, 0.1);
+        // Readers are kept out by the writer, the writer by all.
+        let readers = realised(&all, 0, Modes::Shared, 0, 100);
+        assert_eq!((readers.held_share, readers.queue_mean), (0.1, Some(0.0)));
+        assert_eq!((readers.users, readers.acquisitions), (2, 2));
+        let writers = realised(&all, 0, Modes::Exclusive, 0, 100);
+        assert!((writers.held_share - 0.7).abs() < 1e-12);
+        assert_eq!((writers.queue_mean, writers.users), (Some(0.3), 1));
         let truth = realised(&all, 0, Modes::Any, 0, 100);
         assert!((truth.held_share - 0.7).abs() < 1e-12);
         assert_eq!(truth.queue_mean, Some(0.3));

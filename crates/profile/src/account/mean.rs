@@ -63,6 +63,11 @@ impl Stretches {
         Some(ended)
     }
 
+    /// Their length.
+    pub fn length(&self) -> f64 {
+        self.length + self.current.length
+    }
+
     fn add(&mut self, stretch: &Stretch) {
         self.length += stretch.length;
         self.looks += stretch.looks.w * stretch.looks.w / stretch.looks.w2;

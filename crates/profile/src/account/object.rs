@@ -55,6 +55,9 @@ pub struct Object {
     pub waiters_max: u32,
     /// Held share and queue of a lock, at the looks that showed anything of it.
     pub(super) samples: LockSamples,
+    /// Time for which samples saw it held, and the part of it in which readers shared it.
+    held: f64,
+    shared: f64,
     /// Its holders, as far as its word names them.
     pub(super) named: Holders,
     patterns: PatternCounts,
@@ -68,6 +71,9 @@ pub struct Object {
     pub users: HashSet<u32>,
     /// Stacks of waiters, by their numbers, with the number of looks.
     pub waiting_at: HashMap<u32, u64>,
+    /// Looks that saw such stacks, and the last of them.
+    pub looks_at_stacks: u64,
+    last_stack: u64,
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
     /// Places of its holder, where its word does not name it.
@@ -234,6 +240,8 @@ pub struct Holders {
     pub stacks: HashMap<u32, u64>,
     /// Looks by stacks of which one was the holder's.
     pub candidates: HashMap<u32, u64>,
+    /// Looks that saw such candidates.
+    pub looks_at_candidates: u64,
     /// Places told, not the lock's word.
     pub inferred: bool,
 }
@@ -269,6 +277,8 @@ impl Object {
             unseen: Mean::default(),
             waiters_max: 0,
             samples: LockSamples::default(),
+            held: 0.0,
+            shared: 0.0,
             named: Holders::default(),
             patterns: PatternCounts::default(),
             overtaking: HashMap::new(),
@@ -276,6 +286,8 @@ impl Object {
             scenes: VecDeque::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
+            looks_at_stacks: 0,
+            last_stack: 0,
             bursts: Bursts::default(),
             places: Places::default(),
             waiting_writer: None,
@@ -343,6 +355,13 @@ impl Object {
             self.now.writer = Some(tid);
         }
         self.evidence.saw_wait(tid, wait)
+    }
+
+    /// A thread waits for it with this stack.
+    pub(super) fn waits_at(&mut self, stack: u32, look: u64) {
+        count(&mut self.waiting_at, stack);
+        self.looks_at_stacks += u64::from(self.last_stack != look);
+        self.last_stack = look;
     }
 
     /// Its word was read. Returns true if that is news of what it is.
@@ -459,23 +478,37 @@ impl Object {
             }
             return;
         }
-        sample.held = self.now.hold.and_then(|hold| self.is_held(hold));
-        add(&mut self.samples, second, sample, queue_late);
+        self.add_held(second, sample, self.now.hold, queue_late);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.names_owner = true;
             remember(&mut self.users, owner);
         }
     }
 
-    /// By the threads that this account is about, if the word shows that.
+    /// In a way that keeps those out that this account is about, if the word shows that: readers
+    /// keep writers out, but not each other.
     fn is_held(&self, hold: Hold) -> Option<bool> {
-        let apart = self.identity.kind() == Kind::RwLock;
         match hold {
             Hold::Free => Some(false),
-            Hold::Held { .. } => Some(!apart || !self.for_readers),
-            Hold::Readers(_) => Some(!apart || self.for_readers),
+            Hold::Held { .. } => Some(true),
+            Hold::Readers(_) => Some(!self.for_readers),
             Hold::Unseen => None,
         }
+    }
+
+    /// Adds a sample of a lock in this state.
+    fn add_held(&mut self, second: u64, mut sample: Sample, hold: Option<Hold>, queue_late: bool) {
+        sample.held = hold.and_then(|hold| self.is_held(hold));
+        if sample.held == Some(true) {
+            self.held += sample.time;
+            self.shared += if matches!(hold, Some(Hold::Readers(_))) { sample.time } else { 0.0 };
+        }
+        add(&mut self.samples, second, sample, queue_late);
+    }
+
+    /// Share of the time held in which one thread kept all others out, readers included.
+    pub(crate) fn exclusive_share(&self) -> f64 {
+        if self.held > 0.0 { 1.0 - self.shared / self.held } else { 1.0 }
     }
 
     /// Looks from before it was known to be a lock.
@@ -503,13 +536,9 @@ impl Object {
             let woken = if self.for_readers { Some(0.0) } else { look.sample.waking };
             let (address, bytes) = &look.window;
             let hold = self.identity.hold(&Window { address: *address, bytes });
-            let sample = Sample {
-                held: self.is_held(hold),
-                queue: woken.map(|woken| waiting + woken),
-                waking: woken,
-                ..look.sample
-            };
-            add(&mut self.samples, look.second, sample, look.queue_late);
+            let queue = woken.map(|woken| waiting + woken);
+            let sample = Sample { queue, waking: woken, ..look.sample };
+            self.add_held(look.second, sample, Some(hold), look.queue_late);
         }
     }
 
@@ -577,6 +606,7 @@ impl Object {
                     (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
                 }
                 places::Holder::OneOf(tids) => {
+                    holders.looks_at_candidates += 1;
                     for stack in tids.into_iter().filter_map(|tid| thread(tid)?.stack) {
                         count(&mut holders.candidates, stack);
                     }

@@ -193,6 +193,11 @@ impl ProcessAccount {
         self.time[kind.place()].estimate(&self.stretches)
     }
 
+    /// Time over which its means are taken.
+    pub fn seconds(&self) -> f64 {
+        self.stretches.length()
+    }
+
     /// Waits that no look saw, as far as they concern a lock.
     pub fn unseen(&self, lock: &Object) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
@@ -271,7 +276,7 @@ impl ProcessAccount {
         }
         if let (Some(stack), Some(place)) = (read.stack_number, waiting_on) {
             let object = &mut self.objects[place as usize];
-            count(&mut object.waiting_at, stack);
+            object.waits_at(stack, seen.look);
             if !object.identity.certain && object.telling_stack.replace(stack).is_none() {
                 self.telling.push(place);
             }

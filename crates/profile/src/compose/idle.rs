@@ -33,7 +33,7 @@ impl One<'_> {
             queue_mean: Ratio::new(waiters.mean),
             queue_mean_interval95: waiters.ratio_interval(),
             queue_max: object.waiters_max,
-            sites: sites(SiteRole::Waiter, &object.waiting_at, stacks),
+            sites: sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks),
         }
     }
 }
@@ -72,6 +72,10 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         sum.queue_max = sum.queue_max.max(wait.queue_max);
         sum.threads += wait.threads;
         sum.sites.append(&mut wait.sites);
+        // Those that are not listed are not known any more.
+        for site in &mut sum.sites {
+            (site.share, site.interval95) = (None, None);
+        }
         sum.sites.sort_by_key(|site| std::cmp::Reverse(site.samples));
         sum.sites.truncate(MAX_SITES);
         sum

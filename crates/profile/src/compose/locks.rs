@@ -20,7 +20,8 @@ use crate::judge::{Judgement, LockSeen};
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// The two busiest locks of a process, each by its place and the share of time that it is busy.
+/// The two busiest locks of a process, each by its place and the share of time for which one thread
+/// has it, or is being given it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Busiest {
     first: (usize, f64),
@@ -30,8 +31,11 @@ pub(super) struct Busiest {
 impl Busiest {
     pub(super) fn of(process: &ProcessAccount) -> Busiest {
         let locks = process.objects.iter().enumerate().filter(|(_, object)| object.is_lock());
-        let busy =
-            locks.filter_map(|(place, lock)| Some((place, process.samples(lock).busy()?.value)));
+        // Readers that share a lock do not keep each other from working.
+        let busy = locks.filter_map(|(place, lock)| {
+            let busy = process.samples(lock).busy()?.value;
+            Some((place, busy * lock.exclusive_share()))
+        });
         busy.fold(Busiest::default(), |busiest, (place, busy)| match busy {
             _ if busy > busiest.first.1 => {
                 Busiest { first: (place, busy), second: busiest.first.1 }
@@ -98,11 +102,14 @@ impl One<'_> {
         // The models know one holder at a time.
         let modelled = !context.read_write;
         let (held, queue) = (judged.held.known(), judged.queue.known());
-        let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
+        let mut all_sites =
+            sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
         let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
         let lock = Lock { name: Text::from(&*name), name_from, ..lock };
-        all_sites.extend(sites(SiteRole::Holder, &holders.stacks, stacks));
-        all_sites.extend(sites(SiteRole::Candidate, &holders.candidates, stacks));
+        let looks = holders.stacks.values().sum();
+        all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
+        let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
+        all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
         Lock {
             generation: object.generation + 1,
             held_share: held.map(fraction),
@@ -117,13 +124,18 @@ impl One<'_> {
             efficiency_interval95: judged.efficiency.and_then(fractions),
             verdict: judged.verdict.map(Into::into),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
+            holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             holders: self.shares(&holders.threads, holders.inferred),
             waiters: self.shares(&object.waiting, false),
             waits_for: holders
                 .doing
                 .waits_for()
                 .into_iter()
-                .map(|(lock, share)| ChainLink { lock: lock + 1, share: fraction(share) })
+                .map(|(lock, share)| ChainLink {
+                    lock: lock + 1,
+                    share: fraction(share),
+                    interval95: fractions(share),
+                })
                 .collect(),
             causes: judged.causes.iter().map(|&found| cause(found, context)).collect(),
             predicted: judged
@@ -151,13 +163,14 @@ impl One<'_> {
     /// Java's monitors that threads wait to enter, as one lock: each thread waits on a word of its
     /// own, which does not tell the monitor.
     pub(super) fn monitors(self, stacks: &mut Stacks) -> Option<Lock> {
-        let mut waiters = Threads::default();
+        let (mut waiters, mut looks) = (Threads::default(), 0);
         let (mut threads, mut waiting_at) = (HashMap::new(), HashMap::new());
         for object in self.process.objects.iter().filter(|object| is_parker(object)) {
             let reasons = Reasons::of(object, stacks);
             if reasons.lock > 0.0 {
                 let here = Threads::of(self.process.waiters(object));
                 waiters = waiters.and(here.part(reasons.lock));
+                looks = looks.max(object.looks_at_stacks);
                 object
                     .waiting
                     .iter()
@@ -182,7 +195,7 @@ impl One<'_> {
             efficiency: Some(Fraction::new((1.0 - waiters.mean / f64::from(users)).max(0.0))),
             holder_not_seen_share: Some(Fraction::new(1.0)),
             waiters: self.shares(&threads, false),
-            sites: sites(SiteRole::Waiter, &waiting_at, stacks),
+            sites: sites(SiteRole::Waiter, &waiting_at, looks, stacks),
             ..not_judged(id, LockKind::Parker, Address(0), users, alive)
         })
     }
@@ -216,6 +229,7 @@ fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32)
         efficiency_interval95: None,
         verdict: None,
         holder_not_seen_share: None,
+        holder_not_seen_interval95: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

@@ -55,9 +55,10 @@ impl Threads {
 /// more, the two are not told apart.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// What the threads of a process do, in mean numbers of threads.
-#[derive(Debug)]
-pub(super) struct Doing {
+/// What the threads of a process do, in mean numbers of threads; or those of several processes, in
+/// seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doing {
     times: BTreeMap<Time, Threads>,
     spinning: Threads,
     lock: Threads,
@@ -68,7 +69,7 @@ pub(super) struct Doing {
 }
 
 impl Doing {
-    pub(super) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
+    pub(crate) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
         let times: BTreeMap<Time, Threads> =
             Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
         let [mut lock, mut idle, mut parked, mut unknown] = [Threads::default(); 4];
@@ -90,6 +91,24 @@ impl Doing {
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
         let spinning = spinning(process, &times, stacks);
         Doing { times, spinning, lock, idle, parked, unknown, all }
+    }
+
+    /// Time that the threads spent over so many seconds, added to that of others.
+    pub(crate) fn add(&mut self, other: &Doing, seconds: f64) {
+        for (&kind, threads) in &other.times {
+            let sum = self.times.entry(kind).or_default();
+            *sum = sum.and(threads.part(seconds));
+        }
+        for (sum, threads) in [
+            (&mut self.spinning, other.spinning),
+            (&mut self.lock, other.lock),
+            (&mut self.idle, other.idle),
+            (&mut self.parked, other.parked),
+            (&mut self.unknown, other.unknown),
+        ] {
+            *sum = sum.and(threads.part(seconds));
+        }
+        self.all += other.all * seconds;
     }
 
     fn time(&self, kind: Time) -> Threads {
@@ -189,6 +208,30 @@ fn spinning(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_count_by_the_time_that_their_threads_spent() {
+        let doing = |running: f64, lock: f64| {
+            let threads = |mean: f64| Threads { mean, variance: 1e-4 };
+            Doing {
+                times: [(Time::Running, threads(running))].into(),
+                lock: threads(lock),
+                all: running + lock,
+                ..Doing::default()
+            }
+        };
+        // Ten seconds of four threads that wait, and one of sixty that compute.
+        let mut all = Doing::default();
+        all.add(&doing(0.0, 4.0), 10.0);
+        all.add(&doing(60.0, 0.0), 1.0);
+        let time = all.record(true).unwrap();
+        assert_eq!((time.lock_wait.get(), time.running.unwrap().get()), (0.4, 0.6));
+        // Of independent errors of 0.1 s and 0.01 s, of 100 s.
+        let half = Z * (0.1_f64.powi(2) + 0.01_f64.powi(2)).sqrt() / 100.0;
+        let interval = time.interval95.lock_wait.unwrap();
+        assert!((interval.low().get() - (0.4 - half)).abs() < 1e-9, "{interval:?} {half}");
+        assert!(Doing::default().record(true).is_none());
+    }
 
     #[test]
     fn running_threads_are_told_from_runnable_ones_if_switches_tell() {

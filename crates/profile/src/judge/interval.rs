@@ -56,6 +56,14 @@ pub fn share(count: u64, of: u64) -> Option<Estimate> {
     share_at(count, of, Z)
 }
 
+/// The share that `count` of `of` samples estimate, taken at this many times: samples of one time
+/// may all be alike.
+pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
+    let value = share(count, of)?.value;
+    let times = times.clamp(1, of);
+    Some(mean(value, 1.0, times as f64).map(|end| end.clamp(0.0, 1.0)))
+}
+
 /// As [`share`], for another quantile of the normal distribution.
 pub(crate) fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
     if of == 0 {
@@ -111,6 +119,16 @@ mod tests {
         let share = share(10, 100).unwrap();
         assert!((share.low - 0.0552).abs() < 1e-4 && (share.high - 0.1744).abs() < 1e-4);
         assert_eq!(super::share(0, 0), None);
+    }
+
+    #[test]
+    fn samples_of_one_time_may_be_alike() {
+        // Ten waiters at each of twenty looks, all at one of two stacks.
+        let (alike, apart) = (share_of(100, 200, 20).unwrap(), share(100, 200).unwrap());
+        assert_eq!(alike.value, 0.5);
+        assert!(alike.high - alike.low > 2.5 * (apart.high - apart.low));
+        assert_eq!(share_of(100, 200, 200), Some(apart));
+        assert_eq!(share_of(0, 0, 0), None);
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub struct Lock {
     pub threads: u32,
     /// Number of threads that may use it: from those seen to all that lived.
     pub threads_interval: Option<Interval<u32>>,
-    /// Share of the time for which it was held.
+    /// Share of the time for which it was held. Of `rwlock-read`: by a writer, as readers do not
+    /// wait for each other.
     pub held_share: Option<Fraction>,
     /// Its 95% interval.
     pub held_share_interval95: Option<Interval<Fraction>>,
@@ -61,6 +62,9 @@ pub struct Lock {
     pub verdict: Option<Verdict>,
     /// Share of the samples with a waiting thread in which the holder could not be told.
     pub holder_not_seen_share: Option<Fraction>,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub holder_not_seen_interval95: Option<Interval<Fraction>>,
     /// The holders while somebody waited, the most frequent first.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
@@ -186,6 +190,9 @@ pub struct ThreadShare {
     pub name: Text,
     /// Its share.
     pub share: Fraction,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub interval95: Option<Interval<Fraction>>,
     /// True if the lock's word does not name its holder, and its place in the code told.
     pub inferred: bool,
 }
@@ -197,6 +204,9 @@ pub struct ChainLink {
     pub lock: u32,
     /// Share of the samples with a waiting thread.
     pub share: Fraction,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub interval95: Option<Interval<Fraction>>,
 }
 
 /// A cause of the waiting.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{IdleWait, Interval, Lock, Site};
-use crate::{Fraction, Text};
+use crate::{Fraction, Seconds, Text};
 
 /// A process, from its start or its last `exec` on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,9 @@ pub struct Process {
     pub ended: Ended,
     /// Signal that ended it; null if none did.
     pub signal: Option<u8>,
+    /// Time over which the means of its threads and locks are taken.
+    #[serde(default)]
+    pub seconds: Option<Seconds>,
     /// Time of its threads; null if it was too short to be sampled.
     pub time: Option<ThreadTime>,
     /// The locks, the largest [`gain`](Lock::gain) first. Of very many, those that cost least are

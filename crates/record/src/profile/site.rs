@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Address, Interval, NameFrom};
-use crate::{Count, Ratio, Text};
+use crate::{Count, Fraction, Ratio, Text};
 
 /// A stack that threads had while they waited for a lock or held it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +17,12 @@ pub struct Site {
     pub inferred_frames: u32,
     /// Number of samples.
     pub samples: Count,
+    /// Share of the samples of all stacks in this role, those that are not listed included.
+    #[serde(default)]
+    pub share: Option<Fraction>,
+    /// Its 95% interval.
+    #[serde(default)]
+    pub interval95: Option<Interval<Fraction>>,
     /// Number of acquisitions.
     pub count: Option<Count>,
     /// Sum of the waiting times.

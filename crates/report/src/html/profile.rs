@@ -93,8 +93,7 @@ fn header(profile: &Profile, costs: &[Seen<'_>]) -> Markup {
 }
 
 fn thread_time(profile: &Profile) -> Markup {
-    let main = profile::main_process(profile);
-    let Some(time) = main.and_then(|process| process.time.as_ref()) else { return html! {} };
+    let Some(time) = profile::thread_time(profile) else { return html! {} };
     let parts = time::parts(time);
     let whole: f64 = parts.iter().map(|part| part.share).sum::<f64>().max(f64::MIN_POSITIVE);
     let mut left = 0.0;

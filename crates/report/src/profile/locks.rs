@@ -1,6 +1,8 @@
 //! Locks as the rows of a table, and the details of one.
 
-use threadtoll_record::profile::{Lock, NameFrom, Predicted, Role, ThreadShare, Verdict, WhatIf};
+use threadtoll_record::profile::{
+    Lock, LockKind, NameFrom, Predicted, Role, ThreadShare, Verdict, WhatIf,
+};
 
 use super::{Seen, change, lock_name};
 use crate::clean::clean;
@@ -32,7 +34,7 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
             "",
             "held",
             0,
-            "share of the time for which the lock is held, and its 95% interval",
+            "share of the time for which the lock is held, of rwlock-read by writers, and its 95% interval",
             |seen: &Seen<'_>| held(seen.lock),
         ),
         Column::new(
@@ -148,7 +150,8 @@ pub(crate) fn figures(lock: &Lock) -> Vec<String> {
         });
         format!("gain {gain}{within}")
     }));
-    figures.extend(known(held(lock)).map(|held| format!("held {held}")));
+    let by = if lock.kind == LockKind::RwlockRead { "held by writers" } else { "held" };
+    figures.extend(known(held(lock)).map(|held| format!("{by} {held}")));
     figures.extend(known(queue(lock)).map(|queue| {
         let most = lock.queue_max.map_or_else(String::new, |most| format!(", up to {most} seen"));
         let bound =

@@ -178,6 +178,8 @@ mod tests {
             count: None,
             wait_ns: None,
             hold_ns: None,
+            share: None,
+            interval95: None,
         }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
     let within = &time.interval95;
     let mut parts = match (time.running, time.runnable) {
         (Some(running), Some(runnable)) => vec![
-            working(running, time),
+            working("running", "ran", running, within.running, time),
             part(
                 Spent::Runnable,
                 "waiting for a CPU",
@@ -68,13 +68,10 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
                 within.runnable,
             ),
         ],
-        _ => vec![part(
-            Spent::Cpu,
-            "on a CPU",
-            "ran or waited for a CPU",
-            time.on_cpu,
-            within.on_cpu,
-        )],
+        _ => {
+            let phrase = "ran or waited for a CPU";
+            vec![working("on a CPU", phrase, time.on_cpu, within.on_cpu, time)]
+        }
     };
     parts.extend([
         part(Spent::Lock, "locks", "waited for locks", time.lock_wait, within.lock_wait),
@@ -105,15 +102,20 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
 }
 
 /// Time on a CPU, but for that spent spinning.
-fn working(running: Fraction, time: &ThreadTime) -> Part {
+fn working(
+    name: &'static str,
+    phrase: &'static str,
+    on_cpu: Fraction,
+    within: Option<Interval<Fraction>>,
+    time: &ThreadTime,
+) -> Part {
     let spinning = time.spinning.get();
-    let all = time.interval95.running.filter(|_| spinning == 0.0);
     Part {
         spent: Spent::Cpu,
-        name: "running",
-        phrase: "ran",
-        share: (running.get() - spinning).max(0.0),
-        interval: all.map(ends),
+        name,
+        phrase,
+        share: (on_cpu.get() - spinning).max(0.0),
+        interval: within.filter(|_| spinning == 0.0).map(ends),
     }
 }
 

@@ -73,6 +73,11 @@ pub fn answer(profile: &Profile) -> String {
     profile::answer(profile).text
 }
 
+/// Time of the threads of all processes.
+pub fn thread_time(profile: &Profile) -> Option<&ThreadTime> {
+    profile::thread_time(profile)
+}
+
 /// The time of threads by kind, on a line.
 pub fn time_line(time: &ThreadTime) -> String {
     let parts = time::parts(time).into_iter().filter(|part| part.share >= 0.005);
@@ -176,14 +181,13 @@ impl Screen<'_> {
     }
 
     fn time(&self) -> Option<Part> {
-        let time = profile::main_process(self.profile)?.time.as_ref()?;
+        let time = profile::thread_time(self.profile)?;
         Some(self.text(PLAIN, &time_line(time), 2, 3))
     }
 
     /// The code in which threads spin most.
     fn spinning(&self) -> Option<Part> {
-        let process = profile::main_process(self.profile)?;
-        let site = process.spins.first().filter(|_| profile::spins(process))?;
+        let site = profile::spin(self.profile)?;
         Some(self.text(PLAIN, &format!("Spinning: {}", stack::line(site)), 2, 5))
     }
 
@@ -332,7 +336,7 @@ fn details(profile: &Profile, style: &Style) -> String {
         text.push_str(&heading("Waits that are not for a lock", style));
         text.push_str(&table(&waits::section(&waits[..waits.len().min(MAX_WAITS)], 40), style));
     }
-    text.push_str(&thread_time(profile, style));
+    text.push_str(&time_table(profile, style));
     if profile.processes.len() > 1 {
         text.push_str(&heading("Processes", style));
         let mut section = waits::processes(profile);
@@ -418,8 +422,7 @@ fn frames(lock: &Lock, site: &Site, style: &Style) -> String {
     text
 }
 
-fn thread_time(profile: &Profile, style: &Style) -> String {
-    let main = profile::main_process(profile);
-    let Some(time) = main.and_then(|process| process.time.as_ref()) else { return String::new() };
+fn time_table(profile: &Profile, style: &Style) -> String {
+    let Some(time) = profile::thread_time(profile) else { return String::new() };
     heading("Time of the threads", style) + &table(&time::section(time), style)
 }

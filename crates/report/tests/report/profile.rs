@@ -8,7 +8,7 @@ use threadtoll_record::file::Profiled;
 use threadtoll_record::profile::Lock;
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
-use threadtoll_report::{folded, openmetrics};
+use threadtoll_report::{OpenMetrics, folded, openmetrics};
 use unicode_width::UnicodeWidthStr;
 
 use crate::{fixture, profiles};
@@ -44,6 +44,25 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
     for gain in [Some(0.5), None] {
         assert!(answer(gain).starts_with(locks), "{}", answer(gain));
     }
+}
+
+#[test]
+fn the_answer_is_about_all_processes() {
+    let waits = profiles::time([0.0, 0.0, 0.8, 0.2, 0.0], &[]);
+    let computes = profiles::time([0.9, 0.0, 0.04, 0.06, 0.0], &[]);
+    let lock = Lock { gain: None, ..profiles::saturated() };
+    let mut seen = profiles::profile(&["make"], waits, vec![lock]);
+    seen.processes.push(profiles::process(4712, &["cc1"], computes.clone(), Vec::new()));
+    let screen = |seen: &Profile| first_screen(seen, MORE, &plain(100));
+    let locks = "\nLocks: threads waited for them 80%";
+    assert!(screen(&seen).contains(locks), "{}", screen(&seen));
+    seen.time = Some(computes);
+    let of_all = screen(&seen);
+    assert!(of_all.contains("\nNot locks: 90% of the time its threads ran; 4%"), "{of_all}");
+    assert!(of_all.contains("\nrunning 90%"), "{of_all}");
+    // Older files have the time of each process only.
+    seen.time = None;
+    assert!(screen(&seen).contains(locks), "{}", screen(&seen));
 }
 
 #[test]
@@ -193,6 +212,59 @@ fn openmetrics_are_those_of_the_specification() {
         .unwrap();
         check_openmetrics(name, &text);
     }
+}
+
+/// Values of the samples whose line begins so.
+fn values(text: &str, begin: &str) -> Vec<f64> {
+    let of = text.lines().filter(|line| line.starts_with(begin));
+    of.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect()
+}
+
+#[test]
+fn counters_of_metrics_never_go_down() {
+    let mut metrics = OpenMetrics::default();
+    let mut seen = profiles::sleeping_holder();
+    let mut waited = |seconds: f64, queue: f64, generation: u32| {
+        seen.processes[0].seconds = Some(seconds.into());
+        let lock = &mut seen.processes[0].locks[0];
+        (lock.queue_mean, lock.generation) = (Some(queue.into()), generation);
+        let text = metrics.render(&seen);
+        check_openmetrics("counters", &text);
+        values(&text, "threadtoll_lock_wait_seconds_total{")[0]
+    };
+    assert_eq!(waited(5.0, 4.0, 1), 20.0);
+    // Looks at fewer waiters may lower the mean by more than the time adds.
+    assert_eq!(waited(6.0, 3.0, 1), 20.0);
+    assert_eq!(waited(7.0, 3.0, 1), 21.0);
+    // The mean of another lock at this address is that of the whole time, too.
+    assert_eq!(waited(8.0, 0.5, 2), 25.0);
+    assert_eq!(waited(10.0, 1.0, 2), 31.0);
+    // Older files do not say how long each process was seen.
+    seen.processes[0].seconds = None;
+    assert!(values(&openmetrics(&seen), "threadtoll_lock_wait_seconds_total").is_empty());
+}
+
+#[test]
+fn spinning_is_a_state_of_its_own() {
+    let mut seen = profiles::sleeping_holder();
+    let share = |seen: &Profile, state: &str| {
+        let begin = format!("threadtoll_thread_time_ratio{{pid=\"4711\",image=\"1\",state={state}");
+        values(&openmetrics(seen), &begin).iter().sum::<f64>()
+    };
+    let before = (share(&seen, "\"running\""), share(&seen, ""));
+    let time = seen.processes[0].time.as_mut().unwrap();
+    time.spinning = 0.12.into();
+    let after = (share(&seen, "\"running\""), share(&seen, ""));
+    assert_eq!(share(&seen, "\"spinning\""), 0.12);
+    assert!((before.0 - after.0 - 0.12).abs() < 1e-9, "{before:?} {after:?}");
+    assert!((after.1 - 1.0).abs() < 1e-9 && (before.1 - 1.0).abs() < 1e-9, "{before:?} {after:?}");
+    // The two kinds of time on a CPU may not be told apart.
+    let time = seen.processes[0].time.as_mut().unwrap();
+    (time.running, time.runnable) = (None, None);
+    let sum = share(&seen, "");
+    assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    let screen = profile(&seen, MORE, &plain(80));
+    assert!(screen.contains("spinning 12%") && screen.contains("on a CPU 10%"), "{screen}");
 }
 
 /// What the specification asks of families, units, labels and the end.

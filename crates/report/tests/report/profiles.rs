@@ -45,9 +45,14 @@ pub(crate) fn profile(command: &[&str], time: ThreadTime, locks: Vec<Lock>) -> P
         budget: 0.01.into(),
         perf_event: true,
         stacks_cut_share: Some(0.02.into()),
+        time: None,
         processes: vec![process(4711, command, time, locks)],
         unseen: Vec::new(),
-        perturbation: Perturbation { per_acquisition_ns: None, share_of_cpu: Some(0.009.into()) },
+        perturbation: Perturbation {
+            per_acquisition_ns: None,
+            share_of_cpu: Some(0.009.into()),
+            cpu_seconds: Some(0.09.into()),
+        },
     }
 }
 
@@ -69,6 +74,7 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         joins: Vec::new(),
         onces: Vec::new(),
         spins: Vec::new(),
+        seconds: Some(10.0.into()),
         parkers: Vec::new(),
         unknown: Vec::new(),
     }
@@ -135,6 +141,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         efficiency_interval95: fraction(0.999, 1.0),
         verdict: Some(Verdict::Comfortable),
         holder_not_seen_share: None,
+        holder_not_seen_interval95: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -157,7 +164,7 @@ pub(crate) fn cause(cause: CauseKind, share: f64, syscall: Option<&str>, mend: &
 }
 
 pub(crate) fn thread(tid: u32, name: &str, share: f64) -> ThreadShare {
-    ThreadShare { tid, name: name.into(), share: share.into(), inferred: false }
+    ThreadShare { tid, name: name.into(), share: share.into(), interval95: None, inferred: false }
 }
 
 pub(crate) fn site(role: Role, samples: u64, frames: &[&str]) -> Site {
@@ -169,6 +176,8 @@ pub(crate) fn site(role: Role, samples: u64, frames: &[&str]) -> Site {
         count: None,
         wait_ns: None,
         hold_ns: None,
+        share: None,
+        interval95: None,
     }
 }
 
@@ -345,7 +354,7 @@ pub(crate) fn three_locks() -> Profile {
     let sessions = Lock {
         kind: LockKind::RustMutex,
         name_from: NameFrom::WaiterSite,
-        waits_for: vec![ChainLink { lock: 2, share: 0.34.into() }],
+        waits_for: vec![ChainLink { lock: 2, share: 0.34.into(), interval95: None }],
         what_if: vec![what_if(Change::Stripe(4), 8, 1.31)],
         sites: vec![
             site(

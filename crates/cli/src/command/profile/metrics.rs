@@ -6,10 +6,12 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use threadtoll_record::profile::Profile;
+use threadtoll_report::OpenMetrics;
+
 use crate::failure::Failure;
 use crate::{console, draft};
-
-pub(super) use server::Server;
+use server::Server;
 
 /// Begin of each file of metrics, by which one that may be replaced is told from others.
 const BEGIN: &[u8] = b"# TYPE threadtoll_";
@@ -40,7 +42,12 @@ impl Target {
 }
 
 /// Metrics of a profile, renewed each second.
-pub(super) enum Metrics {
+pub(super) struct Metrics {
+    counters: OpenMetrics,
+    place: Place,
+}
+
+enum Place {
     File(PathBuf),
     Served(Server),
 }
@@ -48,11 +55,11 @@ pub(super) enum Metrics {
 impl Metrics {
     /// Begins to serve, or makes sure that the file can be written.
     pub(super) fn open(target: &Target) -> Result<Self, Failure> {
-        match target {
+        let place = match target {
             Target::File(path) => {
                 check_file(path)?;
                 draft::probe(path, "the metrics")?;
-                Ok(Metrics::File(path.clone()))
+                Place::File(path.clone())
             }
             Target::Address(address) => {
                 let refused = |error: std::io::Error| {
@@ -62,15 +69,17 @@ impl Metrics {
                 let listener = TcpListener::bind(address).map_err(refused)?;
                 let server = Server::start(listener, NOTHING).map_err(refused)?;
                 console::err(&format!("metrics  http://{}/metrics", server.address()));
-                Ok(Metrics::Served(server))
+                Place::Served(server)
             }
-        }
+        };
+        Ok(Metrics { counters: OpenMetrics::default(), place })
     }
 
-    pub(super) fn renew(&self, text: String) -> Result<(), Failure> {
-        match self {
-            Metrics::File(path) => draft::replace(path, "the metrics", &text),
-            Metrics::Served(server) => {
+    pub(super) fn renew(&mut self, profile: &Profile) -> Result<(), Failure> {
+        let text = self.counters.render(profile);
+        match &self.place {
+            Place::File(path) => draft::replace(path, "the metrics", &text),
+            Place::Served(server) => {
                 server.renew(text);
                 Ok(())
             }

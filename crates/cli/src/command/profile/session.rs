@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadtoll_machine::unix_ns;
 use threadtoll_record::file::{Appender, Profiled, WriteFault};
 use threadtoll_record::{Line, Machine, Plan, Profile, Text, timestamp};
-use threadtoll_report::{openmetrics, text};
+use threadtoll_report::text;
 
 use super::engine::{self, Engine};
 use super::fail_if::Condition;
@@ -184,8 +184,8 @@ impl Session {
     }
 
     fn renew(&mut self, profile: &Profile) {
-        if let Some(metrics) = &self.metrics {
-            self.fault = metrics.renew(openmetrics(profile)).err();
+        if let Some(metrics) = &mut self.metrics {
+            self.fault = metrics.renew(profile).err();
         }
     }
 

@@ -1,10 +1,12 @@
 use super::*;
 use crate::account::Looks;
 use crate::activity::SystemCall;
+use crate::judge::verdict::Verdict;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::declared;
 use crate::sample::Reason;
 use crate::stacks::Stacks;
+use threadtoll_record::profile;
 
 const WAITER: u32 = 5;
 const OWNER: u32 = 7;
@@ -163,6 +165,54 @@ fn a_semaphore_that_never_counts_may_be_a_lock() {
         assert_eq!(counted, most > 1);
         assert_eq!(account.may_lock(&account.objects[0]), may_lock, "{most} {waiting}");
     }
+}
+
+/// A look at a readers-writer lock of glibc that so many readers hold or, with none, [`OWNER`].
+fn read_rwlock(account: &mut ProcessAccount, look: u64, readers: u32) -> Tick {
+    const WRITER_HOLDS: u32 = 3;
+    let mut bytes = [0; 32];
+    let (state, owner) = if readers > 0 { (readers << 3, 0) } else { (WRITER_HOLDS, OWNER) };
+    bytes[..4].copy_from_slice(&state.to_ne_bytes());
+    bytes[24..28].copy_from_slice(&owner.to_ne_bytes());
+    let mut chunk = Chunk::default();
+    chunk.begin(look, 1);
+    chunk.push_word(0, 0x1000, Reason::Picked, (0x1000, &bytes));
+    let tick = chunk.ticks[0];
+    let (read, bytes) = chunk.words(&tick).next().unwrap();
+    account.word(read, bytes, &tick, look);
+    tick
+}
+
+#[test]
+fn readers_keep_writers_out_and_not_each_other() {
+    let (timeline, stacks) = (Timeline::new(100), Stacks::default());
+    let seen = circumstances(&timeline, &stacks);
+    let mut account = ProcessAccount::new(1);
+    account.set_threads(vec![WAITER, OWNER], None);
+    account.declare(declared("pthread_rwlock_t", 0x1000).unwrap(), 0).unwrap();
+    assert_eq!(account.readers(0), Some(1));
+    let mut ended = StretchLooks::default();
+    for look in 1..=1_000 {
+        let readers = if look % 20 == 0 { 0 } else { 2 };
+        let tick = read_rwlock(&mut account, look, readers);
+        // A writer waits for the readers, and a reader for the writer.
+        account.objects[usize::from(readers == 0)].now.waiting += 1.0;
+        account.end_look(&Chunk::default(), &tick, &seen);
+        ended.add(1, &seen);
+    }
+    account.end_stretch(1.0, &ended);
+    let [writers, readers] = [&account.objects[0], &account.objects[1]];
+    let held = |row: &Object| account.samples(row).held().known().unwrap().value;
+    assert_eq!((held(writers), held(readers)), (1.0, 0.05));
+    let verdict = |row: &Object| {
+        let samples = account.samples(row);
+        let queue = samples.queue().known().unwrap();
+        profile::Verdict::from(Verdict::new(queue, samples.busy().unwrap(), 2)).name()
+    };
+    assert_eq!((verdict(writers), verdict(readers)), ("saturated", "comfortable"));
+    // What it leaves to others: a twentieth of the time only the writer can go on.
+    let exclusive = [writers, readers].map(|row| held(row) * row.exclusive_share());
+    assert!(exclusive.iter().all(|share| (share - 0.05).abs() < 1e-9), "{exclusive:?}");
 }
 
 #[test]

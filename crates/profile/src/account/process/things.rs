@@ -182,7 +182,7 @@ impl ProcessAccount {
     }
 
     /// The account of a lock's readers.
-    fn readers(&mut self, writers: u32) -> Option<u32> {
+    pub(super) fn readers(&mut self, writers: u32) -> Option<u32> {
         if let Some(&readers) = self.readers.get(&writers) {
             return Some(readers);
         }

@@ -207,9 +207,8 @@ impl View {
     ) -> Vec<String> {
         let at = self.selected_row(rows);
         let selected = rows.get(at);
-        let process = selected.map(|row| row.process).or(profile.processes.first());
         let mut frame = vec![paint(BOLD, &title(profile, self.frozen), width)];
-        let time = process.and_then(|process| process.time.as_ref());
+        let time = text::thread_time(profile);
         frame.push(paint("", &text::answer(profile), width));
         frame.push(paint("", &time.map(text::time_line).unwrap_or_default(), width));
         frame.push(String::new());
@@ -436,7 +435,7 @@ mod tests {
         let frame = view.frame(SIZE).join("\n");
         assert!(frame.contains("cause: its holder sleeps in clock_nanosleep: 98%"), "{frame}");
         let profile = profile();
-        let time = profile.processes[0].time.as_ref().unwrap();
+        let time = text::thread_time(&profile).unwrap();
         let time: String = text::time_line(time).chars().take(70).collect();
         assert!(frame.contains(&time), "{time}: {frame}");
     }

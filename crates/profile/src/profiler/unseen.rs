@@ -1,0 +1,88 @@
+//! Processes and threads that a profiler had to do without, in sentences.
+
+use std::collections::BTreeSet;
+
+use crate::account::MAX_ENDED;
+use crate::perf::Events;
+use crate::process::ProcessError;
+
+/// Most processes of which it is said why they are not seen.
+const MAX_PROCESSES: usize = 20;
+
+/// Processes that are not seen.
+#[derive(Debug, Default)]
+pub(super) struct Unseen {
+    /// With the reasons.
+    processes: BTreeSet<String>,
+    more: usize,
+    /// Processes that have ended and were seen less than those that are listed.
+    pub(super) not_listed: usize,
+}
+
+impl Unseen {
+    /// A process cannot be looked at.
+    pub(super) fn process(&mut self, pid: u32, error: &ProcessError) {
+        if self.processes.len() >= MAX_PROCESSES {
+            self.more += 1;
+        } else {
+            self.processes.insert(format!("Process {pid} is not seen: {error}."));
+        }
+    }
+
+    /// Says what is not seen, with `behind` threads whose events are not open yet.
+    pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
+        let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
+        if behind > 0 {
+            unseen.push(format!(
+                "Running is not told from waiting for a CPU for {behind} threads, whose events \
+                 would cost more than the budget; raise it with --budget."
+            ));
+        }
+        unseen.extend(events.and_then(events_unseen));
+        if self.more > 0 {
+            unseen.push(format!("{} more processes are not seen.", self.more));
+        }
+        if self.not_listed > 0 {
+            unseen.push(format!(
+                "{} processes that have ended: of such, those {MAX_ENDED} are listed whose threads \
+                 were seen most.",
+                self.not_listed
+            ));
+        }
+        unseen
+    }
+}
+
+/// Events that a profile had to do without.
+fn events_unseen(events: &Events) -> Option<String> {
+    let turns = events.turns().map(|turns| {
+        format!(
+            "Threads take turns at being told running from waiting for a CPU, and at stacks of \
+             running code: {} at a time, {} wait ({}).",
+            turns.followed, turns.waiting, turns.why
+        )
+    });
+    let paused = "Running was not told from waiting for a CPU all the time: switches of threads \
+                  were so frequent that reports of them would have cost more than the budget.";
+    turns.or_else(|| events.were_paused().then(|| paused.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_given_for_some_processes_and_all_are_counted() {
+        let mut unseen = Unseen::default();
+        assert!(unseen.sentences(0, None).is_empty());
+        let processes = MAX_PROCESSES as u32 + 3;
+        (0..processes).for_each(|pid| unseen.process(pid, &ProcessError::NotFound(pid)));
+        unseen.not_listed = 2;
+        let said = unseen.sentences(7, None);
+        assert_eq!(said.len(), MAX_PROCESSES + 3);
+        assert!(said[0].starts_with("Process 0 is not seen: "), "{}", said[0]);
+        assert!(said[MAX_PROCESSES].contains("for 7 threads"), "{said:?}");
+        assert_eq!(said[MAX_PROCESSES + 1], "3 more processes are not seen.");
+        assert!(said[MAX_PROCESSES + 2].starts_with("2 processes that have ended"), "{said:?}");
+    }
+}
