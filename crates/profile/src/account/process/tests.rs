@@ -1,6 +1,7 @@
 use super::*;
 use crate::account::Looks;
 use crate::activity::SystemCall;
+use crate::futex::FutexWait;
 use crate::judge::verdict::Verdict;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::declared;
@@ -106,6 +107,28 @@ fn threads_that_yield_may_wait_for_locks_whose_waiters_do() {
         account.end_stretch(1.0, &StretchLooks { looks, ..StretchLooks::default() });
         let unseen = [0, 1].map(|place: usize| account.unseen(&account.objects[place]).anywhere);
         assert_eq!(unseen, [0.0, yielding]);
+    }
+}
+
+/// parking_lot's waiters sleep on words of their own, with a token that tells readers from writers.
+#[test]
+fn parked_readers_wait_in_the_account_of_readers() {
+    let (parker, lock) = (0x9000, 0x1000);
+    for (token, waiting) in [(0x10, [0.0, 1.0]), (0x8, [1.0, 0.0])] {
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER], None);
+        account.declare(declared(PARKING_LOT_RWLOCK, lock).unwrap(), 0).unwrap();
+        account.readers(0).unwrap();
+        account.parked.insert(parker, (lock, token));
+        let call = SystemCall {
+            number: libc::SYS_futex as u32,
+            arguments: [parker, 128, 0, 0, 0, 0],
+            stack_pointer: 0,
+            program_counter: 0,
+        };
+        let wait = Wait::Futex(FutexWait::of(&call).unwrap());
+        account.wait(WAITER, parker, wait, 1.0, 0, 1).unwrap();
+        assert_eq!([0, 1].map(|place: usize| account.objects[place].now.waiting), waiting);
     }
 }
 
@@ -230,6 +253,8 @@ fn owners_in_a_container_are_named_as_outside() {
 const C: &str = "pthread_mutex_t";
 const RUST: &str = "std::sync::poison::mutex::Mutex";
 const PARKING_LOT: &str = "lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, u64>";
+const PARKING_LOT_RWLOCK: &str =
+    "lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock, u64>";
 const NAMELESS: Hold = Hold::Held { owner: None };
 
 const fn held_by(tid: u32) -> Hold {

@@ -197,6 +197,12 @@ impl ProcessAccount {
         Some(readers)
     }
 
+    /// True if a lock with readers and writers is waited for as readers do.
+    fn is_of_a_reader(&self, place: u32, wait: &Wait) -> bool {
+        let identity = self.objects[place as usize].identity;
+        identity.kind() == Kind::RwLock && identity.access(wait) == Access::Shared
+    }
+
     /// A picked thread waits on a word. Returns the place of what it waits for.
     pub(super) fn wait(
         &mut self,
@@ -211,8 +217,7 @@ impl ProcessAccount {
         // A lock is known by its address; its parked waiters by words of their own.
         let parked = self.parked.get(&word).copied();
         let scale_here = if parked.is_some() { 0.0 } else { scale };
-        let identity = self.objects[place as usize].identity;
-        if identity.kind() == Kind::RwLock && identity.access(&wait) == Access::Shared {
+        if self.is_of_a_reader(place, &wait) {
             let readers = self.readers(place)?;
             self.touch(readers, look).wait(tid, wait, scale_here);
             return Some(readers);
@@ -227,7 +232,13 @@ impl ProcessAccount {
             let window = self.objects[lock_place as usize].evidence.window();
             self.wishes.push((lock, Wish::Watch(window)));
         }
-        let news = self.touch(lock_place, look).wait(tid, Wait::Parked { token }, scale);
+        let wait = Wait::Parked { token };
+        if self.is_of_a_reader(lock_place, &wait) {
+            let readers = self.readers(lock_place)?;
+            self.touch(readers, look).wait(tid, wait, scale);
+            return Some(readers);
+        }
+        let news = self.touch(lock_place, look).wait(tid, wait, scale);
         self.judge(lock, lock_place, news);
         Some(lock_place)
     }
