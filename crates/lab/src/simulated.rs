@@ -199,6 +199,7 @@ impl Backend for SimulatedBackend {
                 planned: planned.clone(),
                 seed: self.seed,
                 regimes: self.regimes,
+                calibration: self.variation.calibration,
                 slower: self.slower(&planned.cell),
                 // Drawn only from the cell, the loop, the process and the seed, so that a resumed
                 // run, whose blocks come in a different order, gets equal figures.
@@ -257,6 +258,8 @@ struct Draws {
     planned: PlannedCell,
     seed: u64,
     regimes: Regimes,
+    /// Standard deviation of a calibration's logarithm between its repeats.
+    calibration: f64,
     /// Factor by which the cell is slower than its truth.
     slower: f64,
     /// For stretches and stamped blocks: the generator, and the number of rounds so far.
