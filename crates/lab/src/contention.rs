@@ -9,6 +9,7 @@ pub(crate) mod calibration_schedule;
 pub(crate) mod contender;
 pub(crate) mod lengths;
 pub mod predict;
+pub(crate) mod repeated;
 pub(crate) mod units;
 
 use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};

@@ -16,7 +16,7 @@ use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, fold, timestam
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
 use crate::block::{History, Position, to_block};
-use crate::contention::predict;
+use crate::contention::predict::{self, CellAttempt};
 use crate::plan::estimate_ns;
 
 /// Outcome of a run.
@@ -248,13 +248,19 @@ fn predict_group(
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
     for (cell, opened) in open.iter().enumerate() {
-        let Some(subject) = plan.groups[group][cell].cell.lock() else { continue };
-        let Some(calibration) = opened.calibration() else { continue };
+        let planned = &plan.groups[group][cell].cell;
+        let Some(subject) = planned.lock().filter(|subject| !subject.is_alone()) else { continue };
+        let calibration = opened.calibration();
         let at = timestamp(backend.now().unix_ns);
-        let of = predict::CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
+        let of = CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
         // Figures outside the models' range leave the record without a prediction.
-        let Ok(prediction) = predict::predict(subject, &calibration, plan.seed, &of) else {
-            continue;
+        let prediction = match (predict::refusal(planned), &calibration) {
+            (Some(why), calibration) => of.refuse(why, calibration.as_ref()),
+            (None, Some(calibration)) => match of.predict(subject, calibration, plan.seed) {
+                Ok(prediction) => prediction,
+                Err(_) => continue,
+            },
+            (None, None) => continue,
         };
         take(Line::CellPrediction(Box::new(prediction)))?;
         if stop.load(Ordering::Relaxed) {

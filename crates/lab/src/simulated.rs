@@ -208,6 +208,7 @@ impl Backend for SimulatedBackend {
                 planned: planned.clone(),
                 seed: self.seed,
                 regimes: self.regimes,
+                calibration: self.variation.calibration,
                 slower: self.slower(&planned.cell),
                 instances: Instances::new(
                     self.instances_apart,
@@ -269,6 +270,8 @@ struct Draws {
     planned: PlannedCell,
     seed: u64,
     regimes: Regimes,
+    /// Standard deviation of a calibration's logarithm between its repeats.
+    calibration: f64,
     /// Factor by which the cell is slower than its truth.
     slower: f64,
     instances: Instances,

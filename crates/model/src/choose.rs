@@ -78,12 +78,14 @@ pub struct Options {
     pub simulate: bool,
     /// Seed of simulations.
     pub seed: u64,
+    /// Factor by which simulations are shorter than usual, and less exact; normally 1.
+    pub shorter: u32,
 }
 
 impl Default for Options {
     /// The long run, by closed form if one is exact, seed 1.
     fn default() -> Self {
-        Self { tasks: None, simulate: false, seed: 1 }
+        Self { tasks: None, simulate: false, seed: 1, shorter: 1 }
     }
 }
 
@@ -271,7 +273,7 @@ impl<'a> Answers<'a> {
         }
         match few(self.options.tasks, threads) {
             Some(tasks) => tasks.saturating_mul(self.repetitions(tasks.max(1)).into()),
-            None => acquisitions(threads),
+            None => self.acquisitions(threads),
         }
     }
 
@@ -280,7 +282,7 @@ impl<'a> Answers<'a> {
         let Options { tasks, seed, .. } = self.options;
         let report = match few(tasks, threads) {
             Some(tasks) => simulate::tasks(&system, tasks, self.repetitions(tasks), seed)?,
-            None => simulate::long_run(&system, acquisitions(threads), seed)?,
+            None => simulate::long_run(&system, self.acquisitions(threads), seed)?,
         };
         let per_ns = report.throughput_per_s.value / 1e9;
         let mut performance = Performance::new(
@@ -302,7 +304,13 @@ impl<'a> Answers<'a> {
     fn repetitions(&self, tasks: u64) -> u32 {
         let random = !(self.workload.hold.is_fixed() && self.workload.think.is_fixed())
             || self.workload.stripes > 1;
-        if random { (WHOLE_ACQUISITIONS / tasks).clamp(5, 200) as u32 } else { 1 }
+        let usual = if random { (WHOLE_ACQUISITIONS / tasks).clamp(5, 200) as u32 } else { 1 };
+        (usual / self.options.shorter.max(1)).max(1)
+    }
+
+    fn acquisitions(&self, threads: u32) -> u64 {
+        let least = 10 * u64::from(threads).max(100);
+        (acquisitions(threads) / u64::from(self.options.shorter.max(1))).max(least)
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fraction, Ns, Ratio, Seconds, SignedRatio, Text};
+use crate::{Fraction, Ns, Ratio, Seconds, Text};
 
 /// Prediction for a cell, made from its group's calibration and written before the group's first
 /// block.
@@ -19,24 +19,45 @@ pub struct CellPrediction {
     pub cell: usize,
     /// When it was predicted, RFC 3339 UTC.
     pub at: Text,
+    /// Reason why no model predicts the cell; the model and its figures are then null.
+    #[serde(default)]
+    pub refused: Option<Refusal>,
     /// The model: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
-    pub model: Text,
+    pub model: Option<Text>,
     /// Why that model was chosen.
-    pub why: Text,
+    pub why: Option<Text>,
     /// Work per second, divided by that of one thread without the lock.
-    pub speedup: Ratio,
-    /// 99% interval of a simulated speed-up; null for closed forms.
-    pub speedup_interval99: Option<[SignedRatio; 2]>,
+    pub speedup: Option<Ratio>,
+    /// 95% interval for the measured speed-up, from the errors of the calibration and of the
+    /// simulation; null in files written before it existed.
+    #[serde(default)]
+    pub speedup_interval95: Option<[Ratio; 2]>,
     /// Share of the threads' time spent waiting.
-    pub wait_share: Fraction,
+    pub wait_share: Option<Fraction>,
     /// Number of waiting threads, averaged over time.
-    pub queue_mean: Ratio,
+    pub queue_mean: Option<Ratio>,
+    /// 95% interval for the measured mean queue; null as above.
+    #[serde(default)]
+    pub queue_mean_interval95: Option<[Ratio; 2]>,
     /// Number of threads still waiting when one has just acquired the lock.
-    pub queue_on_entry: Ratio,
+    pub queue_on_entry: Option<Ratio>,
     /// Time for all tasks, in seconds; null without a number of tasks.
     pub total_s: Option<Seconds>,
-    /// Inputs of the model.
-    pub from: Calibrated,
+    /// Inputs of the model; null if they could not be calibrated.
+    pub from: Option<Calibrated>,
+}
+
+/// Reason not to predict a cell: no model describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// The lock is held for less than 1 µs: the cost of moving cache lines between CPUs, which
+    /// depends on how the threads happen to meet, decides.
+    #[serde(rename = "below-1us")]
+    Below1us,
+    /// More threads than CPUs compute: the scheduler's choices decide, down to the preemption of a
+    /// thread that holds the lock.
+    OversubscribedSpin,
 }
 
 /// Figures measured in the group before its cells are predicted, but not in those cells.

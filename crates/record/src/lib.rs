@@ -43,7 +43,7 @@ mod time;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use cell::{Cell, Layout, Neighbour, Pause};
-pub use cell_prediction::{Calibrated, CellPrediction};
+pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
 pub use class::Class;
 pub use comparison::Comparison;
 pub use contention::{Contention, ContentionBlock, ContentionSeen};

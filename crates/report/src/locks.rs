@@ -8,8 +8,8 @@ mod map;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    CellPrediction, Contention, Experiment, LockSubject, Placement, Record, Share, Spread, Work,
-    file::Results,
+    CellPrediction, Contention, Experiment, LockSubject, Placement, Record, Refusal, Share, Spread,
+    Work, file::Results,
 };
 
 pub(crate) use findings::findings;
@@ -53,8 +53,20 @@ impl Row<'_> {
         Marks::of(self.record)
     }
 
+    /// The prediction, unless no model describes the cell.
     fn predicted(&self) -> Option<&CellPrediction> {
-        self.contention.predicted.as_ref()
+        self.contention.predicted.as_ref().filter(|told| told.refused.is_none())
+    }
+
+    fn refused(&self) -> Option<Refusal> {
+        self.contention.predicted.as_ref()?.refused
+    }
+
+    /// Returns `true` if the measured speed-up lies in the predicted interval.
+    fn within(&self) -> Option<bool> {
+        let [low, high] = self.predicted()?.speedup_interval95?;
+        let measured = self.contention.speedup?;
+        Some(low <= measured && measured <= high)
     }
 
     /// Error of the prediction as a share of the measured speed-up, or of the measured time for all
@@ -63,7 +75,7 @@ impl Row<'_> {
         let prediction = self.predicted()?;
         let (predicted, measured) = match prediction.total_s.zip(self.contention.total_s) {
             Some((predicted, measured)) => (predicted.get(), measured.get()),
-            None => (prediction.speedup.get(), self.contention.speedup?.get()),
+            None => (prediction.speedup?.get(), self.contention.speedup?.get()),
         };
         Some(predicted / measured - 1.0).filter(|error| error.is_finite())
     }
@@ -217,11 +229,7 @@ pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
         }));
     }
     cards.extend(sweeps.first().and_then(knee));
-    cards.extend(Errors::of(&sweeps).undisturbed().map(|(mean, worst, cells)| Card {
-        figure: mean,
-        heading: "mean error of the predictions".into(),
-        detail: format!("at worst {worst}, in {cells} with several threads"),
-    }));
+    cards.extend(Errors::of(&sweeps).card());
     cards
 }
 
@@ -249,11 +257,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     }
     let sections: Vec<Section> = sweeps.iter().map(Sweep::section).collect();
     let mut notes = Marks::notes(&sections);
-    if sweeps.iter().flat_map(|sweep| &sweep.rows).any(|row| row.predicted().is_none()) {
-        notes.push(Note::new(
-            "No prediction: the calibration is outside the range that the models accept.",
-        ));
-    }
+    notes.extend(unpredicted(&sweeps));
     Some(Table {
         topic: Topic::Locks,
         heading: on_machine("Locks", &results.machine),
@@ -261,4 +265,31 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
         sections,
         notes,
     })
+}
+
+/// Notes on the cells without a prediction.
+fn unpredicted(sweeps: &[Sweep<'_>]) -> Vec<Note> {
+    let all = || sweeps.iter().flat_map(|sweep| &sweep.rows);
+    let refused = |why: Refusal| all().filter(|row| row.refused() == Some(why)).count() as u64;
+    let below = refused(Refusal::Below1us);
+    let crowded = refused(Refusal::OversubscribedSpin);
+    let mut notes = Vec::new();
+    if below > 0 {
+        notes.push(Note::new(format!(
+            "No prediction for {} with holds below 1 µs: which thread has the lock’s cache line decides, and no model describes that.",
+            plural(below, "cell"),
+        )));
+    }
+    if crowded > 0 {
+        notes.push(Note::new(format!(
+            "No prediction for {} with more computing threads than CPUs: the scheduler decides, and no model describes it.",
+            plural(crowded, "cell"),
+        )));
+    }
+    if all().any(|row| row.contention.predicted.is_none()) {
+        notes.push(Note::new(
+            "No prediction: the calibration is outside the range that the models accept.",
+        ));
+    }
+    notes
 }

@@ -140,14 +140,18 @@ sentences! {
         uncontended_published(source, published) =
             "{source} measured {published} for an uncontended lock and unlock on another machine.";
 
-        "Cells with several threads were predicted, and some of them were undisturbed. \
-         Oversubscribed cells do not count."
+        "Cells with several threads were predicted, and some of them were undisturbed. Cells that \
+         no model describes have no prediction."
         predictions(mean, worst, undisturbed, all_mean, all_worst, all) =
             "Predictions for several threads were off by {mean} on average, {worst} at worst, in {undisturbed}; by {all_mean} on average, {all_worst} at worst, in all {all}.";
 
         "Cells with several threads were predicted, and all of them were disturbed."
-        predictions_disturbed(cells) =
-            "All {cells} predicted cells of several threads were disturbed, so the predictions cannot be judged.";
+        predictions_disturbed(cells, mean, worst) =
+            "All {cells} predicted cells of several threads were disturbed; the predictions were off by {mean} on average, {worst} at worst.";
+
+        "Predictions of cells with several threads have intervals."
+        within_predicted(within, undisturbed, all_within, all) =
+            "The measured speed-up lies in the predicted 95% interval in {within} of {undisturbed} undisturbed cells, and in {all_within} of all {all}.";
     }
 
     "The run": {

@@ -223,7 +223,7 @@ impl Request {
         Ok(Request {
             workload,
             threads,
-            options: Options { tasks, simulate: args.simulate, seed },
+            options: Options { tasks, simulate: args.simulate, seed, ..Options::default() },
             policy,
             handoff_ns,
             hold_shape: hold_distribution.name().to_string(),

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_record::file::{self, Results};
-use threadtoll_record::{Contention, LockSubject, Record, RecordKind};
+use threadtoll_record::{Contention, LockSubject, Record, RecordKind, Refusal};
 
 use crate::program::{Ended, command, ran, threadtoll, words};
 
@@ -123,16 +123,14 @@ fn every_cell_is_predicted_before_it_is_measured_and_its_record_repeats_it() {
         assert_eq!(record.kind, RecordKind::Wait);
         let speedup = contention.speedup.unwrap();
         // The simulated machine follows the models, with 1% of noise.
-        if let Some(told) = &contention.predicted {
+        if let Some(told) = contention.predicted.as_ref().filter(|told| told.refused.is_none()) {
+            let predicted = told.speedup.unwrap();
             assert!(
-                (told.speedup.get() / speedup.get() - 1.0).abs() < 0.02,
-                "{subject:?}: {} {speedup}",
-                told.speedup
+                (predicted.get() / speedup.get() - 1.0).abs() < 0.02,
+                "{subject:?}: {predicted} {speedup}"
             );
-            assert!(
-                (told.queue_mean.get() - contention.queue_mean.unwrap().get()).abs()
-                    < 0.05 * f64::from(subject.threads)
-            );
+            let queue = told.queue_mean.unwrap().get() - contention.queue_mean.unwrap().get();
+            assert!(queue.abs() < 0.05 * f64::from(subject.threads));
         }
         let others = record.against.iter().filter(|against| !against.cell.is_twin());
         assert_eq!(others.count(), 2, "the reference, and the thread alone");
@@ -157,6 +155,41 @@ fn tables_maps_and_the_page() {
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
     assert!(page.contains("<h2>Locks</h2>") && page.contains("data-chart=\"surface\""));
     assert!(page.contains("\"surfaces\":[{"), "the chart has nothing to be drawn from");
+}
+
+/// Files of versions whose predictions had a 99% interval of the simulation, and refused nothing.
+#[test]
+fn predictions_of_older_files_still_render() {
+    let directory = TempDir::new().unwrap();
+    let line = "contention hold-think std-mutex --simulated-machine 5 --threads 1,2 --time 250ms";
+    measured(directory.path(), line);
+    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let older = |told: &mut Value| {
+        let told = told.as_object_mut().unwrap();
+        for added in ["refused", "speedup_interval95", "queue_mean_interval95"] {
+            assert!(told.remove(added).is_some());
+        }
+        told.insert("speedup_interval99".into(), serde_json::json!([1.5, 1.6]));
+    };
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            if line["schema"] == "threadtoll.foretold/1" {
+                older(&mut line);
+            } else if line["contention"]["predicted"].is_object() {
+                older(&mut line["contention"]["predicted"]);
+            }
+            line.to_string()
+        })
+        .collect();
+    std::fs::write(directory.path().join("older.jsonl"), lines.join("\n") + "\n").unwrap();
+    let shown = run_in(directory.path(), "report older.jsonl --text").done().out;
+    assert!(
+        shown.contains("off by") && shown.contains("Predictions for several threads"),
+        "{shown}"
+    );
+    assert!(!shown.contains("lies in the predicted"), "{shown}");
 }
 
 /// A run that ended after its predictions, or after some blocks, is completed with new predictions.
@@ -236,7 +269,11 @@ pub(crate) fn measures_locks(locks: &str) {
             (1.0 / threads - 0.01..=1.0).contains(&contention.fairness.unwrap().get()),
             "{contention:?}"
         );
-        assert!(contention.predicted.is_some_and(|told| told.speedup > 0.0), "{subject:?}");
+        let told = contention.predicted.unwrap();
+        // Counters hold nothing.
+        let refused = (subject.hold_ns == 0).then_some(Refusal::Below1us);
+        assert_eq!(told.refused, refused, "{subject:?}");
+        assert!(refused.is_some() || told.speedup.is_some_and(|it| it > 0.0), "{subject:?}");
         assert!(record.count > 0 && record.histogram.is_some());
     }
 }

@@ -1,18 +1,90 @@
 //! Model predictions for a cell, made before it is measured.
 
-use threadtoll_model::choose::{Answers, Options};
+use threadtoll_model::choose::{Answer, Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
-use threadtoll_record::{Calibrated, CellPrediction, LockSubject, Work};
+use threadtoll_record::{Calibrated, Cell, CellPrediction, LockSubject, Placement, Refusal, Work};
 
 use crate::lock::GrantPolicy;
 
-/// Calibration of a cell, as input for the models.
+use super::repeated::Part;
+
+/// Calibration of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
+    /// Inputs from all that was measured.
+    inputs: Inputs,
+    /// Inputs from each batch of the repeats: their spread is the error of the calibration.
+    batches: Vec<Inputs>,
+}
+
+impl Calibration {
+    /// Evaluates the inputs for all repeats and for each batch.
+    ///
+    /// `None` if any of them is outside the range that the models accept.
+    pub(crate) fn by_part(inputs: impl Fn(Part) -> Option<Inputs>) -> Option<Self> {
+        Some(Calibration {
+            inputs: inputs(Part::All)?,
+            batches: Part::batches().map(inputs).collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// Inputs of the models.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Inputs {
     /// The lock's times and policy.
-    pub workload: Workload,
+    pub(crate) workload: Workload,
     /// Summary figures for the prediction record.
-    pub figures: Calibrated,
+    figures: Calibrated,
+}
+
+impl Inputs {
+    fn answer(&self, threads: u32, options: Options) -> Result<Answer, ModelError> {
+        Answers::new(&self.workload, options).answer(threads)
+    }
+
+    /// A model's speed-up is relative to a single thread that pays for the lock; the measured one
+    /// is relative to a thread without it.
+    fn speedup(&self, answer: &Answer) -> f64 {
+        answer.performance.throughput_per_s * self.figures.alone_ns.get() / 1e9
+    }
+}
+
+/// Shortest mean hold time that models describe.
+const SHORTEST_HOLD_NS: u64 = 1_000;
+
+/// Reason why no model describes the cell.
+pub fn refusal(cell: &Cell) -> Option<Refusal> {
+    let subject = cell.lock()?;
+    if subject.hold_ns < SHORTEST_HOLD_NS {
+        Some(Refusal::Below1us)
+    } else if subject.work == Work::Spin && subject.threads > cpus(cell) {
+        Some(Refusal::OversubscribedSpin)
+    } else {
+        None
+    }
+}
+
+/// Number of CPUs that the cell's threads run on.
+pub(crate) fn cpus(cell: &Cell) -> u32 {
+    if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 }
+}
+
+/// Student's t for 95% and one degree of freedom fewer than there are batches.
+const STUDENT_95: f64 = 2.306;
+
+/// 95% interval for a figure that is measured as it was predicted, from predictions by batches.
+///
+/// The error of the whole calibration, and of its simulation, is that of a mean of batches. A cell
+/// is measured for about as long as its inputs, on the same machine, so that its figure is off by
+/// about as much again.
+fn interval95(predicted: f64, batches: &[f64]) -> [f64; 2] {
+    let count = batches.len() as f64;
+    let mean = batches.iter().sum::<f64>() / count;
+    let squares: f64 = batches.iter().map(|batch| (batch - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    let half_width = STUDENT_95 * std::f64::consts::SQRT_2 * error;
+    [(predicted - half_width).max(0.0), predicted + half_width]
 }
 
 /// Hand-offs within this factor of the shortest went to a thread that was still spinning.
@@ -131,7 +203,7 @@ impl HandoffModel {
 
 /// `hold` and `think` are without a lock; half the cost of an uncontended acquisition and release
 /// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread.
-pub(crate) fn calibration(
+pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
     stripes: u32,
@@ -139,7 +211,7 @@ pub(crate) fn calibration(
     alone_ns: f64,
     pair_ns: f64,
     handoff: &HandoffModel,
-) -> Result<Calibration, ModelError> {
+) -> Result<Inputs, ModelError> {
     let lengthened = |shape: Shape| {
         shape.with_mean(shape.mean_ns() + pair_ns / 2.0).or_else(|_| Shape::fixed(pair_ns / 2.0))
     };
@@ -162,7 +234,7 @@ pub(crate) fn calibration(
         cores: short_of_cores.then_some(cpus),
         ..Workload::new(hold, think)
     };
-    Ok(Calibration { workload, figures })
+    Ok(Inputs { workload, figures })
 }
 
 /// The cell that a prediction is for, at one attempt to measure its group.
@@ -180,47 +252,76 @@ pub struct CellAttempt<'a> {
     pub at: &'a str,
 }
 
-/// Predicts a cell with the model that suits the question (see [`threadtoll_model::choose`]), from
-/// nothing that was measured in the cell itself.
-///
-/// # Errors
-///
-/// If a figure is outside the range that the models accept.
-pub fn predict(
-    subject: &LockSubject,
-    calibration: &Calibration,
-    seed: u64,
-    of: &CellAttempt<'_>,
-) -> Result<CellPrediction, ModelError> {
-    let options = Options { tasks: subject.tasks, seed, ..Options::default() };
-    let answer = Answers::new(&calibration.workload, options).answer(subject.threads)?;
-    let performance = answer.performance;
-    // A model's speed-up is relative to a single thread that pays for the lock; the measured one is
-    // relative to a thread without it.
-    let per_s = calibration.figures.alone_ns.get() / 1e9;
-    let interval = answer.simulated.as_ref().and_then(|report| {
-        let estimate = report.throughput_per_s;
-        (estimate.half_width > 0.0).then(|| {
-            [estimate.value - estimate.half_width, estimate.value + estimate.half_width]
-                .map(|rate| rate * per_s)
+impl CellAttempt<'_> {
+    /// The line of a cell that no model predicts.
+    pub fn refuse(&self, why: Refusal, calibration: Option<&Calibration>) -> CellPrediction {
+        CellPrediction {
+            run: self.run.into(),
+            group: self.group,
+            attempt: self.attempt,
+            cell: self.cell,
+            at: self.at.into(),
+            refused: Some(why),
+            model: None,
+            why: None,
+            speedup: None,
+            speedup_interval95: None,
+            wait_share: None,
+            queue_mean: None,
+            queue_mean_interval95: None,
+            queue_on_entry: None,
+            total_s: None,
+            from: calibration.map(|calibration| calibration.inputs.figures),
+        }
+    }
+
+    /// Predicts the cell with the model that suits the question (see
+    /// [`threadtoll_model::choose`]), from nothing that was measured in the cell itself.
+    ///
+    /// # Errors
+    ///
+    /// If a figure is outside the range that the models accept.
+    pub fn predict(
+        &self,
+        subject: &LockSubject,
+        calibration: &Calibration,
+        seed: u64,
+    ) -> Result<CellPrediction, ModelError> {
+        let Calibration { inputs, batches } = calibration;
+        let options = Options { tasks: subject.tasks, seed, ..Options::default() };
+        let answer = inputs.answer(subject.threads, options)?;
+        let (performance, speedup) = (answer.performance, inputs.speedup(&answer));
+        let mut by_batch = (Vec::new(), Vec::new());
+        for (batch, inputs) in (1..).zip(batches) {
+            // All batches together simulate as much as the prediction itself, so that their spread
+            // is also that of its simulation.
+            let shorter = batches.len() as u32;
+            let options = Options { seed: seed.wrapping_add(batch), shorter, ..options };
+            let answer = inputs.answer(subject.threads, options)?;
+            by_batch.0.push(inputs.speedup(&answer));
+            by_batch.1.push(answer.performance.queue_mean);
+        }
+        let interval =
+            |predicted: f64, batches: &[f64]| Some(interval95(predicted, batches).map(Into::into));
+        Ok(CellPrediction {
+            run: self.run.into(),
+            group: self.group,
+            attempt: self.attempt,
+            cell: self.cell,
+            at: self.at.into(),
+            refused: None,
+            model: Some(answer.choice.model.name().into()),
+            why: Some(answer.choice.why.into()),
+            speedup: Some(speedup.into()),
+            speedup_interval95: interval(speedup, &by_batch.0),
+            wait_share: Some(performance.wait_share.clamp(0.0, 1.0).into()),
+            queue_mean: Some(performance.queue_mean.into()),
+            queue_mean_interval95: interval(performance.queue_mean, &by_batch.1),
+            queue_on_entry: Some(performance.queue_on_entry.into()),
+            total_s: answer.total_s.map(Into::into),
+            from: Some(inputs.figures),
         })
-    });
-    Ok(CellPrediction {
-        run: of.run.into(),
-        group: of.group,
-        attempt: of.attempt,
-        cell: of.cell,
-        at: of.at.into(),
-        model: answer.choice.model.name().into(),
-        why: answer.choice.why.into(),
-        speedup: (performance.throughput_per_s * per_s).into(),
-        speedup_interval99: interval.map(|interval| interval.map(Into::into)),
-        wait_share: performance.wait_share.clamp(0.0, 1.0).into(),
-        queue_mean: performance.queue_mean.into(),
-        queue_on_entry: performance.queue_on_entry.into(),
-        total_s: answer.total_s.map(Into::into),
-        from: calibration.figures,
-    })
+    }
 }
 
 #[cfg(test)]

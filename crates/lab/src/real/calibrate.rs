@@ -12,12 +12,13 @@ mod work;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_model::Shape;
-use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Text, Work, upper_median};
+use threadtoll_model::{ModelError, Shape};
+use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Text, Work};
 
 use crate::LabError;
 use crate::contention::lengths::TimeDistributions;
-use crate::contention::predict::{Calibration, HandoffModel, calibration};
+use crate::contention::predict::{Calibration, HandoffModel, cpus, inputs};
+use crate::contention::repeated::{Part, Repeated};
 use crate::lock::{GrantPolicy, LockSpec};
 
 use super::lock_threads::{LockThreads, cpus_by_thread};
@@ -37,10 +38,10 @@ pub(super) struct CellCalibration {
 /// Calibrates the cells of a group, sharing measurements between them.
 pub(super) struct Calibrator {
     bench: Bench,
-    units: Cache<Vec<Vec<u32>>, f64>,
-    slowdowns: Cache<Vec<Vec<u32>>, f64>,
+    units: Cache<Vec<Vec<u32>>, Repeated>,
+    slowdowns: Cache<Vec<Vec<u32>>, Repeated>,
     acquisitions: Cache<Contest, AcquisitionCost>,
-    rare_acquisitions: Cache<Contest, f64>,
+    rare_acquisitions: Cache<Contest, Repeated>,
     handoffs: handoff::Handoffs,
     sleeps: Cache<(u32, u64, u64), Overshoots>,
 }
@@ -54,6 +55,11 @@ struct Bench {
 }
 
 impl Bench {
+    fn signed_ns(&self, ticks: i64) -> f64 {
+        let ns = self.clock.ns(ticks.unsigned_abs());
+        if ticks < 0 { -ns } else { ns }
+    }
+
     fn threads(
         &self,
         name: &str,
@@ -89,97 +95,101 @@ impl Calibrator {
         // Always on a single thread, so that all cells of a group do equal work.
         let unit_ns = match subject.work {
             Work::Spin => self.unit_ns(&cpus_by_thread(cell.placement, &cell.cpus[..1], 1))?,
-            Work::Sleep => 1.0,
+            Work::Sleep => Repeated::exact(1.0),
         };
         let lengths = TimeDistributions {
             spread: [subject.spread; 2],
-            hold: subject.hold_ns as f64 / unit_ns,
-            think: subject.think_ns as f64 / unit_ns,
+            hold: subject.hold_ns as f64 / unit_ns.get(Part::All),
+            think: subject.think_ns as f64 / unit_ns.get(Part::All),
             stripes: lock.stripes,
             read_share,
         };
         if subject.is_alone() {
             return Ok(CellCalibration { lengths, calibration: None });
         }
-        let cpus = if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 };
-        let alone = self.acquisition(subject, lock, cell.placement, &cell.cpus[..1], 1)?;
-        let (hold, think, alone_ns) = match subject.work {
-            Work::Spin => {
-                let busy = cpus_by_thread(cell.placement, &cell.cpus, subject.threads.min(cpus));
-                let slowdown = self.slowdown(&busy)?;
-                let shape = |ns: f64| shape(subject.spread, ns * slowdown);
-                let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
-                // At a few nanoseconds per cycle the loop counts as work too, with and without a
-                // lock.
-                (
-                    shape(hold_ns),
-                    shape(think_ns + alone.loop_ns),
-                    hold_ns + think_ns + alone.loop_ns,
-                )
-            }
-            Work::Sleep => {
-                let one = self.overshoots(cell, subject, 1)?;
-                let alone_ns = subject.cycle_ns() as f64 + one.mean_cycle_ns();
-                // If a lock is never free, at most this many threads sleep at a time.
-                let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
-                let shared = read_share > 0.0 || lock.policy() == GrantPolicy::NeverWaits;
-                let most =
-                    if shared { u64::MAX } else { unhindered.saturating_mul(lock.stripes.into()) };
-                let asleep = u64::from(subject.threads).min(most) as u32;
-                let together = self.overshoots(cell, subject, asleep)?;
-                let shape = |ns: u64, over: &[f64]| sleep::shape(subject.spread, ns as f64, over);
-                (
-                    shape(subject.hold_ns, &together.hold),
-                    shape(subject.think_ns, &together.think),
-                    alone_ns,
-                )
-            }
-        };
-        let (Some(mut hold), Some(mut think)) = (hold, think) else {
-            return Ok(CellCalibration { lengths, calibration: None });
-        };
-        let mut pair_ns = alone.lock_ns;
-        let never_waits = lock.policy() == GrantPolicy::NeverWaits;
+        let cpus = cpus(cell);
         let busy = subject.threads.min(cpus);
-        if never_waits && subject.threads > 1 && cpus > 1 {
-            // Nothing is handed over, but the cache line has to travel: the throughput of all
-            // threads together gives its service time.
+        let alone = self.acquisition(subject, lock, cell.placement, &cell.cpus[..1], 1)?;
+        let times = self.times(cell, subject, lock, unit_ns, alone.loop_ns)?;
+        let never_waits = lock.policy() == GrantPolicy::NeverWaits;
+        let together = subject.threads > 1 && cpus > 1;
+        let shared_line = if never_waits && together {
             let cost = self.acquisition(subject, lock, cell.placement, &cell.cpus, busy)?;
-            hold = Shape::fixed(cost.lock_ns.max(0.0)).unwrap_or(hold);
-            pair_ns = 0.0;
-        }
-        if subject.work == Work::Spin && !never_waits && subject.threads > 1 && cpus > 1 {
-            // A thread that takes a lock after another waits for the cache line, which has the same
-            // effect as think time.
-            let think_units = acquisition::rare_think_units(pair_ns / unit_ns);
-            let rare_ns = self.rare_acquisition(
-                subject,
-                lock,
-                cell.placement,
-                &cell.cpus,
-                busy,
-                think_units,
-            )?;
-            let travels_ns = (rare_ns - pair_ns).max(0.0);
-            think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
-        }
+            Some(cost.lock_ns)
+        } else {
+            None
+        };
+        let rare_ns = if subject.work == Work::Spin && !never_waits && together {
+            let pair_units = alone.lock_ns.get(Part::All) / unit_ns.get(Part::All);
+            let think_units = acquisition::rare_think_units(pair_units);
+            let (placement, cpus) = (cell.placement, &cell.cpus);
+            Some(self.rare_acquisition(subject, lock, placement, cpus, busy, think_units)?)
+        } else {
+            None
+        };
         let handoffs = if never_waits || subject.threads == 1 {
-            Vec::new()
+            handoff::CellHandoffs::default()
         } else {
             handoff::measure(&self.bench, &mut self.handoffs, cell, subject, lock)?
         };
-        let calibration = HandoffModel::of(lock.policy(), &handoffs).and_then(|handoff| {
-            calibration(subject, cpus, lock.stripes, (hold, think), alone_ns, pair_ns, &handoff)
+        let calibration = Calibration::by_part(|part| {
+            let (mut hold, mut think, alone_ns) = times.at(subject, part).ok()?;
+            let mut pair_ns = alone.lock_ns.get(part);
+            if let Some(cost_ns) = shared_line {
+                // Nothing is handed over, but the cache line has to travel: the throughput of all
+                // threads together gives its service time.
+                hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(hold);
+                pair_ns = 0.0;
+            }
+            if let Some(rare_ns) = rare_ns {
+                // A thread that takes a lock after another waits for the cache line, which has the
+                // same effect as think time.
+                let travels_ns = (rare_ns.get(part) - pair_ns).max(0.0);
+                think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
+            }
+            let handoff = HandoffModel::of(lock.policy(), &handoffs.at(part)).ok()?;
+            inputs(subject, cpus, lock.stripes, (hold, think), alone_ns, pair_ns, &handoff).ok()
         });
-        Ok(CellCalibration { lengths, calibration: calibration.ok() })
+        Ok(CellCalibration { lengths, calibration })
+    }
+
+    /// Measures the times with and without the lock.
+    fn times(
+        &mut self,
+        cell: &Cell,
+        subject: &LockSubject,
+        lock: &LockSpec,
+        unit_ns: Repeated,
+        loop_ns: Repeated,
+    ) -> Result<Times, LabError> {
+        match subject.work {
+            Work::Spin => {
+                let busy = subject.threads.min(cpus(cell));
+                let slowdown = self.slowdown(&cpus_by_thread(cell.placement, &cell.cpus, busy))?;
+                Ok(Times::Computing { unit_ns, loop_ns, slowdown })
+            }
+            Work::Sleep => {
+                // If a lock is never free, at most this many threads sleep at a time.
+                let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
+                let readers = subject.read_share.is_some_and(|share| share.value() > 0.0);
+                let shared = readers || lock.policy() == GrantPolicy::NeverWaits;
+                let most =
+                    if shared { u64::MAX } else { unhindered.saturating_mul(lock.stripes.into()) };
+                let asleep = u64::from(subject.threads).min(most) as u32;
+                Ok(Times::Sleeping {
+                    one: self.overshoots(cell, subject, 1)?,
+                    together: self.overshoots(cell, subject, asleep)?,
+                })
+            }
+        }
     }
 
     /// Time of a unit of work on a single thread, in nanoseconds.
-    fn unit_ns(&mut self, place: &[Vec<u32>]) -> Result<f64, LabError> {
+    fn unit_ns(&mut self, place: &[Vec<u32>]) -> Result<Repeated, LabError> {
         self.units.get_or_measure(place.to_vec(), || work::unit_ns(&self.bench, place))
     }
 
-    fn slowdown(&mut self, busy: &[Vec<u32>]) -> Result<f64, LabError> {
+    fn slowdown(&mut self, busy: &[Vec<u32>]) -> Result<Repeated, LabError> {
         self.slowdowns.get_or_measure(busy.to_vec(), || work::slowdown(&self.bench, busy))
     }
 
@@ -205,7 +215,7 @@ impl Calibrator {
         cpus: &[u32],
         threads: u32,
         think_units: f64,
-    ) -> Result<f64, LabError> {
+    ) -> Result<Repeated, LabError> {
         let places = cpus_by_thread(placement, cpus, threads);
         self.rare_acquisitions.get_or_measure(contest(subject, threads), || {
             acquisition::rare_ns(&self.bench, subject, lock, &places, think_units)
@@ -227,15 +237,52 @@ fn contest(subject: &LockSubject, threads: u32) -> Contest {
     (subject.lock.clone(), subject.read_share, threads)
 }
 
-/// Median, the upper of two middle values; NaN if empty.
-fn median_or_nan(mut figures: Vec<f64>) -> f64 {
-    upper_median(&mut figures, f64::total_cmp).unwrap_or(f64::NAN)
+/// Times of a cell's threads with and without the lock.
+enum Times {
+    Computing {
+        unit_ns: Repeated,
+        loop_ns: Repeated,
+        /// Factor by which threads that compute at once slow each other down.
+        slowdown: Repeated,
+    },
+    Sleeping {
+        one: Overshoots,
+        together: Overshoots,
+    },
 }
 
-fn shape(spread: Spread, mean_ns: f64) -> Option<Shape> {
+impl Times {
+    /// Hold and think times, and the mean of both on a thread alone, from this part of the repeats.
+    fn at(&self, subject: &LockSubject, part: Part) -> Result<(Shape, Shape, f64), ModelError> {
+        let spread = subject.spread;
+        let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
+        match self {
+            Times::Computing { unit_ns, loop_ns, slowdown } => {
+                // The cell's work is a fixed number of units, however long they take.
+                let off = unit_ns.get(part) / unit_ns.get(Part::All);
+                let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
+                let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
+                // At a few nanoseconds per cycle the loop counts as work too, with and without a
+                // lock.
+                Ok((
+                    shape(spread, hold_ns * slowdown)?,
+                    shape(spread, (think_ns + loop_ns) * slowdown)?,
+                    hold_ns + think_ns + loop_ns,
+                ))
+            }
+            Times::Sleeping { one, together } => Ok((
+                sleep::shape(spread, hold_ns, part.of(&together.hold))?,
+                sleep::shape(spread, think_ns, part.of(&together.think))?,
+                subject.cycle_ns() as f64 + one.mean_cycle_ns(part),
+            )),
+        }
+    }
+}
+
+fn shape(spread: Spread, mean_ns: f64) -> Result<Shape, ModelError> {
     match spread {
-        Spread::Fixed => Shape::fixed(mean_ns).ok(),
-        Spread::Exponential => Shape::exponential(mean_ns).ok(),
+        Spread::Fixed => Shape::fixed(mean_ns),
+        Spread::Exponential => Shape::exponential(mean_ns),
     }
 }
 
@@ -254,7 +301,10 @@ mod tests {
         let _alone = threadtoll_machine::machine_lock().unwrap();
         let clock = Clock::gate().unwrap().0;
         let place = vec![vec![allowed_cpus()[0]]];
-        let unit_ns = || Calibrator::new(&clock, Duration::from_secs(20)).unit_ns(&place);
+        let unit_ns = || {
+            let mut calibrator = Calibrator::new(&clock, Duration::from_secs(20));
+            calibrator.unit_ns(&place).map(|unit_ns| unit_ns.get(Part::All))
+        };
         let over = AtomicBool::new(false);
         let (alone, beside) = std::thread::scope(|scope| {
             let alone = unit_ns();

@@ -1,9 +1,12 @@
 //! Locks of the simulated machine. They follow the models, plus some noise: predictions and results
 //! must agree.
 
-use rand::RngExt;
+use std::cell::OnceCell;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_model::Shape;
-use threadtoll_model::choose::{Answers, Options};
+use threadtoll_model::choose::{Answer, Answers, Options};
 use threadtoll_record::{
     BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Count, Disturbance, LockSubject,
     Spread,
@@ -11,11 +14,12 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::contention::predict::{self, Calibration, HandoffModel};
+use crate::contention::predict::{self, Calibration, HandoffModel, Inputs};
+use crate::contention::repeated::{Part, Repeated};
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
-use super::Draws;
+use super::{Draws, fingerprint, normal};
 
 /// An uncontended acquisition and release.
 const PAIR_NS: f64 = 20.0;
@@ -32,43 +36,85 @@ const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 /// Waits per block: enough for every quantile but the last.
 const WAITS: usize = 600;
 
-/// Calibration as a real machine with this behaviour would give it.
-fn calibration(cell: &Cell, spec: &LockSpec) -> Option<Calibration> {
+/// Repeats of each calibrated figure.
+const REPEATS: usize = 27;
+
+/// Factors by which the calibrated figures are off.
+#[derive(Clone, Copy)]
+struct Errors {
+    hold: Repeated,
+    think: Repeated,
+    pair: Repeated,
+    handoff: Repeated,
+}
+
+impl Errors {
+    fn none() -> Self {
+        let exact = Repeated::exact(1.0);
+        Errors { hold: exact, think: exact, pair: exact, handoff: exact }
+    }
+
+    /// Medians of repeats whose logarithms have this standard deviation.
+    fn drawn(deviation: f64, rng: &mut Xoshiro256PlusPlus) -> Self {
+        let mut factor = || {
+            let repeats: Vec<f64> = (0..REPEATS).map(|_| (deviation * normal(rng)).exp()).collect();
+            Repeated::median(&repeats)
+        };
+        Errors { hold: factor(), think: factor(), pair: factor(), handoff: factor() }
+    }
+}
+
+/// Inputs of the models as a real machine with this behaviour would give them.
+fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<Inputs> {
     let subject = cell.lock()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
         return None;
     }
-    let shape = |ns: u64| match subject.spread {
-        Spread::Fixed => Shape::fixed(ns as f64).ok(),
-        Spread::Exponential => Shape::exponential(ns as f64).ok(),
+    let shape = |ns: u64, off: Repeated| {
+        let ns = ns as f64 * off.get(part);
+        match subject.spread {
+            Spread::Fixed => Shape::fixed(ns).ok(),
+            Spread::Exponential => Shape::exponential(ns).ok(),
+        }
     };
-    let shapes = (shape(subject.hold_ns)?, shape(subject.think_ns)?);
+    let shapes = (shape(subject.hold_ns, errors.hold)?, shape(subject.think_ns, errors.think)?);
     let handoffs: &[(f64, f64)] = match (subject.threads, spec.policy().spins()) {
         (1, _) => &[],
         (_, true) => &SPUN,
         (_, false) => &HANDED,
     };
-    let handoff = HandoffModel::of(spec.policy(), handoffs).ok()?;
+    let took = errors.handoff.get(part);
+    let handoffs: Vec<(f64, f64)> =
+        handoffs.iter().map(|(waited, ns)| (*waited, ns * took)).collect();
+    let handoff = HandoffModel::of(spec.policy(), &handoffs).ok()?;
     let alone_ns = subject.cycle_ns() as f64;
-    let cpus = cell.cpus.len() as u32;
-    predict::calibration(subject, cpus, spec.stripes, shapes, alone_ns, PAIR_NS, &handoff).ok()
+    let pair_ns = PAIR_NS * errors.pair.get(part);
+    let cpus = predict::cpus(cell);
+    predict::inputs(subject, cpus, spec.stripes, shapes, alone_ns, pair_ns, &handoff).ok()
 }
 
 pub(super) struct Lock {
     draws: Draws,
     spec: LockSpec,
     subject: LockSubject,
+    /// Computed with the first block; `None` if no model covers the cell.
+    truth: OnceCell<Option<Answer>>,
 }
 
 impl Lock {
     pub(super) fn new(draws: Draws, spec: LockSpec, subject: LockSubject) -> Self {
-        Lock { draws, spec, subject }
+        Lock { draws, spec, subject, truth: OnceCell::new() }
     }
 }
 
 impl OpenCell for Lock {
     fn calibration(&self) -> Option<Calibration> {
-        calibration(&self.draws.planned.cell, &self.spec)
+        let cell = &self.draws.planned.cell;
+        let seed = self.draws.seed.rotate_left(16) ^ fingerprint(cell);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let errors = Errors::drawn(self.draws.calibration, &mut rng);
+        let inputs = |part| inputs(cell, &self.spec, &errors, part);
+        Calibration::by_part(inputs)
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
@@ -78,14 +124,14 @@ impl OpenCell for Lock {
         let stamped = kind == BlockKind::Stamped;
         let budget = planned.budget;
         let cpus = planned.cell.cpus.clone();
-        let calibrated = calibration(&planned.cell, &self.spec);
+        let answer = self.truth.get_or_init(|| {
+            let truth = inputs(&planned.cell, &self.spec, &Errors::none(), Part::All)?;
+            let options = Options { tasks: subject.tasks, ..Options::default() };
+            Answers::new(&truth.workload, options).answer(subject.threads).ok()
+        });
         let (rng, round) = &mut loops[usize::from(stamped)];
         *round += 1;
         let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);
-        let options = Options { tasks: subject.tasks, ..Options::default() };
-        let answer = calibrated.as_ref().and_then(|calibrated| {
-            Answers::new(&calibrated.workload, options).answer(subject.threads).ok()
-        });
         let threads = u64::from(subject.threads);
         let cycle_ns = subject.cycle_ns() as f64;
         // No model covers readers or a single thread: nobody waits.
@@ -99,7 +145,8 @@ impl OpenCell for Lock {
             (None, true) => budget.stamped_ns as f64,
             (None, false) => budget.stretch_ns as f64,
         } / noise;
-        let each = ((length_ns * rate * noise / threads as f64).round() as u64).max(1);
+        let acquired = length_ns * rate * noise;
+        let each = ((acquired / threads as f64).round() as u64).max(1);
         let count = each * threads;
         let elapsed_ns = (length_ns as u64).max(1);
         let wait_ns = performance.map_or(0.0, |performance| performance.wait_ns);
@@ -148,7 +195,8 @@ impl OpenCell for Lock {
             grows: false,
         };
         let block = ContentionBlock {
-            work: (count as f64 * cycle_ns * noise).into(),
+            // Of parts of acquisitions too: blocks may hold few.
+            work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
             work_by_cpu: Vec::new(),
             seen,

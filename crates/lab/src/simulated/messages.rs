@@ -53,7 +53,7 @@ impl OpenCell for Messages {
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops, seed, regimes, slower, instances } = &mut self.draws;
+        let Draws { time, planned, loops, seed, regimes, slower, instances, .. } = &mut self.draws;
         let cell = &planned.cell;
         let began_s = time.now().since_start_s;
         let now_ns = time.elapsed_ns.get();

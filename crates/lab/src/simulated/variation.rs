@@ -6,15 +6,24 @@ use threadtoll_record::Cell;
 
 use super::{fingerprint, normal};
 
-/// Differences of a run from others. By default there are none.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Differences of a run from others. By default only calibrations have any.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Variation {
     /// Standard deviation of a cell's logarithm between groups and runs.
     pub cell: f64,
     /// Standard deviation of the whole machine's between runs.
     pub machine: f64,
+    /// Standard deviation of a calibration's logarithm between its repeats.
+    pub calibration: f64,
     /// The name of a mechanism, queue or lock, and the factor by which it is slower.
     pub slower: Option<(String, f64)>,
+}
+
+impl Default for Variation {
+    fn default() -> Self {
+        // As much as blocks vary.
+        Variation { cell: 0.0, machine: 0.0, calibration: 0.01, slower: None }
+    }
 }
 
 impl Variation {

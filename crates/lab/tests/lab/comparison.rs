@@ -75,6 +75,7 @@ fn measured(case: &Case, seed: u64, slower: f64) -> Results {
         cell: case.cell,
         machine: case.machine,
         slower: Some((SUBJECT.into(), slower)),
+        ..Variation::default()
     };
     let machine = || {
         let machine = SimulatedBackend::new(seed).with_registry(OURS.clone());

@@ -2,10 +2,13 @@
 
 use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};
-use threadtoll_lab::simulated::SimulatedBackend;
-use threadtoll_record::{LockSubject, Origin, Placement, Plan, PlannedCell, Share, Subject, Work};
+use threadtoll_lab::simulated::{SimulatedBackend, Variation};
+use threadtoll_record::file::Results;
+use threadtoll_record::{
+    Contention, LockSubject, Origin, Placement, Plan, PlannedCell, Refusal, Share, Subject, Work,
+};
 
-use super::OURS;
+use super::{OURS, run_simulated};
 
 fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
     let topology = SimulatedBackend::topology();
@@ -127,4 +130,140 @@ fn plans_that_were_tampered_with_are_not_measured() {
     assert!(spoilt(&|lock| (lock.hold_ns, lock.think_ns) = (0, 0)).is_err());
     assert!(spoilt(&|lock| lock.hold_ns = u64::MAX / 2).is_err());
     assert!(spoilt(&|lock| lock.tasks = Some(u64::MAX)).is_err());
+}
+
+/// Contention on a simulated machine whose calibrations err by this in each repeat.
+fn measured(name: &str, locks: &[&str], overrides: Overrides, seed: u64, error: f64) -> Results {
+    let (groups, refused) = planned(name, locks, overrides);
+    let run = SimulatedBackend::new(seed).machine().run;
+    let machine = || {
+        let variation = Variation { calibration: error, ..Variation::default() };
+        SimulatedBackend::new(seed).with_registry(OURS.clone()).with_variation(variation)
+    };
+    run_simulated(&machine, &Plan { run, seed, refused, ..plan(groups) })
+}
+
+fn shares(shares: &[f64]) -> Option<Vec<Share>> {
+    shares.iter().map(|share| Share::new(*share)).collect()
+}
+
+/// Numbers of cells with several threads: those predicted, and those whose measured speed-up and
+/// mean queue lie in the predicted intervals.
+fn coverage(results: &Results) -> [u32; 3] {
+    let mut counts = [0; 3];
+    for contention in results.records().into_iter().filter_map(|record| record.contention) {
+        let Contention { speedup, queue_mean, predicted, threads, .. } = contention;
+        let Some(told) = predicted.filter(|told| told.refused.is_none() && threads > 1) else {
+            continue;
+        };
+        let within = |interval: Option<[_; 2]>, measured: Option<_>| {
+            let ([low, high], measured) = (interval.unwrap(), measured.unwrap());
+            low <= measured && measured <= high
+        };
+        counts[0] += 1;
+        counts[1] += u32::from(within(told.speedup_interval95, speedup));
+        counts[2] += u32::from(within(told.queue_mean_interval95, queue_mean));
+    }
+    counts
+}
+
+/// Cells of every scenario, computing and asleep, each run with another calibration.
+fn coverage_of(seeds: std::ops::Range<u64>) -> [u32; 3] {
+    let mut all = [0; 3];
+    let short = Overrides { time_ns: Some(1), ..Overrides::default() };
+    for seed in seeds {
+        let threads = |threads: &[u32]| Some(threads.to_vec());
+        let asleep = Some(Work::Sleep);
+        let (sweep, pool) = (shares(&[0.1, 0.5, 0.9]), threads(&[16]));
+        for (name, lock, overrides) in [
+            ("hold-sweep", "std-mutex", Overrides { threads: threads(&[2, 3]), ..short.clone() }),
+            ("hold-sweep", "spin", Overrides { threads: threads(&[3]), ..short.clone() }),
+            (
+                "hold-sweep",
+                "parking-lot-fair",
+                Overrides { threads: threads(&[8, 64]), work: asleep, ..short.clone() },
+            ),
+            ("hold-think", "std-mutex", Overrides { threads: threads(&[3]), ..short.clone() }),
+            ("frequency-sweep", "ticket", Overrides { rate_per_s: Some(5e4), ..short.clone() }),
+            ("pool", "std-mutex", Overrides { threads: pool, ..short.clone() }),
+        ] {
+            let hold_shares = sweep.clone().filter(|_| name == "hold-sweep");
+            let overrides = Overrides { hold_shares, ..overrides };
+            let counts = coverage(&measured(name, &[lock], overrides, seed, 0.03));
+            all.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    all
+}
+
+#[test]
+fn measured_figures_lie_in_the_predicted_intervals() {
+    let [cells, speedups, queues] = coverage_of(0..6);
+    assert!(cells >= 100, "{cells}");
+    // The intervals are of 95%, and this few cells may miss them by chance.
+    assert!(10 * speedups >= 9 * cells, "speed-ups: {speedups} of {cells}");
+    assert!(10 * queues >= 9 * cells, "queues: {queues} of {cells}");
+}
+
+#[test]
+#[ignore = "long: 100 runs of each scenario"]
+fn measured_figures_lie_in_the_predicted_intervals_of_many_runs() {
+    let [cells, speedups, queues] = coverage_of(0..100);
+    println!("inside: {speedups} speed-ups and {queues} queues of {cells}");
+    assert!(10 * speedups >= 9 * cells && 10 * queues >= 9 * cells);
+}
+
+#[test]
+fn intervals_grow_with_the_error_of_the_calibration() {
+    let width = |error: f64| {
+        let overrides =
+            Overrides { threads: Some(vec![3]), time_ns: Some(1), ..Overrides::default() };
+        let results = measured("hold-think", &["std-mutex"], overrides, 3, error);
+        let told = results.records().into_iter().find_map(|record| record.contention?.predicted);
+        let [low, high] = told.unwrap().speedup_interval95.unwrap().map(f64::from);
+        high - low
+    };
+    let [exact, poor] = [0.0, 0.1].map(width);
+    assert!(poor > 0.02 && exact < poor / 3.0, "{exact} {poor}");
+}
+
+#[test]
+fn cells_that_no_model_describes_are_refused_before_they_are_measured() {
+    let overrides = Overrides {
+        hold_shares: shares(&[0.0, 0.01, 0.5]),
+        time_ns: Some(1),
+        ..Overrides::default()
+    };
+    let results = measured("hold-sweep", &["std-mutex"], overrides, 1, 0.0);
+    let mut refused = 0;
+    for record in results.records() {
+        let (Some(subject), Some(contention)) = (record.cell.lock(), &record.contention) else {
+            continue;
+        };
+        let Some(told) = &contention.predicted else {
+            assert!(subject.is_alone());
+            continue;
+        };
+        let expected = match (subject.hold_ns, subject.threads) {
+            (0..1_000, _) => Some(Refusal::Below1us),
+            (_, 4) => Some(Refusal::OversubscribedSpin),
+            _ => None,
+        };
+        assert_eq!(told.refused, expected, "{subject:?}");
+        refused += u32::from(expected.is_some());
+        assert_eq!(told.speedup.is_none(), expected.is_some());
+        assert_eq!(told.queue_mean_interval95.is_none(), expected.is_some());
+        assert!(told.from.is_some(), "what was calibrated is kept");
+    }
+    assert!(refused >= 9, "{refused}");
+
+    let asleep = Overrides {
+        work: Some(Work::Sleep),
+        threads: Some(vec![16]),
+        time_ns: Some(1),
+        ..Overrides::default()
+    };
+    let results = measured("hold-think", &["std-mutex"], asleep, 1, 0.0);
+    let told = results.records().into_iter().find_map(|record| record.contention?.predicted);
+    assert_eq!(told.unwrap().refused, None, "sleeping threads do not need a CPU each");
 }

@@ -216,8 +216,9 @@ fn answer(claim: &Claim, sweep: &Sweep<'_>, row: &Row<'_>) -> Option<String> {
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let mut pairs_ns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == FREQUENCY_SWEEP) {
-        let predictions = sweep.rows.iter().filter_map(Row::predicted);
-        let found = predictions.map(|prediction| prediction.from.pair_ns.get());
+        let calibrated =
+            sweep.rows.iter().filter_map(|row| row.contention.predicted.as_ref()?.from);
+        let found = calibrated.map(|from| from.pair_ns.get());
         pairs_ns.entry(sweep.lock()).or_default().extend(found.filter(|ns| *ns > 0.0));
     }
     let published = pairs_ns.get("std-mutex").is_some_and(|found| !found.is_empty());

@@ -45,7 +45,7 @@ fn all_tasks<'a>() -> [Column<'a>; 2] {
     ]
 }
 
-fn speedup<'a>() -> [Column<'a>; 4] {
+fn speedup<'a>() -> [Column<'a>; 5] {
     [
         Column::new(
             "speed-up",
@@ -74,9 +74,20 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "predicted",
             1,
             "speed-up, predicted before the cell was measured",
-            |row| Cell::figure(row.predicted().map(|prediction| prediction.speedup), ratio),
+            |row| Cell::figure(row.predicted().and_then(|told| told.speedup), ratio),
         )
         .emphasis(Emphasis::Accent),
+        Column::new(
+            "speed-up",
+            "predicted 95%",
+            8,
+            "95% interval for the measured speed-up, predicted before the cell was measured",
+            |row| match row.predicted().and_then(|told| told.speedup_interval95) {
+                Some(interval) => Cell::text(digits_range(interval.map(f64::from))),
+                None => Cell::empty(),
+            },
+        )
+        .emphasis(Emphasis::Faint),
         Column::new(
             "speed-up",
             "off by",
@@ -98,7 +109,7 @@ fn queue<'a>() -> [Column<'a>; 5] {
             "predicted",
             11,
             "mean queue, predicted before the cell was measured",
-            |row| Cell::figure(row.predicted().map(|prediction| prediction.queue_mean), digits),
+            |row| Cell::figure(row.predicted().and_then(|told| told.queue_mean), digits),
         ),
         Column::new(
             "queue",
@@ -112,7 +123,7 @@ fn queue<'a>() -> [Column<'a>; 5] {
             "predicted on entry",
             11,
             "queue on entry, predicted before the cell was measured",
-            |row| Cell::figure(row.predicted().map(|prediction| prediction.queue_on_entry), digits),
+            |row| Cell::figure(row.predicted().and_then(|told| told.queue_on_entry), digits),
         ),
         Column::new("queue", "max", 12, "largest number of threads waiting at once", |row| {
             Cell::figure(row.contention.queue_max, digits)

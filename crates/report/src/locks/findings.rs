@@ -3,7 +3,7 @@
 use threadtoll_record::Record;
 
 use super::claims::claims;
-use super::{Axis, Row, Sweep, sweeps};
+use super::{Axis, Card, Row, Sweep, sweeps};
 use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
@@ -95,43 +95,91 @@ fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<Sentence> {
     })
 }
 
-/// Errors of the predictions for several threads.
+/// Predictions for several threads, compared with the measured figures.
 pub(super) struct Errors {
-    undisturbed: Vec<f64>,
-    all: Vec<f64>,
+    undisturbed: Compared,
+    all: Compared,
 }
 
 impl Errors {
-    /// Those of cells that are not oversubscribed.
     pub(super) fn of(sweeps: &[Sweep<'_>]) -> Self {
-        let rows = || {
-            let rows = sweeps.iter().flat_map(with_several_threads);
-            rows.filter(|row| !row.marks().oversubscribed)
-        };
-        let errors = |disturbed_too: bool| {
-            let rows = rows().filter(|row| disturbed_too || !row.marks().disturbed);
-            rows.filter_map(|row| Some(row.error()?.abs())).collect()
-        };
-        Errors { undisturbed: errors(false), all: errors(true) }
+        let rows = || sweeps.iter().flat_map(with_several_threads);
+        Errors {
+            undisturbed: Compared::of(rows().filter(|row| !row.marks().disturbed)),
+            all: Compared::of(rows()),
+        }
     }
 
-    /// Mean and largest error in undisturbed cells, and the number of these.
-    pub(super) fn undisturbed(&self) -> Option<(String, String, String)> {
-        let (mean, worst) = mean_and_worst(&self.undisturbed)?;
-        Some((mean, worst, plural(self.undisturbed.len() as u64, "undisturbed cell")))
+    pub(super) fn card(&self) -> Option<Card> {
+        let (all_mean, all_worst) = self.all.mean_and_worst()?;
+        let all = plural(self.all.cells(), "cell");
+        let heading = "mean error of the predictions".into();
+        Some(match self.undisturbed.mean_and_worst() {
+            Some((mean, worst)) => Card {
+                figure: mean,
+                heading,
+                detail: format!(
+                    "at worst {worst}, in {} with several threads; {all_mean} on average in all {all}",
+                    plural(self.undisturbed.cells(), "undisturbed cell"),
+                ),
+            },
+            None => Card {
+                figure: all_mean,
+                heading,
+                detail: format!(
+                    "at worst {all_worst}, in {all} with several threads, all disturbed"
+                ),
+            },
+        })
     }
 }
 
-fn mean_and_worst(errors: &[f64]) -> Option<(String, String)> {
-    let worst = errors.iter().copied().reduce(f64::max)?;
-    Some((share(errors.iter().sum::<f64>() / errors.len() as f64), share(worst)))
+#[derive(Default)]
+struct Compared {
+    /// Sizes of the relative errors.
+    errors: Vec<f64>,
+    /// Number of cells with a predicted interval, and of those whose measured speed-up lies in it.
+    intervals: usize,
+    within: usize,
+}
+
+impl Compared {
+    fn of<'r, 'a: 'r>(rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
+        let mut compared = Compared::default();
+        for row in rows {
+            compared.errors.extend(row.error().map(f64::abs));
+            if let Some(within) = row.within() {
+                compared.intervals += 1;
+                compared.within += usize::from(within);
+            }
+        }
+        compared
+    }
+
+    fn cells(&self) -> u64 {
+        self.errors.len() as u64
+    }
+
+    fn mean_and_worst(&self) -> Option<(String, String)> {
+        let worst = self.errors.iter().copied().reduce(f64::max)?;
+        let mean = self.errors.iter().sum::<f64>() / self.errors.len() as f64;
+        Some((share(mean), share(worst)))
+    }
 }
 
 fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
-    let errors = Errors::of(sweeps);
-    let (all_mean, all_worst) = mean_and_worst(&errors.all)?;
-    let Some((mean, worst, cells)) = errors.undisturbed() else {
-        return Some(say::predictions_disturbed(errors.all.len()));
+    let Errors { undisturbed, all } = Errors::of(sweeps);
+    let (all_mean, all_worst) = all.mean_and_worst()?;
+    let sentence = match undisturbed.mean_and_worst() {
+        Some((mean, worst)) => {
+            let cells = plural(undisturbed.cells(), "undisturbed cell");
+            say::predictions(mean, worst, cells, all_mean, all_worst, all.cells())
+        }
+        None => say::predictions_disturbed(all.cells(), all_mean, all_worst),
     };
-    Some(say::predictions(mean, worst, cells, all_mean, all_worst, errors.all.len()))
+    let within = (all.intervals > 0).then(|| {
+        let Compared { within, intervals, .. } = undisturbed;
+        say::within_predicted(within, intervals, all.within, all.intervals)
+    });
+    Some(sentence.and(within))
 }

@@ -38,7 +38,7 @@ pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
             Axis::Interval | Axis::None => "interval",
         },
         measured: grid(&|row| row.contention.speedup.map(f64::from)),
-        predicted: grid(&|row| row.predicted().map(|prediction| prediction.speedup.get())),
+        predicted: grid(&|row| row.predicted()?.speedup.map(f64::from)),
         columns: columns.iter().filter_map(heading).collect(),
         threads: threads.into_iter().collect(),
     })

@@ -5,10 +5,11 @@ use threadtoll_record::{LockSubject, Spread, Work};
 use crate::LabError;
 use crate::contention::calibration_schedule::SLICES;
 use crate::contention::lengths::TimeDistributions;
+use crate::contention::repeated::Repeated;
 use crate::lock::LockSpec;
 
-use super::slices::{rate, slice};
-use super::{Bench, median_or_nan};
+use super::Bench;
+use super::slices::{rates, slice};
 
 /// Shortest think time for rare waiting, in units of work: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
@@ -19,8 +20,8 @@ const RARELY: f64 = 20.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcquisitionCost {
     /// Without the surrounding loop.
-    pub(super) lock_ns: f64,
-    pub(super) loop_ns: f64,
+    pub(super) lock_ns: Repeated,
+    pub(super) loop_ns: Repeated,
 }
 
 /// Measures a single thread, or the throughput of several.
@@ -32,11 +33,14 @@ pub(super) fn cost(
 ) -> Result<AcquisitionCost, LabError> {
     let lengths = lengths(0.0, subject, lock);
     let mut threads = bench.threads(&subject.lock, lock, Work::Spin, places)?;
-    let with = rate(bench, &mut threads, lengths, |done| done.acquisitions)?;
+    let with = rates(bench, &mut threads, lengths, |done| done.acquisitions)?;
     drop(threads);
     let mut threads = bench.threads(&subject.lock, &lock.without_lock(), Work::Spin, places)?;
-    let without = rate(bench, &mut threads, lengths, |done| done.acquisitions)?;
-    Ok(AcquisitionCost { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without })
+    let without = rates(bench, &mut threads, lengths, |done| done.acquisitions)?;
+    let (with, without) = (Repeated::median(&with), Repeated::median(&without));
+    let loop_ns = Repeated::by_part(|part| 1.0 / without.get(part));
+    let lock_ns = Repeated::by_part(|part| (1.0 / with.get(part) - loop_ns.get(part)).max(0.0));
+    Ok(AcquisitionCost { lock_ns, loop_ns })
 }
 
 /// Think time, in units of work, at which threads with this hold time rarely wait.
@@ -52,7 +56,7 @@ pub(super) fn rare_ns(
     lock: &LockSpec,
     places: &[Vec<u32>],
     think_units: f64,
-) -> Result<f64, LabError> {
+) -> Result<Repeated, LabError> {
     let lengths = lengths(think_units, subject, lock);
     let mut with = bench.threads(&subject.lock, lock, Work::Spin, places)?;
     let mut without = bench.threads(&subject.lock, &lock.without_lock(), Work::Spin, places)?;
@@ -64,7 +68,8 @@ pub(super) fn rare_ns(
         let without = slice(bench, &mut without, 16, |done| done.acquisitions)?;
         costs.push(places.len() as f64 * (1.0 / with - 1.0 / without));
     }
-    Ok(median_or_nan(costs).max(0.0))
+    let costs = Repeated::median(&costs);
+    Ok(Repeated::by_part(|part| costs.get(part).max(0.0)))
 }
 
 /// Distributions with an empty section.

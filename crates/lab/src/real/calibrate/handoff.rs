@@ -5,53 +5,79 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadtoll_model::HandOff;
-use threadtoll_record::{Cell, LockSubject, Placement, Work, upper_median};
+use threadtoll_record::{Cell, LockSubject, Placement, Work};
 
 use crate::LabError;
 use crate::contention::contender::{HandoffProbe, HandoffSample};
+use crate::contention::repeated::{BATCHES, Part, Repeated};
 use crate::lock::LockSpec;
 
 use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Cache;
 
-/// Hand-offs per length of wait.
-const REPEATS: usize = 9;
+/// Hand-offs per length of wait: enough for a median in each batch.
+const REPEATS: usize = 3 * BATCHES;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
 
-/// Hand-offs between two threads, by lock, work, hold time and CPUs.
-pub(super) type Handoffs = Cache<String, Vec<(f64, f64)>>;
+/// A hand-off after one intended wait, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WaitedHandoff {
+    waited: Repeated,
+    took: Repeated,
+}
 
-/// Measures hand-offs as pairs of the time waited and the time taken, in nanoseconds. Empty if two
-/// threads cannot run at once.
+/// Hand-offs between two threads, by lock, work, hold time and CPUs.
+pub(super) type Handoffs = Cache<String, Vec<WaitedHandoff>>;
+
+/// Hand-offs of a cell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CellHandoffs {
+    /// Between two threads that meet at the lock, each pair with its share.
+    meetings: Vec<(Vec<WaitedHandoff>, f64)>,
+    /// Longest time for which a CPU has idled, if that is shorter than the wait.
+    idle_ns: Option<f64>,
+}
+
+impl CellHandoffs {
+    /// Pairs of the time waited and the time taken, in nanoseconds, from this part of the repeats.
+    pub(super) fn at(&self, part: Part) -> Vec<(f64, f64)> {
+        let mut mixed: Vec<(f64, f64)> = Vec::new();
+        for (handoffs, weight) in &self.meetings {
+            mixed.resize(handoffs.len(), (0.0, 0.0));
+            for (sum, handoff) in mixed.iter_mut().zip(handoffs) {
+                sum.0 += weight * handoff.waited.get(part);
+                sum.1 += weight * handoff.took.get(part);
+            }
+        }
+        if let Some(idle_ns) = self.idle_ns {
+            let last = HandOff::curve(&mixed).map_or(0.0, |curve| curve.after(idle_ns));
+            mixed.retain(|(waited, _)| *waited < idle_ns);
+            mixed.push((idle_ns, last));
+        }
+        mixed
+    }
+}
+
+/// Measures hand-offs. There are none if two threads cannot run at once.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
     cell: &Cell,
     subject: &LockSubject,
     lock: &LockSpec,
-) -> Result<Vec<(f64, f64)>, LabError> {
+) -> Result<CellHandoffs, LabError> {
     if cell.cpus.len() < 2 && lock.policy().spins() {
         // One would spin for a whole scheduler time slice while the other cannot release the lock.
-        return Ok(Vec::new());
+        return Ok(CellHandoffs::default());
     }
-    let mut mixed: Vec<(f64, f64)> = Vec::new();
-    for (two, weight) in &meetings(cell, subject) {
-        let handoffs = between(bench, known, two, subject, lock)?;
-        mixed.resize(handoffs.len(), (0.0, 0.0));
-        for (sum, (waited, took)) in mixed.iter_mut().zip(handoffs) {
-            *sum = (sum.0 + weight * waited, sum.1 + weight * took);
-        }
-    }
-    if let Some(idle_ns) = idle_ns(cell, subject) {
-        // A CPU has idled at most as long as the thread has waited.
-        let last = HandOff::curve(&mixed).map_or(0.0, |curve| curve.after(idle_ns));
-        mixed.retain(|(waited, _)| *waited < idle_ns);
-        mixed.push((idle_ns, last));
-    }
-    Ok(mixed)
+    let meetings = meetings(cell, subject)
+        .iter()
+        .map(|(two, weight)| Ok((between(bench, known, two, subject, lock)?, *weight)))
+        .collect::<Result<_, LabError>>()?;
+    Ok(CellHandoffs { meetings, idle_ns: idle_ns(cell, subject) })
 }
 
 /// Medians for two threads on these CPUs, by intended wait.
@@ -61,7 +87,7 @@ fn between(
     two: &[Vec<u32>],
     subject: &LockSubject,
     lock: &LockSpec,
-) -> Result<Vec<(f64, f64)>, LabError> {
+) -> Result<Vec<WaitedHandoff>, LabError> {
     let plain = LockSpec { stripes: 1, ..lock.clone() };
     let name = lock.lock.as_ref().map_or("", |lock| &lock.name);
     let key = format!("{name} {} {} {two:?}", subject.work, subject.hold_ns);
@@ -86,15 +112,15 @@ fn between(
         let samples = reports.pop().map(|report| report.handoffs).unwrap_or_default();
         let median_ns = |wait: f64, of: fn(&HandoffSample) -> i64| {
             let of_wait = rounds.iter().zip(&samples).filter(|(round, _)| **round == wait);
-            let mut all: Vec<i64> = of_wait.map(|(_, sample)| of(sample)).collect();
-            upper_median(&mut all, i64::cmp).map(|ticks| {
-                let ns = bench.clock.ns(ticks.unsigned_abs());
-                if ticks < 0 { -ns } else { ns }
-            })
+            let all: Vec<f64> = of_wait.map(|(_, sample)| bench.signed_ns(of(sample))).collect();
+            (!all.is_empty()).then(|| Repeated::median(&all))
         };
         let medians = waits.iter().filter_map(|wait| {
             let waited = median_ns(*wait, |sample| sample.waited)?;
-            Some((waited.max(0.0), median_ns(*wait, |sample| sample.took)?))
+            Some(WaitedHandoff {
+                waited: Repeated::by_part(|part| waited.get(part).max(0.0)),
+                took: median_ns(*wait, |sample| sample.took)?,
+            })
         });
         Ok(medians.collect())
     })

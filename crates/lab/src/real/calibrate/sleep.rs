@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use threadtoll_model::Shape;
-use threadtoll_record::{Cell, LockSubject, Spread, Work};
+use threadtoll_model::queue_trace::Acquisition;
+use threadtoll_model::{ModelError, Shape};
+use threadtoll_record::{Cell, LockSubject, Spread, Work, upper_median};
 
 use crate::LabError;
 use crate::contention::calibration_schedule::sleeps;
 use crate::contention::lengths::{STEPS, TimeDistributions, quantiles};
+use crate::contention::repeated::Part;
 use crate::lock::LockSpec;
 
 use super::super::lock_threads::{Task, cpus_by_thread};
-use super::{Bench, median_or_nan};
+use super::Bench;
 
 /// Multiple of the median above which an overshoot counts as disturbed by the machine, as in marked
 /// blocks.
 const DISTURBED: f64 = 20.0;
 
-/// In nanoseconds.
+/// In nanoseconds, in the order in which the sleeps began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overshoots {
     pub(super) hold: Vec<f64>,
@@ -25,8 +27,11 @@ pub(super) struct Overshoots {
 }
 
 impl Overshoots {
-    pub(super) fn mean_cycle_ns(&self) -> f64 {
-        let mean = |over: &[f64]| over.iter().sum::<f64>() / over.len().max(1) as f64;
+    pub(super) fn mean_cycle_ns(&self, part: Part) -> f64 {
+        let mean = |over: &[f64]| {
+            let over = part.of(over);
+            over.iter().sum::<f64>() / over.len().max(1) as f64
+        };
         mean(&self.hold) + mean(&self.think)
     }
 }
@@ -58,7 +63,10 @@ pub(super) fn overshoots(
         (intended_ns > 0).then(|| bench.clock.ns(end.saturating_sub(begin)) - intended_ns as f64)
     };
     let mut overshoots = Overshoots::default();
-    for one in reports.into_iter().flat_map(|report| report.acquisitions) {
+    let mut acquisitions: Vec<Acquisition> =
+        reports.into_iter().flat_map(|report| report.acquisitions).collect();
+    acquisitions.sort_by_key(|one| one.idle_at);
+    for one in acquisitions {
         overshoots.hold.extend(over(one.acquired_at, one.released_at, one.hold_units));
         overshoots.think.extend(over(one.idle_at, one.requested_at, one.think_units));
     }
@@ -66,13 +74,13 @@ pub(super) fn overshoots(
 }
 
 fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
-    let median = median_or_nan(over.clone());
+    let median = upper_median(&mut over.clone(), f64::total_cmp).unwrap_or(f64::NAN);
     over.retain(|late| *late <= DISTURBED * median.max(1e3));
     over
 }
 
 /// Intended lengths, each plus a measured overshoot.
-pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape> {
+pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Result<Shape, ModelError> {
     if mean_ns == 0.0 || over.is_empty() {
         return super::shape(spread, mean_ns);
     }
@@ -83,7 +91,7 @@ pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape>
         .enumerate()
         .map(|(at, length)| (length + over[(at * 7919) % over.len()]).max(0.0))
         .collect();
-    Shape::sampled(&longer).ok()
+    Shape::sampled(&longer)
 }
 
 #[cfg(test)]

@@ -9,22 +9,21 @@ use crate::contention::contender::Done;
 use crate::contention::lengths::TimeDistributions;
 
 use super::super::lock_threads::{LockThreads, Task};
-use super::{Bench, median_or_nan};
+use super::Bench;
 
 /// Most attempts at a slice that some thread started too late; after that, the best one counts.
 const TRIES: u32 = 16;
 const WARM_UP_NS: u64 = 100_000;
 
-/// Total throughput of all threads per nanosecond, as the median of slices.
-pub(super) fn rate(
+/// Total throughput of all threads per nanosecond, by slice.
+pub(super) fn rates(
     bench: &Bench,
     threads: &mut LockThreads,
     lengths: TimeDistributions,
     of: impl Fn(&Done) -> f64,
-) -> Result<f64, LabError> {
+) -> Result<Vec<f64>, LabError> {
     threads.prepare(lengths, 1)?;
-    let rates = (0..SLICES).map(|_| slice(bench, threads, 64, &of));
-    Ok(median_or_nan(rates.collect::<Result<_, _>>()?))
+    (0..SLICES).map(|_| slice(bench, threads, 64, &of)).collect()
 }
 
 /// Total throughput of all threads in one slice, per nanosecond.

@@ -5,28 +5,31 @@ use threadtoll_record::{Spread, Work};
 use crate::LabError;
 use crate::contention::calibration_schedule::{MAX_ALONE, SLICES, slowdown_rounds};
 use crate::contention::lengths::TimeDistributions;
+use crate::contention::repeated::Repeated;
 use crate::lock::LockSpec;
 
 use super::super::lock_threads::LockThreads;
+use super::Bench;
 use super::slices::{slice, slice_on};
-use super::{Bench, median_or_nan};
 
 /// Units per stretch: makes reading the clock negligible.
 const LONG_UNITS: f64 = 1000.0;
 
 /// Time of a unit on a single thread, in nanoseconds.
-pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<f64, LabError> {
+pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Repeated, LabError> {
     let mut threads = workers(bench, place)?;
-    let rates = (0..SLICES).map(|_| slice(bench, &mut threads, 1, |done| done.units));
-    Ok(1.0 / median_or_nan(rates.collect::<Result<_, _>>()?))
+    let units = (0..SLICES).map(|_| {
+        slice(bench, &mut threads, 1, |done| done.units).map(|units_per_ns| 1.0 / units_per_ns)
+    });
+    Ok(Repeated::median(&units.collect::<Result<Vec<f64>, _>>()?))
 }
 
 /// Ratio of a unit's time on threads that are busy at all these places at once to its time on a
 /// single thread at each. The median of rounds of slices, because machine speed varies more than
 /// that from second to second.
-pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<f64, LabError> {
+pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<Repeated, LabError> {
     if busy.len() == 1 {
-        return Ok(1.0);
+        return Ok(Repeated::exact(1.0));
     }
     let mut threads = workers(bench, busy)?;
     let alone_on = busy.len().min(MAX_ALONE);
@@ -40,7 +43,7 @@ pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<f64, LabError
         let all = slice(bench, &mut threads, 1, |done| done.units)?;
         ratios.push(alone / alone_on as f64 * busy.len() as f64 / all);
     }
-    Ok(median_or_nan(ratios))
+    Ok(Repeated::median(&ratios))
 }
 
 fn workers(bench: &Bench, places: &[Vec<u32>]) -> Result<LockThreads, LabError> {

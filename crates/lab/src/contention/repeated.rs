@@ -1,0 +1,95 @@
+//! Figures of a calibration that were measured repeatedly. Consecutive repeats form batches, which
+//! show how far a calibration of that length may be off, although the machine's speed drifts.
+
+use threadtoll_record::upper_median;
+
+/// Number of batches: enough to estimate an error by, few enough to predict from each.
+pub(crate) const BATCHES: usize = 9;
+
+/// The repeats that a figure is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    Batch(usize),
+}
+
+impl Part {
+    pub(crate) fn batches() -> impl Iterator<Item = Part> {
+        (0..BATCHES).map(Part::Batch)
+    }
+
+    /// The part of these repeats, which are in the order in which they were measured. If there are
+    /// fewer repeats than batches, some batches share one.
+    pub(crate) fn of<T>(self, repeats: &[T]) -> &[T] {
+        let count = repeats.len();
+        match self {
+            Part::All => repeats,
+            Part::Batch(_) if count == 0 => repeats,
+            Part::Batch(batch) if count < BATCHES => {
+                let at = batch % count;
+                &repeats[at..=at]
+            }
+            Part::Batch(batch) => &repeats[batch * count / BATCHES..(batch + 1) * count / BATCHES],
+        }
+    }
+}
+
+/// A figure from all repeats, and from each batch of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Repeated {
+    all: f64,
+    batches: [f64; BATCHES],
+}
+
+impl Repeated {
+    /// Evaluates a figure for all repeats and for each batch.
+    pub(crate) fn by_part(figure: impl Fn(Part) -> f64) -> Self {
+        Repeated {
+            all: figure(Part::All),
+            batches: std::array::from_fn(|batch| figure(Part::Batch(batch))),
+        }
+    }
+
+    /// Medians, the upper of two middle values; NaN if empty.
+    pub(crate) fn median(repeats: &[f64]) -> Self {
+        Self::by_part(|part| {
+            upper_median(&mut part.of(repeats).to_vec(), f64::total_cmp).unwrap_or(f64::NAN)
+        })
+    }
+
+    /// A figure without error.
+    pub(crate) fn exact(value: f64) -> Self {
+        Self::by_part(|_| value)
+    }
+
+    pub(crate) fn get(&self, part: Part) -> f64 {
+        match part {
+            Part::All => self.all,
+            Part::Batch(batch) => self.batches[batch],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_consecutive_and_hold_every_repeat_once() {
+        for count in [9, 10, 27, 41, 602] {
+            let repeats: Vec<usize> = (0..count).collect();
+            let joined: Vec<usize> =
+                Part::batches().flat_map(|part| part.of(&repeats).to_vec()).collect();
+            assert_eq!(joined, repeats);
+        }
+        assert_eq!(Part::Batch(4).of(&[1, 2, 3]), [2], "fewer repeats than batches");
+        assert!(Part::Batch(4).of::<f64>(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_figure_comes_from_all_repeats_and_from_each_batch() {
+        let repeats: Vec<f64> = (0..27).map(f64::from).collect();
+        let figure = Repeated::median(&repeats);
+        assert_eq!((figure.get(Part::All), figure.get(Part::Batch(8))), (13.0, 25.0));
+    }
+}
