@@ -30,6 +30,8 @@ use testbed::Testbed;
 
 /// Number of processes that tell the variance between them.
 pub(crate) const PROCESSES: u32 = 3;
+/// Time after which a virtual machine has often changed its speed, in nanoseconds.
+pub(crate) const REPEAT_NS: u64 = 180_000_000_000;
 
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
@@ -61,6 +63,11 @@ pub(crate) trait MeasureCommand: Args {
     /// Number of processes that measure the plan without `--relaunch`.
     fn processes(_: &Self::Request) -> u32 {
         1
+    }
+
+    /// Time after which the first group is measured again without `--repeat`, in nanoseconds.
+    fn repeat_ns(_: &Self::Request, _: &MeasureRequest) -> Option<u64> {
+        None
     }
 }
 
@@ -124,7 +131,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
         resume::validate(path, &results, &testbed)?;
     }
     if args.plan {
-        preview::print_plan(&results);
+        preview::print_plan(&results, testbed.rig.now().unix_ns);
         return Ok(ExitCode::SUCCESS);
     }
     let mut output = match &args.resume {

@@ -7,7 +7,7 @@ mod number;
 use crate::failure::Failure;
 
 pub(crate) use choice::{choice, choices};
-pub(crate) use duration::{DURATIONS, duration, duration_ns};
+pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns};
 pub(crate) use number::{count, counts, numbers_of_threads};
 
 pub(crate) fn optional<T>(

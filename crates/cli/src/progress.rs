@@ -41,6 +41,18 @@ impl Progress {
         self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
     }
 
+    /// Shows a run that has this long to go; the first time, this is all of it.
+    fn show_remaining(&mut self, remaining_ns: u64) -> u64 {
+        let remaining_ms = remaining_ns / 1_000_000;
+        if self.total_ms == 0 {
+            self.total_ms = remaining_ms.max(1);
+            self.bar.set_length(self.total_ms);
+        }
+        let position_ms = self.total_ms.saturating_sub(remaining_ms);
+        self.show(position_ms);
+        position_ms
+    }
+
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -48,14 +60,14 @@ impl Progress {
 
 impl Observer for Progress {
     fn group(&mut self, _: usize, _: usize, cells: &[PlannedCell], remaining_ns: u64) {
-        let remaining_ms = remaining_ns / 1_000_000;
-        if self.total_ms == 0 {
-            self.total_ms = remaining_ms.max(1);
-            self.bar.set_length(self.total_ms);
-        }
-        self.group_start_ms = self.total_ms.saturating_sub(remaining_ms);
+        self.group_start_ms = self.show_remaining(remaining_ns);
         self.group_ms = threadtoll_lab::plan::estimate_ns([cells], self.processes) / 1_000_000;
-        self.show(self.group_start_ms);
+    }
+
+    fn waits(&mut self, left_ns: u64, remaining_ns: u64) {
+        self.show_remaining(remaining_ns);
+        let left_s = left_ns.div_ceil(1_000_000_000);
+        self.bar.set_message(format!("waiting {left_s} s to measure the first group again"));
     }
 
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64) {

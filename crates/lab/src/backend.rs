@@ -39,6 +39,9 @@ pub trait Backend {
     /// which a simulated clock does not see.
     fn elapse(&mut self, _blocks: u64, _ns: u64) {}
 
+    /// Lets this time pass.
+    fn wait(&mut self, ns: u64);
+
     /// Checks the clock again, after a group is measured and before its records are written.
     ///
     /// # Errors

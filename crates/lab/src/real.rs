@@ -115,6 +115,10 @@ impl Backend for RealBackend {
         Ok(cells.into_iter().map(|cell| cell as Box<dyn OpenCell>).collect())
     }
 
+    fn wait(&mut self, ns: u64) {
+        std::thread::sleep(Duration::from_nanos(ns));
+    }
+
     fn recheck(&mut self) -> Result<(), LabError> {
         self.clock
             .recheck(&self.facts)

@@ -17,7 +17,10 @@ use crate::LabError;
 use crate::backend::{Backend, OpenCell};
 use crate::block::{History, Position, to_block};
 use crate::contention::predict::{self, CellAttempt};
-use crate::plan::estimate_ns;
+use crate::plan::{remaining_ns, wait_ns};
+
+/// Time after which a wait looks for `stop`.
+const WAIT_STEP_NS: u64 = 100_000_000;
 
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,9 @@ pub trait Observer {
     /// A group begins; `remaining_ns` is the estimate for the rest of the run, including this
     /// group.
     fn group(&mut self, index: usize, of: usize, cells: &[PlannedCell], remaining_ns: u64);
+    /// A group is not due for another `left_ns`; `remaining_ns` is the estimate for the rest of the
+    /// run, including this wait.
+    fn waits(&mut self, _left_ns: u64, _remaining_ns: u64) {}
     /// A block ended; the group has `done` of `of` blocks.
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64);
     /// A record is complete.
@@ -60,7 +66,8 @@ pub type Launch<'a> = dyn FnMut(&Machine, &Plan, Share, &mut Take<'_>) -> Result
 
 /// Measures every incomplete group of `results`.
 ///
-/// Blocks and records are appended to `file` as they come. `stop` is checked after each block.
+/// Blocks and records are appended to `file` as they come. `stop` is checked after each block, and
+/// several times a second while the repetition of a group is not due yet.
 ///
 /// # Errors
 ///
@@ -80,12 +87,12 @@ pub fn run(
         if results.groups[index].records.is_some() {
             continue;
         }
-        if stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed)
+            || wait(backend, results, index, observer, stop) == Outcome::Interrupted
+        {
             return Ok(Outcome::Interrupted);
         }
-        let unfinished = (index..count).filter(|index| results.groups[*index].records.is_none());
-        let unfinished = unfinished.map(|index| results.plan.groups[index].as_slice());
-        let remaining = estimate_ns(unfinished, results.plan.processes);
+        let remaining = remaining_ns(results, backend.now().unix_ns);
         observer.group(index, count, &results.plan.groups[index], remaining);
         let outcome = measure_group(backend, launch, results, index, file, observer, stop)?;
         if outcome == Outcome::Interrupted {
@@ -96,6 +103,31 @@ pub fn run(
         file.sync()?;
     }
     Ok(Outcome::Complete)
+}
+
+/// Waits until a group is due: the repetition of another one may not be yet.
+fn wait(
+    backend: &mut dyn Backend,
+    results: &Results,
+    index: usize,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Outcome {
+    let begin = backend.now();
+    let whole_ns = wait_ns(results, index, begin.unix_ns);
+    let remaining_ns = remaining_ns(results, begin.unix_ns);
+    loop {
+        let waited_ns = ((backend.now().since_start_s - begin.since_start_s) * 1e9) as u64;
+        let left_ns = whole_ns.saturating_sub(waited_ns);
+        if left_ns == 0 {
+            return Outcome::Complete;
+        }
+        observer.waits(left_ns, remaining_ns.saturating_sub(waited_ns));
+        backend.wait(left_ns.min(WAIT_STEP_NS));
+        if stop.load(Ordering::Relaxed) {
+            return Outcome::Interrupted;
+        }
+    }
 }
 
 fn measure_group(

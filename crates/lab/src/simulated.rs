@@ -242,6 +242,10 @@ impl Backend for SimulatedBackend {
         self.time.elapsed_ns.set(self.time.elapsed_ns.get() + ns);
     }
 
+    fn wait(&mut self, ns: u64) {
+        self.time.elapsed_ns.set(self.time.elapsed_ns.get() + ns);
+    }
+
     fn recheck(&mut self) -> Result<(), LabError> {
         Ok(())
     }

@@ -56,7 +56,7 @@ impl Seen {
     /// Prints an error in a line.
     fn take(&mut self, line: &[u8]) -> Result<(), String> {
         match serde_json::from_slice(line).map_err(|error| error.to_string())? {
-            Line::Plan(plan) => self.plan = Some(plan),
+            Line::Plan(plan) => self.plan = Some(*plan),
             Line::Record(record) => {
                 *self.records.entry((record.group, record.attempt)).or_default() += 1
             }

@@ -293,6 +293,7 @@ impl<'a> Folding<'a> {
             at: self.at.into(),
             group: self.group,
             attempt: self.attempt,
+            repeats: self.plan.repeated_by(self.group),
             experiment: planned.experiment.clone(),
             cell: planned.cell.clone(),
             simulated: self.machine.simulated,

@@ -58,7 +58,9 @@ pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
 pub use median::{median, upper_median};
 pub use placement::{Placement, Relation};
-pub use plan::{Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused};
+pub use plan::{
+    Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat,
+};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use profile::Profile;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
@@ -70,4 +72,4 @@ pub use regime::regimes;
 pub use share::Share;
 pub use subject::Subject;
 pub use text::Text;
-pub use time::{run_id, timestamp};
+pub use time::{run_id, timestamp, unix_ns};

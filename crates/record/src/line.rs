@@ -14,7 +14,7 @@ pub enum Line {
     Machine(Box<Machine>),
     /// The second line.
     #[serde(rename = "threadtoll.plan/1")]
-    Plan(Plan),
+    Plan(Box<Plan>),
     /// A prediction for a cell, before its first block.
     #[serde(rename = "threadtoll.foretold/1")]
     CellPrediction(Box<CellPrediction>),

@@ -31,8 +31,20 @@ pub struct Plan {
     /// Number of processes that measure each group one after another, each a share of its rounds.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub processes: u32,
+    /// If given, the last group measures another one again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
     /// The groups in measuring order. The first cell of a group is its reference.
     pub groups: Vec<Vec<PlannedCell>>,
+}
+
+/// A group that is measured again as the last one, to tell how far figures of one run differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repeat {
+    /// Index of the group.
+    pub group: usize,
+    /// Minimum time from its end to its repetition, in nanoseconds.
+    pub after_ns: u64,
 }
 
 fn one() -> u32 {
@@ -193,9 +205,21 @@ impl Plan {
         (((u64::from(round) + 1) * processes - 1) / u64::from(rounds.max(1))) as u32
     }
 
+    /// The group that this one repeats.
+    pub fn repeated_by(&self, group: usize) -> Option<usize> {
+        let repeat = self.repeat.filter(|_| group + 1 == self.groups.len())?;
+        Some(repeat.group)
+    }
+
     pub(crate) fn validate(&self) -> Result<(), String> {
         if self.groups.is_empty() {
             return Err("the plan has no groups".into());
+        }
+        if let Some(repeat) = self.repeat {
+            let last = self.groups.len() - 1;
+            if repeat.group >= last || self.groups[repeat.group] != self.groups[last] {
+                return Err("the last group of the plan is not the one that it repeats".into());
+            }
         }
         if !(1..=MAX_PROCESSES).contains(&self.processes) {
             return Err("the plan has an impossible number of processes".into());
@@ -245,6 +269,7 @@ mod tests {
                 refused: Vec::new(),
                 folded: None,
                 processes,
+                repeat: None,
                 groups: Vec::new(),
             };
             let of: Vec<u32> = (0..rounds).map(|round| plan.process(round, rounds)).collect();

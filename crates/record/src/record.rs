@@ -27,6 +27,9 @@ pub struct Record {
     pub group: usize,
     /// The attempt at the group that it comes from.
     pub attempt: u32,
+    /// Index of the group of which this one is the repetition; absent in all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<usize>,
     /// The experiment: `latency`, `matrix`, …
     pub experiment: Experiment,
     /// The cell.

@@ -9,6 +9,12 @@ pub fn timestamp(unix_ns: i128) -> String {
     format!("{time:.3}")
 }
 
+/// Reads a timestamp as nanoseconds since the Unix epoch.
+pub fn unix_ns(timestamp: &str) -> Option<i128> {
+    let time: jiff::Timestamp = timestamp.parse().ok()?;
+    Some(time.as_nanosecond())
+}
+
 /// Id of a run: its start to the millisecond and the process id, so that two runs that start
 /// together still differ.
 pub fn run_id(unix_ns: i128, pid: u32) -> String {
@@ -26,6 +32,8 @@ mod tests {
         assert_eq!(timestamp(1_795_255_200_000_000_000), "2026-11-21T10:00:00.000Z");
         assert_eq!(timestamp(1_795_255_200_123_456_789), "2026-11-21T10:00:00.123Z");
         assert_eq!(timestamp(i128::MAX), "1970-01-01T00:00:00.000Z");
+        assert_eq!(unix_ns("2026-11-21T10:00:00.123Z"), Some(1_795_255_200_123_000_000));
+        assert_eq!(unix_ns("yesterday"), None);
     }
 
     #[test]

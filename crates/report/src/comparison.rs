@@ -38,11 +38,7 @@ impl Row<'_> {
 
     fn figures(&self) -> String {
         let ComparedCell { base, new, figure, .. } = self.compared;
-        let [base, new] = [base, new].map(|value| match figure {
-            Figure::OneWayMedian => time(value.get()),
-            Figure::Rate => format!("{}/s", per_second(value.get())),
-            Figure::Speedup => ratio(value.get()),
-        });
+        let [base, new] = [base, new].map(|value| figure_text(*figure, value.get()));
         let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_string());
         match unit(&new) {
             Some(common) if unit(&base) == unit(&new) => {
@@ -85,7 +81,15 @@ pub(crate) fn limit(comparison: &Comparison) -> String {
     format!("{}%", comparison.fail_above_percent.get())
 }
 
-fn name(cell: &MeasuredCell) -> String {
+pub(crate) fn figure_text(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::OneWayMedian => time(value),
+        Figure::Rate => format!("{}/s", per_second(value)),
+        Figure::Speedup => ratio(value),
+    }
+}
+
+pub(crate) fn name(cell: &MeasuredCell) -> String {
     let label = clean(&cell.label());
     match cell.placement {
         Placement::Pinned => label,

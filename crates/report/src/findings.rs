@@ -4,6 +4,7 @@
 //! does. What intervals leave open is called undecided, with both figures.
 
 mod mechanisms;
+mod repeat;
 mod run;
 
 use threadtoll_record::{Record, file::Results};
@@ -19,5 +20,8 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let mut findings = mechanisms::findings(records);
     findings.extend(locks::findings(records));
     findings.extend(run::findings(results, records));
+    if !records.is_empty() {
+        findings.push(repeat::finding(results));
+    }
     findings
 }

@@ -186,6 +186,19 @@ sentences! {
 
         "The run was interrupted."
         unfinished(complete, groups) = "The run is not finished: {complete} of {groups} complete.";
+
+        "The first group was measured again as the last one (`--repeat`): of its rows, the one whose \
+         larger figure divided by the smaller one is largest. Figures are one-way medians, rates or \
+         speed-ups; of several regimes in a group, of the one that lasted longest."
+        measured_again(later, rows, difference, row, first, again) =
+            "Measured again {later} later, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
+
+        "The same, of the paired ratios in both."
+        ratios_again(difference, rows, first, again) =
+            "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
+
+        "No group was measured again, or its repetition is incomplete or without figures."
+        one_run() = "One run: figures of another one may differ by more than these intervals show.";
     }
 
     "Comparisons of two runs": {

@@ -10,6 +10,15 @@ pub(crate) fn time(ns: f64) -> String {
     if figure.is_empty() { UNKNOWN.into() } else { format!("{figure} {unit}") }
 }
 
+/// A time that may be minutes or hours: `45.0 s`, `3.2 min`, `2.5 h`.
+pub(crate) fn long_time(ns: f64) -> String {
+    match ns / 60e9 {
+        minutes if !(2.0..1e6).contains(&minutes) => time(ns),
+        minutes if minutes < 120.0 => format!("{minutes:.1} min"),
+        minutes => format!("{:.1} h", minutes / 60.0),
+    }
+}
+
 /// Like [`time`], for a time that may be unknown.
 pub(crate) fn maybe_time(ns: Option<impl Into<f64>>) -> String {
     ns.map_or_else(|| UNKNOWN.into(), |ns| time(ns.into()))
@@ -233,6 +242,10 @@ mod tests {
             assert_eq!(time(ns), text);
         }
         assert_eq!(maybe_time(None::<f64>), "–");
+        assert_eq!(long_time(45e9), "45.0 s");
+        assert_eq!(long_time(192e9), "3.2 min");
+        assert_eq!(long_time(9000e9), "2.5 h");
+        assert_eq!(long_time(f64::NAN), "–");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use threadtoll_lab::queue::{
 use threadtoll_record::{Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS};
 use crate::nearest::unknown;
 use crate::neighbour::NeighbourArgs;
 use crate::parse::{choices, count, counts, names, optional};
@@ -106,6 +106,10 @@ impl MeasureCommand for Queue {
         PROCESSES
     }
 
+    fn repeat_ns(request: &Request, common: &MeasureRequest) -> Option<u64> {
+        request.is_default(common).then_some(REPEAT_NS)
+    }
+
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
@@ -123,6 +127,19 @@ impl MeasureCommand for Queue {
 }
 
 impl Request {
+    /// Returns `true` if it measures everything that the scenario has, for its own time.
+    fn is_default(&self, common: &MeasureRequest) -> bool {
+        let Request { scenario: _, queues, wait, batch, senders, capacity, neighbour } = self;
+        queues.is_empty()
+            && wait.is_empty()
+            && batch.is_none()
+            && senders.is_none()
+            && capacity.is_none()
+            && neighbour.is_none()
+            && common.time_ns.is_none()
+            && common.samples.is_none()
+    }
+
     fn overrides(&self, common: &MeasureRequest) -> Overrides {
         let senders = self.senders.as_ref();
         Overrides {

@@ -6,7 +6,7 @@ use threadtoll_lab::plan::{CpuSelection, Depth, Planned, budget, survey};
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS};
 use crate::registry::registry;
 
 const TIME_NS: u64 = 1_000_000_000;
@@ -54,6 +54,10 @@ impl MeasureCommand for Survey {
 
     fn processes(request: &Request) -> u32 {
         if request.depth == Some(Depth::Full) { PROCESSES } else { 1 }
+    }
+
+    fn repeat_ns(request: &Request, _: &MeasureRequest) -> Option<u64> {
+        (request.depth == Some(Depth::Full)).then_some(REPEAT_NS)
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {

@@ -11,7 +11,7 @@ use threadtoll_record::{MAX_PROCESSES, Placement};
 
 use crate::command::CommonArgs;
 use crate::failure::Failure;
-use crate::parse::{choices, count, duration_ns, optional};
+use crate::parse::{choices, count, duration_ns, duration_or_zero_ns, optional};
 
 pub(crate) type Options = BTreeMap<String, Value>;
 
@@ -53,6 +53,11 @@ pub(crate) struct MeasureArgs {
     /// process share its addresses and pages [default: 1; queue and survey --full: 3]
     #[arg(long, value_name = "K", allow_hyphen_values = true)]
     relaunch: Option<String>,
+    /// Measure the first group again at the end, this long after its first measurement or later,
+    /// and say how far the two differ; 0 for never [default: 180s in survey --full, and in queue if
+    /// it measures all queues for its own time; otherwise 0]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    repeat: Option<String>,
     /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
@@ -93,6 +98,8 @@ pub(crate) struct MeasureRequest {
     over_ns: Option<u64>,
     seed: Option<u64>,
     pub(super) relaunch: Option<u64>,
+    /// Zero for never.
+    pub(super) repeat_ns: Option<u64>,
     pub(super) simulated_machine: Option<u64>,
 }
 
@@ -115,6 +122,7 @@ impl MeasureRequest {
             relaunch: optional(&args.relaunch, |text| {
                 count("--relaunch", text, 1, u64::from(MAX_PROCESSES))
             })?,
+            repeat_ns: optional(&args.repeat, |text| duration_or_zero_ns("--repeat", text))?,
             simulated_machine: optional(&args.simulated_machine, |text| {
                 number("--simulated-machine", text)
             })?,

@@ -2,7 +2,7 @@
 
 use threadtoll_lab::plan::{CpuSelection, split_blocks};
 use threadtoll_lab::real::missing_capabilities;
-use threadtoll_record::{Plan, Text};
+use threadtoll_record::{Plan, Repeat, Text};
 use threadtoll_report::left_out;
 
 use super::testbed::Testbed;
@@ -38,6 +38,11 @@ pub(super) fn make<C: MeasureCommand>(
             Failure::refused(format!("nothing is left to measure: {why}")).hint(C::NOTHING_LEFT)
         );
     }
+    let after_ns = common.repeat_ns.or_else(|| C::repeat_ns(&checked.request, common));
+    let repeat = after_ns.filter(|ns| *ns > 0).map(|after_ns| Repeat { group: 0, after_ns });
+    if repeat.is_some() {
+        groups.extend(groups.first().cloned());
+    }
     let command = std::env::args_os()
         .skip(1)
         .map(|argument| Text::from(&*argument.to_string_lossy()))
@@ -53,6 +58,7 @@ pub(super) fn make<C: MeasureCommand>(
             None => C::processes(&checked.request),
         },
         options: checked.options.clone(),
+        repeat,
         refused,
         groups,
     })

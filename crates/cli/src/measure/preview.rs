@@ -1,6 +1,6 @@
 //! The cells of a run, and its duration, before it starts.
 
-use threadtoll_lab::plan::estimate_ns;
+use threadtoll_lab::plan::remaining_ns;
 use threadtoll_record::file::Results;
 use threadtoll_record::{Machine, PlannedCell, Warning};
 use threadtoll_report::{clean, cpus, plural};
@@ -9,14 +9,14 @@ use super::testbed::ANOTHER;
 use crate::command_line::program;
 use crate::console;
 
-pub(super) fn announce(machine: &Machine, results: &Results) {
+pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
     let cells: usize = groups.iter().map(|group| group.len()).sum();
     let size = if cells == 0 {
         "nothing is left to measure".to_string()
     } else {
-        let estimate_ns = estimate_ns(groups.iter().copied(), results.plan.processes);
-        format!("{} · {}", extent(&groups), format_forecast(estimate_ns))
+        let forecast = format_forecast(remaining_ns(results, now_ns));
+        format!("{} · {forecast}", extent(&groups))
     };
     let of_machine = |warning: &&Warning| warning.code != ANOTHER;
     let cpus = plural(machine.cpus.into(), "CPU");
@@ -50,11 +50,13 @@ fn extent(groups: &[&[PlannedCell]]) -> String {
     format!("{} in {}", plural(cells as u64, "cell"), plural(groups.len() as u64, "group"))
 }
 
-pub(super) fn print_plan(results: &Results) {
+pub(super) fn print_plan(results: &Results, now_ns: i128) {
     let mut text = String::new();
     for (index, group) in remaining(results) {
         let rounds = group.first().map_or(0, |planned| planned.budget.rounds);
-        text.push_str(&format!("group {index}: {}\n", plural(rounds.into(), "round")));
+        let again = results.plan.repeated_by(index);
+        let again = again.map_or_else(String::new, |first| format!(", group {first} again"));
+        text.push_str(&format!("group {index}: {}{again}\n", plural(rounds.into(), "round")));
         for planned in group {
             let cell = &planned.cell;
             text.push_str(&format!(
@@ -68,7 +70,7 @@ pub(super) fn print_plan(results: &Results) {
         }
     }
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
-    let forecast = format_forecast(estimate_ns(groups.iter().copied(), results.plan.processes));
+    let forecast = format_forecast(remaining_ns(results, now_ns));
     let processes = match results.plan.processes {
         1 => String::new(),
         several => format!(", each in {several} processes"),

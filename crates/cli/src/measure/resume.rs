@@ -38,6 +38,7 @@ pub(super) fn read<C: MeasureCommand>(
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
+            "repeat_ns" => Some(results.plan.repeat.map_or(0, |repeat| repeat.after_ns).into()),
             "relaunch" => Some(results.plan.processes.into()),
             _ => None,
         };

@@ -23,7 +23,7 @@ pub(super) fn measure(
     args: &MeasureArgs,
 ) -> Result<Outcome, Failure> {
     if !args.quiet {
-        preview::announce(&testbed.machine, results);
+        preview::announce(&testbed.machine, results, testbed.rig.now().unix_ns);
     }
     let stop = stop_on_signals()?;
     let json = args.json;

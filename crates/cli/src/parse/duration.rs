@@ -8,15 +8,23 @@ pub(crate) const DURATIONS: &str = "write durations as 250ns, 2.5us, 5ms or 2s";
 
 /// Reads a duration of at least a nanosecond, rounded to whole ones.
 pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
-    let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS);
-    let ns = duration(text).map_err(bad)?;
-    if ns == 0.0 {
-        return Err(bad("it must be longer than zero"));
+    match duration_or_zero_ns(option, text)? {
+        0 => Err(bad(option, text, "it must be longer than zero")),
+        ns => Ok(ns),
     }
-    if ns < 1.0 {
-        return Err(bad("it is shorter than a nanosecond"));
+}
+
+/// Like [`duration_ns`], but accepts zero.
+pub(crate) fn duration_or_zero_ns(option: &str, text: &str) -> Result<u64, Failure> {
+    let ns = duration(text).map_err(|why| bad(option, text, why))?;
+    if ns > 0.0 && ns < 1.0 {
+        return Err(bad(option, text, "it is shorter than a nanosecond"));
     }
     Ok(ns.round() as u64)
+}
+
+fn bad(option: &str, text: &str, why: &str) -> Failure {
+    Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS)
 }
 
 /// Reads a duration in nanoseconds, zero and fractions included. The error is the reason alone.
@@ -75,6 +83,8 @@ mod tests {
         ];
         for text in bad {
             assert!(duration_ns("--time", text).is_err(), "{text}");
+            let zero = matches!(text, "0" | "0s");
+            assert_eq!(duration_or_zero_ns("--repeat", text).ok(), zero.then_some(0), "{text}");
         }
     }
 }

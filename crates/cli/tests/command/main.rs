@@ -18,6 +18,7 @@ mod program;
 mod queue;
 mod real;
 mod relaunched;
+mod repeated;
 mod sentences;
 mod simulated;
 mod synthetic;

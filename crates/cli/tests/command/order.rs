@@ -23,7 +23,7 @@ fn planned(command: &str) -> Plan {
     threadtoll(words(&format!("{command} --quiet --out"), &[&path])).done();
     let text = std::fs::read_to_string(&path).unwrap();
     match line(text.lines().nth(1).unwrap()) {
-        Line::Plan(plan) => plan,
+        Line::Plan(plan) => *plan,
         other => panic!("{other:?}"),
     }
 }

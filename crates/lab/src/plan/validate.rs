@@ -26,6 +26,9 @@ pub const MAX_NS: u64 = 86_400_000_000_000;
 ///
 /// The reason why it cannot run.
 pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
+    if plan.repeat.is_some_and(|repeat| repeat.after_ns > MAX_NS) {
+        return Err("it waits for more than a day".into());
+    }
     plan.groups.iter().flatten().try_for_each(|planned| {
         validate_cell(planned, topology, registry)
             .map_err(|why| format!("{}: {why}", planned.cell.label()))

@@ -30,6 +30,7 @@ fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
         over_ns: 10_000,
         options: Default::default(),
         folded: None,
+        repeat: None,
         refused: Vec::new(),
         groups,
     }

@@ -21,6 +21,7 @@ mod plan;
 mod queue;
 mod regimes;
 mod registry;
+mod repeat;
 mod run;
 mod twins;
 
@@ -69,6 +70,7 @@ fn latency_plan(seed: u64, processes: u32, (groups, refused): Planned) -> Plan {
         over_ns: 10_000,
         options: BTreeMap::new(),
         folded: None,
+        repeat: None,
         processes,
         refused,
         groups,

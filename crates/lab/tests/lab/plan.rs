@@ -63,6 +63,7 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
         over_ns: 10_000,
         options: BTreeMap::new(),
         folded: None,
+        repeat: None,
         refused: Vec::new(),
         groups,
     }

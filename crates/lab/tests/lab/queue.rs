@@ -114,6 +114,7 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
         over_ns: 10_000,
         options: Default::default(),
         folded: None,
+        repeat: None,
         refused: Vec::new(),
         groups,
     }

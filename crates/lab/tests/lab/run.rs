@@ -50,6 +50,7 @@ fn plan() -> Plan {
         over_ns: 10_000,
         options: BTreeMap::new(),
         folded: None,
+        repeat: None,
         refused,
         groups,
     }
@@ -228,6 +229,10 @@ impl Backend for Failing {
             Box::new(FailingCell { cell, blocks_left: Rc::clone(&self.blocks_left) })
         };
         Ok(self.backend.open(machine, group)?.into_iter().map(failing).collect())
+    }
+
+    fn wait(&mut self, ns: u64) {
+        self.backend.wait(ns);
     }
 
     fn recheck(&mut self) -> Result<(), LabError> {

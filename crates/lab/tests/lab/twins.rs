@@ -48,6 +48,7 @@ fn measured((groups, refused): Planned, twin_factor: f64) -> Vec<Vec<Record>> {
         over_ns: 10_000,
         options: BTreeMap::new(),
         folded: None,
+        repeat: None,
         refused,
         groups,
     };

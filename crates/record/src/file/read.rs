@@ -88,11 +88,14 @@ impl Results {
         Results { machine, plan, groups, notes: Vec::new(), length, read_length, packed: false }
     }
 
-    /// The records of all groups in plan order; groups without records are folded from their
-    /// blocks.
+    /// The records of all groups in plan order, apart from a [repetition](Self::repetition); groups
+    /// without records are folded from their blocks.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
+            if self.plan.repeated_by(index).is_some() {
+                continue;
+            }
             match &group.records {
                 Some(complete) => records.extend(complete.iter().cloned()),
                 None => {
@@ -110,6 +113,14 @@ impl Results {
             }
         }
         records
+    }
+
+    /// The records of the group that was measured again, and those of its repetition; `None` unless
+    /// both are complete.
+    pub fn repetition(&self) -> Option<[&[Record]; 2]> {
+        let last = self.groups.len().checked_sub(1)?;
+        let records = |group: usize| self.groups.get(group)?.records.as_deref();
+        Some([records(self.plan.repeated_by(last)?)?, records(last)?])
     }
 
     /// Drops the histograms of all records, about half the size of a folded file.
@@ -190,7 +201,7 @@ pub(super) fn begin_reading(path: &Path) -> Result<(Reader<'_>, Machine, Plan), 
     };
     machine.validate().map_err(|what| reader.fault(what))?;
     let plan = match reader.next(MAX_PLAN_LINE)? {
-        Next::Line(Line::Plan(plan)) => plan,
+        Next::Line(Line::Plan(plan)) => *plan,
         Next::Line(_) | Next::Incomplete => {
             return Err(reader.fault("it is not the plan"));
         }
@@ -373,6 +384,9 @@ fn take_record(
     let folded = results.plan.folded.is_some();
     if folded {
         begin(results, seen, partial, (record.group, record.attempt), "record")?;
+    }
+    if record.repeats != results.plan.repeated_by(record.group) {
+        return Err("the record and the plan disagree about the group that is repeated".into());
     }
     let planned = &results.plan.groups[record.group];
     let state = &mut results.groups[record.group];

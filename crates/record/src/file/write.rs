@@ -167,7 +167,8 @@ impl Appender {
 
 /// The first two lines.
 fn head(machine: &Machine, plan: &Plan) -> String {
-    to_text(&Line::Machine(Box::new(machine.clone()))) + &to_text(&Line::Plan(plan.clone()))
+    to_text(&Line::Machine(Box::new(machine.clone())))
+        + &to_text(&Line::Plan(Box::new(plan.clone())))
 }
 
 /// Creates a file in one step, locked: a temporary file next to it is renamed when everything is on

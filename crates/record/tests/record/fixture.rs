@@ -62,6 +62,7 @@ pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
         over_ns: 10_000,
         options: BTreeMap::new(),
         folded: None,
+        repeat: None,
         refused: Vec::new(),
         groups: groups.iter().map(|group| group.iter().map(planned).collect()).collect(),
     }

@@ -24,7 +24,8 @@ impl Run {
     fn new() -> Self {
         let (machine, plan) =
             (machine(), plan(3, &[&["atomic-store", "futex"], &["atomic-store", "park"]]));
-        let mut lines = vec![Line::Machine(Box::new(machine.clone())), Line::Plan(plan.clone())];
+        let mut lines =
+            vec![Line::Machine(Box::new(machine.clone())), Line::Plan(Box::new(plan.clone()))];
         let blocks_of = |blocks: &[Block]| -> Vec<Line> {
             blocks.iter().map(|block| Line::Block(Box::new(block.clone()))).collect()
         };

@@ -19,7 +19,7 @@ fn lines(samples: &[u64]) -> Vec<Value> {
     let machine = Line::Machine(Box::new(fixture::machine()));
     let mut lines = vec![
         serde_json::to_value(machine).unwrap(),
-        serde_json::to_value(Line::Plan(plan())).unwrap(),
+        serde_json::to_value(Line::Plan(Box::new(plan()))).unwrap(),
     ];
     lines.extend(samples.iter().map(|samples| {
         let mut profile = fixture::profile();
@@ -127,7 +127,7 @@ fn files_that_are_not_profiles_are_refused_in_a_sentence() {
     assert_eq!(refused(""), "is not a threadtoll file: line 1: the file is empty");
     let measured = [
         Line::Machine(Box::new(fixture::machine())),
-        Line::Plan(fixture::plan(3, &[&["atomic-store"]])),
+        Line::Plan(Box::new(fixture::plan(3, &[&["atomic-store"]]))),
     ]
     .map(|line| serde_json::to_value(line).unwrap());
     assert_eq!(refused(&text(&measured)), "is a measurement, not a profile");

@@ -14,7 +14,8 @@ use crate::fixture::{AT, group, machine, plan};
 fn finished() -> Vec<Value> {
     let (machine, plan) =
         (machine(), plan(3, &[&["atomic-store", "futex"], &["atomic-store", "park"]]));
-    let mut lines = vec![Line::Machine(Box::new(machine.clone())), Line::Plan(plan.clone())];
+    let mut lines =
+        vec![Line::Machine(Box::new(machine.clone())), Line::Plan(Box::new(plan.clone()))];
     for index in 0..2 {
         let blocks = group(index, 2, 3, 1);
         let records = fold(&machine, &plan, index, 1, &blocks, &[], AT);
@@ -278,6 +279,29 @@ fn impossible_machines_and_plans_are_rejected() {
         assert_eq!(at, line as u64 + 1, "{pointer}: {what}");
         assert!(what.contains(part), "{pointer}: {what}");
     }
+}
+
+#[test]
+fn a_repetition_is_that_of_a_group_in_the_plan() {
+    let mut lines = finished();
+    let groups = |lines: &mut Vec<Value>, repeat: Value| {
+        lines[PLAN]["groups"][1] = lines[PLAN]["groups"][0].clone();
+        lines[PLAN]["repeat"] = repeat;
+        lines.truncate(SECOND_GROUP);
+    };
+    let why = "the last group of the plan is not the one that it repeats";
+    lines[PLAN]["repeat"] = json!({"group": 0, "after_ns": 1});
+    assert_eq!(rejected(&lines), (PLAN as u64 + 1, why.into()), "its last group has another cell");
+    for group in [1, 2] {
+        groups(&mut lines, json!({"group": group, "after_ns": 1}));
+        assert_eq!(rejected(&lines), (PLAN as u64 + 1, why.into()));
+    }
+    groups(&mut lines, json!({"group": 0, "after_ns": 1}));
+    let first = read_text(&text(&lines)).unwrap();
+    assert_eq!((first.records().len(), first.repetition()), (2, None));
+    lines[RECORD]["repeats"] = json!(0);
+    let (line, what) = rejected(&lines);
+    assert!(line == RECORD as u64 + 1 && what.contains("disagree"), "{line}: {what}");
 }
 
 #[test]

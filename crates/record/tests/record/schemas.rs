@@ -43,6 +43,7 @@ fn the_committed_schemas_are_those_of_the_types() {
 const ANY: &[&str] = &[
     "seed",
     "over_ns",
+    "after_ns",
     "limit_ns",
     "payload_bytes",
     "capacity",
@@ -109,7 +110,7 @@ fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
     results.groups[0].records = Some(records.clone());
     let lines = [
         ("machine.json", Line::Machine(Box::new(results.machine))),
-        ("plan.json", Line::Plan(results.plan)),
+        ("plan.json", Line::Plan(Box::new(results.plan))),
         ("block.json", Line::Block(Box::new(blocks[0].clone()))),
         ("record.json", Line::Record(Box::new(records[1].clone()))),
         ("profile.json", serde_json::from_value(fixture::profile()).unwrap()),

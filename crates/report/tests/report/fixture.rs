@@ -143,6 +143,7 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
         over_ns: 10_000,
         options: BTreeMap::new(),
         folded: None,
+        repeat: None,
         refused: vec![
             Refused {
                 what: "tcp-loopback, pinned".into(),

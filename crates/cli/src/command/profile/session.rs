@@ -112,6 +112,7 @@ impl Kept {
             options: request.given.clone(),
             refused: Vec::new(),
             folded: None,
+            repeat: None,
             groups: Vec::new(),
         };
         let program = match &request.subject {

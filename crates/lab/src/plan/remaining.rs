@@ -1,0 +1,46 @@
+//! Time left of a run, which may have been interrupted, and the wait before its last group.
+
+use threadtoll_record::file::Results;
+use threadtoll_record::{Plan, Repeat, unix_ns};
+
+use super::groups::estimate_ns;
+
+/// Resolution of times in files.
+const TIMESTAMP_NS: i128 = 1_000_000;
+
+/// Estimated time for the unfinished groups of a run and the wait before the last of them, in
+/// nanoseconds. `now_ns` is the time since the Unix epoch.
+pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
+    let plan = &results.plan;
+    let measuring_ns = |from: usize, to: usize| {
+        let unfinished = (from..to).filter(|index| results.groups[*index].records.is_none());
+        estimate_ns(unfinished.map(|index| plan.groups[index].as_slice()), plan.processes)
+    };
+    let count = plan.groups.len();
+    let wait_ns = plan.repeat.map_or(0, |Repeat { group, .. }| {
+        // The groups in between are measured meanwhile.
+        let (last, measured) = (count - 1, results.groups[group].records.is_some());
+        let between_ns = measuring_ns(if measured { 0 } else { group + 1 }, last);
+        wait_ns(results, last, now_ns).saturating_sub(between_ns)
+    });
+    measuring_ns(0, count).saturating_add(wait_ns)
+}
+
+/// Time until a group may be measured, in nanoseconds: zero, unless it repeats another one that has
+/// ended only recently.
+pub fn wait_ns(results: &Results, group: usize, now_ns: i128) -> u64 {
+    let Results { plan, groups, .. } = results;
+    let Plan { repeat: Some(Repeat { after_ns, .. }), .. } = plan else { return 0 };
+    let Some(first) = plan.repeated_by(group) else { return 0 };
+    if groups[group].records.is_some() {
+        return 0;
+    }
+    let records = groups[first].records.iter().flatten();
+    let ended_ns = records.filter_map(|record| unix_ns(&record.at)).max();
+    match ended_ns {
+        // At most the whole time, if the system's clock was set back.
+        Some(ended_ns) => (ended_ns + TIMESTAMP_NS + i128::from(*after_ns) - now_ns)
+            .clamp(0, i128::from(*after_ns)) as u64,
+        None => *after_ns,
+    }
+}

@@ -1,0 +1,94 @@
+//! How far the figures of a group that was measured twice differ.
+
+use threadtoll_record::comparison::Figure;
+use threadtoll_record::{Experiment, Record, RecordKind, Repeat, file::Results, unix_ns};
+
+use crate::comparison::{figure_text, name};
+use crate::label::{cpus, plural};
+use crate::sentences::{self as say, Sentence};
+use crate::units::{long_time, ratio, share};
+
+/// Two figures of one row, and the row.
+struct Pair {
+    row: String,
+    values: [f64; 2],
+    texts: [String; 2],
+}
+
+impl Pair {
+    fn new(row: String, values: [f64; 2], text: impl Fn(f64) -> String) -> Option<Self> {
+        let usable = values.iter().all(|value| value.is_finite() && *value > 0.0);
+        usable.then(|| Pair { row, values, texts: values.map(text) })
+    }
+
+    /// The larger figure divided by the smaller one.
+    fn apart(&self) -> f64 {
+        let [first, again] = self.values;
+        (first / again).max(again / first)
+    }
+}
+
+pub(super) fn finding(results: &Results) -> Sentence {
+    measured_again(results).unwrap_or_else(say::one_run)
+}
+
+fn measured_again(results: &Results) -> Option<Sentence> {
+    let [first, again] = results.repetition()?;
+    // Both are in the order of the plan.
+    let rows = || first.iter().zip(again);
+    let figures: Vec<Pair> = rows().filter_map(|(first, again)| figures(first, again)).collect();
+    let rows_compared = plural(figures.len() as u64, "row");
+    let most = furthest(figures)?;
+    let later = long_time(later_ns(results.plan.repeat?, first, again));
+    let ratios = rows().flat_map(|(first, again)| ratios(first, again)).collect();
+    let ratios = furthest(ratios).map(|most| {
+        let off = share(most.apart() - 1.0);
+        let [value, other] = most.texts;
+        say::ratios_again(off, most.row, value, other)
+    });
+    let off = share(most.apart() - 1.0);
+    let [value, other] = most.texts;
+    Some(say::measured_again(later, rows_compared, off, most.row, value, other).and(ratios))
+}
+
+fn furthest(pairs: Vec<Pair>) -> Option<Pair> {
+    pairs.into_iter().max_by(|a, b| a.apart().total_cmp(&b.apart()))
+}
+
+/// Time between the ends of both.
+fn later_ns(repeat: Repeat, first: &[Record], again: &[Record]) -> f64 {
+    let end = |records: &[Record]| records.iter().filter_map(|record| unix_ns(&record.at)).max();
+    let between_ns =
+        end(again).zip(end(first)).map_or(0.0, |(again, first)| (again - first) as f64);
+    // The system's clock may have been set back.
+    between_ns.max(repeat.after_ns as f64)
+}
+
+fn row(record: &Record) -> String {
+    match record.experiment {
+        Experiment::Matrix => format!("{}, {}", name(&record.cell), cpus(&record.cell.cpus)),
+        _ => name(&record.cell),
+    }
+}
+
+fn figure(record: &Record) -> Option<(Figure, f64)> {
+    Some(match record.kind {
+        RecordKind::RoundTrip => (Figure::OneWayMedian, record.one_way_p50()?),
+        RecordKind::Stream => (Figure::Rate, record.rate_per_s?.get()),
+        RecordKind::Wait => (Figure::Speedup, record.contention.as_ref()?.speedup?.get()),
+    })
+}
+
+fn figures(first: &Record, again: &Record) -> Option<Pair> {
+    let ((kind, value), (_, other)) = (figure(first)?, figure(again)?);
+    Pair::new(row(first), [value, other], |value| figure_text(kind, value))
+}
+
+fn ratios(first: &Record, again: &Record) -> impl Iterator<Item = Pair> {
+    first.against.iter().filter_map(|against| {
+        let mut others = again.against.iter();
+        let other = others.find(|other| other.cell == against.cell && other.of == against.of)?;
+        let row = format!("{} to {}", row(first), name(&against.cell));
+        Pair::new(row, [against.ratio.get(), other.ratio.get()], ratio)
+    })
+}
