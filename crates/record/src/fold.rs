@@ -467,7 +467,7 @@ fn stretch_median(block: &Block) -> Option<f64> {
 }
 
 /// Returns for each block whether the reference changed unusually and by more than [`DRIFT`], or by
-/// more than [`MOST`], between its neighbours in time, which were measured by the same process.
+/// more than 30%, between its neighbours in time, which were measured by the same process.
 ///
 /// Each round has another instance of the reference, with other addresses. Instances differ by a
 /// few percent on many machines, which is no change of the machine.
