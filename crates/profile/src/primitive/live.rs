@@ -529,12 +529,15 @@ fn other_waits_of_rust() {
     parked.thread().unpark();
     parked.join().unwrap();
 
+    // Memory that is used again for something else is no business of this test.
+    let mut watch = Watch::new();
     let (sender, receiver) = mpsc::channel::<()>();
     let (tid, receiving) = start(move || assert!(receiver.recv().is_err()));
     assert_eq!(watch.asleep(tid).1.name(), "Rust thread::park");
     drop(sender);
     receiving.join().unwrap();
 
+    let mut watch = Watch::new();
     let barrier = Arc::new(Barrier::new(2));
     let waited = Arc::clone(&barrier);
     let (tid, waiting) = start(move || {
