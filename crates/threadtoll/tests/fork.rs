@@ -6,6 +6,7 @@
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,6 +50,28 @@ fn ends_in_child(child: Option<libc::pid_t>, body: impl FnOnce()) {
         libc::WTERMSIG(status)
     );
     assert_eq!(libc::WEXITSTATUS(status), 0, "the child failed: see above");
+}
+
+/// Runs `other` in a second thread of a child, and `here` beside it.
+///
+/// Threads of the standard library take a lock of its own when they start and end. The child would
+/// find it locked for ever if a thread of the parent was just doing so.
+fn beside<F: FnOnce() + Send>(other: F, here: impl FnOnce()) {
+    extern "C" fn start<F: FnOnce()>(other: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: `beside` gives a valid `Option<F>`, which it leaves alone until this thread ends.
+        let other = unsafe { &mut *other.cast::<Option<F>>() };
+        other.take().expect("it runs once")();
+        ptr::null_mut()
+    }
+    let mut other = Some(other);
+    let (mut thread, argument) = (0, (&raw mut other).cast());
+    // SAFETY: `other` is not touched before the thread has been waited for, and can be sent to it.
+    let error = unsafe { libc::pthread_create(&mut thread, ptr::null(), start::<F>, argument) };
+    assert_eq!(error, 0);
+    let ended = catch_unwind(AssertUnwindSafe(here));
+    // SAFETY: it was created above and is waited for once.
+    assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0);
+    ended.expect("it does not panic");
 }
 
 const SOON: Duration = Duration::from_secs(3600);
@@ -294,18 +317,18 @@ fn a_child_can_have_queues_of_its_own() {
             in_child(|| {
                 let (mut sender, receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
                 let (back, answers) = funnel::Options::new().wait(Park).unbounded::<u64>();
-                let other = thread::spawn(move || {
+                let other = move || {
                     receiver
                         .into_iter()
                         .for_each(|number| back.send(number + 1).expect("the child waits"));
+                };
+                beside(other, move || {
+                    sender.send(1).expect("the receiver lives");
+                    sender.send(2).expect("the receiver lives");
+                    let mut answers = answers.into_iter();
+                    works(answers.by_ref(), 2);
+                    works(answers.by_ref(), 3);
                 });
-                sender.send(1).expect("the receiver lives");
-                sender.send(2).expect("the receiver lives");
-                let mut answers = answers.into_iter();
-                works(answers.by_ref(), 2);
-                works(answers.by_ref(), 3);
-                drop(sender);
-                other.join().expect("it does not panic");
             });
         }
     });
@@ -427,10 +450,7 @@ fn a_child_can_have_many_queues() {
         let _over = SetAtEnd(&over);
         for _ in 0..20 {
             in_child(|| {
-                thread::scope(|scope| {
-                    scope.spawn(|| make_queues(500));
-                    make_queues(500);
-                });
+                beside(|| make_queues(500), || make_queues(500));
                 in_child(|| make_queues(500));
                 assert!(wiped_bytes() <= FEW_WIPED_BYTES, "{}", wiped_bytes());
             });
