@@ -23,6 +23,9 @@ const LANGUAGES: [(&str, &[&str]); 5] = [
     ),
 ];
 
+/// Programs are looked through up to this one for those that `--only` chooses.
+const LAST_PROGRAM: usize = 100_000;
+
 /// A random program: its name and arguments, and its number of threads that use locks.
 fn program(random: &mut Random, seed: usize) -> (String, String, usize) {
     let (language, kinds) = *random.one_of(&LANGUAGES);
@@ -153,13 +156,10 @@ pub(crate) fn check() -> Result<bool, Error> {
     let runs = runs("100");
     let mut guessed = 0;
     println!("truth, profile, interval, truth in it or not, off by; of held share and of queue");
-    for number in 1..=runs {
-        let (name, arguments, threads) = program(&mut random, number);
-        let line = format!("{name} {arguments}");
-        if !chosen(&line) {
-            continue;
-        }
-        println!("{number}: {line}");
+    let programs = (1..LAST_PROGRAM).map(|number| (number, program(&mut random, number)));
+    let programs = programs.filter(|(_, (name, line, _))| chosen(&format!("{name} {line}")));
+    for (number, (name, arguments, threads)) in programs.take(runs) {
+        println!("{number}: {name} {arguments}");
         let budget: &[&str] = if threads > 16 { &["--budget", "10%"] } else { &[] };
         let run = match run(&name, &words(&arguments), budget, |_| Ok(())) {
             Ok(run) => run,

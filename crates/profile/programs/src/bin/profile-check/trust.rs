@@ -20,12 +20,18 @@ enum Event {
     Unmap,
 }
 
+/// Runs are looked through up to this one for those that `--only` chooses.
+const LAST_RUN: usize = 1_000_000;
+
 pub(crate) fn check() -> Result<bool, Error> {
     let mut random = Random::new(number("seed", "1") as u64);
     let events = [Event::Kill, Event::Stop, Event::Exec, Event::Exit, Event::Unmap];
     let runs = runs("1000");
     let (mut done, mut wrong, mut seen) = (0, 0, [0usize; 2]);
-    for run in 0..runs {
+    for run in 0..LAST_RUN {
+        if done == runs {
+            break;
+        }
         let event = events[run % events.len()];
         let program = *random.one_of(&["chaos-c", "chaos-c-static", "chaos-cpp"]);
         let instant = random.share() * (SECONDS + 0.2);
