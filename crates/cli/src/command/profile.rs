@@ -141,7 +141,8 @@ enum Subject {
 #[derive(Debug)]
 struct Request {
     subject: Subject,
-    sampling: Sampling,
+    length: Option<Duration>,
+    sampling: threadtoll_profile::Options,
     fail_if: Option<Condition>,
     openmetrics: Option<Target>,
     live: Option<Live>,
@@ -151,16 +152,6 @@ struct Request {
     replay: Option<PathBuf>,
     /// The given options, as a plan keeps them.
     given: Options,
-}
-
-/// Options of the sampler.
-#[derive(Debug)]
-struct Sampling {
-    length: Option<Duration>,
-    rate_per_s: f64,
-    budget: f64,
-    only: Option<String>,
-    seed: u64,
 }
 
 /// The options that shaped a profile, by long name.
@@ -226,8 +217,8 @@ impl Request {
         })?;
         Ok(Request {
             subject,
-            sampling: Sampling {
-                length: length_ns.map(Duration::from_nanos),
+            length: length_ns.map(Duration::from_nanos),
+            sampling: threadtoll_profile::Options {
                 rate_per_s: rate.unwrap_or(DEFAULT_RATE) as f64,
                 budget: budget.unwrap_or(DEFAULT_BUDGET),
                 only: args.only.clone(),

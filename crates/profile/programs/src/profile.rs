@@ -112,9 +112,11 @@ impl Profiler {
 /// Command line of a profiling whose records go to a file in a folder.
 fn profiling(folder: &Path) -> Command {
     let mut command = Command::new(threadtoll());
-    if option("perf", "yes") == "no" {
-        // SAFETY: the function makes two system calls, and does not allocate.
-        unsafe { command.pre_exec(refuse_perf_events) };
+    for (name, call) in [("perf", libc::SYS_perf_event_open), ("slices", libc::SYS_sched_setattr)] {
+        if option(name, "yes") == "no" {
+            // SAFETY: the closure makes two system calls, and does not allocate.
+            unsafe { command.pre_exec(move || refuse(call)) };
+        }
     }
     command.arg("profile").arg("--out").arg(folder.join(RECORDS));
     command
@@ -156,8 +158,8 @@ fn ends_within(pid: i32, seconds: f64) -> std::io::Result<bool> {
     Ok(checked(i64::from(ready))? > 0)
 }
 
-/// Refuses perf events to this process and what it executes, as containers do.
-fn refuse_perf_events() -> std::io::Result<()> {
+/// Refuses a system call to this process and what it executes, as containers do.
+fn refuse(call: i64) -> std::io::Result<()> {
     let statement =
         |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -165,7 +167,7 @@ fn refuse_perf_events() -> std::io::Result<()> {
     let mut filter = [
         // The number of the system call is the first word of `seccomp_data`.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        statement(equal, 0, 1, libc::SYS_perf_event_open as u32),
+        statement(equal, 0, 1, call as u32),
         statement(libc::BPF_RET | libc::BPF_K, 0, 0, refusal),
         statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];

@@ -55,6 +55,8 @@ pub struct Object {
     pub waiters_max: u32,
     /// Held share and queue of a lock, at the looks that showed anything of it.
     pub(super) samples: LockSamples,
+    /// When the first look that shows its state was due.
+    pub(super) word_since: Option<u64>,
     /// Time for which samples saw it held, and the part of it in which readers shared it.
     held: f64,
     shared: f64,
@@ -142,6 +144,7 @@ impl Now {
 /// A look at a thing of which it was not known if it is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
+    due: u64,
     second: u64,
     queue_late: bool,
     /// Its queue holds those that were being woken only.
@@ -277,6 +280,7 @@ impl Object {
             unseen: Mean::default(),
             waiters_max: 0,
             samples: LockSamples::default(),
+            word_since: None,
             held: 0.0,
             shared: 0.0,
             named: Holders::default(),
@@ -472,12 +476,14 @@ impl Object {
                 *room -= 1;
                 sample.queue = sample.waking;
                 let (waits, window) = (self.now.waits.clone(), self.now.window.clone());
-                self.unjudged.push(Unjudged { second, queue_late, sample, waits, window });
+                let due = seen.due;
+                self.unjudged.push(Unjudged { due, second, queue_late, sample, waits, window });
             } else if !self.identity.certain {
                 add(&mut self.samples, second, sample, queue_late);
             }
             return;
         }
+        self.note_word(seen.due, self.now.hold);
         self.add_held(second, sample, self.now.hold, queue_late);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.names_owner = true;
@@ -493,6 +499,13 @@ impl Object {
             Hold::Held { .. } => Some(true),
             Hold::Readers(_) => Some(!self.for_readers),
             Hold::Unseen => None,
+        }
+    }
+
+    /// Its state was read at this time.
+    fn note_word(&mut self, due: u64, hold: Option<Hold>) {
+        if hold.is_some_and(|hold| hold != Hold::Unseen) {
+            self.word_since = Some(self.word_since.map_or(due, |since| since.min(due)));
         }
     }
 
@@ -538,6 +551,7 @@ impl Object {
             let hold = self.identity.hold(&Window { address: *address, bytes });
             let queue = woken.map(|woken| waiting + woken);
             let sample = Sample { queue, waking: woken, ..look.sample };
+            self.note_word(look.due, Some(hold));
             self.add_held(look.second, sample, Some(hold), look.queue_late);
         }
     }

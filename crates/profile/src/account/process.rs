@@ -73,6 +73,8 @@ pub struct ProcessAccount {
     /// Threads waited on more than can be told apart.
     pub is_full: bool,
     stretches: Stretches,
+    /// When the first look at it was due.
+    first_look: Option<u64>,
     /// Samples of a lock for which nobody has waited.
     unwaited: LockSamples,
     room_for_unjudged: usize,
@@ -139,6 +141,7 @@ impl ProcessAccount {
             ran_at: HashMap::new(),
             is_full: false,
             stretches: Stretches::default(),
+            first_look: None,
             unwaited: LockSamples::default(),
             room_for_unjudged: MAX_UNJUDGED,
             by_word: HashMap::new(),
@@ -217,7 +220,11 @@ impl ProcessAccount {
 
     /// Held share and queue of a lock.
     pub fn samples(&self, lock: &Object) -> LockSamples {
-        lock.samples.among(&self.unwaited)
+        let unknown_ns =
+            self.first_look.zip(lock.word_since).map(|(first, since)| since.saturating_sub(first));
+        let run_ns = self.seconds() * 1e9;
+        let unknown = unknown_ns.filter(|_| run_ns > 0.0).map_or(0.0, |ns| ns as f64 / run_ns);
+        lock.samples.among(&self.unwaited, unknown.min(1.0))
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
@@ -392,6 +399,7 @@ impl ProcessAccount {
             }
         }
         self.unseen.end_look(tick.times);
+        self.first_look.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
             let object = &self.objects[place as usize];

@@ -18,6 +18,13 @@
 //! theirs, and only the late ones' are open. While a sampler waits the lock changes by one hold and
 //! one waiter at most, and to the side that late samples lean away from: that bounds each figure.
 //! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
+//!
+//! # Before the lock is known
+//!
+//! Most locks are known once a thread was seen waiting for them. Until then nobody was, and their
+//! words were not read: what was read is not a fair part of the run, but begins when threads wait.
+//! So the time before counts as the later looks do that saw nobody waiting, with an error as large
+//! as seconds of such looks differ among each other.
 
 use super::interval::{self, Estimate, Z, student};
 
@@ -151,6 +158,9 @@ impl Moments {
 struct Stretch {
     weights: [f64; 3],
     sums: [f64; 3],
+    /// Looks that saw the word and nobody waiting, and those of them at which the lock was held.
+    unwaited: f64,
+    unwaited_held: f64,
 }
 
 impl Stretch {
@@ -159,6 +169,8 @@ impl Stretch {
             self.weights[i] += other.weights[i];
             self.sums[i] += other.sums[i];
         }
+        self.unwaited += other.unwaited;
+        self.unwaited_held += other.unwaited_held;
     }
 }
 
@@ -170,6 +182,8 @@ pub struct LockSamples {
     stretches: Vec<Stretch>,
     /// Binary logarithm of the seconds in a stretch.
     doublings: u32,
+    /// Share of the time that had passed before its word was read at all.
+    unknown: f64,
 }
 
 /// A figure, as far as the samples allow one.
@@ -222,6 +236,10 @@ impl LockSamples {
                 stretch.sums[i] += figure * sample.time * times;
             }
         }
+        if let (Some(held), Some(0.0)) = (figures[HELD], figures[QUEUE]) {
+            stretch.unwaited += sample.time * times;
+            stretch.unwaited_held += held * sample.time * times;
+        }
     }
 
     /// Adds samples of the same lock.
@@ -232,9 +250,9 @@ impl LockSamples {
     }
 
     /// These samples of a lock among `all` samples: at those that are missing here, nobody waited
-    /// for it, and its word was not read.
-    pub fn among(&self, all: &LockSamples) -> LockSamples {
-        let mut samples = self.clone();
+    /// for it, and its word was not read. For this share of the time, at first, it was not known.
+    pub fn among(&self, all: &LockSamples, unknown: f64) -> LockSamples {
+        let mut samples = LockSamples { unknown, ..self.clone() };
         samples.on_time.take_looks(&all.on_time);
         samples.late.take_looks(&all.late);
         for stretch in &mut samples.stretches {
@@ -275,7 +293,44 @@ impl LockSamples {
 
     /// Share of time for which the lock is held.
     pub fn held(&self) -> Figure {
-        self.figure(HELD)
+        match self.figure(HELD) {
+            Figure::Known(read) if self.unknown > 0.0 => {
+                let (known, unwaited) = (1.0 - self.unknown, self.unwaited_held());
+                let value = known * read.value + self.unknown * unwaited.value;
+                let both = |read: f64, unwaited: f64| (known * read).hypot(self.unknown * unwaited);
+                let below = both(read.value - read.low, unwaited.value - unwaited.low);
+                let above = both(read.high - read.value, unwaited.high - unwaited.value);
+                Figure::Known(Estimate {
+                    value,
+                    low: (value - below).max(0.0),
+                    high: (value + above).min(1.0),
+                })
+            }
+            figure => figure,
+        }
+    }
+
+    /// Share of a time for which the lock is held while nobody is seen to wait.
+    fn unwaited_held(&self) -> Estimate {
+        let share = |stretch: &Stretch| stretch.unwaited_held / stretch.unwaited;
+        let sum = |part: fn(&Stretch) -> f64| self.stretches.iter().map(part).sum::<f64>();
+        let (all, held) = (sum(|stretch| stretch.unwaited), sum(|stretch| stretch.unwaited_held));
+        if all <= 0.0 {
+            return Estimate { value: 0.5, low: 0.0, high: 1.0 };
+        }
+        let value = held / all;
+        let most = self.stretches.iter().map(|stretch| stretch.unwaited).fold(0.0, f64::max);
+        let full: Vec<&Stretch> =
+            self.stretches.iter().filter(|stretch| stretch.unwaited > most / 2.0).collect();
+        // Of few stretches each may be held for all of it or not at all.
+        let half = if full.len() < MIN_STRETCHES {
+            Z * (value * (1.0 - value)).sqrt()
+        } else {
+            let squares: f64 = full.iter().map(|each| (share(each) - value).powi(2)).sum();
+            let others = full.len() as f64 - 1.0;
+            student(others) * (squares / others).sqrt()
+        };
+        Estimate { value, low: (value - half).max(0.0), high: (value + half).min(1.0) }
     }
 
     /// Mean number of threads waiting.
@@ -480,6 +535,80 @@ mod tests {
         }
     }
 
+    /// Looks at a lock that is known from the first look on that sees a waiter.
+    fn found_late(
+        per_s: f64,
+        seconds: f64,
+        seed: u64,
+        see: impl Fn(f64) -> (bool, f64),
+    ) -> LockSamples {
+        let mut rng = rng(seed);
+        let (mut own, mut all) = (LockSamples::default(), LockSamples::default());
+        let mut found = None;
+        for span in 0..(seconds * per_s) as u32 {
+            let time = (f64::from(span) + rng.random::<f64>()) / per_s;
+            let (held, queue) = see(time);
+            found = found.or((queue > 0.0).then_some(time));
+            let look = Sample {
+                held: None,
+                queue: Some(0.0),
+                waking: None,
+                waiter: 1.0,
+                time: 1.0,
+                late: false,
+            };
+            all.add(time as u64, look, 1);
+            if found.is_some() {
+                own.add(time as u64, Sample { held: Some(held), queue: Some(queue), ..look }, 1);
+            }
+        }
+        own.among(&all, found.unwrap_or(0.0) / seconds)
+    }
+
+    #[test]
+    fn locks_that_are_found_when_threads_wait_are_not_overrated() {
+        // Each 1.1 s a crowd comes for 0.4 s, and the last of it holds the lock for 0.1 s.
+        let (cycle, crowd, last) = (1.1, 0.4, 0.1);
+        let (mut inside, mut off, mut naive) = (0, 0.0, 0.0);
+        for seed in 0..200 {
+            let start = cycle * seed as f64 / 200.0;
+            let held = |time: f64| (time + start) % cycle < crowd + last;
+            let queue = |time: f64| if (time + start) % cycle < crowd { 3.0 } else { 0.0 };
+            let samples = found_late(1000.0, 10.0, seed, |time| (held(time), queue(time)));
+            let truth = (0..100_000).filter(|at| held(f64::from(*at) * 1e-4)).count() as f64 / 1e5;
+            let read = samples.held().known().unwrap();
+            inside += u64::from(read.holds(truth));
+            off += (read.value - truth) / 200.0;
+            naive += (samples.figure(HELD).known().unwrap().value - truth) / 200.0;
+        }
+        assert!(naive > 0.01, "the looks with its word alone are off by {naive}");
+        assert!(off.abs() < 0.003, "{off}");
+        assert!(inside >= 190, "{inside} of 200");
+    }
+
+    #[test]
+    fn locks_that_are_seldom_waited_for_are_right_about_the_time_before() {
+        let rare = Program {
+            threads: 3,
+            hold: 1e-3,
+            think: 50e-3,
+            hold_times: Times::Exponential,
+            think_times: Times::Exponential,
+            hand_off: 0.0,
+        };
+        let (mut inside, mut runs) = (0, 0);
+        for seed in 0..200 {
+            let run = rare.run(10.0, seed);
+            let queue = |time: f64| (0..3).filter(|&id| run.waiting(id, time)).count() as f64;
+            let see = |time: f64| (at(&run.holds, time).is_some(), queue(time));
+            let samples = found_late(100.0, 10.0, seed, see);
+            let Some(read) = samples.held().known() else { continue };
+            runs += 1;
+            inside += u64::from(read.holds(run.held()));
+        }
+        assert!(runs > 150 && inside * 100 >= runs * 94, "{inside} of {runs}");
+    }
+
     #[test]
     fn samples_count_by_the_time_that_they_stand_for() {
         let program = Program {
@@ -631,7 +760,7 @@ mod tests {
                 each.add(second.into(), nobody, 1);
             }
         }
-        let some = some.among(&all);
+        let some = some.among(&all, 0.0);
         assert_eq!(some.held(), each.held());
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
         let [one, other] = [&some, &each].map(|samples| samples.queue().known().unwrap());

@@ -7,7 +7,6 @@ use std::time::Duration;
 use threadtoll_profile::{Options, Profiler};
 use threadtoll_record::Profile;
 
-use super::Sampling;
 use crate::failure::Failure;
 
 /// Observes a program: one that runs already, or one that it launched.
@@ -29,8 +28,8 @@ pub(super) trait Engine {
     fn try_wait(&mut self) -> Option<u8>;
 }
 
-pub(super) fn attach(pid: u32, sampling: &Sampling) -> Result<Box<dyn Engine>, Failure> {
-    let profiler = Profiler::attach(pid, &options(sampling)).map_err(|error| {
+pub(super) fn attach(pid: u32, sampling: &Options) -> Result<Box<dyn Engine>, Failure> {
+    let profiler = Profiler::attach(pid, sampling).map_err(|error| {
         let failure = Failure::usage(error.to_string());
         match error.hint() {
             Some(hint) => failure.hint(hint),
@@ -43,20 +42,11 @@ pub(super) fn attach(pid: u32, sampling: &Sampling) -> Result<Box<dyn Engine>, F
 pub(super) fn launch(
     program: &OsStr,
     arguments: &[OsString],
-    sampling: &Sampling,
+    sampling: &Options,
 ) -> Result<Box<dyn Engine>, Failure> {
-    let profiler = Profiler::launch(program, arguments, &options(sampling))
+    let profiler = Profiler::launch(program, arguments, sampling)
         .map_err(|error| Failure::program(error.to_string(), error.exit_code()))?;
     Ok(Box::new(profiler))
-}
-
-fn options(sampling: &Sampling) -> Options {
-    Options {
-        rate_per_s: sampling.rate_per_s,
-        budget: sampling.budget,
-        only: sampling.only.clone(),
-        seed: sampling.seed,
-    }
 }
 
 impl Engine for Profiler {

@@ -65,7 +65,7 @@ pub(super) fn run(request: &Request, common: &CommonArgs) -> Result<ExitCode, Fa
     let mut session =
         Session { outputs, kept, metrics, screen, bar: bar(request, launched), fault };
     let every = if request.live.is_some() { LIVE_EVERY } else { EVERY };
-    let length = request.sampling.length;
+    let length = request.length;
     let last = engine.run(length, every, signals.stop(), &mut |profile| session.second(profile));
     session.end(request, &signals, engine.as_mut(), last)
 }
@@ -283,7 +283,7 @@ fn unkept(fault: WriteFault) -> Failure {
 /// Progress of a profile of known length; a launched program may write to the terminal itself.
 fn bar(request: &Request, launched: bool) -> ProgressBar {
     let shown = !launched && !request.quiet && request.live.is_none();
-    let Some(length) = request.sampling.length.filter(|_| shown) else {
+    let Some(length) = request.length.filter(|_| shown) else {
         return ProgressBar::hidden();
     };
     let total_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);

@@ -3,9 +3,10 @@
 //!     profile-check accuracy|causes|not-locks|allocator|prediction|scale|cost|trust [OPTIONS]
 //!
 //! Options: `--runs N` programs, `--seconds D` of a profile, `--seed N`, `--only TEXT` (programs
-//! whose command line contains it), `--perf no` (without perf events), `--launched yes` (the profiler
-//! starts the program, and profiles it from start to end). `THREADTOLL` names the command under
-//! test. The exit code is 1 if a bound of the check is missed.
+//! whose command line contains it), `--perf no` (without perf events), `--slices no` (the sampler
+//! has the slice that any thread has), `--launched yes` (the profiler starts the program, and
+//! profiles it from start to end). `THREADTOLL` names the command under test. The exit code is 1 if
+//! a bound of the check is missed.
 
 mod accuracy;
 mod causes;
