@@ -28,6 +28,7 @@ pub mod samples;
 mod simulated;
 pub mod spinning;
 pub mod unseen;
+mod unwaited;
 pub mod verdict;
 
 use bursts::Bursts;

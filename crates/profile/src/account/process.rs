@@ -220,11 +220,9 @@ impl ProcessAccount {
 
     /// Held share and queue of a lock.
     pub fn samples(&self, lock: &Object) -> LockSamples {
-        let unknown_ns =
-            self.first_look.zip(lock.word_since).map(|(first, since)| since.saturating_sub(first));
-        let run_ns = self.seconds() * 1e9;
-        let unknown = unknown_ns.filter(|_| run_ns > 0.0).map_or(0.0, |ns| ns as f64 / run_ns);
-        lock.samples.among(&self.unwaited, unknown.min(1.0))
+        let known = self.first_look.zip(lock.word_since);
+        let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
+        lock.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
