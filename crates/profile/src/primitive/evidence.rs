@@ -15,6 +15,9 @@ const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
 const MAX_WINDOWS: usize = 8;
 
+/// Readings of a word after which values that it has not taken are none of its own.
+const OFTEN: u32 = 64;
+
 /// A sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
@@ -86,6 +89,7 @@ pub struct Evidence {
     waiters: Vec<u32>,
     last_waiter: Option<u32>,
     shared: bool,
+    readings: u32,
     values: Vec<u32>,
     more_values: bool,
     last: Option<u32>,
@@ -106,6 +110,7 @@ impl Evidence {
             waiters: Vec::new(),
             last_waiter: None,
             shared: false,
+            readings: 0,
             values: Vec::new(),
             more_values: false,
             last: None,
@@ -149,7 +154,9 @@ impl Evidence {
     pub fn saw_value(&mut self, value: u32) -> bool {
         let fell = self.last.is_some_and(|last| value < last);
         let rose_again = self.fell && self.last.is_some_and(|last| value > last);
+        self.readings = self.readings.saturating_add(1);
         let mut news = fell && !self.fell || rose_again && !self.rose_again;
+        news |= self.readings == OFTEN;
         self.fell |= fell;
         self.rose_again |= rose_again;
         self.last = Some(value);
@@ -241,6 +248,11 @@ impl Evidence {
     /// Values that the word took.
     pub(super) fn values(&self) -> &[u32] {
         &self.values
+    }
+
+    /// The word was read so often that others than these would have been seen.
+    pub(super) fn often_read(&self) -> bool {
+        self.readings >= OFTEN
     }
 
     /// The word's value was seen to become smaller: it is no counter.

@@ -406,6 +406,33 @@ fn a_mutex_with_a_ceiling() {
     assert_eq!(hold(0x28_0000), Hold::Free);
 }
 
+/// Rust 1.95: a lock for which readers and writers wait looks like the word of a parked thread
+/// until it is held and nobody waits.
+#[test]
+fn a_rwlock_is_not_taken_for_a_parked_thread_for_good() {
+    let sleeper = |tid, value: u32| Recorded {
+        tid,
+        address: 0x55af_160f_bae0,
+        operation: BITSET | PRIVATE,
+        value: value.into(),
+        timed: false,
+        words: words(&[(0, value)]),
+    };
+    let mut evidence = evidence(&[sleeper(7, u32::MAX)]);
+    for value in [0, 1, 0, u32::MAX, 0] {
+        evidence.saw_value(value);
+    }
+    assert!(!seen(&evidence).1, "{:?}", seen(&evidence));
+    let mut parked = evidence.clone();
+    evidence.saw_value((1 << 30) - 1);
+    saw(&mut evidence, &sleeper(8, u32::MAX >> 1));
+    assert_eq!(seen(&evidence), ("Rust rwlock", true));
+    for _ in 0..100 {
+        parked.saw_value(0);
+    }
+    assert_eq!(seen(&parked), ("Rust thread::park", true));
+}
+
 /// A thread of Rust begins in `FnOnce::call_once`, which is no initialisation.
 #[test]
 fn threads_of_parking_lot_park() {

@@ -29,7 +29,8 @@ impl Primitive for RustParker {
         if !fits || evidence.shared() {
             return None;
         }
-        let strength = Strength::certain_if(evidence.values().len() > 1);
+        // A `RwLock` for which readers and writers wait is all ones, too, but not for long.
+        let strength = Strength::certain_if(evidence.values().len() > 1 && evidence.often_read());
         let named = evidence.named(&[&["thread_park", "Parker", "park"]]);
         Some(Claim::new(evidence.address(), named.unwrap_or(strength)))
     }
