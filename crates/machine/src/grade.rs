@@ -5,7 +5,11 @@
 //! --help` prints the limits ([`THRESHOLDS`]); their constants say why each is where it is. A clock
 //! that cannot be trusted is not graded: the gate refuses it.
 
+mod warnings;
+
 use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning, upper_median};
+
+pub use warnings::WARNINGS;
 
 /// The limits as text.
 pub const THRESHOLDS: &str = "\
@@ -119,6 +123,7 @@ pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
     (grade, found.into_iter().map(|(_, warning)| warning).collect())
 }
 
+/// A cap of A caps nothing.
 type Check = fn(&Findings<'_>) -> Option<(Grade, Warning)>;
 
 const CHECKS: [Check; 19] = [
@@ -143,14 +148,9 @@ const CHECKS: [Check; 19] = [
     load,
 ];
 
-/// Warns and caps the grade; a cap of A caps nothing.
-fn warn(cap: Grade, code: &str, text: String) -> Option<(Grade, Warning)> {
-    Some((cap, Warning::new(code, text)))
-}
-
-/// As [`warn`], but only for a cap below A.
-fn warn_below_a(cap: Grade, code: &str, text: impl FnOnce() -> String) -> Option<(Grade, Warning)> {
-    (cap > Grade::A).then(|| (cap, Warning::new(code, text())))
+/// The warning, if its cap is below A.
+fn below_a(cap: Grade, warning: impl FnOnce() -> Warning) -> Option<(Grade, Warning)> {
+    (cap > Grade::A).then(|| (cap, warning()))
 }
 
 fn percent(share: f64) -> String {
@@ -167,34 +167,22 @@ fn duration(ns: f64) -> String {
 }
 
 fn synthetic_topology(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The topology is that of another machine, read from a given tree: nothing can be measured. Leave out the tree \
-                to measure this machine.";
-    found.synthetic.then(|| warn(Grade::D, "synthetic-topology", text.into()))?
+    found.synthetic.then(|| (Grade::D, warnings::synthetic_topology()))
 }
 
 fn one_cpu(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "This process may use only one CPU: no hand-off between two CPUs can be measured. Allow a second one \
-                (taskset, cpuset, the container's CPU limit).";
-    (found.allowed < 2).then(|| warn(Grade::C, "one-cpu", text.into()))?
+    (found.allowed < 2).then(|| (Grade::C, warnings::one_cpu()))
 }
 
 fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let quota = found.quota_cpus.filter(|&quota| quota < found.allowed as f64)?;
     let needed = found.allowed.min(2) as f64;
-    let (cap, effect) = if quota < needed {
-        (Grade::D, "two spinning threads are throttled for tens of milliseconds at a time")
+    let (cap, threads) = if quota < needed {
+        (Grade::D, "two spinning threads")
     } else {
-        (
-            Grade::C,
-            "more spinning threads than that are throttled for tens of milliseconds at a time",
-        )
+        (Grade::C, "more spinning threads than that")
     };
-    let text = format!(
-        "The control group's quota is {quota:.2} CPUs on {} CPUs: {effect}. Lift the quota (cpu.max, docker --cpus), \
-         or restrict the process to CPUs instead (cpuset).",
-        found.allowed
-    );
-    warn(cap, "quota", text)
+    Some((cap, warnings::quota(quota, found.allowed, threads)))
 }
 
 fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
@@ -204,149 +192,86 @@ fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let lost = median(|cpu| cpu.lost_share.get())?;
     let longest = median(|cpu| cpu.longest_ns.as_f64())?;
     let cap = LOST_SHARE.grade(lost).max(MAX_NS.grade(longest));
-    warn_below_a(cap, "noise", || {
+    below_a(cap, || {
         let noisiest =
             found.noise.iter().max_by(|a, b| a.lost_share.get().total_cmp(&b.lost_share.get()));
-        let which = noisiest.map_or(String::new(), |cpu| {
-            format!(
-                " (worst is CPU {}: {}, {})",
-                cpu.cpu,
-                percent(cpu.lost_share.get()),
-                duration(cpu.longest_ns.as_f64())
-            )
+        let worst = noisiest.map_or(String::new(), |cpu| {
+            let (lost, longest) = (cpu.lost_share.get(), cpu.longest_ns.as_f64());
+            format!(" (worst is CPU {}: {}, {})", cpu.cpu, percent(lost), duration(longest))
         });
-        format!(
-            "Idle CPUs lost {} of their time to interruptions, up to {} at once{which}. Stop other programs, move \
-             interrupts to other CPUs, or isolate CPUs (isolcpus, nohz_full); on a virtual machine, use dedicated CPUs.",
-            percent(lost),
-            duration(longest)
-        )
+        warnings::noise(percent(lost), duration(longest), worst)
     })
 }
 
 fn steal(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let share = found.steal_share?;
-    warn_below_a(STEAL_SHARE.grade(share), "steal", || {
-        format!(
-            "The hypervisor stole {} of the CPUs' time while they were watched, and will disturb blocks. Use dedicated \
-             CPUs for figures that repeat.",
-            percent(share)
-        )
-    })
+    below_a(STEAL_SHARE.grade(share), || warnings::steal(percent(share)))
 }
 
 fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let share = found.queued_share?;
-    warn_below_a(QUEUED_SHARE.grade(share), "busy", || {
-        format!(
-            "Other programs used the CPUs for {} of the time. Stop them, or measure on CPUs that they do not use \
-             (--cpus).",
-            percent(share)
-        )
-    })
+    below_a(QUEUED_SHARE.grade(share), || warnings::busy(percent(share)))
 }
 
 /// Used only if run-queue delay is not known.
 fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let load =
         found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;
-    let text = format!(
-        "The load average of the last minute is {load:.1} per CPU. If other programs are still running, stop them, or \
-         measure on CPUs that they do not use (--cpus)."
-    );
-    warn(Grade::A, "busy", text)
+    Some((Grade::A, warnings::load(load)))
 }
 
 fn clock_step(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let step = found.clock.step_ns;
-    warn_below_a(STEP_NS.grade(step.get()), "clock-step", || {
-        format!(
-            "The clock's smallest step is {step:.1} ns, which limits the resolution of tails. Means and medians are not \
-             affected: they are taken over many round trips."
-        )
-    })
+    let step = found.clock.step_ns.get();
+    below_a(STEP_NS.grade(step), || warnings::clock_step(step))
 }
 
 fn clock_cost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let cost = found.clock.read_ns;
-    warn_below_a(READ_NS.grade(cost.get()), "clock-cost", || {
-        format!(
-            "Reading the clock takes {cost:.0} ns, which is part of every stamped round trip. If the CPU's own counter is \
-             reliable here, let the kernel use it (current_clocksource: tsc)."
-        )
-    })
+    let cost = found.clock.read_ns.get();
+    below_a(READ_NS.grade(cost), || warnings::clock_cost(cost))
 }
 
 fn topology_unreadable(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The kernel does not show which CPUs share a core (/sys/devices/system/cpu/cpu*/topology): a pair may be \
-                two hardware threads of one core. Make /sys readable in the container, or name CPUs of two cores (--cpus).";
-    (!found.topology_readable).then(|| warn(Grade::C, "topology-unreadable", text.into()))?
+    (!found.topology_readable).then(|| (Grade::C, warnings::topology_unreadable()))
 }
 
 fn virtual_machine(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = format!(
-        "This is a virtual machine ({}): interrupts and wake-ups go through the hypervisor, and other load on the host \
-         is invisible. Compare figures only with those of such machines.",
-        found.virtualised?
-    );
-    warn(Grade::B, "virtual-machine", text)
+    Some((Grade::B, warnings::virtual_machine(found.virtualised?)))
 }
 
 fn not_watched(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The noise of the CPUs was not measured. Run `threadtoll check` to measure it.";
-    (found.noise.is_empty() && !found.synthetic)
-        .then(|| warn(Grade::B, "not-watched", text.into()))?
+    let unwatched = found.noise.is_empty() && !found.synthetic;
+    unwatched.then(|| (Grade::B, warnings::not_watched()))
 }
 
 fn no_schedstat(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The kernel does not show run-queue delay (/proc/PID/schedstat): blocks disturbed by other threads may go \
-                unmarked. Use a kernel with CONFIG_SCHED_INFO, and a /proc that shows it.";
-    (!found.schedstat).then(|| warn(Grade::B, "no-schedstat", text.into()))?
+    (!found.schedstat).then(|| (Grade::B, warnings::no_schedstat()))
 }
 
 fn governor(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let governor = found.governor.filter(|&governor| governor != "performance")?;
-    let text = format!(
-        "The frequency governor is {governor}: CPUs are slow after they slept, so that rare hand-offs cost more than \
-         frequent ones. To avoid that, run `cpupower frequency-set -g performance`."
-    );
-    warn(Grade::B, "governor", text)
+    Some((Grade::B, warnings::governor(governor)))
 }
 
 fn boost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "Frequency boost is on: a CPU's speed depends on temperature and on the load of other CPUs. For figures \
-                that repeat, turn it off (/sys/devices/system/cpu/cpufreq/boost, or intel_pstate/no_turbo).";
-    (found.boost == Some(true)).then(|| warn(Grade::B, "boost", text.into()))?
+    (found.boost == Some(true)).then(|| (Grade::B, warnings::boost()))
 }
 
 fn smt(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "Some CPUs are hardware threads of one core: work on one slows its sibling. Pairs of siblings are measured \
-                only on request; keep other programs off the siblings of measured CPUs.";
-    found.siblings.then(|| warn(Grade::A, "smt", text.into()))?
+    found.siblings.then(|| (Grade::A, warnings::smt()))
 }
 
 fn cpuset(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = format!(
-        "This process may use {} of {} CPUs (cpuset or affinity): programs on the others may share its caches. Their noise is not seen.",
-        found.allowed, found.cpus
-    );
-    (found.allowed < found.cpus).then(|| warn(Grade::A, "cpuset", text))?
+    let Findings { allowed, cpus, .. } = *found;
+    (allowed < cpus).then(|| (Grade::A, warnings::cpuset(allowed, cpus)))
 }
 
 fn timer_slack(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let slack = found.timer_slack_ns.filter(|&ns| ns > DEFAULT_TIMER_SLACK_NS)?;
-    let text = format!(
-        "The timer slack of this process is {}: sleeps with a timeout take that much longer. Start it from a shell with \
-         the default of 50 us (/proc/PID/timerslack_ns).",
-        duration(slack as f64)
-    );
-    warn(Grade::A, "timer-slack", text)
+    Some((Grade::A, warnings::timer_slack(duration(slack as f64))))
 }
 
 fn no_membarrier(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The membarrier system call does not work here (an old kernel, or a seccomp sandbox): waits that use it fall \
-                back to fences, at a few nanoseconds a message.";
-    (!found.membarrier).then(|| warn(Grade::A, "no-membarrier", text.into()))?
+    (!found.membarrier).then(|| (Grade::A, warnings::no_membarrier()))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod exchange;
 mod states;
 mod stream;
 mod twin;
+mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +45,7 @@ pub const DISTURBED_SHARE: f64 = 0.25;
 
 use states::State;
 use twin::{Twin, is_twin_of};
+pub use warnings::WARNINGS;
 
 /// Name of a rate in ratios.
 const RATE: &str = "rate_per_s";
@@ -348,11 +350,7 @@ fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
         median(figures.iter().zip(levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
     };
     let apart = at(last)? / at(0)?;
-    let text = format!(
-        "The blocks of this cell lie at {} levels, up to {apart:.2} times apart, but the reference's at one: its figures are of all levels, and intervals may span what lies between.",
-        last + 1
-    );
-    Some(Warning::new("several-levels", text))
+    Some(warnings::several_levels(last + 1, apart))
 }
 
 /// The figures of a cell that are compared with those of its twin.
@@ -518,18 +516,12 @@ fn summary<'a>(blocks: impl Iterator<Item = &'a Marked<'a>>) -> DisturbanceSumma
 
 fn disturbed(disturbance: &DisturbanceSummary) -> Option<Warning> {
     let DisturbanceSummary { blocks, disturbed, .. } = disturbance;
-    (f64::from(*disturbed) > DISTURBED_SHARE * f64::from(*blocks)).then(|| {
-        Warning::new("disturbed", format!("{disturbed} of {blocks} blocks were disturbed."))
-    })
+    let many = f64::from(*disturbed) > DISTURBED_SHARE * f64::from(*blocks);
+    many.then(|| warnings::disturbed(disturbed, blocks))
 }
 
 fn oversubscribed(cell: &Cell) -> Option<Warning> {
-    cell.oversubscribed().then(|| {
-        Warning::new(
-            "oversubscribed",
-            "More threads than CPUs took part, so the figure includes the scheduler's time slices.",
-        )
-    })
+    cell.oversubscribed().then(warnings::oversubscribed)
 }
 
 /// CPU time and switches per operation; each counted exchange, message or acquisition is this many

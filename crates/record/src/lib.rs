@@ -40,6 +40,7 @@ mod share;
 mod subject;
 mod text;
 mod time;
+mod warning;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use cell::{Cell, Layout, Neighbour, Pause};
@@ -55,7 +56,7 @@ pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
-pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
+pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};
 pub use placement::{Placement, Relation};
 pub use plan::{
@@ -73,3 +74,4 @@ pub use share::Share;
 pub use subject::Subject;
 pub use text::Text;
 pub use time::{run_id, timestamp, unix_ns};
+pub use warning::{Warning, WarningForm};

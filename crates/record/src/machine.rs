@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Count, Fraction, Ns, Ratio, SignedRatio, Text};
+use crate::{Count, Fraction, Ns, Ratio, SignedRatio, Text, Warning};
 
 /// The machine at the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -146,22 +146,6 @@ impl fmt::Display for Grade {
             Grade::C => "C",
             Grade::D => "D",
         })
-    }
-}
-
-/// Something that affects the figures, with advice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Warning {
-    /// A stable name for scripts.
-    pub code: Text,
-    /// The finding and its remedy, as sentences.
-    pub text: Text,
-}
-
-impl Warning {
-    /// Makes a warning.
-    pub fn new(code: impl Into<Text>, text: impl Into<Text>) -> Self {
-        Warning { code: code.into(), text: text.into() }
     }
 }
 

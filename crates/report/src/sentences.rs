@@ -2,11 +2,11 @@
 //!
 //! Each entry is a function that fills in a form, with the condition on which it is called. Nothing
 //! else makes a [`Sentence`], so none is printed that is not listed in `docs/sentences.md`, which
-//! [`sentences()`] generates.
+//! [`sentences()`] generates, with the warnings that stand in records.
 
 use std::fmt::{self, Display};
 
-use threadtoll_record::Verdict;
+use threadtoll_record::{Verdict, WarningForm, fold};
 
 /// A sentence of the registry, filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -348,12 +348,13 @@ fn word(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-/// The registry as Markdown: every sentence and its condition.
-pub fn sentences() -> String {
+/// The registry as Markdown: every sentence and its condition, with the warnings about a machine.
+pub fn sentences(about_the_machine: &[WarningForm]) -> String {
     let mut text = String::from(
         "# Sentences\n\n\
          Every sentence that threadtoll prints about figures, and when. Generated from\n\
-         `crates/report/src/sentences.rs` by `UPDATE_SENTENCES=1 cargo test -p threadtoll-report`.\n\n\
+         `crates/report/src/sentences.rs` and the warnings of `crates/record` and `crates/machine` by\n\
+         `UPDATE_SENTENCES=1 cargo test -p threadtoll-cli --test command sentences`.\n\n\
          Words in braces are filled in; figures come with their 95% intervals in parentheses, unless\n\
          they round to the same digits. A ratio *surely* differs from 1 if its 95% interval does not\n\
          contain 1: the interval of the paired ratio or, if the two were not measured in one group,\n\
@@ -364,6 +365,15 @@ pub fn sentences() -> String {
         text.push_str(&format!("\n## {}\n\n| sentence | when |\n|---|---|\n", chapter.heading));
         for Form { when, text: form } in chapter.forms {
             text.push_str(&format!("| {form} | {when} |\n"));
+        }
+    }
+    for (heading, forms) in [
+        ("Warnings about the figures of a row", fold::WARNINGS),
+        ("Warnings about the machine", about_the_machine),
+    ] {
+        text.push_str(&format!("\n## {heading}\n\n| warning | when | code |\n|---|---|---|\n"));
+        for WarningForm { code, when, text: form } in forms {
+            text.push_str(&format!("| {form} | {when} | `{code}` |\n"));
         }
     }
     text.push_str(

@@ -1,6 +1,6 @@
-//! No sentence is printed about figures that `docs/sentences.md` does not list.
+//! `docs/sentences.md` lists all sentences about figures, and no other one is printed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -21,12 +21,28 @@ pub(crate) fn fills(text: &str, form: &str) -> bool {
     true
 }
 
+fn document() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sentences.md")
+}
+
 /// The forms in the document.
 pub(crate) fn forms() -> Vec<String> {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sentences.md");
-    let document = std::fs::read_to_string(document).unwrap();
+    let document = std::fs::read_to_string(document()).unwrap();
     let form = |line: &str| Some(line.strip_prefix("| ")?.split(" | ").next()?.to_string());
     document.lines().filter_map(form).collect()
+}
+
+#[test]
+fn the_document_is_up_to_date() {
+    let generated = threadtoll_report::sentences(threadtoll_machine::grade::WARNINGS);
+    if std::env::var_os("UPDATE_SENTENCES").is_some() {
+        std::fs::write(document(), &generated).unwrap();
+    }
+    let committed = std::fs::read_to_string(document()).unwrap();
+    assert!(
+        committed == generated,
+        "update it with UPDATE_SENTENCES=1 cargo test -p threadtoll-cli --test command sentences"
+    );
 }
 
 #[test]

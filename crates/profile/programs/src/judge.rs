@@ -165,7 +165,8 @@ pub fn right_holder(row: &ProfiledLock, cause: &TrueCause, truth: &Realised) -> 
 pub fn blames_locks(profile: &Profile, kind: &str) -> Option<String> {
     for lock in &profile.locks {
         let gain = lock.gain.unwrap_or(0.0);
-        if gain >= 0.05 || !matches!(lock.verdict.as_str(), "" | "comfortable") {
+        // An undecided verdict on a lock that costs nothing blames nobody.
+        if gain >= 0.05 || !(lock.verdict.is_empty() || lock.verdict.starts_with("comfortable")) {
             return Some(format!("{} is {}, gain {gain:.3}", lock.name, lock.verdict));
         }
     }

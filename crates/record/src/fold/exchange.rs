@@ -8,21 +8,15 @@ use crate::{
 
 use super::{
     AGREEMENT, DRIFT, Distribution, Figures, Folding, cost, processes, quantiles_of, round,
-    rounded_ns, times,
+    rounded_ns, times, warnings,
 };
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
     let stretches = quantiles_of(folding.blocks(BlockKind::Stretch), &[0.5], folding.seed)[0];
     let one_way = one_way(folding, distribution.p50(), stretches);
-    let negative = one_way.negative.filter(|negative| *negative > 0).map(|negative| {
-        Warning::new(
-            "negative-one-way",
-            format!(
-                "{negative} one-way times were negative and are not counted: the clocks of the two CPUs disagree.",
-            ),
-        )
-    });
+    let negative =
+        one_way.negative.filter(|negative| *negative > 0).map(warnings::negative_one_way);
     let warnings =
         negative.into_iter().chain(disagreement(folding, stretches, &distribution)).collect();
     Figures {
@@ -53,15 +47,8 @@ fn disagreement(
     // a stamp lengthens by its cost and the stall of its fences.
     let shortest = (median.min(mean) - 4.0 * stamp_ns(folding)) / (1.0 + DRIFT);
     let longest = median.max(mean) * (1.0 + DRIFT);
-    (high < shortest || low > longest).then(|| {
-        Warning::new(
-            "stretches-disagree",
-            format!(
-                "Stretches gave {:.0} ns there and back, single stamped round trips {median:.0} ns: the cell changed between its blocks, so neither is its only figure.",
-                stretches.value.unwrap_or(low),
-            ),
-        )
-    })
+    (high < shortest || low > longest)
+        .then(|| warnings::stretches_disagree(stretches.value.unwrap_or(low), median))
 }
 
 fn stamp_ns(folding: &Folding<'_>) -> f64 {

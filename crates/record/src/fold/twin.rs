@@ -3,7 +3,7 @@
 use crate::compare;
 use crate::{Cell, PlannedCell, Warning};
 
-use super::{Marked, TWIN_APART, main_figures};
+use super::{Marked, main_figures, warnings};
 
 /// Two copies of one source, in one group and regime.
 #[derive(Clone, Copy)]
@@ -31,14 +31,8 @@ impl<'a> Twin<'a> {
     }
 
     pub(super) fn warning(self) -> Option<Warning> {
-        self.decides_nothing().then(|| {
-            let text = format!(
-                "{} and its twin, which is the same source, are {:.1}% apart, more than the margin of 5%: no ratio of this group is decided.",
-                self.original.name(),
-                (self.off - 1.0) * 100.0
-            );
-            Warning::new(TWIN_APART, text)
-        })
+        let percent = (self.off - 1.0) * 100.0;
+        self.decides_nothing().then(|| warnings::twin_apart(self.original.name(), percent))
     }
 }
 

@@ -8,5 +8,4 @@ mod page;
 mod prediction;
 mod profile;
 mod profiles;
-mod sentences;
 mod text;

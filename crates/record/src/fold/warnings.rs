@@ -1,0 +1,27 @@
+//! Warnings about the figures of a cell.
+
+crate::warnings! {
+    "More than a quarter of the blocks were disturbed."
+    "disturbed" disturbed(disturbed, blocks) = "{disturbed} of {blocks} blocks were disturbed.";
+
+    "More threads that do not sleep than CPUs."
+    "oversubscribed" oversubscribed() =
+        "More threads than CPUs took part, so the figure includes the scheduler's time slices.";
+
+    "The blocks of a cell form clusters that are apart, and those of the reference do not."
+    "several-levels" several_levels(levels, apart) =
+        "The blocks of this cell lie at {levels} levels, up to {apart:.2} times apart, but the reference's at one: its figures are of all levels, and intervals may span what lies between.";
+
+    "A stamp on one CPU was earlier than the one on the other CPU that came before it."
+    "negative-one-way" negative_one_way(negative) =
+        "{negative} one-way times were negative and are not counted: the clocks of the two CPUs disagree.";
+
+    "The 95% interval of the stretches is more than 10%, and more than the cost of four stamps, away \
+     from both mean and median of the stamped round trips."
+    "stretches-disagree" stretches_disagree(stretches, stamped) =
+        "Stretches gave {stretches:.0} ns there and back, single stamped round trips {stamped:.0} ns: the cell changed between its blocks, so neither is its only figure.";
+
+    "The ratio of a row to its twin is more than 5% from 1."
+    "twin-apart" twin_apart(name, percent) =
+        "{name} and its twin, which is the same source, are {percent:.1}% apart, more than the margin of 5%: no ratio of this group is decided.";
+}

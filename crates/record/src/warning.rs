@@ -1,0 +1,52 @@
+//! Warnings, and the forms that they are made from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Text;
+
+/// Something that affects the figures, with advice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// A stable name for scripts.
+    pub code: Text,
+    /// The finding and its remedy, as sentences.
+    pub text: Text,
+}
+
+impl Warning {
+    /// Makes a warning. Those about figures are declared by [`warnings!`](crate::warnings), so that
+    /// they are documented.
+    pub fn new(code: impl Into<Text>, text: impl Into<Text>) -> Self {
+        Warning { code: code.into(), text: text.into() }
+    }
+}
+
+/// A warning before it is filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarningForm {
+    /// Its stable name.
+    pub code: &'static str,
+    /// The condition on which it is given.
+    pub when: &'static str,
+    /// Its sentences, with the names of their parts in braces.
+    pub text: &'static str,
+}
+
+/// Declares warnings: a condition, a code, a function with its parts, and the form; and `WARNINGS`,
+/// their list.
+#[macro_export]
+macro_rules! warnings {
+    ($($when:literal $code:literal $name:ident($($part:ident),*) = $text:literal;)+) => {
+        $(
+            pub(super) fn $name($($part: impl ::std::fmt::Display),*) -> $crate::Warning {
+                $crate::Warning::new($code, format!($text))
+            }
+        )+
+
+        /// Every warning of this kind.
+        pub const WARNINGS: &[$crate::WarningForm] = &[
+            $($crate::WarningForm { code: $code, when: $when, text: $text }),+
+        ];
+    };
+}
