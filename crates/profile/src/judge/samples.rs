@@ -540,8 +540,8 @@ mod tests {
 
     #[test]
     fn locks_that_are_found_when_threads_wait_are_not_overrated() {
-        // Each 1.1 s a crowd comes for 0.4 s, of which one look in five shows a waiter, and the last
-        // of it holds the lock for 0.1 s.
+        // Each 1.1 s a crowd comes for 0.4 s, in which one look in five shows a waiter. The last of
+        // the crowd holds the lock for 0.1 s.
         let (cycle, crowd, last) = (1.1, 0.4, 0.1);
         let (mut inside, mut off, mut naive) = (0, 0.0, 0.0);
         for seed in 0..200 {
