@@ -2,8 +2,8 @@
 //! account that the program keeps of itself at random instants.
 //!
 //! `FAKE_BIAS=0.05` adds to the held shares, `FAKE_CAUSE=hog` names that cause for every lock: the
-//! harness must find both wrong. It looks more often than a sampler can, and its intervals are those
-//! of 99.7%, so that a dozen short runs pass.
+//! harness must find both wrong. It looks more often than a sampler can, and its intervals are of
+//! 99.7%, so that a dozen short runs pass.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
