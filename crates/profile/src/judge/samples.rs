@@ -237,7 +237,7 @@ impl LockSamples {
         self.unwaited.add(figures[HELD], figures[QUEUE], sample.time * times);
     }
 
-    /// Adds samples of the same lock.
+    /// Adds samples without the word of a lock for which nobody waits.
     pub fn extend(&mut self, more: &LockSamples) {
         self.on_time = self.on_time.merged(&more.on_time);
         self.late = self.late.merged(&more.late);

@@ -4,10 +4,11 @@
 //! at, one look may miss all waiters, but no long run of looks does: so runs tell of one that was
 //! about as long.
 
+use std::collections::BTreeMap;
+
 use super::interval::{Estimate, Z, student};
 
-/// Runs are told apart by the binary logarithm of their seconds, from 2⁻¹⁶ on.
-const LENGTHS: usize = 40;
+/// Shorter runs count as this long: a binary logarithm of seconds.
 const SHORTEST: i32 = -16;
 
 /// Fewest runs that show a variance.
@@ -39,18 +40,13 @@ impl Runs {
 }
 
 /// All runs of looks that saw the word of a lock, and nobody waiting for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Unwaited {
-    ended: [Runs; LENGTHS],
+    /// By the binary logarithm of their seconds, rounded down.
+    ended: BTreeMap<i32, Runs>,
     /// Seconds of the run that has not ended, and those of them for which the lock was held.
     seconds: f64,
     held_s: f64,
-}
-
-impl Default for Unwaited {
-    fn default() -> Self {
-        Self { ended: [Runs::default(); LENGTHS], seconds: 0.0, held_s: 0.0 }
-    }
 }
 
 impl Unwaited {
@@ -75,7 +71,7 @@ impl Unwaited {
                 shares: share,
                 squares: share * share,
             };
-            self.ended[length(self.seconds)].add(&run);
+            self.ended.entry(length(self.seconds)).or_default().add(&run);
         }
         (self.seconds, self.held_s) = (0.0, 0.0);
     }
@@ -86,7 +82,7 @@ impl Unwaited {
         all.end_run();
         let wanted = length(seconds / 2.0);
         let mut runs = Runs::default();
-        for (length, more) in all.ended.iter().enumerate().rev() {
+        for (&length, more) in all.ended.iter().rev() {
             if length < wanted && runs.count >= MIN_RUNS {
                 break;
             }
@@ -106,9 +102,8 @@ impl Unwaited {
     }
 }
 
-fn length(seconds: f64) -> usize {
-    let exponent = seconds.log2().floor().max(f64::from(SHORTEST)) as i32;
-    ((exponent - SHORTEST) as usize).min(LENGTHS - 1)
+fn length(seconds: f64) -> i32 {
+    seconds.log2().floor().max(f64::from(SHORTEST)) as i32
 }
 
 #[cfg(test)]
@@ -149,9 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn lengths_have_bounds() {
-        assert_eq!(length(0.0), 0);
-        assert_eq!(length(1.0), 16);
-        assert_eq!(length(1e300), LENGTHS - 1);
+    fn lengths_are_binary_logarithms() {
+        assert_eq!(length(0.0), SHORTEST);
+        assert_eq!((length(0.9), length(1.0), length(3.0)), (-1, 0, 1));
     }
 }

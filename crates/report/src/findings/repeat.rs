@@ -1,4 +1,4 @@
-//! How far the figures of a group that was measured twice differ.
+//! The difference between the figures of a group that was measured twice.
 
 use threadtoll_record::comparison::Figure;
 use threadtoll_record::{Experiment, Record, RecordKind, Repeat, file::Results, unix_ns};
