@@ -135,7 +135,7 @@ const MAX_TRANSFORMED: u64 = 20_000_000;
 fn long_run(workload: &Workload, threads: u32) -> Choice {
     let choice = |model, why| Choice { model, why };
     let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
-    let free = workload.hand_off.longest_ns() == 0.0;
+    let free = workload.hand_off.is_free();
     // With free hand-offs a lock is never idle while a thread waits, so barging is as good as FIFO.
     // Spinning and taking over are hand-offs too.
     let at_once = match workload.policy {

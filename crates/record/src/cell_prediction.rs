@@ -72,6 +72,9 @@ pub struct Calibrated {
     /// Time from a release until a sleeping thread that is woken has the lock, in nanoseconds,
     /// after a short sleep.
     pub handoff_ns: Ns,
+    /// Time that waking a sleeping thread takes the thread that released the lock, in nanoseconds,
+    /// after a short sleep; null if none sleeps.
+    pub wake_cost_ns: Option<Ns>,
     /// Time for which a thread spins before it sleeps, in nanoseconds; null if it never sleeps, or
     /// sleeps at once.
     pub spin_ns: Option<Ns>,

@@ -1,6 +1,7 @@
 //! Running the program.
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -11,8 +12,8 @@ use tempfile::TempDir;
 /// Longer than any of these commands takes; more is a hang.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The program as a command that ignores the environment, and keeps its runs in a folder that is
-/// removed.
+/// The program as a command that ignores the environment, takes signals even if whoever runs the
+/// tests ignores them (as `nohup` does), and keeps its runs in a folder that is removed.
 pub(crate) fn command() -> Command {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::new().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
@@ -21,6 +22,15 @@ pub(crate) fn command() -> Command {
         command.env_remove(name);
     }
     command.current_dir(FOLDER.path());
+    let take_signals = || {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            // SAFETY: resets a signal of the child to what it does by default.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the child only calls `signal`, which is async-signal-safe.
+    unsafe { command.pre_exec(take_signals) };
     command
 }
 

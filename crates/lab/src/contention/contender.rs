@@ -81,14 +81,15 @@ pub(crate) trait Contender: Send {
     );
 
     /// Holds the lock until the other thread has waited for about this time, in ticks; once per
-    /// round. If the cell's threads sleep while they hold the lock, so does this one.
+    /// round. If the cell's threads sleep while they hold the lock, so does this one. Returns the
+    /// time that each release took, in ticks.
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,
         probe: &HandoffProbe,
         rounds: &[u64],
         sleeps: bool,
-    );
+    ) -> Vec<u64>;
 
     /// Acquires the lock once per round, as the waiting thread.
     fn measure_handoffs(
@@ -248,9 +249,10 @@ impl<L: RawLock> Contender for LockWorker<L> {
         probe: &HandoffProbe,
         rounds: &[u64],
         sleeps: bool,
-    ) {
+    ) -> Vec<u64> {
+        let mut releases = Vec::with_capacity(rounds.len());
         for (round, wait) in (1..).zip(rounds.iter().copied()) {
-            self.take(Step::default(), || {
+            let released = self.take(Step::default(), || {
                 probe.held.store(round, Ordering::Release);
                 while probe.asked.load(Ordering::Acquire) < round {
                     // The threads may share a CPU.
@@ -264,12 +266,16 @@ impl<L: RawLock> Contender for LockWorker<L> {
                         std::hint::spin_loop();
                     }
                 }
-                probe.released.store(clock.stamp(), Ordering::Release);
+                let released = clock.stamp();
+                probe.released.store(released, Ordering::Release);
+                released
             });
+            releases.push(clock.stamp().saturating_sub(released));
             while probe.done.load(Ordering::Acquire) < round {
                 std::thread::yield_now();
             }
         }
+        releases
     }
 
     fn measure_handoffs(

@@ -94,6 +94,31 @@ const MIN_WAKE_NS: f64 = 1_000.0;
 /// Practically infinite, but still a valid time.
 const NEVER_NS: f64 = 1e15;
 
+/// A hand-off to a thread that has waited, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct WaitedHandoff {
+    pub(crate) waited_ns: f64,
+    /// From the release until the waiting thread has the lock.
+    pub(crate) took_ns: f64,
+    /// From the release until the thread that held the lock goes on.
+    pub(crate) release_ns: f64,
+}
+
+impl WaitedHandoff {
+    fn took_ns(&self) -> f64 {
+        self.took_ns.max(0.0)
+    }
+}
+
+/// Hand-offs by the time waited.
+pub(crate) fn hand_off(handoffs: &[WaitedHandoff]) -> Result<HandOff, ModelError> {
+    let points = |ns: fn(&WaitedHandoff) -> f64| -> Vec<(f64, f64)> {
+        handoffs.iter().map(|handoff| (handoff.waited_ns, ns(handoff).max(0.0))).collect()
+    };
+    HandOff::curve(&points(|handoff| handoff.took_ns))?
+        .with_wake_cost(&points(|handoff| handoff.release_ns))
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HandoffModel {
     pub(crate) policy: Policy,
@@ -101,6 +126,8 @@ pub(crate) struct HandoffModel {
     pub(crate) spin_ns: Option<f64>,
     pub(crate) takeover_ns: Option<f64>,
     pub(crate) wake_ns: f64,
+    /// Time that waking a thread takes the one that released the lock.
+    pub(crate) wake_cost_ns: Option<f64>,
 }
 
 impl HandoffModel {
@@ -108,95 +135,78 @@ impl HandoffModel {
     /// times.
     pub(crate) fn of(
         policy: GrantPolicy,
-        handoffs: &[(f64, f64)],
+        handoffs: &[WaitedHandoff],
     ) -> Result<HandoffModel, ModelError> {
-        let shortest = handoffs.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
-        let takeover_ns = if shortest.is_finite() { shortest.max(0.0) } else { 0.0 };
         if policy == GrantPolicy::NeverWaits || handoffs.is_empty() {
-            return Ok(HandoffModel {
-                policy: Policy::Barging,
-                hand_off: HandOff::free(),
-                spin_ns: None,
-                takeover_ns: None,
-                wake_ns: 0.0,
-            });
+            return Ok(HandoffModel::new(Policy::Barging, HandOff::free()));
         }
-        let typical = {
-            let mut all: Vec<f64> = handoffs.iter().map(|(_, took)| took.max(0.0)).collect();
-            all.sort_by(f64::total_cmp);
-            all[all.len() / 2]
-        };
+        let mut times: Vec<f64> = handoffs.iter().map(WaitedHandoff::took_ns).collect();
+        times.sort_by(f64::total_cmp);
+        let (takeover_ns, typical) = (times[0], times[times.len() / 2]);
         if policy.spins() {
-            return Ok(match policy.in_order() {
-                true => HandoffModel {
-                    policy: Policy::Fifo,
-                    hand_off: HandOff::fixed(typical)?,
-                    spin_ns: None,
-                    takeover_ns: Some(typical),
-                    wake_ns: 0.0,
-                },
-                false => HandoffModel {
-                    policy: Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns: typical },
-                    hand_off: HandOff::free(),
-                    spin_ns: None,
-                    takeover_ns: Some(typical),
-                    wake_ns: 0.0,
-                },
-            });
+            let model = if policy.in_order() {
+                HandoffModel::new(Policy::Fifo, HandOff::fixed(typical)?)
+            } else {
+                let policy = Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns: typical };
+                HandoffModel::new(policy, HandOff::free())
+            };
+            return Ok(HandoffModel { takeover_ns: Some(typical), ..model });
         }
-        let curve = |from: f64| -> Result<HandOff, ModelError> {
-            let points: Vec<(f64, f64)> = handoffs
-                .iter()
-                .filter(|(waited, _)| *waited >= from)
-                .map(|(waited, took)| (waited - from, took.max(0.0)))
-                .collect();
-            HandOff::curve(&points)
+        let still_spun = |handoff: &&WaitedHandoff| {
+            takeover_ns < MIN_WAKE_NS
+                && handoff.took_ns() < (SPINNING * takeover_ns).max(MIN_WAKE_NS)
         };
-        let still_spun = |took: f64| {
-            takeover_ns < MIN_WAKE_NS && took < (SPINNING * takeover_ns).max(MIN_WAKE_NS)
+        let spun = handoffs.iter().take_while(still_spun).last().map(|handoff| handoff.waited_ns);
+        let slept = handoffs.iter().find(|handoff| !still_spun(handoff));
+        let curve = |from: f64| {
+            let after = handoffs.iter().filter(|handoff| handoff.waited_ns >= from);
+            let shifted = |handoff: &WaitedHandoff| WaitedHandoff {
+                waited_ns: handoff.waited_ns - from,
+                ..*handoff
+            };
+            hand_off(&after.map(shifted).collect::<Vec<_>>())
         };
-        let spun = handoffs
-            .iter()
-            .take_while(|(_, took)| still_spun(*took))
-            .last()
-            .map(|(waited, _)| *waited);
-        let slept = handoffs.iter().find(|(_, took)| !still_spun(*took)).copied();
-        let wake_ns = slept.map_or(0.0, |(_, took)| took.max(0.0));
-        match (spun, slept) {
+        let model = match (spun, slept) {
             // No overtaking: hand-off time depends on the time waited, asleep or not.
-            _ if policy.in_order() => Ok(HandoffModel {
-                policy: Policy::Fifo,
-                hand_off: curve(0.0)?,
+            _ if policy.in_order() => HandoffModel {
                 spin_ns: spun.filter(|_| slept.is_some()),
                 takeover_ns: spun.map(|_| takeover_ns),
-                wake_ns,
-            }),
-            (None, _) => Ok(HandoffModel {
-                policy: Policy::Barging,
-                hand_off: curve(0.0)?,
-                spin_ns: None,
-                takeover_ns: None,
-                wake_ns,
-            }),
+                ..HandoffModel::new(Policy::Fifo, curve(0.0)?)
+            },
+            (None, _) => HandoffModel::new(Policy::Barging, curve(0.0)?),
             // The waiting thread was still spinning after the longest wait.
-            (Some(_), None) => Ok(HandoffModel {
-                policy: Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns },
-                hand_off: HandOff::free(),
-                spin_ns: None,
-                takeover_ns: Some(takeover_ns),
-                wake_ns,
-            }),
-            (Some(spun), Some((asleep, _))) => {
+            (Some(_), None) => {
+                let policy = Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns };
+                let model = HandoffModel::new(policy, HandOff::free());
+                HandoffModel { takeover_ns: Some(takeover_ns), ..model }
+            }
+            (Some(spun), Some(slept)) => {
                 // It went to sleep between these two waits.
-                let spin_ns = (spun.max(1.0) * asleep).sqrt();
-                Ok(HandoffModel {
-                    policy: Policy::SpinThenPark { spin_ns, takeover_ns },
-                    hand_off: curve(spin_ns)?,
+                let spin_ns = (spun.max(1.0) * slept.waited_ns).sqrt();
+                let policy = Policy::SpinThenPark { spin_ns, takeover_ns };
+                HandoffModel {
                     spin_ns: Some(spin_ns),
                     takeover_ns: Some(takeover_ns),
-                    wake_ns,
-                })
+                    ..HandoffModel::new(policy, curve(spin_ns)?)
+                }
             }
+        };
+        Ok(HandoffModel {
+            wake_ns: slept.map_or(0.0, WaitedHandoff::took_ns),
+            wake_cost_ns: slept.map(|slept| slept.release_ns.max(0.0)),
+            ..model
+        })
+    }
+
+    /// Without spinning or sleeping.
+    fn new(policy: Policy, hand_off: HandOff) -> HandoffModel {
+        HandoffModel {
+            policy,
+            hand_off,
+            spin_ns: None,
+            takeover_ns: None,
+            wake_ns: 0.0,
+            wake_cost_ns: None,
         }
     }
 }
@@ -221,6 +231,7 @@ pub(crate) fn inputs(
         think_ns: think.mean_ns().into(),
         alone_ns: alone_ns.into(),
         handoff_ns: handoff.wake_ns.into(),
+        wake_cost_ns: handoff.wake_cost_ns.map(Into::into),
         spin_ns: handoff.spin_ns.map(Into::into),
         takeover_ns: handoff.takeover_ns.map(Into::into),
         pair_ns: pair_ns.into(),
@@ -328,32 +339,53 @@ impl CellAttempt<'_> {
 mod tests {
     use super::*;
 
+    fn handoffs<const COUNT: usize>(points: [(f64, f64, f64); COUNT]) -> [WaitedHandoff; COUNT] {
+        points.map(|(waited_ns, took_ns, release_ns)| WaitedHandoff {
+            waited_ns,
+            took_ns,
+            release_ns,
+        })
+    }
+
     #[test]
     fn spinning_before_sleeping_is_read_off_the_hand_offs() {
-        let handoffs =
-            [(500.0, 90.0), (1e3, 100.0), (2e3, 110.0), (4e3, 9e3), (1e4, 11e3), (1e5, 20e3)];
+        let handoffs = handoffs([
+            (500.0, 90.0, 20.0),
+            (1e3, 100.0, 20.0),
+            (2e3, 110.0, 20.0),
+            (4e3, 9e3, 5e3),
+            (1e4, 11e3, 6e3),
+            (1e5, 20e3, 7e3),
+        ]);
         let handoff = HandoffModel::of(GrantPolicy::Barging, &handoffs).unwrap();
         let Policy::SpinThenPark { spin_ns, takeover_ns } = handoff.policy else {
             panic!("{handoff:?}")
         };
         assert!((2e3..4e3).contains(&spin_ns) && takeover_ns == 90.0, "{handoff:?}");
         assert!((handoff.hand_off.after(1e5 - spin_ns) - 20e3).abs() < 1e-6);
+        assert!((handoff.hand_off.wake_cost(1e5 - spin_ns) - 7e3).abs() < 1e-6);
+        assert_eq!(handoff.hand_off.wake_cost(0.0), 5e3, "a sleeping thread is woken at once");
+        assert_eq!(handoff.wake_cost_ns, Some(5e3));
         let handoff = HandoffModel::of(GrantPolicy::InOrder, &handoffs).unwrap();
         assert_eq!((handoff.policy, handoff.hand_off.after(1e5)), (Policy::Fifo, 20e3));
+        let costs = [500.0, 1e5].map(|waited| handoff.hand_off.wake_cost(waited));
+        assert_eq!(costs, [20.0, 7e3]);
     }
 
     #[test]
     fn locks_that_sleep_at_once_or_never_have_no_spinning_to_find() {
-        let at_once = [(500.0, 7e3), (1e4, 9e3)];
+        let at_once = handoffs([(500.0, 7e3, 2e3), (1e4, 9e3, 3e3)]);
         let handoff = HandoffModel::of(GrantPolicy::Barging, &at_once).unwrap();
         assert_eq!((handoff.policy, handoff.wake_ns), (Policy::Barging, 7e3));
-        let never = [(500.0, 80.0), (1e4, 90.0), (1e5, 85.0)];
+        assert_eq!(handoff.wake_cost_ns, Some(2e3));
+        let never = handoffs([(500.0, 80.0, 10.0), (1e4, 90.0, 10.0), (1e5, 85.0, 10.0)]);
         let handoff = HandoffModel::of(GrantPolicy::InOrderSpinning, &never).unwrap();
         assert_eq!((handoff.policy, handoff.takeover_ns), (Policy::Fifo, Some(85.0)));
+        assert_eq!(handoff.wake_cost_ns, None);
         assert!(matches!(
             HandoffModel::of(GrantPolicy::BargingSpinning, &never).unwrap().policy,
             Policy::SpinThenPark { takeover_ns: 85.0, .. }
         ));
-        assert!(HandoffModel::of(GrantPolicy::Barging, &[]).unwrap().hand_off.longest_ns() == 0.0);
+        assert!(HandoffModel::of(GrantPolicy::Barging, &[]).unwrap().hand_off.is_free());
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct ThreadReport {
     pub(super) acquisitions: Vec<Acquisition>,
     pub(super) done: Done,
     pub(super) handoffs: Vec<HandoffSample>,
+    /// Time that each release for a waiting thread took, in ticks.
+    pub(super) releases: Vec<u64>,
     pub(super) counters: ThreadCounters,
     /// True if the thread started only after its window had begun.
     pub(super) late: bool,
@@ -223,7 +225,7 @@ impl Thread {
                 report.done.all = acquisitions.len() as u64;
             }
             Task::HoldForWaiter(handoff, rounds, sleeps) => {
-                contender.hold_for_waiter(clock, &handoff, &rounds, sleeps)
+                report.releases = contender.hold_for_waiter(clock, &handoff, &rounds, sleeps);
             }
             Task::MeasureHandoffs(handoff, rounds) => {
                 contender.measure_handoffs(clock, &handoff, rounds, &mut report.handoffs)

@@ -14,7 +14,7 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::contention::predict::{self, Calibration, HandoffModel, Inputs};
+use crate::contention::predict::{self, Calibration, HandoffModel, Inputs, WaitedHandoff};
 use crate::contention::repeated::{Part, Repeated};
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
@@ -84,8 +84,12 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
         (_, false) => &HANDED,
     };
     let took = errors.handoff.get(part);
-    let handoffs: Vec<(f64, f64)> =
-        handoffs.iter().map(|(waited, ns)| (*waited, ns * took)).collect();
+    let handoff = |(waited_ns, ns): &(f64, f64)| WaitedHandoff {
+        waited_ns: *waited_ns,
+        took_ns: ns * took,
+        release_ns: 0.0,
+    };
+    let handoffs: Vec<WaitedHandoff> = handoffs.iter().map(handoff).collect();
     let handoff = HandoffModel::of(spec.policy(), &handoffs).ok()?;
     let alone_ns = subject.cycle_ns() as f64;
     let pair_ns = PAIR_NS * errors.pair.get(part);

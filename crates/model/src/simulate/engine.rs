@@ -362,10 +362,11 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
+    /// A thread thinks, after work that is left from before.
     #[inline]
-    fn think(&mut self, id: u32) {
+    fn think(&mut self, id: u32, before: f64) {
         self.threads[id as usize].phase = Phase::Thinking;
-        let work = self.think.draw(&mut self.rng);
+        let work = before + self.think.draw(&mut self.rng);
         self.begin(id, work);
     }
 
@@ -395,7 +396,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         if lock.waiting >= kind.queue_limit {
             kind.sums.refused += 1;
             self.count_attempt();
-            self.think(id);
+            self.think(id, 0.0);
             return;
         }
         lock.waiting += 1;
@@ -515,24 +516,25 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         } else {
             lock.owner = NOBODY;
         }
-        match kind.policy {
+        let wake_costs = match kind.policy {
             _ if kind.read_share > 0.0 => self.admit_waiting(at),
-            Policy::Fifo => {
-                if let Some(next) = pop(&mut lock.parked, &self.threads) {
+            Policy::Fifo => match pop(&mut lock.parked, &self.threads) {
+                Some(next) => {
                     lock.owner = next;
-                    self.wake(next, Phase::Taking);
+                    self.wake(next, Phase::Taking)
                 }
-            }
+                None => 0.0,
+            },
             Policy::Barging => self.wake_one(at),
             Policy::SpinThenPark { takeover_ns, .. } => {
                 if let Some(next) = pop(&mut lock.spinning, &self.threads) {
                     lock.owner = next;
                     self.take_over(next, takeover_ns);
                 }
-                self.wake_one(at);
+                self.wake_one(at)
             }
-        }
-        self.think(id);
+        };
+        self.think(id, wake_costs);
     }
 
     /// A spinning thread was promised the lock, and notices after `takeover_ns`.
@@ -546,18 +548,19 @@ impl<const LIMITED: bool> Engine<LIMITED> {
     }
 
     /// Admits waiting threads, spinning ones first: one writer, or all readers up to the next
-    /// writer.
-    fn admit_waiting(&mut self, at: usize) {
+    /// writer. Returns what their wake-ups cost the releasing thread.
+    fn admit_waiting(&mut self, at: usize) -> f64 {
+        let mut costs = 0.0;
         loop {
             let lock = &mut self.locks[at];
             let spins = lock.spinning.head != NOBODY;
             let next = if spins { lock.spinning.head } else { lock.parked.head };
             if next == NOBODY || lock.owner != NOBODY {
-                return;
+                return costs;
             }
             let reads = self.threads[next as usize].reads;
             if !reads && lock.readers > 0 {
-                return;
+                return costs;
             }
             lock.admit(next, reads);
             match self.kinds[lock.kind as usize].policy {
@@ -567,25 +570,28 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 }
                 _ => {
                     pop(&mut lock.parked, &self.threads);
-                    self.wake(next, Phase::Taking);
+                    costs += self.wake(next, Phase::Taking);
                 }
             }
         }
     }
 
-    /// Wakes the thread parked longest, unless one is being woken already.
-    fn wake_one(&mut self, at: usize) {
+    /// Wakes the thread parked longest, unless one is being woken already. Returns what that costs
+    /// the releasing thread.
+    fn wake_one(&mut self, at: usize) -> f64 {
         let lock = &mut self.locks[at];
         if !lock.waking
             && let Some(next) = pop(&mut lock.parked, &self.threads)
         {
             lock.waking = true;
-            self.wake(next, Phase::Waking);
+            return self.wake(next, Phase::Waking);
         }
+        0.0
     }
 
+    /// Returns what the wake-up costs the releasing thread.
     #[inline]
-    fn wake(&mut self, id: u32, phase: Phase) {
+    fn wake(&mut self, id: u32, phase: Phase) -> f64 {
         let thread = &mut self.threads[id as usize];
         let idle_since = if LIMITED {
             self.scheduler.idle.last().map_or(self.now, |&(_, since)| since)
@@ -593,7 +599,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             thread.parked
         };
         let kind = &self.kinds[self.locks[thread.lock as usize].kind as usize];
-        let delay = kind.hand_off.after(self.now - idle_since);
+        let idle = self.now - idle_since;
+        let (delay, cost) = (kind.hand_off.after(idle), kind.hand_off.wake_cost(idle));
         thread.phase = phase;
         if delay > 0.0 {
             self.plan(id, delay);
@@ -612,6 +619,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 }
             }
         }
+        cost
     }
 
     #[inline]

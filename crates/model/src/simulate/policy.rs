@@ -31,7 +31,8 @@ impl Policy {
     }
 }
 
-/// Time from waking a thread until it runs, by the idle time of its CPU.
+/// Time that a wake-up takes both threads, by the idle time of the woken thread's CPU: the
+/// hand-off, until the woken thread runs, and what the waking thread pays meanwhile.
 ///
 /// ```
 /// use threadtoll_model::HandOff;
@@ -42,23 +43,23 @@ impl Policy {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandOff {
-    /// Pairs of idle time and hand-off time, ordered by idle time; never empty.
-    points: Vec<(f64, f64)>,
+    hand_off: Curve,
+    wake_cost: Curve,
 }
 
 impl HandOff {
-    /// A constant, in nanoseconds.
+    /// A constant, in nanoseconds, that costs the waking thread nothing.
     ///
     /// # Errors
     ///
     /// If it is not a valid time.
     pub fn fixed(ns: f64) -> Result<Self, ModelError> {
-        Ok(Self { points: vec![(0.0, time("hand-off", ns)?)] })
+        Self::curve(&[(0.0, ns)])
     }
 
     /// A free hand-off.
     pub fn free() -> Self {
-        Self { points: vec![(0.0, 0.0)] }
+        Self { hand_off: Curve::zero(), wake_cost: Curve::zero() }
     }
 
     /// Measured pairs of idle time and hand-off time, in nanoseconds; interpolated along the
@@ -68,6 +69,53 @@ impl HandOff {
     ///
     /// If there is no point, or a time is not valid.
     pub fn curve(points: &[(f64, f64)]) -> Result<Self, ModelError> {
+        Ok(Self { hand_off: Curve::new("hand-off", points)?, wake_cost: Curve::zero() })
+    }
+
+    /// The same hand-off, whose wake-ups cost the waking thread time: measured pairs of idle time
+    /// and cost, in nanoseconds, interpolated as the hand-off is. The lock is free by then.
+    ///
+    /// # Errors
+    ///
+    /// If there is no point, or a time is not valid.
+    pub fn with_wake_cost(self, points: &[(f64, f64)]) -> Result<Self, ModelError> {
+        Ok(Self { wake_cost: Curve::new("cost of a wake-up", points)?, ..self })
+    }
+
+    /// Hand-off time in nanoseconds after the CPU was idle for `idle_ns`.
+    pub fn after(&self, idle_ns: f64) -> f64 {
+        self.hand_off.at(idle_ns)
+    }
+
+    /// Cost to the waking thread, in nanoseconds, after the CPU was idle for `idle_ns`.
+    pub fn wake_cost(&self, idle_ns: f64) -> f64 {
+        self.wake_cost.at(idle_ns)
+    }
+
+    /// True if a wake-up takes neither thread any time.
+    pub fn is_free(&self) -> bool {
+        self.hand_off.times().chain(self.wake_cost.times()).all(|time| time == 0.0)
+    }
+
+    /// Shortest hand-off time, in nanoseconds.
+    pub fn shortest_ns(&self) -> f64 {
+        self.hand_off.times().fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// A time that depends on how long a CPU was idle.
+#[derive(Clone, Debug, PartialEq)]
+struct Curve {
+    /// Pairs of idle time and time, ordered by idle time; never empty.
+    points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    fn zero() -> Self {
+        Self { points: vec![(0.0, 0.0)] }
+    }
+
+    fn new(what: &'static str, points: &[(f64, f64)]) -> Result<Self, ModelError> {
         if points.is_empty() {
             return Err(ModelError::TooFew {
                 what: "points of the hand-off curve",
@@ -77,14 +125,17 @@ impl HandOff {
         }
         let mut points = points
             .iter()
-            .map(|&(idle, hand_off)| Ok((time("idle time", idle)?, time("hand-off", hand_off)?)))
+            .map(|&(idle, ns)| Ok((time("idle time", idle)?, time(what, ns)?)))
             .collect::<Result<Vec<_>, _>>()?;
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         Ok(Self { points })
     }
 
-    /// Hand-off time in nanoseconds after the CPU was idle for `idle_ns`.
-    pub fn after(&self, idle_ns: f64) -> f64 {
+    fn times(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().map(|&(_, time)| time)
+    }
+
+    fn at(&self, idle_ns: f64) -> f64 {
         let next = self.points.partition_point(|&(idle, _)| idle <= idle_ns);
         let (Some(&below), Some(&above)) =
             (self.points.get(next.wrapping_sub(1)), self.points.get(next))
@@ -98,15 +149,5 @@ impl HandOff {
             idle_ns / above.0
         };
         below.1 + share * (above.1 - below.1)
-    }
-
-    /// Longest hand-off time, in nanoseconds.
-    pub fn longest_ns(&self) -> f64 {
-        self.points.iter().fold(0.0, |longest, &(_, hand_off)| hand_off.max(longest))
-    }
-
-    /// Shortest hand-off time, in nanoseconds.
-    pub fn shortest_ns(&self) -> f64 {
-        self.points.iter().fold(f64::INFINITY, |shortest, &(_, hand_off)| hand_off.min(shortest))
     }
 }

@@ -263,5 +263,9 @@ fn a_hand_off_curve_is_read_between_its_points() {
     }
     assert_eq!(HandOff::curve(&[(1e3, 10.0)]).unwrap().after(1.0), 10.0);
     assert_eq!(HandOff::free().after(0.0), 0.0);
-    assert_eq!(curve.longest_ns(), 30.0);
+    assert!(HandOff::free().is_free() && !curve.is_free());
+    let with_cost = HandOff::free().with_wake_cost(&[(1e3, 2.0), (1e6, 8.0)]).unwrap();
+    assert!(!with_cost.is_free());
+    assert!((with_cost.wake_cost(31_622.776_601_683_795) - 5.0).abs() < 1e-9);
+    assert_eq!(curve.wake_cost(1e3), 0.0);
 }

@@ -74,6 +74,34 @@ fn the_hand_off_depends_on_how_long_the_cpu_idled() {
 }
 
 #[test]
+fn the_releasing_thread_pays_for_the_wake_up() {
+    let system = |policy: Policy, hold: f64, think: f64, hand_off: HandOff| System {
+        threads: 2,
+        think: Shape::fixed(think).unwrap(),
+        locks: vec![Locks { policy, hand_off, ..Locks::one(Shape::fixed(hold).unwrap()) }],
+        cores: None,
+    };
+    let cost = |ns: f64| HandOff::fixed(10.0).unwrap().with_wake_cost(&[(0.0, ns)]).unwrap();
+    for policy in [Policy::Fifo, Policy::Barging] {
+        // While a thread pays 40 and thinks 50, the other one is woken and holds the lock: hidden.
+        let hidden = long_run(&system(policy, 100.0, 50.0, cost(40.0)));
+        assert!((hidden.throughput_per_s.value / 1e9 * 110.0 - 1.0).abs() < 1e-3, "{hidden:?}");
+    }
+    // A release that wakes nobody costs nothing.
+    let alone = System { threads: 1, ..system(Policy::Barging, 100.0, 50.0, cost(40.0)) };
+    let alone = long_run(&alone);
+    assert!((alone.throughput_per_s.value / 1e9 * 150.0 - 1.0).abs() < 1e-3, "{alone:?}");
+    for policy in [Policy::Fifo, Policy::Barging] {
+        // A thread that pays 200 and thinks 5 asks again 205 after its release. By then the other
+        // one has held the lock from 10 to 110, paid nothing, as nobody waited, and holds it again
+        // from 115 to 215, when the next turn begins: two tasks.
+        let paid = long_run(&system(policy, 100.0, 5.0, cost(200.0)));
+        assert!((paid.throughput_per_s.value / 1e9 * 107.5 - 1.0).abs() < 1e-3, "{paid:?}");
+        assert!((paid.queue_mean.value - 20.0 / 215.0).abs() < 1e-3, "{paid:?}");
+    }
+}
+
+#[test]
 fn spinning_long_enough_spares_the_hand_off() {
     let mut system = exponential(4, 100.0, 300.0);
     system.locks[0].hand_off = HandOff::fixed(5_000.0).unwrap();

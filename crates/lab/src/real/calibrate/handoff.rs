@@ -1,14 +1,15 @@
-//! Time from the release of a lock to its acquisition by a waiting thread, as a function of the
-//! time that this thread has waited.
+//! Time from the release of a lock to its acquisition by a waiting thread, and the time that the
+//! release takes the thread that held it, as functions of the time that the other has waited.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadtoll_model::HandOff;
 use threadtoll_record::{Cell, LockSubject, Placement, Work};
 
 use crate::LabError;
-use crate::contention::contender::{HandoffProbe, HandoffSample};
+use crate::contention::contender::HandoffProbe;
+use crate::contention::predict;
+use crate::contention::predict::WaitedHandoff;
 use crate::contention::repeated::{BATCHES, Part, Repeated};
 use crate::lock::LockSpec;
 
@@ -22,40 +23,46 @@ const REPEATS: usize = 3 * BATCHES;
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
 
-/// A hand-off after one intended wait, in nanoseconds.
+/// Hand-offs after one intended wait, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WaitedHandoff {
+pub(super) struct RepeatedHandoff {
     waited: Repeated,
     took: Repeated,
+    release: Repeated,
 }
 
 /// Hand-offs between two threads, by lock, work, hold time and CPUs.
-pub(super) type Handoffs = Cache<String, Vec<WaitedHandoff>>;
+pub(super) type Handoffs = Cache<String, Vec<RepeatedHandoff>>;
 
 /// Hand-offs of a cell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellHandoffs {
     /// Between two threads that meet at the lock, each pair with its share.
-    meetings: Vec<(Vec<WaitedHandoff>, f64)>,
+    meetings: Vec<(Vec<RepeatedHandoff>, f64)>,
     /// Longest time for which a CPU has idled, if that is shorter than the wait.
     idle_ns: Option<f64>,
 }
 
 impl CellHandoffs {
-    /// Pairs of the time waited and the time taken, in nanoseconds, from this part of the repeats.
-    pub(super) fn at(&self, part: Part) -> Vec<(f64, f64)> {
-        let mut mixed: Vec<(f64, f64)> = Vec::new();
+    /// Hand-offs from this part of the repeats, by the time waited.
+    pub(super) fn at(&self, part: Part) -> Vec<WaitedHandoff> {
+        let mut mixed: Vec<WaitedHandoff> = Vec::new();
         for (handoffs, weight) in &self.meetings {
-            mixed.resize(handoffs.len(), (0.0, 0.0));
+            mixed.resize(handoffs.len(), WaitedHandoff::default());
             for (sum, handoff) in mixed.iter_mut().zip(handoffs) {
-                sum.0 += weight * handoff.waited.get(part);
-                sum.1 += weight * handoff.took.get(part);
+                sum.waited_ns += weight * handoff.waited.get(part);
+                sum.took_ns += weight * handoff.took.get(part);
+                sum.release_ns += weight * handoff.release.get(part);
             }
         }
         if let Some(idle_ns) = self.idle_ns {
-            let last = HandOff::curve(&mixed).map_or(0.0, |curve| curve.after(idle_ns));
-            mixed.retain(|(waited, _)| *waited < idle_ns);
-            mixed.push((idle_ns, last));
+            let last = predict::hand_off(&mixed).ok();
+            mixed.retain(|handoff| handoff.waited_ns < idle_ns);
+            mixed.push(WaitedHandoff {
+                waited_ns: idle_ns,
+                took_ns: last.as_ref().map_or(0.0, |last| last.after(idle_ns)),
+                release_ns: last.as_ref().map_or(0.0, |last| last.wake_cost(idle_ns)),
+            });
         }
         mixed
     }
@@ -87,7 +94,7 @@ fn between(
     two: &[Vec<u32>],
     subject: &LockSubject,
     lock: &LockSpec,
-) -> Result<Vec<WaitedHandoff>, LabError> {
+) -> Result<Vec<RepeatedHandoff>, LabError> {
     let plain = LockSpec { stripes: 1, ..lock.clone() };
     let name = lock.lock.as_ref().map_or("", |lock| &lock.name);
     let key = format!("{name} {} {} {two:?}", subject.work, subject.hold_ns);
@@ -110,16 +117,18 @@ fn between(
         let window = threads.window(0, rounds.iter().sum::<f64>() as u64);
         let mut reports = threads.run(tasks, window, Duration::from_secs(5))?;
         let samples = reports.pop().map(|report| report.handoffs).unwrap_or_default();
-        let median_ns = |wait: f64, of: fn(&HandoffSample) -> i64| {
-            let of_wait = rounds.iter().zip(&samples).filter(|(round, _)| **round == wait);
-            let all: Vec<f64> = of_wait.map(|(_, sample)| bench.signed_ns(of(sample))).collect();
+        let releases = reports.pop().map(|report| report.releases).unwrap_or_default();
+        let median_ns = |wait: f64, ticks: &mut dyn Iterator<Item = i64>| {
+            let of_wait = rounds.iter().zip(ticks).filter(|(round, _)| **round == wait);
+            let all: Vec<f64> = of_wait.map(|(_, ticks)| bench.signed_ns(ticks)).collect();
             (!all.is_empty()).then(|| Repeated::median(&all))
         };
         let medians = waits.iter().filter_map(|wait| {
-            let waited = median_ns(*wait, |sample| sample.waited)?;
-            Some(WaitedHandoff {
+            let waited = median_ns(*wait, &mut samples.iter().map(|sample| sample.waited))?;
+            Some(RepeatedHandoff {
                 waited: Repeated::by_part(|part| waited.get(part).max(0.0)),
-                took: median_ns(*wait, |sample| sample.took)?,
+                took: median_ns(*wait, &mut samples.iter().map(|sample| sample.took))?,
+                release: median_ns(*wait, &mut releases.iter().map(|ticks| *ticks as i64))?,
             })
         });
         Ok(medians.collect())
