@@ -243,6 +243,6 @@ impl StretchLooks {
             time: f64::from(times) * seen.gap_s,
             late: seen.late,
         };
-        object::add(&mut self.unwaited, seen.second, sample, seen.queue_late);
+        self.unwaited.add_with_queue(seen.second, sample, seen.queue_late);
     }
 }

@@ -154,17 +154,6 @@ pub(super) struct Unjudged {
     window: (u64, Vec<u8>),
 }
 
-/// Adds a sample whose queue may be on time even though the rest of it is late.
-pub(super) fn add(samples: &mut LockSamples, second: u64, sample: Sample, queue_late: bool) {
-    if sample.late == queue_late {
-        samples.add(second, sample, 1);
-        return;
-    }
-    samples.add(second, Sample { queue: None, ..sample }, 1);
-    let queue = Sample { held: None, waking: None, late: queue_late, ..sample };
-    samples.add(second, queue, 1);
-}
-
 /// Threads at one look, kept until the lock's places are known.
 #[derive(Debug)]
 pub(super) struct KeptScene {
@@ -345,6 +334,17 @@ impl Object {
         changed
     }
 
+    /// Takes over what another word of the same object has shown it to be, unless that is known.
+    /// Returns true if it is news.
+    pub(super) fn adopt(&mut self, identity: Identity) -> bool {
+        let certain = self.identity.certain && self.identity.role() != Role::Parked;
+        let adopted = identity.certain && !certain && identity != self.identity;
+        if adopted {
+            (self.identity, self.address) = (identity, identity.object);
+        }
+        adopted
+    }
+
     /// A picked thread waits on it. Returns true if that is news of what it is.
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
@@ -479,7 +479,7 @@ impl Object {
                 let due = seen.due;
                 self.unjudged.push(Unjudged { due, second, queue_late, sample, waits, window });
             } else if !self.identity.certain {
-                add(&mut self.samples, second, sample, queue_late);
+                self.samples.add_with_queue(second, sample, queue_late);
             }
             return;
         }
@@ -516,7 +516,7 @@ impl Object {
             self.held += sample.time;
             self.shared += if matches!(hold, Some(Hold::Readers(_))) { sample.time } else { 0.0 };
         }
-        add(&mut self.samples, second, sample, queue_late);
+        self.samples.add_with_queue(second, sample, queue_late);
     }
 
     /// Share of the time held in which one thread kept all others out, readers included.

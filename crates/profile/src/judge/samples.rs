@@ -220,6 +220,23 @@ pub struct Means {
 impl LockSamples {
     /// Adds `times` equal samples, taken in this second of the run.
     pub fn add(&mut self, second: u64, sample: Sample, times: u64) {
+        self.add_figures(second, sample, times);
+        self.unwaited.add(&sample, times);
+    }
+
+    /// Adds a sample whose queue may be on time even though the rest of it is late.
+    pub fn add_with_queue(&mut self, second: u64, sample: Sample, queue_late: bool) {
+        if sample.late == queue_late {
+            self.add(second, sample, 1);
+            return;
+        }
+        self.add_figures(second, Sample { queue: None, ..sample }, 1);
+        let queue = Sample { held: None, waking: None, late: queue_late, ..sample };
+        self.add_figures(second, queue, 1);
+        self.unwaited.add(&sample, 1);
+    }
+
+    fn add_figures(&mut self, second: u64, sample: Sample, times: u64) {
         let figures = [sample.held.map(f64::from), sample.queue, sample.waking];
         let times = times as f64;
         let moments = if sample.late { &mut self.late } else { &mut self.on_time };
@@ -234,7 +251,6 @@ impl LockSamples {
                 stretch.sums[i] += figure * sample.time * times;
             }
         }
-        self.unwaited.add(figures[HELD], figures[QUEUE], sample.time * times);
     }
 
     /// Adds samples without the word of a lock for which nobody waits.

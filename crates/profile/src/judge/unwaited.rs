@@ -1,12 +1,13 @@
 //! Runs of looks that saw nobody waiting, and the share of them for which the lock was held.
 //!
-//! They tell of the time before a lock was known: a run of such looks, too. Of few threads looked
-//! at, one look may miss all waiters, but no long run of looks does: so runs tell of one that was
-//! about as long.
+//! The time before a lock was known is such a run, too, and the others tell how it may have gone.
+//! Of few threads looked at, one look may miss all waiters, but no long run of looks does: so only
+//! runs that are about as long count.
 
 use std::collections::BTreeMap;
 
-use super::interval::{Estimate, Z, student};
+use super::interval::{Estimate, Z, mean, student};
+use super::samples::Sample;
 
 /// Shorter runs count as this long: a binary logarithm of seconds.
 const SHORTEST: i32 = -16;
@@ -47,17 +48,23 @@ pub(super) struct Unwaited {
     /// Seconds of the run that has not ended, and those of them for which the lock was held.
     seconds: f64,
     held_s: f64,
+    /// Seconds of all late looks without a waiter, which are in no run.
+    late_s: f64,
 }
 
 impl Unwaited {
-    /// A look that stands for so many seconds: share of them held if the word was read, and
-    /// threads seen waiting if any was looked at.
-    pub(super) fn add(&mut self, held: Option<f64>, queue: Option<f64>, seconds: f64) {
-        if queue.is_some_and(|queue| queue > 0.0) {
+    /// Adds looks.
+    pub(super) fn add(&mut self, sample: &Sample, times: u64) {
+        let seconds = sample.time * times as f64;
+        if sample.queue.is_some_and(|queue| queue > 0.0) {
             self.end_run();
-        } else if let Some(held) = held {
-            self.seconds += seconds;
-            self.held_s += held * seconds;
+        } else if let Some(held) = sample.held {
+            if sample.late {
+                self.late_s += seconds;
+            } else {
+                self.seconds += seconds;
+                self.held_s += f64::from(held) * seconds;
+            }
         }
     }
 
@@ -92,13 +99,21 @@ impl Unwaited {
             return Estimate { value: 0.5, low: 0.0, high: 1.0 };
         }
         let value = runs.held_s / runs.seconds;
-        let half = if runs.count < MIN_RUNS {
+        let deviation = if runs.count < MIN_RUNS {
             // Each may be held for all of it, or not at all.
             Z * (value * (1.0 - value)).sqrt()
         } else {
             student(runs.count - 1.0) * runs.variance().sqrt()
         };
-        Estimate { value, low: (value - half).max(0.0), high: (value + half).min(1.0) }
+        let half = deviation * (1.0 + 1.0 / runs.count).sqrt();
+        // Runs that are all alike may still be few.
+        let few = mean(value, 1.0, runs.count);
+        let (low, high) = (few.low.min(value - half), few.high.max(value + half));
+        // Of late looks nothing is known.
+        let looked_s: f64 = all.ended.values().map(|runs| runs.seconds).sum();
+        let on_time = looked_s / (looked_s + self.late_s);
+        let (low, high) = (low * on_time, high * on_time + 1.0 - on_time);
+        Estimate { value, low: low.max(0.0), high: high.min(1.0) }
     }
 }
 
@@ -110,20 +125,23 @@ fn length(seconds: f64) -> i32 {
 mod tests {
     use super::*;
 
+    fn look(held: bool, queue: f64) -> Sample {
+        let (held, queue) = (Some(held), Some(queue));
+        Sample { held, queue, waking: None, waiter: 1.0, time: 0.01, late: false }
+    }
+
     #[test]
     fn long_runs_tell_of_a_long_time() {
         let mut runs = Unwaited::default();
         for _ in 0..20 {
             // A crowd, of which few looks show a waiter; then a pause.
-            for look in 0..100 {
-                runs.add(Some(1.0), Some(if look % 4 == 0 { 9.0 } else { 0.0 }), 0.01);
+            for at in 0..100 {
+                runs.add(&look(true, if at % 4 == 0 { 9.0 } else { 0.0 }), 1);
             }
-            for _ in 0..100 {
-                runs.add(Some(0.0), Some(0.0), 0.01);
-            }
+            runs.add(&look(false, 0.0), 100);
         }
         let pause = runs.held(1.0);
-        assert!(pause.value < 0.05 && pause.high < 0.1, "{pause:?}");
+        assert!(pause.value < 0.05 && pause.high < 0.25, "{pause:?}");
         let short = runs.held(0.02);
         assert!(short.value > 0.3, "{short:?}");
     }
@@ -131,16 +149,47 @@ mod tests {
     #[test]
     fn nothing_is_known_without_a_run() {
         let mut runs = Unwaited::default();
-        runs.add(Some(1.0), Some(1.0), 0.01);
-        runs.add(None, Some(0.0), 0.01);
+        runs.add(&look(true, 1.0), 1);
+        runs.add(&Sample { held: None, ..look(true, 0.0) }, 1);
         let nothing = runs.held(1.0);
         assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
         // A single run may have been another one.
-        for look in 0..10 {
-            runs.add(Some(f64::from(look % 2)), None, 0.01);
+        for at in 0..10 {
+            runs.add(&Sample { queue: None, ..look(at % 2 > 0, 0.0) }, 1);
         }
         let one = runs.held(1.0);
         assert!((one.value - 0.5).abs() < 1e-9 && one.low == 0.0 && one.high == 1.0, "{one:?}");
+    }
+
+    #[test]
+    fn few_runs_that_are_alike_do_not_tell_all() {
+        let runs = |count: u32| {
+            let mut runs = Unwaited::default();
+            for _ in 0..count {
+                runs.add(&look(false, 0.0), 100);
+                runs.add(&look(true, 1.0), 1);
+            }
+            runs.held(1.0)
+        };
+        let highs = [1, 5, 100].map(|count| runs(count).high);
+        assert!(highs[0] > 0.7 && (0.2..0.6).contains(&highs[1]), "{highs:?}");
+        assert!((0.02..0.06).contains(&highs[2]), "{highs:?}");
+    }
+
+    /// A late look comes when the holder has let go.
+    #[test]
+    fn late_looks_tell_nothing() {
+        let mut runs = Unwaited::default();
+        for _ in 0..50 {
+            for at in 0..100 {
+                let late = at % 10 == 0;
+                runs.add(&Sample { late, ..look(!late, 0.0) }, 1);
+            }
+            runs.add(&Sample { late: true, ..look(false, 1.0) }, 1);
+        }
+        let held = runs.held(1.0);
+        assert!(held.value == 1.0 && held.high == 1.0, "{held:?}");
+        assert!((0.8..0.9).contains(&held.low), "{held:?}");
     }
 
     #[test]

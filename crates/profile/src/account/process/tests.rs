@@ -132,6 +132,46 @@ fn parked_readers_wait_in_the_account_of_readers() {
     }
 }
 
+/// A reader of a Rust `RwLock` sleeps on all ones, as a parked thread does. That it is none shows
+/// when a writer sleeps on the word behind.
+#[test]
+fn a_parked_thread_turns_out_to_be_a_reader() {
+    let lock: u64 = 0x1000;
+    let wait_of = |word, value| {
+        let call = SystemCall {
+            number: libc::SYS_futex as u32,
+            arguments: [word, 128 | 9, value, 0, 0, u32::MAX.into()],
+            stack_pointer: 0,
+            program_counter: 0,
+        };
+        Wait::Futex(FutexWait::of(&call).unwrap())
+    };
+    for looks_before in [200, 1] {
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER, OWNER], None);
+        let read = |account: &mut ProcessAccount, word: u64, state: u32, look: u64| {
+            let bytes = [state.to_le_bytes(), 1u32.to_le_bytes()].concat();
+            let mut chunk = Chunk::default();
+            chunk.begin(look, 1);
+            chunk.push_word(0, word, Reason::Picked, (lock, &bytes));
+            let tick = chunk.ticks[0];
+            let (word, bytes) = chunk.words(&tick).next().unwrap();
+            account.word(word, bytes, &tick, look);
+        };
+        for look in 1..=looks_before {
+            // Whoever is parked has been told to go on in between.
+            read(&mut account, lock, if look % 2 > 0 { u32::MAX } else { 0 }, look);
+            account.wait(WAITER, lock, wait_of(lock, u32::MAX.into()), 1.0, look, look);
+        }
+        let before = account.objects[0].identity.name();
+        let (look, state) = (looks_before + 1, 0x8000_0003);
+        read(&mut account, lock + 4, state, look);
+        account.wait(OWNER, lock + 4, wait_of(lock + 4, 1), 1.0, look, look);
+        let after = account.objects[0].identity.name();
+        assert_eq!(after, "Rust rwlock", "{before:?} before");
+    }
+}
+
 #[test]
 fn waits_beyond_what_can_be_told_apart_are_said() {
     let mut account = ProcessAccount::new(1);

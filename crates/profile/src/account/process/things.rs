@@ -77,6 +77,9 @@ impl ProcessAccount {
                 let object = &mut self.objects[place as usize];
                 self.room_for_unjudged += object.take_unjudged().len();
                 *object = Object::new(word, object.first_seen);
+                if self.objects[first as usize].adopt(identity) {
+                    self.judge_earlier(first);
+                }
                 return;
             }
             Some(_) => {}
