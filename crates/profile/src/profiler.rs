@@ -150,6 +150,10 @@ impl Profiler {
         let mut profiler = Profiler::new(options, family);
         profiler.use_events(open_events());
         profiler.refresh_family();
+        if profiler.watched.is_empty() {
+            // It may have ended meanwhile, and would be missing from its own profile.
+            Process::open(pid)?;
+        }
         Ok(profiler)
     }
 
