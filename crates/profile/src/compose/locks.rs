@@ -20,6 +20,10 @@ use crate::judge::{Judgement, LockSeen};
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
+/// Number of the row for all Java monitors, which must not change as more locks are found: those
+/// are numbered from 1.
+const MONITORS: u32 = 0;
+
 /// The two busiest locks of a process, each by its place and the share of time for which one thread
 /// has it, or is being given it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -186,7 +190,6 @@ impl One<'_> {
         }
         let users = self.process.at_once(threads.len()) as u32;
         let alive = (self.process.threads.len() as u32).max(users);
-        let id = self.process.objects.len() as u32 + 1;
         Some(Lock {
             name: Text::from("synchronized (Java)"),
             name_from: NameFrom::WaiterSite,
@@ -196,7 +199,7 @@ impl One<'_> {
             holder_not_seen_share: Some(Fraction::new(1.0)),
             waiters: self.shares(&threads, false),
             sites: sites(SiteRole::Waiter, &waiting_at, looks, stacks),
-            ..not_judged(id, LockKind::Parker, Address(0), users, alive)
+            ..not_judged(MONITORS, LockKind::Parker, Address(0), users, alive)
         })
     }
 }
