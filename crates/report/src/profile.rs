@@ -178,6 +178,18 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
                 if waited > 0.0 { percent(waited) } else { "none".into() }
             ));
         }
+        if let Some(seen) = costs.iter().find(|seen| may_gain(seen, time, waited)) {
+            let of_time =
+                largest.filter(|part| part.share > 0.0).map_or_else(String::new, |part| {
+                    format!("{} of the time its threads {}; ", percent(part.share), part.phrase)
+                });
+            return not(format!(
+                "Perhaps locks: {of_time}{} for locks, but the gain without waits for {} is {}.",
+                if waited > 0.0 { percent(waited) } else { "none".into() },
+                locks::shortened(&seen.name(), 40),
+                if seen.lock.queue_mean.is_none() { "withheld" } else { "not known" }
+            ));
+        }
         return not(match largest {
             Some(part) if part.share > 0.0 => format!(
                 "Not locks: {} of the time its threads {}; {} for locks.",
@@ -215,6 +227,14 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
         _ => format!("Locks: {waited_for}{costliest}."),
     };
     Answer { locks: true, text }
+}
+
+/// Threads waited for the lock, and its unknown gain may be worthwhile. If the queue is known, the
+/// program gains at most the work of the waiting threads.
+fn may_gain(seen: &Seen<'_>, time: &ThreadTime, waited: f64) -> bool {
+    let working = time.on_cpu.get() + time.io_total() + time.sleep.get();
+    let bounded = seen.lock.queue_mean.is_some() && waited < WORTHWHILE * working;
+    seen.waited() && seen.lock.gain.is_none() && !bounded
 }
 
 /// A share with its interval.
