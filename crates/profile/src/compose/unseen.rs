@@ -92,12 +92,38 @@ pub(super) fn semaphores_that_may_lock(
     let listed = listed.iter().filter(|wait| may_lock(wait.address.0));
     let names: Vec<String> =
         listed.take(MAX_SEMAPHORES).map(|wait| format!("`{}`", &*wait.name)).collect();
-    (!names.is_empty()).then(|| {
-        Text::from(format!(
-            "Semaphores used as locks: {} never had more than one item, as a lock would not, but \
-             does not show who posts it, so that its waits count as idle. It is a lock if the \
-             threads that wait for it also post it.",
-            names.join(", ")
-        ))
-    })
+    (!names.is_empty()).then(|| Text::from(may_be_locks(&names)))
+}
+
+fn may_be_locks(names: &[String]) -> String {
+    let named = names.join(", ");
+    match names.len() {
+        1 => format!(
+            "Semaphores used as locks: {named} never had more than one item, as a lock would not, \
+             but does not show who posts it, so that its waits count as idle. It is a lock if the \
+             threads that wait for it also post it."
+        ),
+        _ => format!(
+            "Semaphores used as locks: {named} never had more than one item each, as locks would \
+             not, but do not show who posts them, so that their waits count as idle. One is a lock \
+             if the threads that wait for it also post it."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_semaphores_are_spoken_of_in_the_plural() {
+        let said = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            may_be_locks(&names)
+        };
+        assert!(said(&["a"]).contains("`a` never had more than one item, as a lock would not"));
+        let several = said(&["a", "b"]);
+        assert!(several.contains("`a`, `b` never had more than one item each"), "{several}");
+        assert!(several.contains("do not show who posts them"), "{several}");
+    }
 }

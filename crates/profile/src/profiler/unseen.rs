@@ -43,9 +43,9 @@ impl Unseen {
             unseen.push(format!("{} more processes are not seen.", self.more));
         }
         if self.not_listed > 0 {
+            let are = if self.not_listed == 1 { "process is" } else { "processes are" };
             unseen.push(format!(
-                "{} processes that have ended: of such, those {MAX_ENDED} are listed whose threads \
-                 were seen most.",
+                "{} ended {are} not listed; the {MAX_ENDED} whose threads were seen most are.",
                 self.not_listed
             ));
         }
@@ -83,6 +83,7 @@ mod tests {
         assert!(said[0].starts_with("Process 0 is not seen: "), "{}", said[0]);
         assert!(said[MAX_PROCESSES].contains("for 7 threads"), "{said:?}");
         assert_eq!(said[MAX_PROCESSES + 1], "3 more processes are not seen.");
-        assert!(said[MAX_PROCESSES + 2].starts_with("2 processes that have ended"), "{said:?}");
+        let ended = "ended processes are not listed; the 500 whose threads were seen most are.";
+        assert_eq!(said[MAX_PROCESSES + 2], format!("2 {ended}"));
     }
 }
