@@ -81,7 +81,9 @@ impl From<Fault> for Failure {
             }
             Fault::Profile(_) => "show it with `threadtoll profile show`",
             Fault::NotProfile(_) => "render it with `threadtoll report`",
-            Fault::NothingYet(_) => "a profile is written each second: try again, or profile anew",
+            Fault::NothingYet(_) => {
+                "a profile is written at most once a second: try again, or profile anew"
+            }
         };
         Failure::usage(fault.to_string()).hint(hint)
     }

@@ -403,8 +403,9 @@ impl Profiler {
         self.status.map(exit_code)
     }
 
-    /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` about
-    /// every `every` with everything seen so far.
+    /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` with
+    /// everything seen so far, at most once in `every`: less often if that would take more than a
+    /// tenth of the budget.
     pub fn run(
         &mut self,
         length: Option<Duration>,

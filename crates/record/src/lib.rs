@@ -6,7 +6,7 @@
 //! types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`]) and
 //! folds the blocks of a group into records ([`fold()`]). It neither measures nor prints. A
 //! [`Prediction`] is not part of such a file, and a [`Profile`] has a file of its own: the machine,
-//! the plan, and a line each second.
+//! the plan, and a line at most once a second.
 
 mod block;
 mod cell;

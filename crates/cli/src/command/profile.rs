@@ -69,7 +69,8 @@ pub(crate) struct Profile {
     /// --openmetrics :PORT; otherwise the end of the program]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
-    /// Show the locks on the terminal, updated twice a second; q quits, and the program runs on
+    /// Show the locks on the terminal, updated at most twice a second; q quits, and the program
+    /// runs on
     #[arg(long)]
     live: bool,
     /// Samples per second, as far as the budget allows [default: 1000]
@@ -81,13 +82,14 @@ pub(crate) struct Profile {
     /// Of a launched program and its descendants, profile only processes of this name
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Write the profile to this new file each second [default: threadtoll-results/profile-….jsonl]
+    /// Write the profile to this new file, at most once a second [default:
+    /// threadtoll-results/profile-….jsonl]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Seed for the times of samples [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Write metrics to this file each second, or serve them at :PORT or ADDRESS:PORT
+    /// Write metrics to this file, at most once a second, or serve them at :PORT or ADDRESS:PORT
     #[arg(long, value_name = "FILE|:PORT")]
     openmetrics: Option<String>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Reading a profile: the machine, the plan, and a line each second, of which the last complete one
-//! counts.
+//! Reading a profile: the machine, the plan, and a line at most once a second, of which the last
+//! complete one counts.
 
 use std::path::Path;
 

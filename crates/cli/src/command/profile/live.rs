@@ -1,4 +1,4 @@
-//! `--live`: the report on the terminal, updated twice a second.
+//! `--live`: the report on the terminal, updated at most twice a second.
 //!
 //! A thread of its own draws and reads keys, so that neither waits for the sampler. It uses the
 //! controlling terminal itself: the standard streams belong to a launched program.

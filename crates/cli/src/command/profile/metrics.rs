@@ -41,7 +41,7 @@ impl Target {
     }
 }
 
-/// Metrics of a profile, renewed each second.
+/// Metrics of a profile, renewed at most once a second.
 pub(super) struct Metrics {
     counters: OpenMetrics,
     place: Place,
