@@ -273,6 +273,34 @@ mod tests {
     }
 
     #[test]
+    fn data_belongs_to_the_nearest_code_of_its_file() {
+        let (_, bytes) = vdso();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("library");
+        std::fs::write(&path, &bytes).unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+        let map = |start: u64, rights: &str| {
+            let (end, path) = (start + 0x1000, path.display());
+            let line = format!("{start:x}-{end:x} {rights} 00000000 00:00 {inode} {path}");
+            Mapping::parse(line.as_bytes()).unwrap()
+        };
+        let (first, second) = (0x10_0000, 0x90_0000);
+        let code = [map(first, "r-xp"), map(second, "r-xp")];
+        let data = [map(first - 0x1000, "rw-p"), map(second + 0x1000, "rw-p")];
+        let mut images = Images::new();
+        let pid = std::process::id();
+        let mut open = |mappings: &[Mapping]| AddressSpace::new(pid, mappings, &mut images);
+        assert!(open(&data).images().is_empty());
+        let space = open(&[code, data].concat());
+        let offset = |address, of: u64| {
+            let there = |address| space.data(address).map(|data| data.address);
+            there(address).zip(there(of)).map(|(data, code)| data.wrapping_sub(code))
+        };
+        assert_eq!(offset(first - 0x1000, first), Some(0x1000_u64.wrapping_neg()));
+        assert_eq!(offset(second + 0x1000, second), Some(0x1000));
+    }
+
+    #[test]
     fn a_file_is_opened_once() {
         let mut images = Images::new();
         let mut open = || images.open(1, "x".into(), Source::open("/proc/self/exe".as_ref())?);

@@ -1,9 +1,9 @@
 //! Where a process has mapped which file.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::source::{Source, read_fully};
 use super::{CodeAddress, Image, ImageId, Images};
@@ -11,6 +11,9 @@ use crate::process::Mapping;
 
 /// Bytes of a file that are copied from memory at most, once the file itself is gone.
 const MAX_COPIED: u64 = 32 << 20;
+
+/// Most files of a process that are opened.
+const MAX_FILES: usize = 4096;
 
 /// The memory of a process as code and files.
 #[derive(Debug)]
@@ -46,26 +49,14 @@ impl AddressSpace {
         let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
         let mut sorted: Vec<&Mapping> = mappings.iter().collect();
         sorted.sort_by_key(|mapping| mapping.start);
-        let mut opened: Vec<(u64, Option<Arc<Path>>, Option<ImageId>)> = Vec::new();
+        let opened = open_code(pid, &sorted, memory.as_ref(), images);
         let mut data: Vec<(usize, ImageId)> = Vec::new();
         for mapping in &sorted {
             let follows = regions.last().is_none_or(|last| last.end <= mapping.start);
             if !follows || mapping.start >= mapping.end {
                 continue;
             }
-            let known = opened
-                .iter()
-                .rev()
-                .find(|(inode, path, _)| *inode == mapping.inode && *path == mapping.path);
-            let image = match known {
-                Some((_, _, image)) => *image,
-                None if may_be_elf(mapping) => {
-                    let image = open(pid, mapping, &sorted, memory.as_ref(), images);
-                    opened.push((mapping.inode, mapping.path.clone(), image));
-                    image
-                }
-                None => None,
-            };
+            let image = opened.get(&file(mapping)).copied().flatten();
             // Which segment a mapping without code belongs to is not certain: segments share pages.
             let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
             let bias = code.and_then(|image| bias(image, mapping));
@@ -73,13 +64,16 @@ impl AddressSpace {
             regions.push(Region { start, end, executable, image: image.zip(bias) });
             data.extend(image.filter(|_| !executable).map(|image| (regions.len() - 1, image)));
         }
-        let code = regions.clone();
+        let mut code: HashMap<ImageId, Vec<(u64, u64)>> = HashMap::new();
+        for region in &regions {
+            if let Some((image, bias)) = region.image {
+                code.entry(image).or_default().push((region.start, bias));
+            }
+        }
         for (at, image) in data {
             let start = regions[at].start;
-            let biases = code.iter().filter_map(|region| Some((region, region.image?)));
-            let same = biases.filter(|(_, (id, _))| *id == image);
-            let nearest = same.min_by_key(|(region, _)| region.start.abs_diff(start));
-            regions[at].image = nearest.map(|(_, found)| found);
+            let bias = code.get(&image).and_then(|biases| nearest(biases, start));
+            regions[at].image = bias.map(|bias| (image, bias));
         }
         AddressSpace { regions, memory }
     }
@@ -146,6 +140,38 @@ impl AddressSpace {
         let at = self.regions.partition_point(|region| region.end <= address);
         self.regions.get(at).filter(|region| region.start <= address)
     }
+}
+
+/// The bias of the code that starts nearest to an address, of the starts and biases of all.
+fn nearest(code: &[(u64, u64)], address: u64) -> Option<u64> {
+    let behind = code.partition_point(|&(start, _)| start < address);
+    let near = &code[behind.saturating_sub(1)..code.len().min(behind + 1)];
+    let nearest = near.iter().min_by_key(|(start, _)| start.abs_diff(address));
+    nearest.map(|&(_, bias)| bias)
+}
+
+/// Device, inode and path of a mapped file.
+type MappedFile<'a> = ((u32, u32), u64, Option<&'a Path>);
+
+fn file(mapping: &Mapping) -> MappedFile<'_> {
+    (mapping.device, mapping.inode, mapping.path.as_deref())
+}
+
+/// Opens the files whose code is mapped: without it, where a file's data belongs is not known.
+fn open_code<'a>(
+    pid: u32,
+    mappings: &[&'a Mapping],
+    memory: Option<&File>,
+    images: &mut Images,
+) -> HashMap<MappedFile<'a>, Option<ImageId>> {
+    let mut opened = HashMap::new();
+    for &mapping in mappings {
+        let known = !mapping.executable || opened.contains_key(&file(mapping));
+        if !known && may_be_elf(mapping) && opened.len() < MAX_FILES {
+            opened.insert(file(mapping), open(pid, mapping, mappings, memory, images));
+        }
+    }
+    opened
 }
 
 fn may_be_elf(mapping: &Mapping) -> bool {
