@@ -71,6 +71,12 @@ const STATIC_LOCKS_SHARE: f64 = 0.25;
 /// later have no states until then.
 const FOLLOWING_SHARE: f64 = 0.2;
 
+/// Share of the budget for listing mappings anew where stacks show code in none of them.
+const LISTING_SHARE: f64 = 0.1;
+
+/// Time after which a program has loaded the libraries that it is linked with.
+const LOADING: Duration = Duration::from_millis(200);
+
 /// Time between two looks at the CPUs that followed threads may use, altogether and for each.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_THREAD: Duration = Duration::from_millis(10);
@@ -134,6 +140,8 @@ pub(crate) struct Watched {
     pub(crate) signal: Option<u8>,
     /// Names of the threads that use locks, as they were when that was first seen.
     pub(crate) names: HashMap<u32, String>,
+    /// When it was started, until its mappings are listed once more with its libraries.
+    started: Option<Instant>,
     followed: Vec<u32>,
     /// Threads whose events are not open yet.
     to_follow: VecDeque<u32>,
@@ -256,8 +264,7 @@ impl Profiler {
         let program = own.program().unwrap_or_default();
         let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
         // A launched program's libraries are not mapped yet.
-        account.jvm =
-            program == "java" || self.stacks.maps(index, |image| image.name() == "libjvm.so");
+        account.jvm = program == "java" || self.stacks.maps(index, is_jvm);
         account.foreign_libc = self.stacks.maps(index, |image| {
             image.name().starts_with("ld-musl-")
                 || image.name() == "libc.so"
@@ -274,6 +281,7 @@ impl Profiler {
             ended,
             signal: None,
             names,
+            started: self.launched.as_ref().map(|_| Instant::now()),
             followed,
             to_follow,
         };
@@ -284,10 +292,36 @@ impl Profiler {
         Ok(())
     }
 
+    /// Time that may have been spent so far on what this share of the budget is for.
+    fn allowed(&self, share: f64) -> Duration {
+        self.began.elapsed().max(FIRST).mul_f64(self.options.budget * share)
+    }
+
+    /// Lists the mappings of launched programs once more, with their libraries, as the budget for
+    /// static locks allows.
+    fn list_libraries(&mut self) {
+        let allowed = self.allowed(STATIC_LOCKS_SHARE);
+        let has_loaded =
+            |watched: &Watched| watched.started.is_some_and(|at| at.elapsed() >= LOADING);
+        for (&index, watched) in self.watched.iter_mut().filter(|(_, watched)| has_loaded(watched))
+        {
+            if self.declaring >= allowed {
+                break;
+            }
+            watched.started = None;
+            let Some(process) = &watched.process else { continue };
+            let began = Instant::now();
+            self.stacks.list(index, process);
+            if let Some(account) = self.account.living(index) {
+                account.jvm |= self.stacks.maps(index, is_jvm);
+            }
+            self.declaring += began.elapsed();
+        }
+    }
+
     /// Goes on to look for static locks, as the budget allows.
     fn declare_static_locks(&mut self) {
-        let so_far = self.began.elapsed().max(FIRST);
-        let allowed = so_far.mul_f64(self.options.budget * STATIC_LOCKS_SHARE);
+        let allowed = self.allowed(STATIC_LOCKS_SHARE);
         let began = Instant::now();
         let left = allowed.saturating_sub(self.declaring);
         let at = now();
@@ -474,6 +508,7 @@ impl Profiler {
                     self.stacks.forget(index);
                 }
                 self.refresh_family();
+                self.list_libraries();
                 self.declare_static_locks();
                 self.refresh_events();
                 let of_all = self.account.all_living().any(|(_, process)| process.nameless);
@@ -539,9 +574,8 @@ impl Profiler {
 
     /// Goes on to open events for threads, as the budget allows.
     fn follow_threads(&mut self) {
+        let allowed = self.allowed(FOLLOWING_SHARE);
         let Some(events) = &mut self.events else { return };
-        let so_far = self.began.elapsed().max(FIRST);
-        let allowed = so_far.mul_f64(self.options.budget * FOLLOWING_SHARE);
         for watched in self.watched.values_mut().filter(|watched| watched.ended.is_none()) {
             while self.following < allowed
                 && let Some(tid) = watched.to_follow.pop_front()
@@ -566,6 +600,7 @@ impl Profiler {
     }
 
     fn fold(&mut self, mut chunk: Chunk) {
+        self.stacks.listing_allowed = self.allowed(LISTING_SHARE);
         let (stacks, watched) = (&mut self.stacks, &self.watched);
         chunk.number_stacks(&mut |read, base, bytes| {
             let process = watched.get(&read.process)?.process.as_ref()?;
@@ -697,6 +732,10 @@ impl Profiler {
             },
         )
     }
+}
+
+fn is_jvm(image: &Image) -> bool {
+    image.name() == "libjvm.so"
 }
 
 /// glibc marks static programs with the oldest kernel that they run on; Go's runtime needs no C.

@@ -1,7 +1,7 @@
 //! The stacks that were seen, each known by a number.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::image::{AddressSpace, CodeAddress, Image, ImageId, Images, Place};
 use crate::judge::places;
 use crate::judge::spinning::spins_for_a_lock;
 use crate::primitive::{Caller, Identity, declared};
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::stack::{Frame, Registers, Stack, StackBytes, Unwinder};
 use crate::symbol::{LockType, StaticLock, StaticLocks, Symbols};
 
@@ -48,6 +48,9 @@ pub(crate) struct Stacks {
     /// Files whose static locks are not all known yet.
     scans: VecDeque<Scan>,
     static_locks: HashMap<ImageId, Vec<StaticLock>>,
+    /// Time that may be spent, and was, on listing mappings anew for stacks.
+    pub(crate) listing_allowed: Duration,
+    listing: Duration,
     /// Until then names include inlined functions, for which debug information is read.
     pub(crate) inlined_until: Option<Instant>,
     /// Stacks that were looked at.
@@ -69,7 +72,12 @@ struct Scan {
 #[derive(Debug)]
 struct Space {
     space: AddressSpace,
+    /// The program whose mappings these are.
+    program: process::Image,
+    /// Last attempt to list them.
     listed_at: Instant,
+    /// Files in which static locks have been, or will be, looked for.
+    scanned: HashSet<ImageId>,
 }
 
 #[derive(Debug)]
@@ -94,16 +102,35 @@ impl Stacks {
         if self.spaces.len() <= index {
             self.spaces.resize_with(index + 1, || None);
         }
+        self.list(process, of);
+    }
+
+    /// Lists the mappings of a process that was [opened](Stacks::open). Those that are known stay
+    /// if it has ended or executes another program by now.
+    pub(crate) fn list(&mut self, process: u32, of: &Process) {
+        let Some(known) = self.spaces.get_mut(process as usize) else { return };
+        if let Some(space) = known {
+            space.listed_at = Instant::now();
+        }
+        let Ok(program) = of.image() else { return };
+        if known.as_ref().is_some_and(|space| space.program != program) {
+            return;
+        }
         let Ok(maps) = of.maps() else { return };
         let space = AddressSpace::new(of.pid(), &maps, &mut self.images);
-        for image in space.images() {
-            // The runtime's own locks are hardly ever at fault, and those that are waited for are
-            // seen all the same.
-            if !self.is_of_runtime(image) {
-                self.scans.push_back(Scan { image, process, units: None });
-            }
+        // An `exec` in between would mix two programs.
+        if maps.is_empty() || of.image().ok().as_ref() != Some(&program) {
+            return;
         }
-        self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
+        let mut scanned = known.take().map(|space| space.scanned).unwrap_or_default();
+        let new: Vec<ImageId> =
+            space.images().into_iter().filter(|&image| scanned.insert(image)).collect();
+        *known = Some(Space { space, program, listed_at: Instant::now(), scanned });
+        // The runtime's own locks are hardly ever at fault, and those that are waited for are seen
+        // all the same.
+        for image in new.into_iter().filter(|&image| !is_of_runtime(&self.images, image)) {
+            self.scans.push_back(Scan { image, process, units: None });
+        }
     }
 
     /// A process has ended: what it had mapped where goes on to be known.
@@ -118,10 +145,6 @@ impl Stacks {
         if let Some(space) = self.spaces.get_mut(process as usize) {
             *space = None;
         }
-    }
-
-    fn is_of_runtime(&self, image: ImageId) -> bool {
-        self.images.get(image).is_none_or(|image| is_runtime_file(image.name()))
     }
 
     /// Looks for static locks, as debug information types them, until it is so late. Returns
@@ -255,20 +278,21 @@ impl Stacks {
         unwound: &mut Stack,
     ) {
         let index = process as usize;
+        unwound.frames.clear();
+        (unwound.cut, unwound.copy_ended) = (true, false);
         for again in [false, true] {
             let stale = self.spaces[index]
                 .as_ref()
                 .is_none_or(|space| again && space.listed_at.elapsed() >= LISTING);
-            if stale {
-                let Ok(maps) = of.maps() else { return };
-                let space = AddressSpace::new(of.pid(), &maps, &mut self.images);
-                self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
+            if stale && self.listing < self.listing_allowed {
+                let began = Instant::now();
+                self.list(process, of);
+                self.listing += began.elapsed();
             } else if again {
                 return;
             }
-            if let Some(Space { space, .. }) = &self.spaces[index] {
-                self.unwinder.unwind(space, &self.images, registers, stack, unwound);
-            }
+            let Some(Space { space, .. }) = &self.spaces[index] else { return };
+            self.unwinder.unwind(space, &self.images, registers, stack, unwound);
             // A library that was loaded meanwhile shows as an address in no mapping.
             if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
                 return;
@@ -403,6 +427,10 @@ fn is_in_runtime(images: &Images, place: Place) -> bool {
     }
 }
 
+fn is_of_runtime(images: &Images, image: ImageId) -> bool {
+    images.get(image).is_none_or(|image| is_runtime_file(image.name()))
+}
+
 /// A file that belongs to the C or C++ library, or to the loader.
 fn is_runtime_file(name: &str) -> bool {
     const STARTS: [&str; 13] = [
@@ -518,7 +546,56 @@ fn unchanged(_: &[Frame], _: StackBytes<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn mappings_stay_those_of_the_program_that_was_seen() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "read line; exec sleep 60"]);
+        let mut shell = shell.stdin(Stdio::piped()).spawn().unwrap();
+        let process = Process::open(shell.id()).unwrap();
+        let eventually = |is_so: &dyn Fn() -> bool| {
+            let began = Instant::now();
+            while !is_so() {
+                assert!(began.elapsed() < Duration::from_secs(20));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        // `spawn` returns before or after the shell has loaded its libraries.
+        let named = |name: &str| {
+            process.maps().is_ok_and(|maps| {
+                let mut paths = maps.iter().filter_map(|mapping| mapping.path.as_ref());
+                paths.any(|path| path.to_string_lossy().contains(name))
+            })
+        };
+        eventually(&|| named("[heap]"));
+        let mut stacks = Stacks::default();
+        stacks.open(0, &process);
+        let images = |stacks: &Stacks| stacks.spaces[0].as_ref().unwrap().space.images();
+        let (before, program) = (images(&stacks), process.image().unwrap());
+        assert!(!before.is_empty());
+
+        // Only files that are new are searched for static locks.
+        let queued = stacks.scans.len();
+        assert!(queued > 0);
+        stacks.list(0, &process);
+        assert_eq!(stacks.scans.len(), queued);
+        stacks.spaces[0].as_mut().unwrap().scanned.clear();
+        stacks.list(0, &process);
+        assert_eq!(stacks.scans.len(), 2 * queued);
+
+        drop(shell.stdin.take().map(|mut stdin| stdin.write_all(b"go\n")));
+        eventually(&|| process.image().is_ok_and(|image| image != program));
+        stacks.list(0, &process);
+        assert_eq!(images(&stacks), before);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        stacks.list(0, &process);
+        assert_eq!(images(&stacks), before);
+    }
 
     #[test]
     fn a_site_is_the_program_s_own() {
