@@ -12,7 +12,7 @@ use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
 use super::circumstances::{Circumstances, Last, WhenDue};
 use super::mean::{Estimate, Mean, Stretches};
-use super::object::{Object, count};
+use super::object::{Now, Object, count};
 use super::occupation::{Device, Occupation};
 use super::time::Time;
 use crate::activity::Activity;
@@ -20,7 +20,7 @@ use crate::judge::interval::Z;
 use crate::judge::samples::LockSamples;
 use crate::judge::unseen::Unseen;
 use crate::perf::CpuState;
-use crate::primitive::{Hold, Identity, Role, Wait};
+use crate::primitive::{Evidence, Hold, Identity, Role, Wait};
 use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
 
@@ -456,6 +456,24 @@ impl ProcessAccount {
         let means = self.time.iter().chain(self.objects.iter().map(|object| &object.waiters));
         let threads = means.filter_map(|mean| mean.estimate(&self.stretches));
         self.seen = threads.map(|threads| threads.mean * threads.looks).sum();
+        self.forget_looks();
+    }
+
+    /// Drops everything that only further looks need: hundreds of processes that have ended are
+    /// kept.
+    fn forget_looks(&mut self) {
+        for object in &mut self.objects {
+            drop(object.take_unjudged());
+            (object.evidence, object.now) = (Evidence::new(object.address), Now::default());
+            object.telling_stack = None;
+        }
+        self.inner = None;
+        (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
+        (self.new_users, self.wishes, self.new_records) = (Vec::new(), Vec::new(), Vec::new());
+        (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
+        (self.readers, self.holders) = (HashMap::new(), HashMap::new());
+        (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
+        (self.devices, self.parked) = (HashMap::new(), HashMap::new());
     }
 
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {

@@ -186,6 +186,22 @@ fn time_after_a_process_has_ended_does_not_count() {
 }
 
 #[test]
+fn a_process_that_has_ended_keeps_only_what_reports_need() {
+    let mut looks = Looks::new();
+    for tid in [1, 2, 1, 2, 1, 2] {
+        looks.look(0, Some(CONTENDED), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+    }
+    looks.account.living(0).unwrap().ended = true;
+    looks.end_stretch(6);
+    let waiters = looks.process().waiters(looks.lock()).unwrap();
+    assert!(is_near(waiters.mean, 1.0), "{waiters:?}");
+    assert_eq!(looks.lock().waiting.len(), 2);
+    assert!(looks.lock().evidence.is_empty() && looks.lock().now.waiters.is_empty());
+    let process = looks.account.ended.get_mut(&0).unwrap();
+    assert!(process.objects[0].take_unjudged().is_empty());
+}
+
+#[test]
 fn the_processes_that_did_most_are_kept_of_many_that_have_ended() {
     let mut looks = Looks::new();
     (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
