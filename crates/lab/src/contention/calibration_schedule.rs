@@ -2,13 +2,18 @@
 
 use threadtoll_record::{LockSubject, Work};
 
-/// Slices per median: short enough that most fall between two interruptions, and enough of them to
-/// outvote the rest.
+/// Slices per median.
 pub(crate) const SLICES: usize = 41;
-pub(crate) const SLICE_NS: u64 = 500_000;
+/// Length of a slice: CPUs take a millisecond or so to settle at the frequency that they have in a
+/// block, and ticks belong to both.
+pub(crate) const SLICE_NS: u64 = 5_000_000;
+/// A slice's warm-up.
+pub(crate) const SLICE_WARM_UP_NS: u64 = 500_000;
+/// Time until all threads have a slice's task, about.
+const LEAD_NS: u64 = 500_000;
 /// Slices for measuring how much threads slow each other down. They span over half a second,
 /// because load on resources shared with other tenants changes every tenth of a second.
-const SLOWDOWN_SLICES: usize = 602;
+const SLOWDOWN_SLICES: usize = 120;
 /// Most CPUs on which single-thread speed is measured.
 pub(crate) const MAX_ALONE: usize = 8;
 /// Sleeps whose overshoot is measured, over all threads, if time allows.
@@ -36,8 +41,7 @@ pub(crate) fn calibration_ns(subject: &LockSubject) -> u64 {
         Work::Spin => {
             let alone_on = (subject.threads as usize).min(MAX_ALONE);
             let slices = slowdown_rounds(alone_on) * (alone_on + 1) + 6 * SLICES;
-            // A slice, its warm-up, and its lead time.
-            slices as u64 * 2 * SLICE_NS
+            slices as u64 * (LEAD_NS + SLICE_WARM_UP_NS + SLICE_NS)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::LabError;
-use crate::contention::calibration_schedule::{SLICE_NS, SLICES};
+use crate::contention::calibration_schedule::{SLICE_NS, SLICE_WARM_UP_NS, SLICES};
 use crate::contention::contender::Done;
 use crate::contention::lengths::TimeDistributions;
 
@@ -13,7 +13,6 @@ use super::Bench;
 
 /// Most attempts at a slice that some thread started too late; after that, the best one counts.
 const TRIES: u32 = 16;
-const WARM_UP_NS: u64 = 100_000;
 
 /// Total throughput of all threads per nanosecond, by slice.
 pub(super) fn rates(
@@ -49,7 +48,7 @@ pub(super) fn slice_on(
     let deadline = Instant::now() + bench.patience;
     let mut best: Option<(usize, f64)> = None;
     for tried in 1.. {
-        let window = threads.window_for(some.len(), WARM_UP_NS, SLICE_NS);
+        let window = threads.window_for(some.len(), SLICE_WARM_UP_NS, SLICE_NS);
         let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
         // A slice is invalid if the machine kept threads from their CPUs.
         let late = reports.iter().filter(|report| report.late).count();
