@@ -229,12 +229,11 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     Answer { locks: true, text }
 }
 
-/// Threads waited for the lock, and its unknown gain may be worthwhile. If the queue is known, the
-/// program gains at most the work of the waiting threads.
+/// Threads waited for the lock, and its unknown gain may be worthwhile: at most the work of all
+/// threads that wait for locks.
 fn may_gain(seen: &Seen<'_>, time: &ThreadTime, waited: f64) -> bool {
     let working = time.on_cpu.get() + time.io_total() + time.sleep.get();
-    let bounded = seen.lock.queue_mean.is_some() && waited < WORTHWHILE * working;
-    seen.waited() && seen.lock.gain.is_none() && !bounded
+    seen.waited() && seen.lock.gain.is_none() && waited >= WORTHWHILE * working
 }
 
 /// A share with its interval.

@@ -133,12 +133,12 @@ impl Fields {
     fn hold(&self) -> Hold {
         let write_phase = self.readers & WRITE_PHASE != 0;
         let write_locked = self.readers & WRITE_LOCKED != 0;
-        match (write_phase, write_locked, self.reader_count()) {
-            (true, true, _) => Hold::Held { owner: self.writer() },
+        match (self.writer(), self.reader_count()) {
             // Readers that wait for the phase to change are counted already.
-            (true, false, _) | (false, false, 0) => Hold::Free,
-            (false, true, 0) => Hold::Held { owner: self.writer() },
-            (false, _, readers) => Hold::Readers(readers),
+            (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
+            (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
+            // A writer to whom it is handed over enters its tid when it runs.
+            _ => Hold::Free,
         }
     }
 
@@ -172,5 +172,37 @@ impl Fields {
             _ => wait.value == 3,
         };
         value && wait.private == (self.shared == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_handed_over_is_free() {
+        const WRITER: u32 = 7;
+        let reads = |count: u32| count << READER_SHIFT;
+        let locked = WRITE_PHASE | WRITE_LOCKED;
+        for (readers, writer, hold) in [
+            (0, 0, Hold::Free),
+            (WRITE_PHASE, 0, Hold::Free),
+            (reads(2), 0, Hold::Readers(2)),
+            // The first writer waits for two readers to leave.
+            (reads(2) | WRITE_LOCKED, 0, Hold::Readers(2)),
+            // The last one has left, and the writer has not run yet.
+            (locked, 0, Hold::Free),
+            (locked, WRITER, Hold::Held { owner: Some(WRITER) }),
+            // Readers wait for the end of its phase.
+            (reads(3) | locked, WRITER, Hold::Held { owner: Some(WRITER) }),
+            // It hands the lock to another writer.
+            (reads(3) | locked, 0, Hold::Free),
+        ] {
+            let mut words = [0; 8];
+            (words[0], words[6]) = (readers, writer);
+            let bytes = words.map(u32::to_le_bytes).concat();
+            let window = Window { address: 0x1000, bytes: &bytes };
+            assert_eq!(GlibcRwLock.hold(0x1000, &window), hold, "{readers:#x}, {writer}");
+        }
     }
 }

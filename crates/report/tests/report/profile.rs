@@ -70,17 +70,18 @@ fn it_may_be_locks_if_the_gain_is_not_known() {
     let answer = |lock: Lock, time| text::answer(&profiles::profile(&["a"], time, vec![lock]));
     let computes = || profiles::time([0.9, 0.0, 0.04, 0.06, 0.0], &[]);
     let idles = || profiles::time([0.1, 0.0, 0.04, 0.86, 0.0], &[]);
-    let unknown = || Lock { gain: None, ..profiles::saturated() };
-    let withheld = || Lock { queue_mean: None, queue_mean_interval95: None, ..unknown() };
-    let perhaps = "Perhaps locks: 90% of the time its threads ran; 4% for locks, but the gain \
-                   without waits for";
-    let said = answer(withheld(), computes());
-    assert!(said.starts_with(perhaps) && said.ends_with("is withheld."), "{said}");
+    let unknown = Lock { gain: None, ..profiles::saturated() };
+    let withheld = Lock { queue_mean: None, queue_mean_interval95: None, ..unknown.clone() };
+    let perhaps = "Perhaps locks: 86% of the time its threads waited for work; 4% for locks, but \
+                   the gain without waits for";
     // If all who wait worked instead, the program would gain 4% and 40%.
-    assert!(answer(unknown(), computes()).starts_with("Not locks"));
-    assert!(answer(unknown(), idles()).starts_with("Perhaps locks"));
-    let nobody = Lock { queue_max: Some(0), waiters: Vec::new(), causes: Vec::new(), ..withheld() };
-    assert!(answer(nobody, computes()).starts_with("Not locks"));
+    for (lock, gain) in [(&unknown, "is not known."), (&withheld, "is withheld.")] {
+        assert!(answer(lock.clone(), computes()).starts_with("Not locks"));
+        let said = answer(lock.clone(), idles());
+        assert!(said.starts_with(perhaps) && said.ends_with(gain), "{said}");
+    }
+    let nobody = Lock { queue_max: Some(0), waiters: Vec::new(), causes: Vec::new(), ..withheld };
+    assert!(answer(nobody, idles()).starts_with("Not locks"));
 }
 
 #[test]
