@@ -85,6 +85,8 @@ fn queue(lock: &Lock) -> Cell {
     let interval = lock.queue_mean_interval95.map(|it| [it.low().get(), it.high().get()]);
     Cell::figure(lock.queue_mean, |queue| {
         if lock.queue_is_lower_bound {
+            // `digits` would write a small one as less than something.
+            let queue = if queue < 0.0005 { 0.0 } else { queue };
             format!("≥{}", digits(queue))
         } else {
             digits_within(queue, interval)

@@ -47,6 +47,21 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
 }
 
 #[test]
+fn a_small_lower_bound_of_a_queue_is_no_upper_one() {
+    for (queue, text) in [(0.0001, " ≥0 "), (0.0312, " ≥0.031 ")] {
+        let lock = Lock {
+            queue_mean: Some(queue.into()),
+            queue_mean_interval95: None,
+            queue_is_lower_bound: true,
+            ..profiles::saturated()
+        };
+        let time = profiles::time([0.9, 0.0, 0.04, 0.06, 0.0], &[]);
+        let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(100));
+        assert!(screen.contains(text), "{screen}");
+    }
+}
+
+#[test]
 fn the_answer_is_about_all_processes() {
     let waits = profiles::time([0.0, 0.0, 0.8, 0.2, 0.0], &[]);
     let computes = profiles::time([0.9, 0.0, 0.04, 0.06, 0.0], &[]);
