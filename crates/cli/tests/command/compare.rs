@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use threadtoll_record::{Line, Profile};
 
 use crate::program::{Ended, Held, command, ran, threadtoll, words};
 use crate::sentences::{fills, forms};
@@ -214,8 +215,19 @@ fn what_cannot_be_compared_costs_a_sentence() {
 fn profiles_are_not_compared() {
     let files = Files::new();
     let base = files.relaunched(LATENCY, 1);
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let profile = results.join("2026-11-23-xeon-guest-2cpu-profiles/redis.jsonl.gz");
+    let text = std::fs::read_to_string(&base).unwrap();
+    let mut lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let (machine, mut plan): (Value, Value) = (lines.next().unwrap(), lines.next().unwrap());
+    plan["command"] = json!(["profile"]);
+    plan["groups"] = json!([]);
+    let fixture = include_str!("../../../record/tests/record/profile.json");
+    let mut profile: Profile = serde_json::from_str(fixture).unwrap();
+    profile.run = machine["run"].as_str().unwrap().into();
+    let profile = Line::Profile(Box::new(profile));
+    let profile = serde_json::to_string(&profile).unwrap();
+    let text = format!("{machine}\n{plan}\n{profile}\n");
+    let profile = files.path("profile.jsonl");
+    std::fs::write(&profile, text).unwrap();
     compare(&base, &profile, "").bad().says("is a profile; profiles are not compared");
 }
 
