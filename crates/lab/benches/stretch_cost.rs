@@ -57,7 +57,7 @@ fn main() -> ExitCode {
                 cost.bare_ns, cost.stretched_ns
             );
         }
-        if let Some((ratio, [low, high])) =
+        if let Some((ratio, Some([low, high]))) =
             median_with_interval(&ratios, &Processes::one(ratios.len()), 1)
         {
             println!(

@@ -247,7 +247,8 @@ fn compare(pairs: u32, crew: &mut Crew, options: Options, inherited: bool) -> Re
 fn report(name: &str, found: &Found, units: f64) {
     let per_unit = |values: &[f64]| {
         let values: Vec<f64> = values.iter().map(|value| value / units).collect();
-        median_with_interval(&values, &Processes::one(values.len()), 1)
+        let (middle, interval) = median_with_interval(&values, &Processes::one(values.len()), 1)?;
+        Some((middle, interval?))
     };
     let (Some((cost, [low, high])), Some((control, [control_low, control_high])), Some(plain)) =
         (per_unit(&found.differences), per_unit(&found.controls), per_unit(&found.plain))

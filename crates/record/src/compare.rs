@@ -10,6 +10,9 @@ pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
+/// Largest factor between the reference's times in one regime, whenever it was measured.
+pub const ALIKE: f64 = 1.3;
+
 /// A round of a group: the process, and the number of the round in it.
 pub type Round = (u32, u32);
 
@@ -40,7 +43,7 @@ pub fn paired(
     }
     let (ratio, interval95) =
         resample::median_with_interval(&ratios, &Processes::of(processes), seed)?;
-    Some(Paired { ratio, interval95, pairs: ratios.len() })
+    Some(Paired { ratio, interval95: interval95?, pairs: ratios.len() })
 }
 
 impl Paired {

@@ -157,7 +157,7 @@ struct Figures {
     one_way: Option<OneWay>,
     distribution: Distribution,
     /// Per second, with its interval.
-    rate: Option<(f64, [f64; 2])>,
+    rate: Option<(f64, Option<[f64; 2]>)>,
     cost: Cost,
     contention: Option<Contention>,
     against: Vec<Against>,
@@ -193,7 +193,6 @@ struct Comparison {
     own: fn(&Block) -> Option<f64>,
     base: fn(&Block) -> Option<f64>,
     more_is_better: bool,
-    rounded: fn(f64) -> f64,
 }
 
 impl<'a> Folding<'a> {
@@ -224,7 +223,7 @@ impl<'a> Folding<'a> {
         compared(cells, self.index)
             .into_iter()
             .filter_map(|other| {
-                let Comparison { of, own, base, more_is_better, rounded } = by(cells[other].kind());
+                let Comparison { of, own, base, more_is_better } = by(cells[other].kind());
                 let figures = |cell: usize, figure: fn(&Block) -> Option<f64>| {
                     by_round(self.all, cell, |marked| !marked.drifted, figure)
                 };
@@ -232,7 +231,7 @@ impl<'a> Folding<'a> {
                 let found = compare::paired(&own, &figures(other, base), self.seed)?;
                 let judge =
                     if more_is_better { compare::verdict_of_rates } else { compare::verdict };
-                Some(self.against(&cells[other].cell, of, found, rounded, judge))
+                Some(self.against(&cells[other].cell, of, found, judge))
             })
             .collect()
     }
@@ -243,18 +242,19 @@ impl<'a> Folding<'a> {
         cell: &Cell,
         of: &str,
         found: Paired,
-        rounded: fn(f64) -> f64,
         judge: fn([f64; 2], usize) -> Verdict,
     ) -> Against {
         // Judged as it is printed.
-        let interval95 = self.widened(found).interval95.map(rounded);
+        let interval95 = self.widened(found).interval95.map(significant);
         let undecided = self.twin.is_some_and(Twin::decides_nothing);
         Against {
             cell: cell.clone(),
             of: of.into(),
-            ratio: rounded(found.ratio).into(),
+            ratio: significant(found.ratio).into(),
             interval95: interval95.map(Into::into),
-            interval95_raw: self.twin.map(|_| found.interval95.map(|bound| rounded(bound).into())),
+            interval95_raw: self
+                .twin
+                .map(|_| found.interval95.map(|bound| significant(bound).into())),
             blocks: found.pairs as u32,
             verdict: if undecided { Verdict::Open } else { judge(interval95, found.pairs) },
         }
@@ -372,7 +372,6 @@ fn times(_: Kind) -> Comparison {
         own: stretch_median,
         base: stretch_median,
         more_is_better: false,
-        rounded: round,
     }
 }
 
@@ -627,7 +626,7 @@ fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
     Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
 }
 
-fn intervals(found: &[QuantileEstimate], rate: Option<(f64, [f64; 2])>) -> Intervals {
+fn intervals(found: &[QuantileEstimate], rate: Option<(f64, Option<[f64; 2]>)>) -> Intervals {
     let value = |index: usize| found[index].interval95.map(|interval| interval.map(rounded_ns));
     Intervals {
         p50: value(0),
@@ -635,7 +634,9 @@ fn intervals(found: &[QuantileEstimate], rate: Option<(f64, [f64; 2])>) -> Inter
         p99: value(2),
         p999: value(3),
         p9999: value(4),
-        rate_per_s: rate.map(|(_, interval)| interval.map(Into::into)),
+        rate_per_s: rate
+            .and_then(|(_, interval)| interval)
+            .map(|interval| interval.map(Into::into)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use threadtoll_record::{Cell, Record, compare};
+use threadtoll_record::{Against, Cell, Record, compare};
 
 use crate::units::{digits_range, ratio};
 
@@ -14,9 +14,11 @@ pub(crate) struct Quotient {
 }
 
 impl Quotient {
-    /// The paired ratio or, if the two were not paired, the quotient of their medians with the
-    /// quotients of their intervals' far ends, which is wider than needed. Pairs that are too few
-    /// for a verdict get the interval that contains both.
+    /// The paired ratio or, if the two were not paired, the quotient of their ratios to the
+    /// reference, with the quotients of their intervals' far ends, which is wider than needed: the
+    /// machine may have been slower while one of them was measured. `None` if the reference was in
+    /// another regime then. Pairs that are too few for a verdict get the interval that contains
+    /// both.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
         let paired = Self::paired(record, base).or_else(|| {
             let (inverse, pairs) = Self::paired(base, record)?;
@@ -43,6 +45,25 @@ impl Quotient {
     }
 
     fn unpaired(record: &Record, base: &Record) -> Option<Self> {
+        let (own, other) = match (to_reference(record), to_reference(base)) {
+            (Some(own), Some(other)) if own.cell == other.cell => (own, other),
+            _ => return Self::of_medians(record, base),
+        };
+        let reference =
+            |record: &Record, against: &Against| Some(record.one_way_p50()? / against.ratio.get());
+        let apart = reference(record, own)? / reference(base, other)?;
+        if !(1.0 / compare::ALIKE..=compare::ALIKE).contains(&apart) {
+            return None;
+        }
+        let ([low, high], [base_low, base_high]) =
+            (own.interval95.map(f64::from), other.interval95.map(f64::from));
+        Some(Quotient {
+            ratio: own.ratio.get() / other.ratio.get(),
+            interval95: [low / base_high, high / base_low],
+        })
+    }
+
+    fn of_medians(record: &Record, base: &Record) -> Option<Self> {
         let ([low, high], [base_low, base_high]) =
             (record.one_way_p50_interval95()?, base.one_way_p50_interval95()?);
         Some(Quotient {
@@ -68,6 +89,11 @@ impl Quotient {
     pub(crate) fn differs(&self) -> bool {
         self.is_above_1() || self.is_below_1()
     }
+}
+
+/// The ratio to the reference of its group.
+fn to_reference(record: &Record) -> Option<&Against> {
+    record.against.first().filter(|against| &*against.of == "one_way.p50")
 }
 
 /// `1.61× (1.60–1.62)`.

@@ -357,9 +357,10 @@ pub fn sentences(about_the_machine: &[WarningForm]) -> String {
          `UPDATE_SENTENCES=1 cargo test -p threadtoll-cli --test command sentences`.\n\n\
          Words in braces are filled in; figures come with their 95% intervals in parentheses, unless\n\
          they round to the same digits. A ratio *surely* differs from 1 if its 95% interval does not\n\
-         contain 1: the interval of the paired ratio or, if the two were not measured in one group,\n\
-         the quotients of the far ends of both intervals; with fewer than 21 pairs, the interval that\n\
-         contains both of these.\n",
+         contain 1: the interval of the paired ratio or, if the two were not paired, the quotients of the\n\
+         far ends of their intervals, those of their ratios to the reference; with fewer than 21 pairs,\n\
+         the interval that contains both of these. Nothing is said of two that were measured in\n\
+         different regimes, where the reference's times are more than 1.3 times apart.\n",
     );
     for chapter in CHAPTERS {
         text.push_str(&format!("\n## {}\n\n| sentence | when |\n|---|---|\n", chapter.heading));

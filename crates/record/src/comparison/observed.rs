@@ -9,9 +9,8 @@ use crate::{
 };
 
 use super::Figure;
+use crate::compare::ALIKE;
 
-/// Largest factor between the reference's times in one regime.
-const ALIKE: f64 = 1.3;
 /// About the time of a wake-up.
 const WAKE_NS: f64 = 5_000.0;
 

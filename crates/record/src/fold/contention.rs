@@ -74,7 +74,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let of_reference = hand_offs(folding, kind);
     let of_work = [speedup, of_twin].into_iter().flatten().map(|(other, found)| {
         let cell = &folding.cells()[other].cell;
-        folding.against(cell, WORK, found, significant, compare::verdict_of_rates)
+        folding.against(cell, WORK, found, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
     Figures {
@@ -82,7 +82,9 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
         kind: RecordKind::Wait,
         count: distribution.count,
         one_way: None,
-        rate: rate.map(|(rate, interval)| (significant(rate), interval.map(significant))),
+        rate: rate.map(|(rate, interval)| {
+            (significant(rate), interval.map(|bounds| bounds.map(significant)))
+        }),
         cost: cost(folding.blocks(kind), 1.0),
         contention: Some(contention(
             folding,
@@ -141,7 +143,8 @@ fn contention(
         think_ns: each(|seen| seen.think_ns),
         total_s: total.map(|(total, _)| significant(total).into()),
         total_s_interval95: total
-            .map(|(_, interval)| interval.map(|bound| significant(bound).into())),
+            .and_then(|(_, interval)| interval)
+            .map(|interval| interval.map(|bound| significant(bound).into())),
         predicted: folding.prediction.cloned(),
     }
 }
@@ -177,7 +180,7 @@ fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     });
     let found = compare::paired(&own, &base, folding.seed)?;
     let reference = &folding.cells()[0].cell;
-    Some(folding.against(reference, RATE, found, significant, compare::verdict_of_rates))
+    Some(folding.against(reference, RATE, found, compare::verdict_of_rates))
 }
 
 #[derive(Default)]

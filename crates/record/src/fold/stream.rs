@@ -23,7 +23,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         count: stretches().map(|block| block.count).sum(),
         distribution: Distribution::of(folding),
         one_way: None,
-        rate: found.map(|(rate, interval)| (rate.round(), interval.map(f64::round))),
+        rate: found
+            .map(|(rate, interval)| (rate.round(), interval.map(|bounds| bounds.map(f64::round)))),
         cost: Cost {
             user_ns_per_op: whole_ns(half.user_ns_per_op),
             system_ns_per_op: whole_ns(half.system_ns_per_op),
@@ -54,6 +55,5 @@ pub(super) fn rates_of(other: Kind) -> Comparison {
         own: rate,
         base: if other == Kind::Stream { rate } else { hand_offs },
         more_is_better: true,
-        rounded: significant,
     }
 }

@@ -35,7 +35,7 @@ fn one_way_means_are_half_of_the_stretches_weighted_by_their_round_trips() {
     // (1000 × 100 + 3000 × 200) / 4000 = 175 there and back.
     assert_eq!(records[0].one_way.as_ref().unwrap().mean, Some(87.5.into()));
     let [low, high] = records[0].one_way.as_ref().unwrap().mean_interval95.unwrap();
-    assert!((25.0..87.5).contains(&low.get()) && (87.5..175.0).contains(&high.get()));
+    assert!(low.get() < 87.5 && 87.5 < high.get());
 }
 
 #[test]
@@ -609,10 +609,9 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
     // 10 ns per message is 100 million per second; a block counts once, however many messages it
     // holds.
     assert_eq!(record.rate_per_s, Some(100_000_000.0.into()));
-    assert_eq!(
-        record.interval95.rate_per_s,
-        Some([50_000_000.0, 125_000_000.0]).map(|interval| interval.map(Into::into))
-    );
+    // Student's t with four degrees of freedom, of logarithms with a deviation of 0.348.
+    let [low, high] = record.interval95.rate_per_s.unwrap().map(f64::from);
+    assert!((low / 58.2e6 - 1.0).abs() < 0.001 && (high / 171.8e6 - 1.0).abs() < 0.001);
     assert_eq!((record.kind, record.loop_kind), (RecordKind::Stream, LoopKind::Streaming));
     assert_eq!(record.count, 15_000);
     assert!(

@@ -101,8 +101,9 @@ impl Tables<'_> {
                 // The best peer of this run, which favours the peers.
                 let best = able.min_by(|one, other| of(one).total_cmp(&of(other)))?;
                 let (ratios, name) = (paired(best), self.metrics[*metric].name);
-                let (ratio, [low, high]) =
+                let (ratio, interval) =
                     median_with_interval(&ratios, &Processes::one(ratios.len()), seed)?;
+                let [low, high] = interval?;
                 let (best, rounds) = (self.rows[*best], ratios.len());
                 let interval = format!("{ratio:.2} ({low:.2} to {high:.2})");
                 Some(format!("{name} {interval} of {best}, {rounds} rounds"))
