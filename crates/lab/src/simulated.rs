@@ -4,6 +4,7 @@
 //! pages can be tested exactly, and runs interrupted at any point without waiting. Its figures
 //! resemble no real machine, and every line made with it says so.
 
+mod kind;
 mod locks;
 mod messages;
 mod regimes;
@@ -25,6 +26,7 @@ use crate::Registry;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
 
+pub use kind::{Kind, Thief};
 pub use regimes::Regimes;
 pub use variation::Variation;
 
@@ -41,7 +43,7 @@ pub struct SimulatedBackend {
     process: u32,
     time: Time,
     registry: Registry,
-    regimes: Regimes,
+    kind: Kind,
     twin_factor: f64,
     processes_apart: f64,
     instances_apart: f64,
@@ -51,14 +53,14 @@ pub struct SimulatedBackend {
 }
 
 impl SimulatedBackend {
-    /// The machine with this seed.
+    /// The machine with this seed, whose upper half chooses its [`Kind`].
     pub fn new(seed: u64) -> Self {
         SimulatedBackend {
             seed,
             process: 0,
             time: Time::default(),
             registry: Registry::default(),
-            regimes: Regimes::None,
+            kind: Kind::of(seed),
             twin_factor: 1.0,
             processes_apart: 0.0,
             instances_apart: 0.0,
@@ -78,9 +80,9 @@ impl SimulatedBackend {
         SimulatedBackend { registry, ..self }
     }
 
-    /// Lets exchanges and streams have these regimes.
+    /// Lets its speed change like this.
     pub fn with_regimes(self, regimes: Regimes) -> Self {
-        SimulatedBackend { regimes, ..self }
+        SimulatedBackend { kind: Kind { regimes, ..self.kind }, ..self }
     }
 
     /// Lets its runs vary.
@@ -114,15 +116,19 @@ impl SimulatedBackend {
         if cell.is_twin() { here * self.twin_factor } else { here }
     }
 
-    /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, or a stream's time
-    /// per message.
+    /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, a stream's time per
+    /// message, or a lock's from one acquisition to the next, whichever thread it is.
     ///
     /// # Errors
     ///
     /// If the registry lacks the cell's subject.
     pub fn truth_ns(&self, planned: &PlannedCell, regime: usize) -> Result<f64, LabError> {
-        let value_ns = messages::value_ns(&self.registry.program(planned)?, &planned.cell);
-        Ok(value_ns * self.regimes.factor(regime, &planned.cell))
+        let cell = &planned.cell;
+        let value_ns = match self.registry.program(planned)? {
+            Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
+            program => messages::value_ns(&program, cell),
+        };
+        Ok(value_ns * self.kind.regimes.factor(regime, cell))
     }
 
     /// Topology of the CPUs: two last-level caches, each with two cores of two hardware threads.
@@ -207,7 +213,7 @@ impl Backend for SimulatedBackend {
                 time: self.time.clone(),
                 planned: planned.clone(),
                 seed: self.seed,
-                regimes: self.regimes,
+                machine: self.kind,
                 calibration: self.variation.calibration,
                 slower: self.slower(&planned.cell),
                 instances: Instances::new(
@@ -273,7 +279,7 @@ struct Draws {
     time: Time,
     planned: PlannedCell,
     seed: u64,
-    regimes: Regimes,
+    machine: Kind,
     /// Standard deviation of a calibration's logarithm between its repeats.
     calibration: f64,
     /// Factor by which the cell is slower than its truth.

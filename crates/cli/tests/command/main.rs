@@ -23,3 +23,4 @@ mod sentences;
 mod simulated;
 mod synthetic;
 mod terminal;
+mod truth;

@@ -70,7 +70,6 @@ impl Ended {
     }
 
     /// It rejected bad input: in one line and at most one line of hint, and with no other output.
-    /// anything else.
     #[track_caller]
     pub(crate) fn bad(&self) -> &Self {
         assert_eq!(self.code, Some(2), "{self:#?}");

@@ -8,8 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_model::Shape;
 use threadtoll_model::choose::{Answer, Answers, Options};
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Count, Disturbance, LockSubject,
-    Spread,
+    BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Count, LockSubject, Spread,
 };
 
 use crate::LabError;
@@ -19,7 +18,7 @@ use crate::contention::repeated::{Part, Repeated};
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
-use super::{Draws, fingerprint, normal};
+use super::{Draws, Thief, fingerprint, normal};
 
 /// An uncontended acquisition and release.
 const PAIR_NS: f64 = 20.0;
@@ -97,11 +96,30 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
     predict::inputs(subject, cpus, spec.stripes, shapes, alone_ns, pair_ns, &handoff).ok()
 }
 
+/// Behaviour of a lock; `None` if no model covers the cell.
+fn truth(cell: &Cell, spec: &LockSpec, subject: &LockSubject) -> Option<Answer> {
+    let truth = inputs(cell, spec, &Errors::none(), Part::All)?;
+    let options = Options { tasks: subject.tasks, ..Options::default() };
+    Answers::new(&truth.workload, options).answer(subject.threads).ok()
+}
+
+/// Acquisitions in a nanosecond. No model covers readers or a single thread: nobody waits.
+fn rate(truth: Option<&Answer>, subject: &LockSubject) -> f64 {
+    truth.map_or(f64::from(subject.threads) / subject.cycle_ns() as f64, |answer| {
+        answer.performance.throughput_per_s / 1e9
+    })
+}
+
+/// Time from one acquisition to the next, without noise.
+pub(super) fn value_ns(cell: &Cell, spec: &LockSpec, subject: &LockSubject) -> f64 {
+    1.0 / rate(truth(cell, spec, subject).as_ref(), subject)
+}
+
 pub(super) struct Lock {
     draws: Draws,
     spec: LockSpec,
     subject: LockSubject,
-    /// Computed with the first block; `None` if no model covers the cell.
+    /// Computed with the first block.
     truth: OnceCell<Option<Answer>>,
 }
 
@@ -122,27 +140,24 @@ impl OpenCell for Lock {
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops, slower, .. } = &mut self.draws;
+        let Draws { time, planned, loops, seed, machine, slower, .. } = &mut self.draws;
         let subject = &self.subject;
         let began_s = time.now().since_start_s;
+        let now_ns = time.elapsed_ns.get();
         let stamped = kind == BlockKind::Stamped;
         let budget = planned.budget;
         let cpus = planned.cell.cpus.clone();
-        let answer = self.truth.get_or_init(|| {
-            let truth = inputs(&planned.cell, &self.spec, &Errors::none(), Part::All)?;
-            let options = Options { tasks: subject.tasks, ..Options::default() };
-            Answers::new(&truth.workload, options).answer(subject.threads).ok()
-        });
+        let truth = || truth(&planned.cell, &self.spec, subject);
+        let answer = self.truth.get_or_init(truth);
         let (rng, round) = &mut loops[usize::from(stamped)];
         *round += 1;
         let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);
         let threads = u64::from(subject.threads);
         let cycle_ns = subject.cycle_ns() as f64;
-        // No model covers readers or a single thread: nobody waits.
-        let rate = answer
-            .as_ref()
-            .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9)
-            / *slower;
+        let slowed = *slower
+            * machine.regimes.slower(now_ns, *seed, &planned.cell)
+            * machine.regimes.noise(rng);
+        let rate = rate(answer.as_ref(), subject) / slowed;
         let performance = answer.as_ref().map(|answer| answer.performance);
         let length_ns = match (subject.tasks, stamped) {
             (Some(tasks), _) => tasks as f64 / rate,
@@ -152,8 +167,9 @@ impl OpenCell for Lock {
         let acquired = length_ns * rate * noise;
         let each = ((acquired / threads as f64).round() as u64).max(1);
         let count = each * threads;
-        let elapsed_ns = (length_ns as u64).max(1);
-        let wait_ns = performance.map_or(0.0, |performance| performance.wait_ns);
+        let stolen_ns = Thief::takes(rng, 1).map_or(0, |(_, ps)| ps / 1000);
+        let elapsed_ns = (length_ns as u64).max(1) + stolen_ns;
+        let wait_ns = performance.map_or(0.0, |performance| performance.wait_ns * slowed);
         let waits: Vec<Waited> = (0..if stamped { (count as usize).min(WAITS) } else { 0 })
             .map(|at| Waited {
                 ps: (-wait_ns * 1000.0 * (1.0 - rng.random::<f64>()).ln()) as u64,
@@ -186,15 +202,10 @@ impl OpenCell for Lock {
                 user_ns: busy_ns.into(),
                 system_ns: (busy_ns / 20).into(),
                 voluntary_switches: Count::from(if contended { count / 3 } else { 0 }),
-                involuntary_switches: 0.into(),
+                involuntary_switches: machine.thief.switches(stolen_ns).into(),
             },
             operations: count,
-            disturbance: Disturbance {
-                migrations: Some(0.into()),
-                run_queue_ns: Some(0.into()),
-                steal_ns: Some(0.into()),
-                ..Disturbance::default()
-            },
+            disturbance: machine.thief.shows(stolen_ns),
             spins: false,
             grows: false,
         };

@@ -3,8 +3,8 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, Count, Disturbance, Origin, Placement, QueueSubject, Relation,
-    Wait, WaitFamily,
+    BlockCost, BlockKind, Cell, Disturbance, Origin, Placement, QueueSubject, Relation, Wait,
+    WaitFamily,
 };
 
 use crate::LabError;
@@ -13,7 +13,7 @@ use crate::mechanism::Class;
 use crate::program::Program;
 use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 
-use super::{Draws, fingerprint};
+use super::{Draws, Thief, fingerprint};
 
 /// Values per simulated block: enough for every quantile but the last.
 const STRETCHES: u64 = 60;
@@ -42,7 +42,7 @@ pub(super) fn value_ns(program: &Program, cell: &Cell) -> f64 {
         (Program::Exchange { class, .. }, None) => round_trip_ns(*class, cell),
         (Program::Stream { .. }, Some(queue)) => queue_ns(queue, true, cell),
         (Program::Stream { class, .. }, None) => round_trip_ns(*class, cell),
-        (Program::Contention(_, subject), _) => subject.cycle_ns() as f64,
+        (Program::Contention(..), _) => 0.0,
     }
 }
 
@@ -53,18 +53,18 @@ impl OpenCell for Messages {
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops, seed, regimes, slower, instances, .. } = &mut self.draws;
+        let Draws { time, planned, loops, seed, machine, slower, instances, .. } = &mut self.draws;
         let cell = &planned.cell;
         let began_s = time.now().since_start_s;
         let now_ns = time.elapsed_ns.get();
-        let speed = regimes.factor(regimes.at(now_ns, *seed), cell) * regimes.drift(now_ns);
+        let speed = machine.regimes.slower(now_ns, *seed, cell);
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut loops[usize::from(stamped)];
         // A third of the way through each group, the machine slows down for a round, as virtual
         // machines do.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
-        let slowed = *slower * instances.slower * weather * speed * regimes.noise(rng);
+        let slowed = *slower * instances.slower * weather * speed * machine.regimes.noise(rng);
         let (stretches, per_stretch) = match kind {
             BlockKind::Stretch => (STRETCHES, (10_000.0 / self.value_ns).ceil().max(1.0) as u64),
             BlockKind::Stamped => {
@@ -78,11 +78,10 @@ impl OpenCell for Messages {
                 (one * per_stretch as f64 * 1000.0) as u64
             })
             .collect();
-        // One block in twelve is disturbed, with an end pushed aside once.
-        let pushed = rng.random_range(0..12) == 0;
-        if pushed {
-            let at = rng.random_range(0..stretches_ps.len());
-            stretches_ps[at] += rng.random_range(20_000_000..90_000_000);
+        let mut stolen_ns = 0;
+        if let Some((at, ps)) = Thief::takes(rng, stretches_ps.len()) {
+            stretches_ps[at] += ps;
+            stolen_ns = ps / 1000;
         }
         let round_trips = stretches * per_stretch;
         let elapsed_ns = stretches_ps.iter().sum::<u64>() / 1000;
@@ -96,7 +95,7 @@ impl OpenCell for Messages {
         {
             stretches_ps
                 .iter()
-                .flat_map(|ps| [(*ps / 2) as i64 + 50_000, (*ps / 2) as i64 - 50_000])
+                .flat_map(|ps| [(*ps / 2) as i64 + 2_000, (*ps / 2) as i64 - 2_000])
                 .collect()
         } else {
             Vec::new()
@@ -117,17 +116,14 @@ impl OpenCell for Messages {
                 user_ns: ((elapsed_ns as f64 * busy * 0.4) as u64).into(),
                 system_ns: ((elapsed_ns as f64 * busy * 0.6) as u64).into(),
                 voluntary_switches: switches.into(),
-                involuntary_switches: u64::from(pushed).into(),
+                involuntary_switches: machine.thief.switches(stolen_ns).into(),
             },
             operations: round_trips,
             disturbance: Disturbance {
-                migrations: Some(0.into()),
-                run_queue_ns: Some(Count::from(if pushed { 30_000 } else { 0 })),
-                steal_ns: Some(0.into()),
                 gap_ns: spins
                     .then(|| crate::stalls::stalled_ps(&stretches_ps) / 1000)
                     .map(Into::into),
-                ..Disturbance::default()
+                ..machine.thief.shows(stolen_ns)
             },
             spins,
             grows: self.streams,

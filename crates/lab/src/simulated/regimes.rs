@@ -1,6 +1,7 @@
 //! Changes of the simulated machine's speed, with known truth.
 
 use std::f64::consts::TAU;
+use std::sync::LazyLock;
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -33,7 +34,7 @@ impl Regimes {
     const CREST: f64 = 1.6;
 
     /// The regime at a time since the start: 0, or 1 for the second.
-    pub(super) fn at(self, time_ns: u64, seed: u64) -> usize {
+    fn at(self, time_ns: u64, seed: u64) -> usize {
         let Regimes::Two { stay_ns } = self else { return 0 };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut regime = usize::from(rng.random::<bool>());
@@ -54,8 +55,13 @@ impl Regimes {
         if regime == 0 { 1.0 } else { 1.5 + 3.0 * unit }
     }
 
+    /// Slow-down of a cell at a time, without noise.
+    pub(super) fn slower(self, time_ns: u64, seed: u64, cell: &Cell) -> f64 {
+        self.factor(self.at(time_ns, seed), cell) * self.drift(time_ns)
+    }
+
     /// Slow-down of all cells at a time.
-    pub(super) fn drift(self, time_ns: u64) -> f64 {
+    fn drift(self, time_ns: u64) -> f64 {
         match self {
             Regimes::Drifting { wave_ns } => {
                 let phase = (TAU * time_ns as f64 / wave_ns as f64).cos();
@@ -67,6 +73,12 @@ impl Regimes {
 
     /// Median of the noise of a cell's stretches, over many blocks.
     pub fn median_noise(self) -> f64 {
+        static ALIKE: LazyLock<f64> = LazyLock::new(|| Regimes::None.draw_median());
+        static DIFFERENT: LazyLock<f64> = LazyLock::new(|| Regimes::One.draw_median());
+        if self == Regimes::None { *ALIKE } else { *DIFFERENT }
+    }
+
+    fn draw_median(self) -> f64 {
         const DRAWS: usize = 100_001;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut draws: Vec<f64> =

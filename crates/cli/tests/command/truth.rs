@@ -1,0 +1,153 @@
+//! What is said of simulated machines, against the truth about them.
+//!
+//! Each run is one of the program, with the sentences it prints and the file it writes. A sentence
+//! is false if a figure's interval in it does not hold the truth, if the difference that it claims
+//! goes the other way, or if its figures are not those of the file's records.
+
+mod figures;
+mod machine;
+mod sentence;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+use threadtoll_lab::simulated::{Kind, Regimes};
+
+use crate::program::{command, each, ran, words};
+
+use machine::Measured;
+
+/// Commands whose sentences and ratios are judged.
+const LINES: [&str; 6] = [
+    "latency function-call atomic-store futex std-condvar std-condvar-after",
+    "latency atomic-store futex --keep-awake --payload 1024 --placement pinned",
+    "queue stream pipe rtrb crossbeam-bounded --wait spin --batch 1 --relaunch 1",
+    "queue ask-reply pipe crossbeam-bounded --wait spin --wait adaptive --relaunch 1",
+    "contention hold-sweep std-mutex spin --threads 2,3 --hold-share 10%,50%,95%",
+    "contention pool std-mutex",
+];
+
+/// Statements of one kind.
+#[derive(Clone, Debug, Default)]
+struct Score {
+    made: u32,
+    held: u32,
+    /// Some of those that did not hold.
+    broken: Vec<String>,
+}
+
+/// Statements by kind.
+#[derive(Debug, Default)]
+struct Scores(BTreeMap<String, Score>);
+
+impl Scores {
+    fn add(&mut self, what: &str, held: bool, told: impl fmt::Display) {
+        const EXAMPLES: usize = 5;
+        let score = self.0.entry(what.into()).or_default();
+        score.made += 1;
+        score.held += u32::from(held);
+        if !held && score.broken.len() < EXAMPLES {
+            score.broken.push(told.to_string());
+        }
+    }
+
+    fn merge(&mut self, other: Scores) {
+        for (what, score) in other.0 {
+            let all = self.0.entry(what).or_default();
+            all.made += score.made;
+            all.held += score.held;
+            all.broken.extend(score.broken);
+        }
+    }
+}
+
+/// Runs every line on machines of every kind with these seeds.
+fn scores(seeds: std::ops::Range<u32>) -> Vec<(Kind, Scores)> {
+    let runs: Vec<(Kind, u32, &str)> = Kind::ALL
+        .into_iter()
+        .flat_map(|kind| seeds.clone().map(move |seed| (kind, seed)))
+        .flat_map(|(kind, seed)| LINES.map(|line| (kind, seed, line)))
+        .collect();
+    let all = Mutex::new(Vec::<(Kind, Scores)>::new());
+    each(&runs, |_, (kind, seed, line)| {
+        let of_run = of_run(*kind, *seed, line);
+        let mut all = all.lock().unwrap();
+        match all.iter_mut().find(|(other, _)| other == kind) {
+            Some((_, scores)) => scores.merge(of_run),
+            None => all.push((*kind, of_run)),
+        }
+    });
+    all.into_inner().unwrap()
+}
+
+fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("run.jsonl");
+    let seed = kind.seed(seed);
+    let words = words(line, &[]).into_iter().map(|word| word.to_os_string());
+    let mut command = command();
+    command.args(words).args(["--simulated-machine", &seed.to_string(), "--out"]).arg(&file);
+    let out = ran(command).done().out;
+    let measured = Measured::read(&file, seed);
+    let mut scores = Scores::default();
+    measured.judge_records(&mut scores);
+    let bullets = out.lines().filter_map(|line| line.strip_prefix("• "));
+    for told in bullets {
+        sentence::judge(told, &measured, &mut |what, held| {
+            scores.add(what, held, format_args!("{line} --simulated-machine {seed}: {told}"));
+        });
+    }
+    scores
+}
+
+fn print(scores: &[(Kind, Scores)]) {
+    for (kind, scores) in scores {
+        println!("{kind:?}");
+        for (what, Score { made, held, broken }) in &scores.0 {
+            println!("  {what}: {held} of {made}");
+            broken.iter().take(3).for_each(|told| println!("    not: {told}"));
+        }
+    }
+}
+
+/// All kinds of machines together.
+fn total(scores: Vec<(Kind, Scores)>) -> Scores {
+    let mut total = Scores::default();
+    scores.into_iter().for_each(|(_, scores)| total.merge(scores));
+    total
+}
+
+#[test]
+fn sentences_and_intervals_of_simulated_machines_hold() {
+    let scores = scores(1..2);
+    print(&scores);
+    let total = total(scores);
+    for what in ["one hand-off", "verdict: better", "interval: ratio", "interval: speed-up"] {
+        assert!(total.0.get(what).is_some_and(|score| score.made > 0), "{what}: {total:?}");
+    }
+    for (what, Score { made, held, broken }) in &total.0 {
+        // A few of the 95% intervals, by chance.
+        assert!(made - held <= 2 + made / 10, "{what}: {held} of {made}, not: {broken:#?}");
+    }
+}
+
+/// 200 machines of each kind.
+#[test]
+#[ignore = "takes minutes: ci/long/sentences.sh"]
+fn sentences_and_intervals_of_many_simulated_machines_hold() {
+    let scores = scores(0..200);
+    print(&scores);
+    for (kind, scores) in &scores {
+        for (what, Score { made, held, broken }) in &scores.0 {
+            let (made, held) = (f64::from(*made), f64::from(*held));
+            let least = if what.starts_with("interval") { 0.92 } else { 0.975 };
+            assert!(held >= least * made, "{kind:?}, {what}: {held} of {made}, not: {broken:#?}");
+        }
+    }
+    let several = |(kind, scores): &&(Kind, Scores)| {
+        matches!(kind.regimes, Regimes::Two { .. }) && scores.0.contains_key("several regimes")
+    };
+    assert!(scores.iter().filter(several).count() > 0);
+}

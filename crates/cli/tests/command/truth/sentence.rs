@@ -1,0 +1,320 @@
+//! Judges printed sentences.
+
+use threadtoll_record::{Cell, Class, OneWayMethod, Placement, Record, Subject, fold};
+
+use super::figures::{Figure, figure, parts};
+use super::machine::Measured;
+
+/// Tells of a statement: its kind, and if it holds.
+pub(super) type Tell<'t> = &'t mut dyn FnMut(&str, bool);
+
+/// Judges one sentence, or the sentences of one bullet.
+pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
+    for judge in [
+        one_hand_off,
+        sleeping_adds,
+        larger_message,
+        unpinned,
+        idle,
+        signal,
+        published,
+        enough_threads,
+        one_thread,
+        claim,
+        regimes,
+        twins,
+        disturbed,
+        predictions,
+    ] {
+        judge(told, run, tell);
+    }
+}
+
+/// A figure holds the truth about a cell's one-way median, and is that of one of its records.
+fn is_median(found: &Figure, run: &Measured, cell: &Cell) -> bool {
+    let of_cell = run.records.iter().filter(|record| record.cell == *cell);
+    let mut shown = of_cell.filter(|record| {
+        record.one_way_p50().is_some_and(|p50| (p50 / found.value - 1.0).abs() < 0.006)
+    });
+    let method = |record: &Record| record.one_way.as_ref().map(|one_way| one_way.method);
+    let Some(method) = shown.next().and_then(method) else { return false };
+    found.is_sound() && run.one_way(cell, method).any_in([found.low, found.high])
+}
+
+/// A ratio's interval holds the truth, which lies on the same side of 1.
+fn is_ratio(found: &Figure, truths: &[f64]) -> bool {
+    let same_side = |truth: &&f64| (**truth > 1.0) == (found.value > 1.0);
+    found.is_sound() && truths.iter().filter(same_side).any(|truth| found.holds(*truth))
+}
+
+/// `50.4 ns (50.2–50.6 ns) through a cache line (atomic-store)`, and others.
+fn one_hand_off(told: &str, run: &Measured, tell: Tell<'_>) {
+    let Some(costs) = told.strip_prefix("One hand-off costs ") else { return };
+    for cost in costs.trim_end_matches('.').split("; ") {
+        let (found, rest) = figure(cost).unwrap();
+        let (name, placement) = match rest.rsplit_once('(') {
+            Some((_, name)) => (name.trim_end_matches(')'), Placement::Pinned),
+            None => ("function-call", Placement::Pinned),
+        };
+        let record = run.named(name, placement).unwrap_or_else(|| panic!("{name}: {told}"));
+        tell("one hand-off", is_median(&found, run, &record.cell));
+    }
+}
+
+fn pinned<'r>(run: &'r Measured, name: &str) -> &'r Record {
+    run.named(name, Placement::Pinned).unwrap_or_else(|| panic!("{name} is not in the records"))
+}
+
+fn sleeping_adds(told: &str, run: &Measured, tell: Tell<'_>) {
+    let Some(at) = told.find("Sleeping adds ") else { return };
+    let form = "Sleeping adds {difference} of latency to each hand-off: {mechanism} takes {ratio} the time of {other}.";
+    let parts = parts(&told[at..], form).unwrap();
+    let (sleeper, spinner) = (pinned(run, parts[1]), pinned(run, parts[3]));
+    let (found, _) = figure(parts[2]).unwrap();
+    let (added, _) = figure(parts[0]).unwrap();
+    let truths = run.ratios(&sleeper.cell, &spinner.cell);
+    let held =
+        is_ratio(&found, &truths) && run.differences(sleeper, spinner).contains(&added.value);
+    tell("sleeping adds", held);
+}
+
+fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
+    let form = "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
+    let Some(parts) = parts(told, form) else { return };
+    let small = pinned(run, parts[2]);
+    let large = Cell { payload_bytes: parts[0].parse().unwrap(), ..small.cell.clone() };
+    let large = run.records.iter().find(|record| record.cell == large).unwrap();
+    let (found, _) = figure(parts[1]).unwrap();
+    let figures = [(parts[3], large), (parts[4], small)];
+    let medians = figures.iter().all(|(text, record)| {
+        let (found, _) = figure(text).unwrap();
+        is_median(&found, run, &record.cell)
+    });
+    tell("larger message", medians && is_ratio(&found, &run.ratios(&large.cell, &small.cell)));
+}
+
+/// `1.60× (futex, 1.59–1.61) to 1.62× (std-condvar, 1.61–1.64)`.
+fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
+    let form = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
+    let Some(parts) = parts(told, form) else { return };
+    for ratio in parts[0].split(" to ") {
+        let (factor, rest) = ratio.split_once(" (").unwrap();
+        let (name, interval) = rest.trim_end_matches(')').rsplit_once(", ").unwrap();
+        let (found, _) = figure(&format!("{factor} ({interval})")).unwrap();
+        let free = run.named(name, Placement::Free).unwrap();
+        tell("unpinned", is_ratio(&found, &run.ratios(&free.cell, &pinned(run, name).cell)));
+    }
+}
+
+fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
+    let faster = "Of {mechanism}’s {time}, {difference} ({share}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {awake}.";
+    let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
+    let (parts, places) = match (parts(told, faster), parts(told, slower)) {
+        (Some(parts), _) => (parts, [1, 4]),
+        (None, Some(parts)) => (parts, [2, 1]),
+        (None, None) => return,
+    };
+    let usual = pinned(run, parts[0]);
+    let awake = Cell { keep_awake: true, ..usual.cell.clone() };
+    let awake = run.records.iter().find(|record| record.cell == awake).unwrap();
+    let [usual_text, awake_text] = places.map(|place| parts[place]);
+    let medians = [(usual_text, usual), (awake_text, awake)].iter().all(|(text, record)| {
+        let (found, _) = figure(text).unwrap();
+        is_median(&found, run, &record.cell)
+    });
+    let truths = run.ratios(&awake.cell, &usual.cell);
+    let is_slower = places[0] == 2;
+    tell("leaving idle", medians && truths.iter().any(|truth| (*truth > 1.0) == is_slower));
+}
+
+/// `std-condvar 1.02× (1.01–1.03) faster: 3.5 µs instead of 3.6 µs`.
+fn signal(told: &str, run: &Measured, tell: Tell<'_>) {
+    let form = "Signalling after unlocking, not before, makes {mechanisms}.";
+    let Some(parts) = parts(told, form) else { return };
+    for mechanism in parts[0].split("; ") {
+        let (name, rest) = mechanism.split_once(' ').unwrap();
+        let (found, rest) = figure(rest).unwrap();
+        let inside = pinned(run, name);
+        let after = Subject::mechanism(format!("{name}-after"), Class::Sleep);
+        let after = Cell { subject: after, ..inside.cell.clone() };
+        let truths = if rest.starts_with(" faster") {
+            run.ratios(&inside.cell, &after)
+        } else {
+            run.ratios(&after, &inside.cell)
+        };
+        tell("signal after unlocking", is_ratio(&found, &truths));
+    }
+}
+
+fn published(told: &str, run: &Measured, tell: Tell<'_>) {
+    let Some(parts) = parts(told, "{mechanism}: {here} here; published: {figures}.") else {
+        return;
+    };
+    let (name, placement) = parts[0].rsplit_once(", ").unwrap();
+    let placement = Placement::ALL.into_iter().find(|at| at.to_string() == placement).unwrap();
+    let (found, _) = figure(parts[1]).unwrap();
+    tell("published", is_median(&found, run, &run.named(name, placement).unwrap().cell));
+}
+
+/// The cells with several threads of a lock in a sweep or a pool.
+fn cells<'r>(run: &'r Measured, lock: &str) -> Vec<&'r Cell> {
+    let of = |cell: &&Cell| {
+        !cell.is_twin()
+            && cell.lock().is_some_and(|subject| subject.lock == lock && !subject.is_alone())
+    };
+    run.records.iter().map(|record| &record.cell).filter(of).collect()
+}
+
+fn threads(cell: &Cell) -> u32 {
+    cell.lock().map_or(0, |lock| lock.threads)
+}
+
+/// Threads at the start of a text: `20 threads`.
+fn count(text: &str) -> u32 {
+    text.split(' ').next().and_then(|digits| digits.parse().ok()).unwrap()
+}
+
+fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
+    let form = "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
+    let Some(parts) = parts(told, form) else { return };
+    let (lock, enough) = (parts[0], count(parts[1]));
+    let (found, _) = figure(parts[2]).unwrap();
+    let cells = cells(run, lock);
+    let chosen = cells.iter().find(|cell| threads(cell) == enough).unwrap();
+    let times = run.totals(chosen);
+    let more = cells.iter().filter(|cell| threads(cell) > enough).map(|cell| run.totals(cell));
+    let more: Vec<Vec<f64>> = more.collect();
+    let in_regime = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
+    let holds = times.iter().any(|time| found.low <= *time && *time <= found.high * run.crest());
+    tell("enough threads", holds && times.iter().enumerate().any(in_regime));
+}
+
+/// The cell that a sentence names by threads and, in a sweep, by its hold share.
+fn cell<'r>(run: &'r Measured, lock: &str, named: &str) -> Option<&'r Cell> {
+    let share: Option<f64> = named.split([' ', ',']).find_map(|word| {
+        word.strip_suffix('%').and_then(|percent| Some(percent.parse::<f64>().ok()? / 100.0))
+    });
+    cells(run, lock).into_iter().find(|cell| {
+        let near = |wanted: f64| {
+            cell.lock().is_some_and(|lock| (lock.hold_share() - wanted).abs() < 0.006)
+        };
+        threads(cell) == count(named) && share.is_none_or(near)
+    })
+}
+
+fn one_thread(told: &str, run: &Measured, tell: Tell<'_>) {
+    let one = "{lock}: one thread alone does more than {threads} ({speedup}).";
+    let several = "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
+    let (lock, named, speedup) = match (parts(told, several), parts(told, one)) {
+        (Some(parts), _) => (parts[0], parts[3], parts[4]),
+        (None, Some(parts)) => (parts[0], parts[1], parts[2]),
+        (None, None) => return,
+    };
+    let cell = cell(run, lock, named).unwrap_or_else(|| panic!("{told}"));
+    let found = speedup.split_once(", ").map(|(figure, range)| format!("{figure} ({range})"));
+    let (found, _) = figure(&found.unwrap_or_else(|| speedup.into())).unwrap();
+    let truths = run.speedups(cell);
+    let held = truths.iter().any(|truth| *truth < 1.0 && found.holds(*truth));
+    tell("one thread alone", held);
+}
+
+/// Limits between which a claim puts the speed-up.
+fn limits(claim: &str, cell: &Cell) -> [f64; 2] {
+    let threads = f64::from(threads(cell));
+    if claim.starts_with("speed-up of 1.5 ") {
+        [1.4, 1.6]
+    } else if claim.starts_with("almost perfect") {
+        [0.95 * threads, f64::INFINITY]
+    } else if claim.starts_with("speed-up below 1 ") {
+        [0.0, 1.0]
+    } else {
+        assert!(claim.starts_with("speed-up of 10 "), "unknown claim: {claim}");
+        [9.5, f64::INFINITY]
+    }
+}
+
+/// `std-mutex, 2 threads, 10% yes (1.97, 1.96–1.99)`, alone or as an example.
+fn claim(told: &str, run: &Measured, tell: Tell<'_>) {
+    let sources = ["J. Preshing (2011), ", "A. Sukhovitsky, "];
+    let Some(rest) = sources.iter().find_map(|source| told.strip_prefix(source)) else { return };
+    let (claim, answers) = rest.rsplit_once(": ").unwrap();
+    for answer in answers.trim_end_matches('.').split("; ") {
+        let answer = answer.split_once(", for example ").map_or(answer, |(_, example)| example);
+        let (named, figures) = answer.split_once(" (").unwrap();
+        let (named, word) = named.rsplit_once(' ').unwrap();
+        let (lock, case) = named.split_once(", ").unwrap_or((named, ""));
+        let case = case.strip_prefix("sleeping, ").unwrap_or(case);
+        let case = if case.is_empty() { "2 threads, 50%" } else { case };
+        let cell = cell(run, lock, case).unwrap_or_else(|| panic!("{told}"));
+        let mut figures = figures.trim_end_matches(')').split(", ");
+        let (value, range) = (figures.next().unwrap(), figures.next().unwrap());
+        let (found, _) = figure(&format!("{value} ({range})")).unwrap();
+        let [least, limit] = limits(claim, cell);
+        let truths = run.speedups(cell);
+        let inside = |truth: &f64| least <= *truth && *truth < limit;
+        let held = match word {
+            "yes" => truths.iter().any(inside),
+            "no" => truths.iter().any(|truth| !inside(truth)),
+            _ => true,
+        };
+        tell(&format!("claim: {word}"), held && found.is_sound());
+    }
+}
+
+fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
+    let Some(rest) = told.strip_prefix("The machine changed speed during this run: ") else {
+        return;
+    };
+    let times = rest.strip_prefix("the reference hand-off took ").unwrap();
+    let reference = run.reference().unwrap();
+    let truths = run.one_way(reference, OneWayMethod::HalfRoundTrip);
+    let near = |part: &str| {
+        let (found, _) = figure(part).unwrap();
+        truths.any_in([found.low / 1.05, found.high * 1.05])
+    };
+    let named: Vec<&str> = times.split(" and ").collect();
+    tell("several regimes", truths.0.len() == 2 && named.iter().take(2).all(|part| near(part)));
+}
+
+/// A record says it, too.
+fn twins(told: &str, run: &Measured, tell: Tell<'_>) {
+    if told.starts_with("No ratio is decided in groups where a row and its twin") {
+        let warned = |record: &Record| {
+            record.warnings.iter().any(|warning| warning.code == fold::TWIN_APART)
+        };
+        tell("twins apart", run.records.iter().any(warned));
+    }
+}
+
+/// The counts are those of the records.
+fn disturbed(told: &str, run: &Measured, tell: Tell<'_>) {
+    let form = "{disturbed} of {blocks} blocks ({share}) were disturbed{rest}";
+    let Some(parts) = parts(told, form) else { return };
+    let sum = |of: fn(&Record) -> u32| run.records.iter().map(of).sum::<u32>().to_string();
+    let held = parts[0] == sum(|record| record.disturbance.disturbed)
+        && parts[1] == sum(|record| record.disturbance.blocks);
+    tell("disturbed", held);
+}
+
+/// The counts are those of the records.
+fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
+    let Some((_, counts)) = told.split_once("lies in the predicted 95% interval in ") else {
+        return;
+    };
+    let counts =
+        parts(counts, "{within} of {undisturbed} undisturbed cells, and in {of_all} of all {all}.");
+    let counts = counts.unwrap_or_else(|| panic!("{told}"));
+    let told_of = |record: &&Record| {
+        !record.cell.is_twin() && record.contention.as_ref().is_some_and(|lock| lock.threads > 1)
+    };
+    let within = run.records.iter().filter(told_of).filter_map(|record| {
+        let contention = record.contention.as_ref()?;
+        let [low, high] = contention.predicted.as_ref()?.speedup_interval95?;
+        let speedup = contention.speedup?;
+        Some(low <= speedup && speedup <= high)
+    });
+    let within: Vec<bool> = within.collect();
+    let inside = within.iter().filter(|within| **within).count();
+    let held = counts[2] == inside.to_string() && counts[3] == within.len().to_string();
+    tell("predictions", held);
+}

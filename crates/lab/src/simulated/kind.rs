@@ -1,0 +1,100 @@
+//! Kinds of simulated machines, with known truth.
+
+use rand::RngExt;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use threadtoll_record::{Count, Disturbance};
+
+use super::Regimes;
+
+/// What varies on a simulated machine, and what disturbs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Kind {
+    /// How its speed changes.
+    pub regimes: Regimes,
+    /// What takes CPU time from one block in twelve.
+    pub thief: Thief,
+}
+
+/// What takes CPU time from a block, and so which counter shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thief {
+    /// Another thread: run-queue delay and an involuntary switch.
+    #[default]
+    Thread,
+    /// The hypervisor: steal time.
+    Hypervisor,
+    /// Something that no counter shows. Threads that spin notice a gap.
+    Unseen,
+}
+
+impl Thief {
+    /// Picoseconds taken from one of so many places of a block, and which: from one block in twelve
+    /// 20 to 90 µs.
+    pub(super) fn takes(rng: &mut Xoshiro256PlusPlus, places: usize) -> Option<(usize, u64)> {
+        let takes = rng.random_range(0..12) == 0;
+        takes.then(|| (rng.random_range(0..places), rng.random_range(20_000_000..90_000_000)))
+    }
+
+    /// Involuntary switches of a block that lost this time.
+    pub(super) fn switches(self, stolen_ns: u64) -> u64 {
+        u64::from(self == Thief::Thread && stolen_ns > 0)
+    }
+
+    /// What the counters show of it.
+    pub(super) fn shows(self, stolen_ns: u64) -> Disturbance {
+        let by = |thief| Some(Count::from(if self == thief { stolen_ns } else { 0 }));
+        Disturbance {
+            migrations: Some(0.into()),
+            run_queue_ns: by(Thief::Thread),
+            steal_ns: by(Thief::Hypervisor),
+            ..Disturbance::default()
+        }
+    }
+}
+
+/// Regimes that change within a run of messages, and within one of locks, whose blocks are longer.
+const QUICK_NS: u64 = 400_000_000;
+const SLOW_NS: u64 = 20_000_000_000;
+
+impl Kind {
+    /// All kinds but the default one, whose speed never changes.
+    pub const ALL: [Kind; 7] = [
+        Kind { regimes: Regimes::One, thief: Thief::Thread },
+        Kind { regimes: Regimes::One, thief: Thief::Hypervisor },
+        Kind { regimes: Regimes::One, thief: Thief::Unseen },
+        Kind { regimes: Regimes::Two { stay_ns: QUICK_NS }, thief: Thief::Thread },
+        Kind { regimes: Regimes::Two { stay_ns: SLOW_NS }, thief: Thief::Thread },
+        Kind { regimes: Regimes::Drifting { wave_ns: 2 * QUICK_NS }, thief: Thief::Thread },
+        Kind { regimes: Regimes::Drifting { wave_ns: 2 * SLOW_NS }, thief: Thief::Thread },
+    ];
+
+    /// The kind of the machine with this seed: its upper half is 0 for the default kind, or else
+    /// the place in [`Kind::ALL`], from 1 on, round and round.
+    pub fn of(seed: u64) -> Self {
+        match (seed >> 32) as usize {
+            0 => Kind::default(),
+            half => Kind::ALL[(half - 1) % Kind::ALL.len()],
+        }
+    }
+
+    /// The seed of a machine of this kind.
+    pub fn seed(self, nth: u32) -> u64 {
+        let place = Kind::ALL.iter().position(|kind| *kind == self);
+        place.map_or(0, |place| (place as u64 + 1) << 32) | u64::from(nth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_tell_the_kind() {
+        assert_eq!(Kind::of(7), Kind::default());
+        assert_eq!(Kind::default().seed(7), 7);
+        for kind in Kind::ALL {
+            assert_eq!(Kind::of(kind.seed(7)), kind);
+        }
+        assert_ne!(Kind::of(u64::MAX), Kind::default());
+    }
+}
