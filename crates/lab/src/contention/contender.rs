@@ -44,6 +44,15 @@ pub(crate) struct HandoffSample {
     pub(crate) took: i64,
 }
 
+/// A hand-off to be measured, in ticks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HandoffRound {
+    /// Time for which the second thread waits.
+    pub(crate) wait: u64,
+    /// Times for which the first and the second thread compute afterwards.
+    pub(crate) busy: [u64; 2],
+}
+
 /// Shared state of two threads that measure hand-offs.
 #[derive(Debug, Default)]
 pub(crate) struct HandoffProbe {
@@ -80,14 +89,14 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     );
 
-    /// Holds the lock until the other thread has waited for about this time, in ticks; once per
-    /// round. If the cell's threads sleep while they hold the lock, so does this one. Returns the
+    /// Holds the lock once per round until the other thread has waited for about as long as it
+    /// should. If the cell's threads sleep while they hold the lock, so does this one. Returns the
     /// time that each release took, in ticks.
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,
         probe: &HandoffProbe,
-        rounds: &[u64],
+        rounds: &[HandoffRound],
         sleeps: bool,
     ) -> Vec<u64>;
 
@@ -96,7 +105,7 @@ pub(crate) trait Contender: Send {
         &mut self,
         clock: &Clock,
         probe: &HandoffProbe,
-        rounds: usize,
+        rounds: &[HandoffRound],
         samples: &mut Vec<HandoffSample>,
     );
 
@@ -161,6 +170,14 @@ impl<L: RawLock> LockWorker<L> {
             hold_units: step.hold,
             ..Acquisition::default()
         }
+    }
+}
+
+/// Keeps the CPU busy for this time, in ticks.
+fn spin_for(clock: &Clock, ticks: u64) {
+    let until = clock.stamp().saturating_add(ticks);
+    while clock.stamp() < until {
+        std::hint::spin_loop();
     }
 }
 
@@ -247,11 +264,11 @@ impl<L: RawLock> Contender for LockWorker<L> {
         &mut self,
         clock: &Clock,
         probe: &HandoffProbe,
-        rounds: &[u64],
+        rounds: &[HandoffRound],
         sleeps: bool,
     ) -> Vec<u64> {
         let mut releases = Vec::with_capacity(rounds.len());
-        for (round, wait) in (1..).zip(rounds.iter().copied()) {
+        for (round, HandoffRound { wait, busy }) in (1..).zip(rounds.iter().copied()) {
             let released = self.take(Step::default(), || {
                 probe.held.store(round, Ordering::Release);
                 while probe.asked.load(Ordering::Acquire) < round {
@@ -261,16 +278,14 @@ impl<L: RawLock> Contender for LockWorker<L> {
                 if sleeps {
                     std::thread::sleep(std::time::Duration::from_nanos(clock.ns(wait) as u64));
                 } else {
-                    let until = clock.stamp().saturating_add(wait);
-                    while clock.stamp() < until {
-                        std::hint::spin_loop();
-                    }
+                    spin_for(clock, wait);
                 }
                 let released = clock.stamp();
                 probe.released.store(released, Ordering::Release);
                 released
             });
             releases.push(clock.stamp().saturating_sub(released));
+            spin_for(clock, busy[0]);
             while probe.done.load(Ordering::Acquire) < round {
                 std::thread::yield_now();
             }
@@ -282,10 +297,10 @@ impl<L: RawLock> Contender for LockWorker<L> {
         &mut self,
         clock: &Clock,
         probe: &HandoffProbe,
-        rounds: usize,
+        rounds: &[HandoffRound],
         samples: &mut Vec<HandoffSample>,
     ) {
-        for round in 1..=rounds as u64 {
+        for (round, HandoffRound { busy, .. }) in (1..).zip(rounds) {
             while probe.held.load(Ordering::Acquire) < round {
                 std::thread::yield_now();
             }
@@ -298,6 +313,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             let ticks = |end: u64, begin: u64| end.wrapping_sub(begin) as i64;
             samples
                 .push(HandoffSample { waited: ticks(released, want), took: ticks(got, released) });
+            spin_for(clock, busy[1]);
             probe.done.store(round, Ordering::Release);
         }
     }

@@ -57,6 +57,14 @@ impl Repeated {
         })
     }
 
+    /// Means; NaN if empty.
+    pub(crate) fn mean(repeats: &[f64]) -> Self {
+        Self::by_part(|part| {
+            let repeats = part.of(repeats);
+            repeats.iter().sum::<f64>() / repeats.len() as f64
+        })
+    }
+
     /// A figure without error.
     pub(crate) fn exact(value: f64) -> Self {
         Self::by_part(|_| value)

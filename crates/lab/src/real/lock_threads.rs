@@ -11,9 +11,11 @@ use threadtoll_model::queue_trace::Acquisition;
 use threadtoll_record::{Placement, Work};
 
 use crate::LabError;
-use crate::contention::contender::{Contender, Done, HandoffProbe, HandoffSample, WindowSpec};
+use crate::contention::contender::{
+    Contender, Done, HandoffProbe, HandoffRound, HandoffSample, WindowSpec,
+};
 use crate::contention::lengths::{Step, TimeDistributions};
-use crate::contention::units::{BusyWork, sleep_exactly};
+use crate::contention::units::{BusyWork, clear_upper_halves, sleep_exactly};
 use crate::lock::LockSpec;
 
 use super::pool::{Pool, Worker};
@@ -36,11 +38,11 @@ pub(super) enum Task {
     Counted(u32),
     /// Share these tasks, one acquisition for each. The number is the most acquisitions to keep.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits for these times, in ticks; the flag selects
+    /// Hold the lock while the other thread waits, for these rounds; the flag selects
     /// sleeping.
-    HoldForWaiter(Arc<HandoffProbe>, Arc<[u64]>, bool),
-    /// Be the waiting thread for this many rounds.
-    MeasureHandoffs(Arc<HandoffProbe>, usize),
+    HoldForWaiter(Arc<HandoffProbe>, Arc<[HandoffRound]>, bool),
+    /// Be the waiting thread in these rounds.
+    MeasureHandoffs(Arc<HandoffProbe>, Arc<[HandoffRound]>),
 }
 
 /// A task and its times, in ticks: its start, and the start and end of counting.
@@ -216,6 +218,7 @@ impl Thread {
         await_begin(clock, begin);
         let before = probe.sample();
         report.late = clock.stamp() > from;
+        clear_upper_halves();
         match task {
             Task::Prepare(..) => {}
             Task::Stamped(_) => report.done.all = contender.stamped(spec, busy_work, acquisitions),
@@ -228,7 +231,7 @@ impl Thread {
                 report.releases = contender.hold_for_waiter(clock, &handoff, &rounds, sleeps);
             }
             Task::MeasureHandoffs(handoff, rounds) => {
-                contender.measure_handoffs(clock, &handoff, rounds, &mut report.handoffs)
+                contender.measure_handoffs(clock, &handoff, &rounds, &mut report.handoffs);
             }
         }
         report.counters = probe.sample_after().delta(&before);

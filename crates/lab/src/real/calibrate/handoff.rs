@@ -4,10 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadtoll_record::{Cell, LockSubject, Placement, Work};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
 
 use crate::LabError;
-use crate::contention::contender::HandoffProbe;
+use crate::contention::contender::{HandoffProbe, HandoffRound};
 use crate::contention::predict;
 use crate::contention::predict::WaitedHandoff;
 use crate::contention::repeated::{BATCHES, Part, Repeated};
@@ -17,11 +20,17 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Cache;
 
-/// Hand-offs per length of wait: enough for a median in each batch.
-const REPEATS: usize = 3 * BATCHES;
+/// Hand-offs per length of wait: enough for a mean in each batch.
+const REPEATS: usize = 6 * BATCHES;
+/// Of threads that sleep, each of which takes as long as its wait.
+const SLEEPING_REPEATS: usize = 3 * BATCHES;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
+/// Longest time for which threads compute between two hand-offs, in nanoseconds.
+const MAX_BUSY_NS: f64 = 200_000.0;
+/// Hand-offs this many times longer than the upper quartile were interrupted.
+const INTERRUPTED: f64 = 4.0;
 
 /// Hand-offs after one intended wait, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +96,12 @@ pub(super) fn measure(
     Ok(CellHandoffs { meetings, idle_ns: idle_ns(cell, subject) })
 }
 
-/// Medians for two threads on these CPUs, by intended wait.
+/// Means for two threads on these CPUs, by intended wait.
+///
+/// Kernels learn for how long CPUs idle, and a CPU that has computed for a while is woken in
+/// another way than one that was idle a moment ago: on a virtual machine a third of the wake-ups
+/// took 5 µs more. So threads that compute in the cell do so between hand-offs, and waits are in
+/// random order, each up to √2 times shorter or longer than intended.
 fn between(
     bench: &Bench,
     known: &mut Handoffs,
@@ -97,42 +111,89 @@ fn between(
 ) -> Result<Vec<RepeatedHandoff>, LabError> {
     let plain = LockSpec { stripes: 1, ..lock.clone() };
     let name = lock.lock.as_ref().map_or("", |lock| &lock.name);
-    let key = format!("{name} {} {} {two:?}", subject.work, subject.hold_ns);
+    let LockSubject { work, hold_ns, think_ns, .. } = subject;
+    let key = format!("{name} {work} {hold_ns} {think_ns} {two:?}");
     known.get_or_measure(key, || {
-        let longest_ns = (5.0 * subject.hold_ns as f64).clamp(4e4, MAX_WAIT_NS);
-        let sleeps = subject.work == Work::Sleep;
-        let factor = if sleeps { 4.0 } else { 2.0 };
+        let longest_ns = (5.0 * *hold_ns as f64).clamp(4e4, MAX_WAIT_NS);
+        let sleeps = *work == Work::Sleep;
+        let (factor, repeats) = if sleeps { (4.0, SLEEPING_REPEATS) } else { (2.0, REPEATS) };
         let mut waits = vec![MIN_WAIT_NS];
         while waits[waits.len() - 1] * factor <= longest_ns {
             waits.push(waits[waits.len() - 1] * factor);
         }
-        let rounds: Vec<f64> = (0..REPEATS).flat_map(|_| waits.iter().copied()).collect();
-        let ticks: Arc<[u64]> = rounds.iter().map(|ns| bench.clock.ticks(*ns)).collect();
-        let mut threads = bench.threads(&subject.lock, &plain, subject.work, two)?;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(*hold_ns);
+        let rounds = rounds(subject, waits.len(), repeats, &mut rng);
+        let ticks = |(wait, busy): &Round| HandoffRound {
+            wait: bench.clock.ticks(waits[*wait] * 2f64.powf(rng.random::<f64>() - 0.5)),
+            busy: busy.map(|ns| bench.clock.ticks(ns)),
+        };
+        let ticks: Arc<[HandoffRound]> = rounds.iter().map(ticks).collect();
+        let mut threads = bench.threads(&subject.lock, &plain, *work, two)?;
         let probe = Arc::new(HandoffProbe::default());
         let tasks = vec![
-            Task::HoldForWaiter(Arc::clone(&probe), ticks, sleeps),
-            Task::MeasureHandoffs(probe, rounds.len()),
+            Task::HoldForWaiter(Arc::clone(&probe), Arc::clone(&ticks), sleeps),
+            Task::MeasureHandoffs(probe, Arc::clone(&ticks)),
         ];
-        let window = threads.window(0, rounds.iter().sum::<f64>() as u64);
+        let all = ticks.iter().map(|round| round.wait + round.busy[0] + round.busy[1]).sum();
+        let window = threads.window(0, bench.clock.ns(all) as u64);
         let mut reports = threads.run(tasks, window, Duration::from_secs(5))?;
         let samples = reports.pop().map(|report| report.handoffs).unwrap_or_default();
         let releases = reports.pop().map(|report| report.releases).unwrap_or_default();
-        let median_ns = |wait: f64, ticks: &mut dyn Iterator<Item = i64>| {
-            let of_wait = rounds.iter().zip(ticks).filter(|(round, _)| **round == wait);
-            let all: Vec<f64> = of_wait.map(|(_, ticks)| bench.signed_ns(ticks)).collect();
-            (!all.is_empty()).then(|| Repeated::median(&all))
+        let taken: Vec<f64> = samples.iter().map(|sample| bench.signed_ns(sample.took)).collect();
+        let limit_ns = upper_quartile(&taken).map_or(f64::MAX, |ns| INTERRUPTED * ns);
+        let of_wait = |wait: usize| {
+            let found = rounds.iter().zip(samples.iter().zip(&taken)).zip(&releases);
+            let of_wait =
+                found.filter(|(((of, _), (_, took)), _)| *of == wait && **took <= limit_ns);
+            let figures = of_wait.map(|((_, (sample, took)), release)| {
+                [bench.signed_ns(sample.waited), *took, bench.signed_ns(*release as i64)]
+            });
+            let figures: Vec<[f64; 3]> = figures.collect();
+            let mean = |at: usize| {
+                let of: Vec<f64> = figures.iter().map(|figure| figure[at]).collect();
+                Repeated::mean(&of)
+            };
+            let [waited, took, release] = [0, 1, 2].map(mean);
+            let waited = Repeated::by_part(|part| waited.get(part).max(0.0));
+            (!figures.is_empty()).then_some(RepeatedHandoff { waited, took, release })
         };
-        let medians = waits.iter().filter_map(|wait| {
-            let waited = median_ns(*wait, &mut samples.iter().map(|sample| sample.waited))?;
-            Some(RepeatedHandoff {
-                waited: Repeated::by_part(|part| waited.get(part).max(0.0)),
-                took: median_ns(*wait, &mut samples.iter().map(|sample| sample.took))?,
-                release: median_ns(*wait, &mut releases.iter().map(|ticks| *ticks as i64))?,
-            })
-        });
-        Ok(medians.collect())
+        Ok((0..waits.len()).filter_map(of_wait).collect())
     })
+}
+
+/// The place of an intended wait, and how long both threads compute afterwards, in nanoseconds.
+type Round = (usize, [f64; 2]);
+
+/// Hand-offs in random order, as many of each wait in each batch of them.
+fn rounds(
+    subject: &LockSubject,
+    waits: usize,
+    repeats: usize,
+    rng: &mut Xoshiro256PlusPlus,
+) -> Vec<Round> {
+    let drawn = |ns: u64, rng: &mut Xoshiro256PlusPlus| match (subject.work, subject.spread) {
+        (Work::Sleep, _) => 0.0,
+        (Work::Spin, Spread::Fixed) => (ns as f64).min(MAX_BUSY_NS),
+        (Work::Spin, Spread::Exponential) => {
+            (-(ns as f64) * (1.0 - rng.random::<f64>()).ln()).min(MAX_BUSY_NS)
+        }
+    };
+    let mut rounds = Vec::with_capacity(waits * repeats);
+    for _ in 0..BATCHES {
+        let mut batch: Vec<usize> = (0..waits * repeats / BATCHES).map(|at| at % waits).collect();
+        batch.shuffle(rng);
+        rounds.extend(batch.into_iter().map(|wait| {
+            let think = [drawn(subject.think_ns, rng), drawn(subject.think_ns, rng)];
+            (wait, [think[0], drawn(subject.hold_ns, rng) + think[1]])
+        }));
+    }
+    rounds
+}
+
+fn upper_quartile(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() * 3 / 4).copied()
 }
 
 /// CPUs of two threads that hand the lock over, each pair with its share of the hand-offs: pairs of

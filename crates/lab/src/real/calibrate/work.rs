@@ -12,8 +12,9 @@ use super::super::lock_threads::LockThreads;
 use super::Bench;
 use super::slices::{slice, slice_on};
 
-/// Units per stretch: makes reading the clock negligible.
-const LONG_UNITS: f64 = 1000.0;
+/// Units per stretch: a stamp stops the pipeline, so that in stretches of 1,000 a unit took a tenth
+/// longer than in a cell.
+const LONG_UNITS: f64 = 30_000.0;
 
 /// Time of a unit on a single thread, in nanoseconds.
 pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Repeated, LabError> {
