@@ -152,6 +152,11 @@ sentences! {
         "Predictions of cells with several threads have intervals."
         within_predicted(within, undisturbed, all_within, all) =
             "The measured speed-up lies in the predicted 95% interval in {within} of {undisturbed} undisturbed cells, and in {all_within} of all {all}.";
+
+        "Predictions of cells with several threads have intervals, and all of these cells were \
+         disturbed."
+        all_within_predicted(within, cells) =
+            "The measured speed-up lies in the predicted 95% interval in {within} of these {cells}.";
     }
 
     "The run": {

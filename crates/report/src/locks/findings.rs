@@ -177,9 +177,11 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
         }
         None => say::predictions_disturbed(all.cells(), all_mean, all_worst),
     };
-    let within = (all.intervals > 0).then(|| {
-        let Compared { within, intervals, .. } = undisturbed;
-        say::within_predicted(within, intervals, all.within, all.intervals)
+    let within = (all.intervals > 0).then(|| match undisturbed {
+        Compared { intervals: 0, .. } => say::all_within_predicted(all.within, all.intervals),
+        Compared { within, intervals, .. } => {
+            say::within_predicted(within, intervals, all.within, all.intervals)
+        }
     });
     Some(sentence.and(within))
 }

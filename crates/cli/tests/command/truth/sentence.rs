@@ -301,9 +301,13 @@ fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
     let Some((_, counts)) = told.split_once("lies in the predicted 95% interval in ") else {
         return;
     };
-    let counts =
-        parts(counts, "{within} of {undisturbed} undisturbed cells, and in {of_all} of all {all}.");
-    let counts = counts.unwrap_or_else(|| panic!("{told}"));
+    let forms = [
+        "{within} of {undisturbed} undisturbed cells, and in {of_all} of all {all}.",
+        "{of_all} of these {all}.",
+    ];
+    let found = forms.iter().find_map(|form| parts(counts, form));
+    let found = found.unwrap_or_else(|| panic!("{told}"));
+    let [.., of_all, all] = found[..] else { panic!("{told}") };
     let told_of = |record: &&Record| {
         !record.cell.is_twin() && record.contention.as_ref().is_some_and(|lock| lock.threads > 1)
     };
@@ -315,6 +319,6 @@ fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
     });
     let within: Vec<bool> = within.collect();
     let inside = within.iter().filter(|within| **within).count();
-    let held = counts[2] == inside.to_string() && counts[3] == within.len().to_string();
+    let held = of_all == inside.to_string() && all == within.len().to_string();
     tell("predictions", held);
 }
