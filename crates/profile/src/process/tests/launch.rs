@@ -103,12 +103,12 @@ fn signals_are_forwarded() {
     let directory = tempfile::tempdir().unwrap();
     let mark = directory.path().join("mark");
     let script =
-        format!("trap 'exit 9' HUP; echo > {}; while :; do sleep 0.01; done", mark.display());
+        format!("trap 'exit 9' USR1; echo > {}; while :; do sleep 0.01; done", mark.display());
     let mut program = shell(&script).release().unwrap();
     eventually(|| mark.exists());
     assert_eq!(program.try_wait().unwrap(), None);
     assert!(program.forward(1_000).is_err());
-    program.forward(libc::SIGHUP).unwrap();
+    program.forward(libc::SIGUSR1).unwrap();
     assert_eq!(exit_code(program.wait().unwrap()), 9);
 }
 
