@@ -2,7 +2,7 @@
 # Judges what is said of 200 simulated machines of each kind against the truth about them: intervals,
 # verdicts and sentences of 8,400 runs. Prints for each kind of machine how many of each kind held.
 # Fails if fewer than 92% of the intervals of one kind hold, or if more than 2.5% of the sentences
-# or verdicts of one kind are false. About 20 minutes on two CPUs.
+# or verdicts of one kind are false. About 45 minutes on two CPUs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 exec cargo test --release --quiet -p threadtoll-cli --test command truth::sentences_and_intervals_of_many \

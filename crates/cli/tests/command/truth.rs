@@ -10,6 +10,7 @@ mod sentence;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use tempfile::TempDir;
@@ -63,23 +64,17 @@ impl Scores {
     }
 }
 
-/// Runs every line on machines of every kind with these seeds.
-fn scores(seeds: std::ops::Range<u32>) -> Vec<(Kind, Scores)> {
-    let runs: Vec<(Kind, u32, &str)> = Kind::ALL
-        .into_iter()
-        .flat_map(|kind| seeds.clone().map(move |seed| (kind, seed)))
-        .flat_map(|(kind, seed)| LINES.map(|line| (kind, seed, line)))
-        .collect();
-    let all = Mutex::new(Vec::<(Kind, Scores)>::new());
-    each(&runs, |_, (kind, seed, line)| {
-        let of_run = of_run(*kind, *seed, line);
-        let mut all = all.lock().unwrap();
-        match all.iter_mut().find(|(other, _)| other == kind) {
-            Some((_, scores)) => scores.merge(of_run),
-            None => all.push((*kind, of_run)),
-        }
+/// Runs every line on machines of one kind with these seeds.
+fn scores_of(kind: Kind, seeds: Range<u32>) -> Scores {
+    let runs: Vec<(u32, &str)> = seeds.flat_map(|seed| LINES.map(|line| (seed, line))).collect();
+    let all = Mutex::new(Scores::default());
+    each(&runs, |_, (seed, line)| {
+        let of_run = of_run(kind, *seed, line);
+        all.lock().unwrap().merge(of_run);
     });
-    all.into_inner().unwrap()
+    let scores = all.into_inner().unwrap();
+    print(kind, &scores);
+    scores
 }
 
 fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
@@ -102,28 +97,18 @@ fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
     scores
 }
 
-fn print(scores: &[(Kind, Scores)]) {
-    for (kind, scores) in scores {
-        println!("{kind:?}");
-        for (what, Score { made, held, broken }) in &scores.0 {
-            println!("  {what}: {held} of {made}");
-            broken.iter().take(3).for_each(|told| println!("    not: {told}"));
-        }
+fn print(kind: Kind, scores: &Scores) {
+    println!("{kind:?}");
+    for (what, Score { made, held, broken }) in &scores.0 {
+        println!("  {what}: {held} of {made}");
+        broken.iter().take(3).for_each(|told| println!("    not: {told}"));
     }
-}
-
-/// All kinds of machines together.
-fn total(scores: Vec<(Kind, Scores)>) -> Scores {
-    let mut total = Scores::default();
-    scores.into_iter().for_each(|(_, scores)| total.merge(scores));
-    total
 }
 
 #[test]
 fn sentences_and_intervals_of_simulated_machines_hold() {
-    let scores = scores(1..2);
-    print(&scores);
-    let total = total(scores);
+    let mut total = Scores::default();
+    Kind::ALL.into_iter().for_each(|kind| total.merge(scores_of(kind, 1..2)));
     for what in ["one hand-off", "verdict: better", "interval: ratio", "interval: speed-up"] {
         assert!(total.0.get(what).is_some_and(|score| score.made > 0), "{what}: {total:?}");
     }
@@ -137,8 +122,7 @@ fn sentences_and_intervals_of_simulated_machines_hold() {
 #[test]
 #[ignore = "takes minutes: ci/long/sentences.sh"]
 fn sentences_and_intervals_of_many_simulated_machines_hold() {
-    let scores = scores(0..200);
-    print(&scores);
+    let scores = Kind::ALL.map(|kind| (kind, scores_of(kind, 0..200)));
     for (kind, scores) in &scores {
         for (what, Score { made, held, broken }) in &scores.0 {
             let (made, held) = (f64::from(*made), f64::from(*held));
