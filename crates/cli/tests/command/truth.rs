@@ -1,4 +1,4 @@
-//! What is said of simulated machines, against the truth about them.
+//! Checks sentences, verdicts and intervals of simulated runs against the simulator's truth.
 //!
 //! Each run is one of the program, with the sentences it prints and the file it writes. A sentence
 //! is false if a figure's interval in it does not hold the truth, if the difference that it claims

@@ -6,16 +6,16 @@ use threadtoll_record::{Count, Disturbance};
 
 use super::Regimes;
 
-/// What varies on a simulated machine, and what disturbs it.
+/// A kind of simulated machine: the changes of its speed, and the thief of its CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// How its speed changes.
+    /// Changes of its speed.
     pub regimes: Regimes,
-    /// What takes CPU time from one block in twelve.
+    /// The thief that takes CPU time from one block in twelve.
     pub thief: Thief,
 }
 
-/// What takes CPU time from a block, and so which counter shows it.
+/// Causes of lost CPU time, each shown by a counter of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thief {
     /// Another thread: run-queue delay and an involuntary switch.

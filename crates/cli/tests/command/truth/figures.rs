@@ -46,8 +46,8 @@ fn quantity(text: &str) -> Option<(f64, f64, &str)> {
     Some((value, half, name.trim()))
 }
 
-/// A range: `50.2–50.6 ns`, `980 ns–1.02 µs`, `1.26–1.28`, `12.1 ns`. Without an own unit, that of
-/// what it is the range of.
+/// Parses a range: `50.2–50.6 ns`, `980 ns–1.02 µs`, `1.26–1.28`, `12.1 ns`. One without a unit
+/// has that of its figure.
 fn range(text: &str, unit_of_figure: f64) -> Option<[f64; 2]> {
     let (low, high) = text.split_once('–').unwrap_or((text, text));
     let (high, half_high, high_unit) = quantity(high)?;
@@ -76,7 +76,7 @@ pub(super) fn figure(text: &str) -> Option<(Figure, &str)> {
     Some((Figure { value: value * scale, low, high }, rest))
 }
 
-/// What the braces of a form contain in a text that fills it in. Another sentence may follow.
+/// Returns the parts of a text that fill the braces of a form. Another sentence may follow.
 pub(super) fn parts<'t>(text: &'t str, form: &str) -> Option<Vec<&'t str>> {
     let mut literals = form.split('{').map(|part| part.split_once('}').map_or(part, |(_, l)| l));
     let mut rest = text.strip_prefix(literals.next()?)?;
