@@ -126,7 +126,8 @@ impl SimulatedBackend {
         let cell = &planned.cell;
         let value_ns = match self.registry.program(planned)? {
             Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
-            program => messages::value_ns(&program, cell),
+            Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
+            Program::Stream { class, .. } => messages::value_ns(class, true, cell),
         };
         Ok(value_ns * self.kind.regimes.factor(regime, cell))
     }
@@ -228,15 +229,9 @@ impl Backend for SimulatedBackend {
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
             };
-            let program = self.registry.program(planned)?;
-            let value_ns = messages::value_ns(&program, &planned.cell);
-            Ok(match program {
-                Program::Exchange { class, .. } => {
-                    Box::new(Messages::new(draws, class, false, value_ns))
-                }
-                Program::Stream { class, .. } => {
-                    Box::new(Messages::new(draws, class, true, value_ns))
-                }
+            Ok(match self.registry.program(planned)? {
+                Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
+                Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
             })
         };

@@ -10,7 +10,6 @@ use threadtoll_record::{
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::mechanism::Class;
-use crate::program::Program;
 use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 
 use super::{Draws, Thief, fingerprint};
@@ -30,19 +29,17 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn new(draws: Draws, class: Class, streams: bool, value_ns: f64) -> Self {
+    pub(super) fn new(draws: Draws, class: Class, streams: bool) -> Self {
+        let value_ns = value_ns(class, streams, &draws.planned.cell);
         Messages { draws, class, streams, value_ns }
     }
 }
 
 /// Time of a cell: a round trip, or a stream's time per message.
-pub(super) fn value_ns(program: &Program, cell: &Cell) -> f64 {
-    match (program, cell.queue()) {
-        (Program::Exchange { .. }, Some(queue)) => queue_ns(queue, false, cell),
-        (Program::Exchange { class, .. }, None) => round_trip_ns(*class, cell),
-        (Program::Stream { .. }, Some(queue)) => queue_ns(queue, true, cell),
-        (Program::Stream { class, .. }, None) => round_trip_ns(*class, cell),
-        (Program::Contention(..), _) => 0.0,
+pub(super) fn value_ns(class: Class, streams: bool, cell: &Cell) -> f64 {
+    match cell.queue() {
+        Some(queue) => queue_ns(queue, streams, cell),
+        None => round_trip_ns(class, cell),
     }
 }
 
