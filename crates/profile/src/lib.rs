@@ -21,6 +21,7 @@
 
 pub mod account;
 pub mod activity;
+mod clock;
 mod compose;
 pub mod futex;
 pub mod judge;

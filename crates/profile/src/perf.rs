@@ -32,17 +32,9 @@ mod registers;
 mod ring;
 mod timeline;
 
-use rustix::time::{ClockId, clock_gettime};
-
 pub(crate) use events::SETTLE_NS;
 pub use events::{Events, Following, Options, SampleOptions, Turns};
 pub use records::{Direction, Event, Sample};
 pub use refused::PerfRefused;
 pub use registers::Registers;
 pub use timeline::{CpuState, Timeline};
-
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}

@@ -416,7 +416,7 @@ impl Process {
         let known = self.threads.len();
         for &tid in listing {
             if self.threads[..known].binary_search_by_key(&tid, Thread::tid).is_err() {
-                self.threads.push(Thread::open(tid, &self.directory));
+                self.threads.push(Thread::new(tid, &self.directory));
                 if let Some(inner) = &mut self.inner
                     && let Some(named) = files::inner_tid(&self.directory, tid)
                 {

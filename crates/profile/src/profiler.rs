@@ -16,6 +16,7 @@ use threadtoll_machine::{ThrottleCounter, Throttled};
 use threadtoll_record::profile::{Ended, Profile};
 
 use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish};
+use crate::clock::{now, thread_cpu};
 use crate::compose::{Circumstances, Doing, compose};
 use crate::image::Image;
 use crate::perf::{
@@ -24,7 +25,7 @@ use crate::perf::{
 use crate::process::{
     Family, FamilyEvent, Held, InnerTids, LaunchError, Launched, Process, ProcessError, exit_code,
 };
-use crate::sample::{Chunk, Order, Report, Sampler, Tick, now};
+use crate::sample::{Chunk, Order, Report, Sampler, Tick};
 use crate::stack::{Registers, StackBytes};
 use crate::stacks::Stacks;
 use unseen::Unseen;
@@ -34,7 +35,7 @@ use unseen::Unseen;
 pub struct Options {
     /// Looks a second that are wanted.
     pub rate_per_s: f64,
-    /// Share of one CPU that the profiler may use.
+    /// Share of one CPU that this process may use, from its start.
     pub budget: f64,
     /// Looks only at processes of this name.
     pub only: Option<String>,
@@ -62,14 +63,14 @@ const SAMPLE_NS: u64 = 20_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
 /// Share of the budget for saying what was seen so far.
-const WRITING_SHARE: f64 = 0.1;
+const WRITING_SHARE: f64 = 0.05;
 
 /// Share of the budget for finding static locks in debug information.
 const STATIC_LOCKS_SHARE: f64 = 0.25;
 
 /// Share of the budget for opening events of threads: with many threads, those that are opened
 /// later have no states until then.
-const FOLLOWING_SHARE: f64 = 0.2;
+const FOLLOWING_SHARE: f64 = 0.1;
 
 /// Share of the budget for listing mappings anew where stacks show code in none of them.
 const LISTING_SHARE: f64 = 0.1;
@@ -107,7 +108,7 @@ pub struct Profiler {
     events: Option<Events>,
     /// Threads that a launched program makes have events already.
     inherited: bool,
-    /// Time that was, or will be, spent on opening and closing events.
+    /// CPU time that was, or will be, spent on opening and closing events.
     following: Duration,
     /// Events of some threads were not open from the start.
     not_all: bool,
@@ -439,7 +440,7 @@ impl Profiler {
 
     /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` with
     /// everything seen so far, at most once in `every`: less often if that would take more than a
-    /// tenth of the budget.
+    /// twentieth of the budget.
     pub fn run(
         &mut self,
         length: Option<Duration>,
@@ -580,7 +581,7 @@ impl Profiler {
             while self.following < allowed
                 && let Some(tid) = watched.to_follow.pop_front()
             {
-                let began = Instant::now();
+                let began = thread_cpu();
                 if events.follow_thread(tid).is_ok() {
                     watched.followed.push(tid);
                 }
@@ -590,7 +591,7 @@ impl Profiler {
                     events.forget(tid);
                 }
                 // To close them costs as much again.
-                self.following += 2 * began.elapsed();
+                self.following += 2 * Duration::from_nanos(thread_cpu() - began);
             }
         }
         if self.watched.values().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {

@@ -13,6 +13,5 @@ mod schedule;
 
 pub use budget::{Budget, Effort, Spent};
 pub use chunk::{Burst, Chunk, Reason, ThreadRead, Tick, WordRead};
-pub(crate) use sampler::now;
 pub use sampler::{Order, Report, Sampler, Span, Stretch};
 pub use schedule::{Due, Schedule};

@@ -134,6 +134,14 @@ struct Ratios {
     hand_off: f64,
 }
 
+/// The load of one thread, as it may be at present.
+#[derive(Clone, Copy, Debug)]
+struct PresentLoad {
+    ratios: Ratios,
+    /// Throughput of the users, for each member of the family.
+    throughput: [f64; FAMILY.len()],
+}
+
 /// A model's answer, in units of the present think time.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
@@ -211,6 +219,8 @@ pub struct Predictor {
     covariance: [[f64; 3]; 3],
     /// Weights of shapes, in steps from the first member of the family to the last.
     weights: Vec<f64>,
+    /// The present load by the values and, in pairs, by the two ends of each of their errors.
+    present_loads: Vec<PresentLoad>,
 }
 
 impl Predictor {
@@ -229,12 +239,38 @@ impl Predictor {
             values: [held, queue, 0.0],
             covariance,
             weights: vec![1.0; (FAMILY.len() - 1) * STEPS + 1],
+            present_loads: Vec::new(),
         };
         let (hand_off, error) = predictor.hand_off()?;
         predictor.values[2] = hand_off;
         predictor.covariance[2][2] = error.powi(2);
         predictor.weigh_shapes()?;
+        predictor.present_loads = predictor.present_loads()?;
         Ok(predictor)
+    }
+
+    fn present_loads(&self) -> Result<Vec<PresentLoad>, ModelError> {
+        let load = |values: [f64; 3]| {
+            let ratios = self.ratios(values)?;
+            let mut throughput = [0.0; FAMILY.len()];
+            for (throughput, member) in throughput.iter_mut().zip(FAMILY) {
+                *throughput = member.solve(ratios, 1.0, self.present.users, 1)?.throughput;
+            }
+            Ok(PresentLoad { ratios, throughput })
+        };
+        let mut loads = vec![load(self.values)?];
+        let factor = self.present.means.factor;
+        let directions = directions(self.covariance).into_iter();
+        for direction in directions.filter(|direction| *direction != [0.0; 3]) {
+            for sign in [-factor, factor] {
+                let mut values = self.values;
+                for (value, step) in values.iter_mut().zip(direction) {
+                    *value += sign * step;
+                }
+                loads.push(load(self.possible(values))?);
+            }
+        }
+        Ok(loads)
     }
 
     /// Time of a hand-off relative to the hold time, by the samples and by what was expected
@@ -271,7 +307,11 @@ impl Predictor {
     fn weigh_shapes(&mut self) -> Result<(), ModelError> {
         let ratios = self.ratios(self.values)?;
         let users = self.present.users;
-        let queues = self.steps(|member| Ok(member.solve(ratios, 1.0, users, 1)?.queue))?;
+        let mut queues = [0.0; FAMILY.len()];
+        for (queue, member) in queues.iter_mut().zip(FAMILY) {
+            *queue = member.solve(ratios, 1.0, users, 1)?.queue;
+        }
+        let queues = self.steps(queues);
         let exponential = queues[2 * STEPS];
         let variance = self.covariance[1][1] + (MODEL_ERROR * exponential).powi(2) + 1e-12;
         let distances: Vec<f64> =
@@ -292,15 +332,13 @@ impl Predictor {
     ///
     /// If the number of threads is zero or too large for the models.
     pub fn speedup(&self, threads: u32) -> Result<Estimate, ModelError> {
-        self.predict(MODEL_ERROR, |predictor, ratios, member| {
+        let [speedup] = self.predict(MODEL_ERROR, |ratios, member, now| {
             let answer = member.solve(ratios, 1.0, threads, 1)?;
-            let users = predictor.present.users;
-            let now = member.solve(ratios, 1.0, users, 1)?.throughput;
             // What the CPUs do now they will do then.
-            let limit = predictor.cpu_limit().max(now * (1.0 + ratios.hold));
-            Ok((answer.throughput * (1.0 + ratios.hold)).min(limit))
-        })
-        .map(|estimate| estimate.map(|speedup| speedup.min(f64::from(threads))))
+            let limit = self.cpu_limit().max(now * (1.0 + ratios.hold));
+            Ok([(answer.throughput * (1.0 + ratios.hold)).min(limit)])
+        })?;
+        Ok(speedup.map(|speedup| speedup.min(f64::from(threads))))
     }
 
     /// Effect of a change on the throughput of the lock's users.
@@ -327,22 +365,14 @@ impl Predictor {
                 Change::Threads(threads) => member.solve(ratios, 1.0, threads, 1)?,
             })
         };
-        let limited = |predictor: &Self, ratios: Ratios, member: Member| {
-            let now = member.solve(ratios, 1.0, users, 1)?.throughput;
+        let [gain, speedup] = self.predict(error, |ratios, member, now| {
             let mut then = changed(ratios, member)?.throughput;
             if !matches!(change, Change::Threads(_)) {
                 // Approximations must not turn a help into a harm.
                 then = then.max(now);
             }
-            let limit = (predictor.cpu_limit() / (1.0 + ratios.hold)).max(now);
-            Ok((now, then.min(limit)))
-        };
-        let gain = self.predict(error, |predictor, ratios, member| {
-            let (now, then) = limited(predictor, ratios, member)?;
-            Ok(then / now)
-        })?;
-        let speedup = self.predict(error, |predictor, ratios, member| {
-            Ok(limited(predictor, ratios, member)?.1 * (1.0 + ratios.hold))
+            let then = then.min((self.cpu_limit() / (1.0 + ratios.hold)).max(now));
+            Ok([then / now, then * (1.0 + ratios.hold)])
         })?;
         Ok(WhatIf { change, threads, speedup, gain })
     }
@@ -364,54 +394,58 @@ impl Predictor {
         if cpu.on_cpu <= 0.0 { f64::INFINITY } else { f64::from(cpu.cpus) * working / cpu.on_cpu }
     }
 
-    /// A figure for each step between the members of the family.
-    fn steps(
-        &self,
-        figure: impl Fn(Member) -> Result<f64, ModelError>,
-    ) -> Result<Vec<f64>, ModelError> {
-        let members = FAMILY.iter().map(|&m| figure(m)).collect::<Result<Vec<_>, _>>()?;
+    /// A figure for each step between the members of the family, from those of the members.
+    fn steps(&self, members: [f64; FAMILY.len()]) -> Vec<f64> {
         let between = |step: usize| {
             let (whole, rest) = (step / STEPS, (step % STEPS) as f64 / STEPS as f64);
             let next = members[(whole + 1).min(members.len() - 1)];
             members[whole] + rest * (next - members[whole])
         };
-        Ok((0..self.weights.len()).map(between).collect())
+        (0..self.weights.len()).map(between).collect()
     }
 
-    /// The weighted mean of a figure over shapes, and its interval.
-    fn predict(
+    /// The weighted means of figures over shapes, and their intervals. The figures are those of a
+    /// load and a member of the family, whose present throughput with it is the last argument.
+    fn predict<const FIGURES: usize>(
         &self,
         model_error: f64,
-        figure: impl Fn(&Self, Ratios, Member) -> Result<f64, ModelError>,
-    ) -> Result<Estimate, ModelError> {
-        let at = |values: [f64; 3]| {
-            let ratios = self.ratios(values)?;
-            self.steps(|member| figure(self, ratios, member))
-        };
+        figures: impl Fn(Ratios, Member, f64) -> Result<[f64; FIGURES], ModelError>,
+    ) -> Result<[Estimate; FIGURES], ModelError> {
+        // Of each figure, those of the members with each load.
+        let mut solved = [const { Vec::new() }; FIGURES];
+        for load in &self.present_loads {
+            let mut members = [[0.0; FAMILY.len()]; FIGURES];
+            for (index, (member, now)) in FAMILY.into_iter().zip(load.throughput).enumerate() {
+                let figures = figures(load.ratios, member, now)?;
+                for (members, figure) in members.iter_mut().zip(figures) {
+                    members[index] = figure;
+                }
+            }
+            for (solved, members) in solved.iter_mut().zip(members) {
+                solved.push(self.steps(members));
+            }
+        }
+        Ok(solved.map(|loads| self.estimate(model_error, &loads)))
+    }
+
+    /// The weighted mean of a figure over shapes, and its interval, from its steps with each of the
+    /// present loads.
+    fn estimate(&self, model_error: f64, loads: &[Vec<f64>]) -> Estimate {
         let weighted = |steps: &[f64]| -> f64 {
             steps.iter().zip(&self.weights).map(|(value, weight)| value * weight).sum()
         };
-        let steps = at(self.values)?;
-        let value = weighted(&steps);
-        let [low_shape, high_shape] = self.quantiles(&steps);
+        let (steps, ends) = (&loads[0], &loads[1..]);
+        let value = weighted(steps);
+        let [low_shape, high_shape] = self.quantiles(steps);
         let own = model_error * value;
         let mut below = (value - low_shape).powi(2) + own.powi(2);
         let mut above = (high_shape - value).powi(2) + own.powi(2);
-        let factor = self.present.means.factor;
-        for direction in directions(self.covariance) {
-            let mut ends = [0.0f64; 2];
-            for (end, sign) in ends.iter_mut().zip([-factor, factor]) {
-                let mut values = self.values;
-                for (value, step) in values.iter_mut().zip(direction) {
-                    *value += sign * step;
-                }
-                *end = weighted(&at(self.possible(values))?) - value;
-            }
-            let (least, most) = (ends[0].min(ends[1]).min(0.0), ends[0].max(ends[1]).max(0.0));
-            below += least.powi(2);
-            above += most.powi(2);
+        for ends in ends.chunks_exact(2) {
+            let [one, other] = [0, 1].map(|end| weighted(&ends[end]) - value);
+            below += one.min(other).min(0.0).powi(2);
+            above += one.max(other).max(0.0).powi(2);
         }
-        Ok(Estimate { value, low: (value - below.sqrt()).max(0.0), high: value + above.sqrt() })
+        Estimate { value, low: (value - below.sqrt()).max(0.0), high: value + above.sqrt() }
     }
 
     /// Moves values into the range that a lock can have.

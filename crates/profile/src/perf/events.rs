@@ -9,10 +9,10 @@ use threadtoll_machine::place::{allowed_cpus, cpus_of_thread};
 use super::attribute::{Attribute, enable, redirect};
 use super::budget::{Budget, SAMPLE_NS, SWITCH_RECORD_NS, SWITCH_RECORD_WITH_SAMPLES_NS};
 use super::limits::Limits;
-use super::now_ns;
 use super::records::Event;
 use super::refused::PerfRefused;
 use super::ring::Ring;
+use crate::clock::now;
 
 /// Longest copy of a stack.
 const MOST_STACK_BYTES: u32 = 32 << 10;
@@ -151,7 +151,7 @@ impl Events {
             switches: 0,
             samples: 0,
             lost: 0,
-            budget: Budget::new(now_ns()),
+            budget: Budget::new(now()),
             toggling_ns: 0,
             newly_followed: Vec::new(),
             unfollowed: Vec::new(),
@@ -219,7 +219,7 @@ impl Events {
     pub fn forget(&mut self, tid: u32) {
         self.waiting.retain(|&waiting| waiting != tid);
         if let Some(followed) = self.followed.remove(&tid) {
-            self.unfollowed.push((tid, now_ns()));
+            self.unfollowed.push((tid, now()));
             self.descriptors -= followed.descriptors();
         }
     }
@@ -259,7 +259,7 @@ impl Events {
     /// Hands out all events since the last time: those of one CPU in order, CPU after CPU. Returns
     /// the time until which no more will come.
     pub fn drain(&mut self, handle: &mut dyn FnMut(Event<'_>)) -> u64 {
-        let now = now_ns();
+        let now = now();
         let mut ended = Vec::new();
         let own_rings = self.followed.values_mut().filter_map(|followed| followed.ring.as_mut());
         for ring in self.rings.values_mut().chain(own_rings) {
@@ -310,7 +310,7 @@ impl Events {
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
         let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
-        let on = self.budget.allows(on, share, cost_ns, now_ns());
+        let on = self.budget.allows(on, share, cost_ns, now());
         self.set_switches(on);
     }
 
@@ -330,12 +330,12 @@ impl Events {
             return;
         }
         // Both times lie outside the stretch in which all of them are on.
-        let before = now_ns();
+        let before = now();
         for event in self.followed.values().flat_map(|followed| &followed.switches) {
             // Fails for no thread that still runs.
             let _ = enable(event, on);
         }
-        let after = now_ns();
+        let after = now();
         self.toggling_ns += after.saturating_sub(before);
         match self.switches_off_since.take() {
             Some(since) => self.pauses.push((since, after)),
@@ -377,7 +377,7 @@ impl Events {
         self.next_number += 1;
         self.descriptors += followed.descriptors();
         self.followed.insert(tid, followed);
-        self.newly_followed.push((tid, now_ns()));
+        self.newly_followed.push((tid, now()));
     }
 
     fn try_follow(&mut self, tid: u32) -> Result<(), Failure> {
@@ -509,7 +509,7 @@ impl Events {
             self.open_on_cpu(tid, cpu, &mut followed)
         });
         // It may have got one of these CPUs already.
-        self.unfollowed.push((tid, now_ns()));
+        self.unfollowed.push((tid, now()));
         match opened {
             Err(Failure::Refused(why)) if why.is_scarcity() && !followed.inherited => {
                 self.waiting.push_back(tid);

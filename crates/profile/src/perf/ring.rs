@@ -10,6 +10,7 @@ use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::records::{Event, each_record, event};
+use crate::clock::now;
 
 /// `data_head` and `data_tail` of `struct perf_event_mmap_page`.
 const HEAD_OFFSET: usize = 1024;
@@ -98,7 +99,7 @@ impl Ring {
         let full = filled.saturating_add(LARGEST_SWITCH_BYTES) >= self.data_bytes;
         if !whole || full {
             let records = u64::from(!whole);
-            handle(Event::Lost { after: latest, until: super::now_ns(), records });
+            handle(Event::Lost { after: latest, until: now(), records });
         }
         self.latest = latest;
         self.position(TAIL_OFFSET).store(head, Ordering::Release);

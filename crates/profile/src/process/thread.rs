@@ -1,16 +1,17 @@
 //! The threads of a process, and what each is doing.
 //!
-//! A look is one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is kept; it goes on to
-//! mean this thread even after its TID has been given to another. A thread without a descriptor,
-//! because too many are open, costs six system calls: its start is compared each time.
+//! A look is one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened for the first
+//! look and kept; it goes on to mean this thread even after its TID has been given to another. A
+//! thread without a descriptor, because too many are open, costs six system calls: its start is
+//! compared each time.
 //!
 //! The kernel answers at once for threads that sleep or run. It waits for one that is about to
 //! sleep but has been preempted, up to a tick of its clock (`wait_task_inactive`), so that a look
 //! may rarely take milliseconds.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 
@@ -27,7 +28,8 @@ const MAX_LINE: usize = 192;
 pub struct Thread {
     tid: u32,
     directory: Arc<OwnedFd>,
-    kept: Kept,
+    /// Set by the first look: of thousands of threads, few may ever be looked at.
+    kept: OnceLock<Kept>,
     gone: AtomicBool,
 }
 
@@ -50,19 +52,9 @@ pub enum Look {
 }
 
 impl Thread {
-    pub(crate) fn open(tid: u32, directory: &Arc<OwnedFd>) -> Thread {
-        let file = |permit| {
-            let file = files::open(directory, &ShortPath::task(tid, "syscall")).ok()?;
-            Some(Kept::Descriptor(file, permit))
-        };
-        let kept = Permit::take().and_then(file);
-        let start = || Kept::Start(start_time(directory, tid));
-        Thread {
-            tid,
-            directory: Arc::clone(directory),
-            kept: kept.unwrap_or_else(start),
-            gone: AtomicBool::new(false),
-        }
+    pub(crate) fn new(tid: u32, directory: &Arc<OwnedFd>) -> Thread {
+        let directory = Arc::clone(directory);
+        Thread { tid, directory, kept: OnceLock::new(), gone: AtomicBool::new(false) }
     }
 
     #[cfg(test)]
@@ -71,8 +63,9 @@ impl Thread {
         directory: &Arc<OwnedFd>,
         start: Option<u64>,
     ) -> Thread {
-        let directory = Arc::clone(directory);
-        Thread { tid, directory, kept: Kept::Start(start), gone: AtomicBool::new(false) }
+        let thread = Thread::new(tid, directory);
+        assert!(thread.kept.set(Kept::Start(start)).is_ok());
+        thread
     }
 
     /// Its TID, as this process's PID namespace counts.
@@ -80,11 +73,11 @@ impl Thread {
         self.tid
     }
 
-    /// What it is doing at this moment. With a descriptor, it allocates nothing.
+    /// What it is doing at this moment. It allocates nothing.
     #[inline]
     pub fn look(&self) -> Look {
         let mut line = [0; MAX_LINE];
-        let length = match &self.kept {
+        let length = match self.kept.get_or_init(|| self.open()) {
             Kept::Descriptor(file, _) => rustix::io::pread(file, &mut line, 0),
             Kept::Start(start) => self.read_anew(*start, &mut line),
         };
@@ -105,6 +98,16 @@ impl Thread {
             None if line.is_empty() => self.end(),
             None => Look::Refused,
         }
+    }
+
+    #[cold]
+    fn open(&self) -> Kept {
+        let file = |permit| {
+            let file = files::open(&self.directory, &ShortPath::task(self.tid, "syscall")).ok()?;
+            Some(Kept::Descriptor(file, permit))
+        };
+        let start = || Kept::Start(start_time(&self.directory, self.tid));
+        Permit::take().and_then(file).unwrap_or_else(start)
     }
 
     #[cold]

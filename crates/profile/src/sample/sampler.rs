@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
-use rustix::time::ClockId;
 use threadtoll_machine::current_cpu;
 
 use super::budget::{Budget, Effort, Spent};
@@ -12,6 +11,7 @@ use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
 use crate::account::MAX_OBJECTS;
 use crate::activity::Activity;
+use crate::clock::{now, process_cpu, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, Window};
@@ -146,16 +146,6 @@ struct Followed {
     ended: bool,
 }
 
-/// The time on `CLOCK_MONOTONIC`, in nanoseconds.
-pub(crate) fn now() -> u64 {
-    read(ClockId::Monotonic)
-}
-
-fn read(clock: ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 impl Sampler {
     /// A sampler that begins now.
     pub fn new(budget: f64, asked_per_s: f64, seed: u64) -> Self {
@@ -181,7 +171,8 @@ impl Sampler {
         // Without a slice of its own the thread is late more often, which is recorded.
         _ = be_prompt();
         let mut chunk = Chunk::default();
-        let mut stretch = Beginning::now();
+        // What the process has used before it looks is part of the budget.
+        let mut stretch = Beginning { process: 0, ..Beginning::now() };
         let mut stretch_ns = FIRST_STRETCH;
         let (mut listed_at, mut listing_ns) = (0, 0);
         loop {
@@ -230,10 +221,10 @@ impl Sampler {
     }
 
     fn end_stretch(&mut self, beginning: &Beginning, length_ns: u64, to: &Sender<Report>) {
-        let process_ns = read(ClockId::ProcessCPUTime) - beginning.process;
+        let process_ns = process_cpu() - beginning.process;
         let spent = Spent {
             wall_ns: length_ns,
-            looking_ns: read(ClockId::ThreadCPUTime) - beginning.looking,
+            looking_ns: thread_cpu() - beginning.looking,
             process_ns,
             ..std::mem::take(&mut self.spent)
         };
@@ -303,7 +294,7 @@ impl Sampler {
 
     /// Returns the CPU time that it took.
     fn list_threads(&mut self, to: &Sender<Report>) -> u64 {
-        let began = read(ClockId::ThreadCPUTime);
+        let began = thread_cpu();
         let mut changed = false;
         for followed in &mut self.followed {
             // A listing that fails leaves the threads known so far, whose looks tell who is gone.
@@ -323,7 +314,7 @@ impl Sampler {
             self.followed.retain(|followed| !followed.ended);
             self.list_own();
         }
-        let took = read(ClockId::ThreadCPUTime) - began;
+        let took = thread_cpu() - began;
         self.spent.listing_ns += took;
         took
     }
@@ -340,13 +331,13 @@ impl Sampler {
     }
 
     fn look(&mut self, due: Due, chunk: &mut Chunk) {
-        let (began, cpu_began) = (now(), read(ClockId::ThreadCPUTime));
+        let (began, cpu_began) = (now(), thread_cpu());
         chunk.begin(due.at, due.times);
         chunk.tick().cpu = current_cpu();
         let all = self.words();
         let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
         self.read_words(all, first, Reason::Picked, chunk);
-        let cpu_read = read(ClockId::ThreadCPUTime);
+        let cpu_read = thread_cpu();
         chunk.tick().at = began + (now() - began) / 2;
         chunk.tick().run_delay_ns = self.delays.since_last();
         chunk.tick().threads_alive = self.threads.len() as u32;
@@ -361,7 +352,7 @@ impl Sampler {
         }
         self.spent.looks += 1;
         self.spent.words_ns += cpu_read - cpu_began;
-        self.spent.threads_ns += read(ClockId::ThreadCPUTime) - cpu_read;
+        self.spent.threads_ns += thread_cpu() - cpu_read;
         if with_burst {
             self.burst(chunk);
         }
@@ -634,11 +625,7 @@ struct Beginning {
 
 impl Beginning {
     fn now() -> Self {
-        Beginning {
-            wall: now(),
-            looking: read(ClockId::ThreadCPUTime),
-            process: read(ClockId::ProcessCPUTime),
-        }
+        Beginning { wall: now(), looking: thread_cpu(), process: process_cpu() }
     }
 }
 

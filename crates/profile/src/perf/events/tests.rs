@@ -133,7 +133,7 @@ fn a_preempted_spinner_is_told_from_a_sleeper() {
     let mut timeline = Timeline::new(100_000);
     let mut seen: HashMap<(u32, CpuState), u32> = HashMap::new();
     let mut count = |tid, state| *seen.entry((tid, state)).or_default() += 1;
-    let (mut enough, mut asked_until) = (0, now_ns());
+    let (mut enough, mut asked_until) = (0, now());
     let deadline = Instant::now() + PATIENCE;
     while enough < 200 {
         assert!(Instant::now() < deadline, "{enough} instants are known");
@@ -413,7 +413,7 @@ fn switches_beyond_the_budget_are_paused_and_leave_doubt() {
     events.keep_within(1e-12);
     let mut timeline = Timeline::new(1000);
     events.drain(&mut |event| timeline.note(&event));
-    let off = now_ns();
+    let off = now();
     thread::sleep(Duration::from_millis(20));
     let mut seen = 0;
     let complete = events.drain(&mut |event| {
