@@ -28,6 +28,7 @@ use threadtoll_machine::clock::{self, Clock};
 use threadtoll_record::{ClockFacts, Machine, Placement, PlannedCell};
 
 use crate::backend::{Backend, Now, OpenCell};
+use crate::contention::calibration_schedule::PASSES;
 use crate::program::Program;
 use crate::{LabError, Registry};
 
@@ -111,6 +112,10 @@ impl Backend for RealBackend {
             .iter()
             .map(|planned| self.open_cell(machine, planned))
             .collect::<Result<Vec<Box<dyn RealCell>>, LabError>>()?;
+        for _ in 0..PASSES {
+            group_state.calibrator.begin_pass();
+            cells.iter_mut().try_for_each(|cell| cell.survey(&mut group_state))?;
+        }
         cells.iter_mut().try_for_each(|cell| cell.prepare(&mut group_state))?;
         Ok(cells.into_iter().map(|cell| cell as Box<dyn OpenCell>).collect())
     }
@@ -169,6 +174,11 @@ impl RealBackend {
 
 /// A cell that is calibrated with its group before it is measured.
 trait RealCell: OpenCell {
+    /// Measures what predictions need, in one of several passes.
+    fn survey(&mut self, _: &mut GroupState) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// Calibrates the cell's blocks.
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError>;
 }

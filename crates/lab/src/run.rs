@@ -280,15 +280,18 @@ fn predict_group(
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
     for (cell, opened) in open.iter().enumerate() {
-        let planned = &plan.groups[group][cell].cell;
-        let Some(subject) = planned.lock().filter(|subject| !subject.is_alone()) else { continue };
+        let planned = &plan.groups[group][cell];
+        let Some(subject) = planned.cell.lock().filter(|subject| !subject.is_alone()) else {
+            continue;
+        };
         let calibration = opened.calibration();
         let at = timestamp(backend.now().unix_ns);
         let of = CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
         // Figures outside the models' range leave the record without a prediction.
-        let prediction = match (predict::refusal(planned), &calibration) {
+        let prediction = match (predict::refusal(&planned.cell), &calibration) {
             (Some(why), calibration) => of.refuse(why, calibration.as_ref()),
-            (None, Some(calibration)) => match of.predict(subject, calibration, plan.seed) {
+            (None, Some(calibration)) => match of.predict(planned, subject, calibration, plan.seed)
+            {
                 Ok(prediction) => prediction,
                 Err(_) => continue,
             },

@@ -2,8 +2,14 @@
 
 use threadtoll_record::{LockSubject, Work};
 
-/// Slices per median.
-pub(crate) const SLICES: usize = 41;
+use super::repeated::BATCHES;
+
+/// Passes through all measurements of a group, so that each of them spans over as long as all take
+/// together: wake-ups and speeds drift from one second to the next.
+pub(crate) const PASSES: usize = 3;
+
+/// Slices per median, over all passes.
+pub(crate) const SLICES: usize = 45;
 /// Length of a slice: CPUs take a millisecond or so to settle at the frequency that they have in a
 /// block, and ticks belong to both.
 pub(crate) const SLICE_NS: u64 = 5_000_000;
@@ -11,37 +17,50 @@ pub(crate) const SLICE_NS: u64 = 5_000_000;
 pub(crate) const SLICE_WARM_UP_NS: u64 = 500_000;
 /// Time until all threads have a slice's task, about.
 const LEAD_NS: u64 = 500_000;
-/// Slices for measuring how much threads slow each other down. They span over half a second,
-/// because load on resources shared with other tenants changes every tenth of a second.
-const SLOWDOWN_SLICES: usize = 120;
+/// Slices for measuring how much threads slow each other down, because load on resources shared
+/// with other tenants changes every tenth of a second.
+const SLOWDOWN_SLICES: usize = 135;
+/// Cycles in such a slice, if they take longer than a usual one.
+const SLOWDOWN_CYCLES: u64 = 20;
+/// Longest such slice.
+const MAX_SLOWDOWN_NS: u64 = 50_000_000;
 /// Most CPUs on which single-thread speed is measured.
 pub(crate) const MAX_ALONE: usize = 8;
-/// Sleeps whose overshoot is measured, over all threads, if time allows.
+/// Sleeps whose overshoot is measured, over all threads and passes, if time allows.
 const SLEEPS: u64 = 400;
 const SLEEPING_NS: u64 = 3_000_000_000;
 
-/// Rounds of slices: one on each of some CPUs alone, and one on all together.
+/// Rounds of slices in a pass: in each, one on each of some CPUs alone, and one on all together.
 pub(crate) fn slowdown_rounds(alone_on: usize) -> usize {
-    (SLOWDOWN_SLICES / (alone_on + 1)).max(SLICES)
+    (SLOWDOWN_SLICES / (alone_on + 1)).max(BATCHES) / PASSES
 }
 
-/// Sleep cycles to measure per thread, and the time limit in nanoseconds.
+/// Length of these slices.
+pub(crate) fn slowdown_slice_ns(subject: &LockSubject) -> u64 {
+    subject.cycle_ns().saturating_mul(SLOWDOWN_CYCLES).clamp(SLICE_NS, MAX_SLOWDOWN_NS)
+}
+
+/// Sleep cycles to measure per thread in a pass, and the time limit in nanoseconds.
 pub(crate) fn sleeps(subject: &LockSubject, threads: u32) -> (u64, u64) {
-    let cycles = (SLEEPS / u64::from(threads.max(1))).max(6);
+    let passes = PASSES as u64;
+    let cycles = (SLEEPS / passes / u64::from(threads.max(1))).max(2);
     let cycle_ns = subject.cycle_ns();
-    (cycles, cycles.saturating_mul(cycle_ns).min(SLEEPING_NS.max(cycle_ns.saturating_mul(2))))
+    let limit_ns = (SLEEPING_NS / passes).max(cycle_ns.saturating_mul(2));
+    (cycles, cycles.saturating_mul(cycle_ns).min(limit_ns))
 }
 
 /// Estimated calibration time of a cell in nanoseconds.
 pub(crate) fn calibration_ns(subject: &LockSubject) -> u64 {
     match subject.work {
-        Work::Sleep => sleeps(subject, subject.threads).1,
+        Work::Sleep => PASSES as u64 * sleeps(subject, subject.threads).1,
         // Single-thread speed, all-thread speed, and the cost of the loop with and without the
         // lock.
         Work::Spin => {
             let alone_on = (subject.threads as usize).min(MAX_ALONE);
-            let slices = slowdown_rounds(alone_on) * (alone_on + 1) + 6 * SLICES;
-            slices as u64 * (LEAD_NS + SLICE_WARM_UP_NS + SLICE_NS)
+            let around_ns = LEAD_NS + SLICE_WARM_UP_NS;
+            let slowdown = PASSES * slowdown_rounds(alone_on) * (alone_on + 1);
+            slowdown as u64 * (around_ns + slowdown_slice_ns(subject))
+                + 6 * SLICES as u64 * (around_ns + SLICE_NS)
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use threadtoll_model::choose::{Answer, Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
-use threadtoll_record::{Calibrated, Cell, CellPrediction, LockSubject, Placement, Refusal, Work};
+use threadtoll_record::{
+    Calibrated, Cell, CellPrediction, LockSubject, Placement, PlannedCell, Refusal, Work,
+};
 
 use crate::lock::GrantPolicy;
 
@@ -36,6 +38,8 @@ pub(crate) struct Inputs {
     pub(crate) workload: Workload,
     /// Summary figures for the prediction record.
     figures: Calibrated,
+    /// Time from the request of a free lock until it is acquired, between stamps.
+    free_ns: f64,
 }
 
 impl Inputs {
@@ -47,6 +51,29 @@ impl Inputs {
     /// is relative to a thread without it.
     fn speedup(&self, answer: &Answer) -> f64 {
         answer.performance.throughput_per_s * self.figures.alone_ns.get() / 1e9
+    }
+
+    /// The acquisition of a free lock takes no time in models, where it is a part of thinking; a
+    /// thread that is measured waits for its cache line.
+    fn queue_mean(&self, answer: &Answer) -> f64 {
+        answer.performance.queue_mean + answer.performance.throughput_per_s * self.free_ns / 1e9
+    }
+
+    /// Standard errors of a speed-up and a mean queue that are measured in this number of
+    /// acquisitions, if times vary as in the simulation.
+    ///
+    /// A speed-up is the work that was done, and threads do work whenever they do not wait: it
+    /// varies as the queue does. That of a pool is from the time that all tasks took.
+    fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
+        let Some(report) = &answer.simulated else { return [0.0; 2] };
+        let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / NORMAL_99;
+        let queue = report.queue_mean.half_width * fewer;
+        let cycle_ns = self.figures.hold_ns.get() + self.figures.think_ns.get();
+        let speedup = match (report.total_s, cycle_ns > 0.0) {
+            (None, true) => queue * self.figures.alone_ns.get() / cycle_ns,
+            _ => report.throughput_per_s.half_width * fewer * self.figures.alone_ns.get() / 1e9,
+        };
+        [speedup, queue]
     }
 }
 
@@ -70,21 +97,39 @@ pub(crate) fn cpus(cell: &Cell) -> u32 {
     if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 }
 }
 
-/// Student's t for 95% and one degree of freedom fewer than there are batches.
-const STUDENT_95: f64 = 2.306;
+/// Half the width of the 95% interval for one more value, as a multiple of the winsorised standard
+/// deviation of nine normal ones, around their mean; found by drawing 400,000 times.
+const ONE_MORE_95: f64 = 3.33;
 
-/// 95% interval for a figure that is measured as it was predicted, from predictions by batches.
+/// Standard normal quantiles of two-sided intervals of 95% and 99%.
+const NORMAL_95: f64 = 1.96;
+const NORMAL_99: f64 = 2.576;
+
+/// 95% interval for a figure that is measured as it was predicted, from predictions by batches, and
+/// from the standard error that the measured figure has if it is from as few acquisitions as the
+/// cell will see.
 ///
-/// The error of the whole calibration, and of its simulation, is that of a mean of batches. A cell
-/// is measured for about as long as its inputs, on the same machine, so that its figure is off by
-/// about as much again.
-fn interval95(predicted: f64, batches: &[f64]) -> [f64; 2] {
-    let count = batches.len() as f64;
-    let mean = batches.iter().sum::<f64>() / count;
-    let squares: f64 = batches.iter().map(|batch| (batch - mean).powi(2)).sum();
-    let error = (squares / (count - 1.0) / count).sqrt();
-    let half_width = STUDENT_95 * std::f64::consts::SQRT_2 * error;
+/// Batches are spread over the calibration of a group, and differ by chance and by what the machine
+/// does in one second and not in the next. A cell finds the machine as one of them did: the
+/// interval is that of one more batch. The lowest and the highest batch count as their neighbours do
+/// (J. W. Tukey and D. H. McLaughlin, *Sankhyā* A 25, 1963), because a second in which the host took
+/// the CPU away spoils one batch, and cells that are disturbed so are marked.
+fn interval95(predicted: f64, batches: &[f64], error: f64) -> [f64; 2] {
+    let calibration = ONE_MORE_95 * winsorised_deviation(batches);
+    let half_width = calibration.hypot(NORMAL_95 * error);
     [(predicted - half_width).max(0.0), predicted + half_width]
+}
+
+/// Standard deviation of values of which the lowest and the highest are replaced by their
+/// neighbours.
+fn winsorised_deviation(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let [_, second, .., last_but_one, _] = sorted[..] else { return 0.0 };
+    let values = sorted.iter().map(|value| value.clamp(second, last_but_one));
+    let mean = values.clone().sum::<f64>() / sorted.len() as f64;
+    let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();
+    (squares / (sorted.len() - 1) as f64).sqrt()
 }
 
 /// Hand-offs within this factor of the shortest went to a thread that was still spinning.
@@ -212,14 +257,15 @@ impl HandoffModel {
 }
 
 /// `hold` and `think` are without a lock; half the cost of an uncontended acquisition and release
-/// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread.
+/// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread. `free_ns` is the time from
+/// the request of a free lock until it is acquired, between stamps.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
     stripes: u32,
     (hold, think): (Shape, Shape),
     alone_ns: f64,
-    pair_ns: f64,
+    (pair_ns, free_ns): (f64, f64),
     handoff: &HandoffModel,
 ) -> Result<Inputs, ModelError> {
     let lengthened = |shape: Shape| {
@@ -245,7 +291,7 @@ pub(crate) fn inputs(
         cores: short_of_cores.then_some(cpus),
         ..Workload::new(hold, think)
     };
-    Ok(Inputs { workload, figures })
+    Ok(Inputs { workload, figures, free_ns })
 }
 
 /// The cell that a prediction is for, at one attempt to measure its group.
@@ -294,6 +340,7 @@ impl CellAttempt<'_> {
     /// If a figure is outside the range that the models accept.
     pub fn predict(
         &self,
+        planned: &PlannedCell,
         subject: &LockSubject,
         calibration: &Calibration,
         seed: u64,
@@ -301,19 +348,28 @@ impl CellAttempt<'_> {
         let Calibration { inputs, batches } = calibration;
         let options = Options { tasks: subject.tasks, seed, ..Options::default() };
         let answer = inputs.answer(subject.threads, options)?;
-        let (performance, speedup) = (answer.performance, inputs.speedup(&answer));
+        let (speedup, queue_mean) = (inputs.speedup(&answer), inputs.queue_mean(&answer));
         let mut by_batch = (Vec::new(), Vec::new());
         for (batch, inputs) in (1..).zip(batches) {
-            // All batches together simulate as much as the prediction itself, so that their spread
-            // is also that of its simulation.
             let shorter = batches.len() as u32;
             let options = Options { seed: seed.wrapping_add(batch), shorter, ..options };
             let answer = inputs.answer(subject.threads, options)?;
             by_batch.0.push(inputs.speedup(&answer));
-            by_batch.1.push(answer.performance.queue_mean);
+            by_batch.1.push(inputs.queue_mean(&answer));
         }
-        let interval =
-            |predicted: f64, batches: &[f64]| Some(interval95(predicted, batches).map(Into::into));
+        let rounds = f64::from(planned.budget.rounds);
+        let acquisitions = match subject.tasks {
+            Some(tasks) => rounds * tasks as f64,
+            None => {
+                let stamped_s = rounds * planned.budget.stamped_ns as f64 / 1e9;
+                answer.performance.throughput_per_s * stamped_s
+            }
+        };
+        let [speedup_error, queue_error] = inputs.sampling_errors(&answer, acquisitions);
+        let interval = |predicted: f64, batches: &[f64], error: f64| {
+            Some(interval95(predicted, batches, error).map(Into::into))
+        };
+        let wait_share = queue_mean / f64::from(subject.threads);
         Ok(CellPrediction {
             run: self.run.into(),
             group: self.group,
@@ -324,11 +380,11 @@ impl CellAttempt<'_> {
             model: Some(answer.choice.model.name().into()),
             why: Some(answer.choice.why.into()),
             speedup: Some(speedup.into()),
-            speedup_interval95: interval(speedup, &by_batch.0),
-            wait_share: Some(performance.wait_share.clamp(0.0, 1.0).into()),
-            queue_mean: Some(performance.queue_mean.into()),
-            queue_mean_interval95: interval(performance.queue_mean, &by_batch.1),
-            queue_on_entry: Some(performance.queue_on_entry.into()),
+            speedup_interval95: interval(speedup, &by_batch.0, speedup_error),
+            wait_share: Some(wait_share.clamp(0.0, 1.0).into()),
+            queue_mean: Some(queue_mean.into()),
+            queue_mean_interval95: interval(queue_mean, &by_batch.1, queue_error),
+            queue_on_entry: Some(answer.performance.queue_on_entry.into()),
             total_s: answer.total_s.map(Into::into),
             from: Some(inputs.figures),
         })
@@ -337,6 +393,9 @@ impl CellAttempt<'_> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
     use super::*;
 
     fn handoffs<const COUNT: usize>(points: [(f64, f64, f64); COUNT]) -> [WaitedHandoff; COUNT] {
@@ -387,5 +446,38 @@ mod tests {
             Policy::SpinThenPark { takeover_ns: 85.0, .. }
         ));
         assert!(HandoffModel::of(GrantPolicy::Barging, &[]).unwrap().hand_off.is_free());
+    }
+
+    /// One of nine batches that was spoilt says nothing about cells that are not.
+    #[test]
+    fn a_single_batch_that_is_off_does_not_widen_an_interval() {
+        let calm = [1.50, 1.52, 1.49, 1.51, 1.50, 1.48, 1.51, 1.50, 1.49];
+        let mut spoilt = calm;
+        spoilt[3] = 0.7;
+        let width = |batches: &[f64]| {
+            let [low, high] = interval95(1.5, batches, 0.0);
+            high - low
+        };
+        assert!(width(&spoilt) < 1.5 * width(&calm), "{} {}", width(&spoilt), width(&calm));
+        spoilt[5] = 0.8;
+        assert!(width(&spoilt) > 5.0 * width(&calm), "two batches are no accident");
+    }
+
+    #[test]
+    fn the_interval_of_normal_batches_holds_one_more_in_95_of_100_cases() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(95);
+        // The sum of twelve uniform numbers is nearly normal.
+        let mut normal = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+        let held = (0..20_000).filter(|_| {
+            let batches: Vec<f64> = (0..9).map(|_| 100.0 + normal()).collect();
+            let mean = batches.iter().sum::<f64>() / 9.0;
+            let [low, high] = interval95(mean, &batches, 0.0);
+            (low..=high).contains(&(100.0 + normal()))
+        });
+        let share = held.count() as f64 / 20_000.0;
+        assert!((0.942..0.958).contains(&share), "{share}");
+        // An error of the measured figure adds as variances do.
+        let [low, high] = interval95(10.0, &[10.0; 9], 0.5);
+        assert!((high - 10.98).abs() < 1e-9 && (low - 9.02).abs() < 1e-9);
     }
 }

@@ -23,7 +23,7 @@ use crate::lock::{GrantPolicy, LockSpec};
 
 use super::lock_threads::{LockThreads, cpus_by_thread};
 
-use acquisition::AcquisitionCost;
+use acquisition::{AcquisitionCost, AcquisitionRates, RareAcquisitions};
 use cache::Cache;
 use sleep::Overshoots;
 
@@ -38,10 +38,12 @@ pub(super) struct CellCalibration {
 /// Calibrates the cells of a group, sharing measurements between them.
 pub(super) struct Calibrator {
     bench: Bench,
-    units: Cache<Vec<Vec<u32>>, Repeated>,
-    slowdowns: Cache<Vec<Vec<u32>>, Repeated>,
-    acquisitions: Cache<Contest, AcquisitionCost>,
-    rare_acquisitions: Cache<Contest, Repeated>,
+    /// The present pass, from 1 on.
+    pass: usize,
+    units: Cache<Vec<Vec<u32>>, Vec<f64>>,
+    slowdowns: Cache<(Contest, u64, Spread), Vec<f64>>,
+    acquisitions: Cache<Contest, AcquisitionRates>,
+    rare_acquisitions: Cache<Contest, RareAcquisitions>,
     handoffs: handoff::Handoffs,
     sleeps: Cache<(u32, u64, u64), Overshoots>,
 }
@@ -75,6 +77,7 @@ impl Calibrator {
     pub(super) fn new(clock: &Clock, patience: Duration) -> Self {
         Calibrator {
             bench: Bench { clock: *clock, patience },
+            pass: 0,
             units: Cache::default(),
             slowdowns: Cache::default(),
             acquisitions: Cache::default(),
@@ -84,7 +87,13 @@ impl Calibrator {
         }
     }
 
-    /// No model covers a single thread.
+    /// Begins a pass through the cells of the group.
+    pub(super) fn begin_pass(&mut self) {
+        self.pass += 1;
+    }
+
+    /// Measures what the cell needs once more in each pass, and returns the calibration from all
+    /// passes so far. No model covers a single thread.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -119,7 +128,7 @@ impl Calibrator {
         } else {
             None
         };
-        let rare_ns = if subject.work == Work::Spin && !never_waits && together {
+        let rare = if subject.work == Work::Spin && !never_waits && together {
             let pair_units = alone.lock_ns.get(Part::All) / unit_ns.get(Part::All);
             let think_units = acquisition::rare_think_units(pair_units);
             let (placement, cpus) = (cell.placement, &cell.cpus);
@@ -130,7 +139,7 @@ impl Calibrator {
         let handoffs = if never_waits || subject.threads == 1 {
             handoff::CellHandoffs::default()
         } else {
-            handoff::measure(&self.bench, &mut self.handoffs, cell, subject, lock)?
+            handoff::measure(&self.bench, &mut self.handoffs, self.pass, cell, subject, lock)?
         };
         let calibration = Calibration::by_part(|part| {
             let (mut hold, mut think, alone_ns) = times.at(subject, part).ok()?;
@@ -141,14 +150,17 @@ impl Calibrator {
                 hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(hold);
                 pair_ns = 0.0;
             }
-            if let Some(rare_ns) = rare_ns {
+            let mut free_ns = 0.0;
+            if let Some(rare) = &rare {
                 // A thread that takes a lock after another waits for the cache line, which has the
                 // same effect as think time.
-                let travels_ns = (rare_ns.get(part) - pair_ns).max(0.0);
+                let travels_ns = (rare.cost_ns().get(part) - pair_ns).max(0.0);
                 think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
+                free_ns = rare.wait_ns().get(part);
             }
             let handoff = HandoffModel::of(lock.policy(), &handoffs.at(part)).ok()?;
-            inputs(subject, cpus, lock.stripes, (hold, think), alone_ns, pair_ns, &handoff).ok()
+            let acquisition = (pair_ns, free_ns);
+            inputs(subject, cpus, lock.stripes, (hold, think), alone_ns, acquisition, &handoff).ok()
         });
         Ok(CellCalibration { lengths, calibration })
     }
@@ -165,7 +177,8 @@ impl Calibrator {
         match subject.work {
             Work::Spin => {
                 let busy = subject.threads.min(cpus(cell));
-                let slowdown = self.slowdown(&cpus_by_thread(cell.placement, &cell.cpus, busy))?;
+                let places = cpus_by_thread(cell.placement, &cell.cpus, busy);
+                let slowdown = self.slowdown(subject, lock, &places, unit_ns)?;
                 Ok(Times::Computing { unit_ns, loop_ns, slowdown })
             }
             Work::Sleep => {
@@ -186,11 +199,23 @@ impl Calibrator {
 
     /// Time of a unit of work on a single thread, in nanoseconds.
     fn unit_ns(&mut self, place: &[Vec<u32>]) -> Result<Repeated, LabError> {
-        self.units.get_or_measure(place.to_vec(), || work::unit_ns(&self.bench, place))
+        let units = || work::unit_ns(&self.bench, place);
+        Ok(Repeated::median(&self.units.measured(place.to_vec(), self.pass, units)?))
     }
 
-    fn slowdown(&mut self, busy: &[Vec<u32>]) -> Result<Repeated, LabError> {
-        self.slowdowns.get_or_measure(busy.to_vec(), || work::slowdown(&self.bench, busy))
+    /// Factor by which threads that compute and contend at once slow each other down.
+    fn slowdown(
+        &mut self,
+        subject: &LockSubject,
+        lock: &LockSpec,
+        busy: &[Vec<u32>],
+        unit_ns: Repeated,
+    ) -> Result<Repeated, LabError> {
+        let key = (contest(subject, busy.len() as u32), subject.cycle_ns(), subject.spread);
+        let ratios = self.slowdowns.measured(key, self.pass, || {
+            work::slowdown(&self.bench, subject, lock, busy, unit_ns.get(Part::All))
+        })?;
+        Ok(Repeated::median(&ratios))
     }
 
     fn acquisition(
@@ -202,9 +227,10 @@ impl Calibrator {
         threads: u32,
     ) -> Result<AcquisitionCost, LabError> {
         let places = cpus_by_thread(placement, cpus, threads);
-        self.acquisitions.get_or_measure(contest(subject, threads), || {
-            acquisition::cost(&self.bench, subject, lock, &places)
-        })
+        let rates = self.acquisitions.measured(contest(subject, threads), self.pass, || {
+            acquisition::acquisition_rates(&self.bench, subject, lock, &places)
+        })?;
+        Ok(rates.cost())
     }
 
     fn rare_acquisition(
@@ -215,10 +241,10 @@ impl Calibrator {
         cpus: &[u32],
         threads: u32,
         think_units: f64,
-    ) -> Result<Repeated, LabError> {
+    ) -> Result<RareAcquisitions, LabError> {
         let places = cpus_by_thread(placement, cpus, threads);
-        self.rare_acquisitions.get_or_measure(contest(subject, threads), || {
-            acquisition::rare_ns(&self.bench, subject, lock, &places, think_units)
+        self.rare_acquisitions.measured(contest(subject, threads), self.pass, || {
+            acquisition::rare(&self.bench, subject, lock, &places, think_units)
         })
     }
 
@@ -229,7 +255,8 @@ impl Calibrator {
         threads: u32,
     ) -> Result<Overshoots, LabError> {
         let key = (threads, subject.hold_ns, subject.think_ns);
-        self.sleeps.get_or_measure(key, || sleep::overshoots(&self.bench, cell, subject, threads))
+        let overshoots = || sleep::overshoots(&self.bench, cell, subject, threads);
+        self.sleeps.measured(key, self.pass, overshoots)
     }
 }
 
@@ -242,7 +269,7 @@ enum Times {
     Computing {
         unit_ns: Repeated,
         loop_ns: Repeated,
-        /// Factor by which threads that compute at once slow each other down.
+        /// Factor by which threads that compute and contend at once slow each other down.
         slowdown: Repeated,
     },
     Sleeping {
@@ -303,6 +330,7 @@ mod tests {
         let place = vec![vec![allowed_cpus()[0]]];
         let unit_ns = || {
             let mut calibrator = Calibrator::new(&clock, Duration::from_secs(20));
+            calibrator.begin_pass();
             calibrator.unit_ns(&place).map(|unit_ns| unit_ns.get(Part::All))
         };
         let over = AtomicBool::new(false);

@@ -207,14 +207,19 @@ impl Contention {
 }
 
 impl RealCell for Contention {
-    /// Calibrates the unit of work and the models' inputs, and makes the threads draw their
-    /// lengths.
-    fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
-        let calibrated =
-            group.calibrator.calibrate(&self.planned.cell, &self.subject, &self.lock)?;
-        self.threads.prepare(calibrated.lengths, 0x10C4)?;
-        self.calibrated = Some(calibrated);
+    /// Calibrates the unit of work and the models' inputs.
+    fn survey(&mut self, group: &mut GroupState) -> Result<(), LabError> {
+        let cell = &self.planned.cell;
+        self.calibrated = Some(group.calibrator.calibrate(cell, &self.subject, &self.lock)?);
         Ok(())
+    }
+
+    /// Makes the threads draw their lengths.
+    fn prepare(&mut self, _: &mut GroupState) -> Result<(), LabError> {
+        match &self.calibrated {
+            Some(calibrated) => self.threads.prepare(calibrated.lengths, 0x10C4),
+            None => Ok(()),
+        }
     }
 }
 

@@ -93,7 +93,7 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
     let alone_ns = subject.cycle_ns() as f64;
     let pair_ns = PAIR_NS * errors.pair.get(part);
     let cpus = predict::cpus(cell);
-    predict::inputs(subject, cpus, spec.stripes, shapes, alone_ns, pair_ns, &handoff).ok()
+    predict::inputs(subject, cpus, spec.stripes, shapes, alone_ns, (pair_ns, 0.0), &handoff).ok()
 }
 
 /// Behaviour of a lock; `None` if no model covers the cell.

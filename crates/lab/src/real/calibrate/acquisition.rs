@@ -3,18 +3,42 @@
 use threadtoll_record::{LockSubject, Spread, Work};
 
 use crate::LabError;
-use crate::contention::calibration_schedule::SLICES;
+use crate::contention::calibration_schedule::{PASSES, SLICES};
 use crate::contention::lengths::TimeDistributions;
 use crate::contention::repeated::Repeated;
 use crate::lock::LockSpec;
 
 use super::Bench;
-use super::slices::{rates, slice};
+use super::cache::Repeats;
+use super::slices::{MAX_STAMPED, rates, slice, wait_ns};
 
 /// Shortest think time for rare waiting, in units of work: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
 /// Think time as a multiple of the lock's cost, large enough that threads rarely wait.
 const RARELY: f64 = 20.0;
+
+/// Acquisitions per nanosecond, by slice, with the lock and without it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AcquisitionRates {
+    with: Vec<f64>,
+    without: Vec<f64>,
+}
+
+impl Repeats for AcquisitionRates {
+    fn append(&mut self, more: Self) {
+        self.with.extend(more.with);
+        self.without.extend(more.without);
+    }
+}
+
+impl AcquisitionRates {
+    pub(super) fn cost(&self) -> AcquisitionCost {
+        let (with, without) = (Repeated::median(&self.with), Repeated::median(&self.without));
+        let loop_ns = Repeated::by_part(|part| 1.0 / without.get(part));
+        let lock_ns = Repeated::by_part(|part| (1.0 / with.get(part) - loop_ns.get(part)).max(0.0));
+        AcquisitionCost { lock_ns, loop_ns }
+    }
+}
 
 /// In nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -25,22 +49,19 @@ pub(super) struct AcquisitionCost {
 }
 
 /// Measures a single thread, or the throughput of several.
-pub(super) fn cost(
+pub(super) fn acquisition_rates(
     bench: &Bench,
     subject: &LockSubject,
     lock: &LockSpec,
     places: &[Vec<u32>],
-) -> Result<AcquisitionCost, LabError> {
+) -> Result<AcquisitionRates, LabError> {
     let lengths = lengths(0.0, subject, lock);
     let mut threads = bench.threads(&subject.lock, lock, Work::Spin, places)?;
     let with = rates(bench, &mut threads, lengths, |done| done.acquisitions)?;
     drop(threads);
     let mut threads = bench.threads(&subject.lock, &lock.without_lock(), Work::Spin, places)?;
     let without = rates(bench, &mut threads, lengths, |done| done.acquisitions)?;
-    let (with, without) = (Repeated::median(&with), Repeated::median(&without));
-    let loop_ns = Repeated::by_part(|part| 1.0 / without.get(part));
-    let lock_ns = Repeated::by_part(|part| (1.0 / with.get(part) - loop_ns.get(part)).max(0.0));
-    Ok(AcquisitionCost { lock_ns, loop_ns })
+    Ok(AcquisitionRates { with, without })
 }
 
 /// Think time, in units of work, at which threads with this hold time rarely wait.
@@ -48,28 +69,55 @@ pub(super) fn rare_think_units(hold_units: f64) -> f64 {
     SHORT_UNITS.max(RARELY * hold_units)
 }
 
-/// Measures threads that think long enough to rarely wait for each other, but find the lock's cache
-/// line on another CPU.
-pub(super) fn rare_ns(
+/// Acquisitions of threads that rarely wait for each other, but find the lock's cache line on
+/// another CPU, by slice, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RareAcquisitions {
+    costs: Vec<f64>,
+    waits: Vec<f64>,
+}
+
+impl Repeats for RareAcquisitions {
+    fn append(&mut self, more: Self) {
+        self.costs.extend(more.costs);
+        self.waits.extend(more.waits);
+    }
+}
+
+impl RareAcquisitions {
+    /// What an acquisition and its release cost a thread.
+    pub(super) fn cost_ns(&self) -> Repeated {
+        let costs = Repeated::median(&self.costs);
+        Repeated::by_part(|part| costs.get(part).max(0.0))
+    }
+
+    /// Time from the request to the acquisition, between stamps.
+    pub(super) fn wait_ns(&self) -> Repeated {
+        Repeated::median(&self.waits)
+    }
+}
+
+/// Measures threads that think this long between acquisitions.
+pub(super) fn rare(
     bench: &Bench,
     subject: &LockSubject,
     lock: &LockSpec,
     places: &[Vec<u32>],
     think_units: f64,
-) -> Result<Repeated, LabError> {
+) -> Result<RareAcquisitions, LabError> {
     let lengths = lengths(think_units, subject, lock);
     let mut with = bench.threads(&subject.lock, lock, Work::Spin, places)?;
     let mut without = bench.threads(&subject.lock, &lock.without_lock(), Work::Spin, places)?;
     with.prepare(lengths, 1)?;
     without.prepare(lengths, 1)?;
-    let mut costs = Vec::with_capacity(SLICES);
-    for _ in 0..SLICES {
-        let with = slice(bench, &mut with, 16, |done| done.acquisitions)?;
+    let mut rare = RareAcquisitions::default();
+    for _ in 0..SLICES / PASSES {
+        let counted = slice(bench, &mut with, 16, |done| done.acquisitions)?;
         let without = slice(bench, &mut without, 16, |done| done.acquisitions)?;
-        costs.push(places.len() as f64 * (1.0 / with - 1.0 / without));
+        rare.costs.push(places.len() as f64 * (1.0 / counted - 1.0 / without));
+        rare.waits.push(wait_ns(bench, &mut with, MAX_STAMPED)?);
     }
-    let costs = Repeated::median(&costs);
-    Ok(Repeated::by_part(|part| costs.get(part).max(0.0)))
+    Ok(rare)
 }
 
 /// Distributions with an empty section.

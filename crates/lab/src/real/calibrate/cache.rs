@@ -1,8 +1,26 @@
-//! Measurements that several cells of a group share.
+//! Measurements that several cells of a group share, each taken in passes.
 
 use crate::LabError;
 
-pub(super) struct Cache<K, V>(Vec<(K, V)>);
+/// Repeats of a measurement, in the order in which they were taken.
+pub(super) trait Repeats: Clone + Default {
+    /// Adds those of another pass.
+    fn append(&mut self, more: Self);
+}
+
+impl<T: Clone> Repeats for Vec<T> {
+    fn append(&mut self, more: Self) {
+        self.extend(more);
+    }
+}
+
+pub(super) struct Cache<K, V>(Vec<Measured<K, V>>);
+
+struct Measured<K, V> {
+    key: K,
+    passes: usize,
+    repeats: V,
+}
 
 impl<K, V> Default for Cache<K, V> {
     fn default() -> Self {
@@ -10,17 +28,24 @@ impl<K, V> Default for Cache<K, V> {
     }
 }
 
-impl<K: PartialEq, V: Clone> Cache<K, V> {
-    pub(super) fn get_or_measure(
+impl<K: PartialEq, V: Repeats> Cache<K, V> {
+    /// The repeats so far, with those of this pass, which begin with 1.
+    pub(super) fn measured(
         &mut self,
         key: K,
+        pass: usize,
         measure: impl FnOnce() -> Result<V, LabError>,
     ) -> Result<V, LabError> {
-        if let Some((_, known)) = self.0.iter().find(|(other, _)| *other == key) {
-            return Ok(known.clone());
+        let known = self.0.iter().position(|measured| measured.key == key);
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Measured { key, passes: 0, repeats: V::default() });
+            self.0.len() - 1
+        });
+        let measured = &mut self.0[at];
+        if measured.passes < pass {
+            measured.repeats.append(measure()?);
+            measured.passes = pass;
         }
-        let value = measure()?;
-        self.0.push((key, value.clone()));
-        Ok(value)
+        Ok(measured.repeats.clone())
     }
 }

@@ -10,6 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
 
 use crate::LabError;
+use crate::contention::calibration_schedule::PASSES;
 use crate::contention::contender::{HandoffProbe, HandoffRound};
 use crate::contention::predict;
 use crate::contention::predict::WaitedHandoff;
@@ -18,7 +19,7 @@ use crate::lock::LockSpec;
 
 use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
-use super::cache::Cache;
+use super::cache::{Cache, Repeats};
 
 /// Hand-offs per length of wait: enough for a mean in each batch.
 const REPEATS: usize = 6 * BATCHES;
@@ -32,22 +33,43 @@ const MAX_BUSY_NS: f64 = 200_000.0;
 /// Hand-offs this many times longer than the upper quartile were interrupted.
 const INTERRUPTED: f64 = 4.0;
 
-/// Hand-offs after one intended wait, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RepeatedHandoff {
-    waited: Repeated,
-    took: Repeated,
-    release: Repeated,
+/// A hand-off: the time waited, that from the release until the waiting thread has the lock, and
+/// that of the release, in nanoseconds.
+type Handoff = [f64; 3];
+
+/// Hand-offs between two threads, by intended wait.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RepeatedHandoffs(Vec<Vec<Handoff>>);
+
+impl Repeats for RepeatedHandoffs {
+    fn append(&mut self, more: Self) {
+        self.0.resize_with(self.0.len().max(more.0.len()), Vec::new);
+        for (of_wait, more) in self.0.iter_mut().zip(more.0) {
+            of_wait.extend(more);
+        }
+    }
+}
+
+impl RepeatedHandoffs {
+    /// Means for each intended wait.
+    fn means(&self) -> Vec<[Repeated; 3]> {
+        let of_wait = |handoffs: &Vec<Handoff>| {
+            [0, 1, 2].map(|at| {
+                Repeated::mean(&handoffs.iter().map(|handoff| handoff[at]).collect::<Vec<f64>>())
+            })
+        };
+        self.0.iter().filter(|handoffs| !handoffs.is_empty()).map(of_wait).collect()
+    }
 }
 
 /// Hand-offs between two threads, by lock, work, hold time and CPUs.
-pub(super) type Handoffs = Cache<String, Vec<RepeatedHandoff>>;
+pub(super) type Handoffs = Cache<String, RepeatedHandoffs>;
 
 /// Hand-offs of a cell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellHandoffs {
     /// Between two threads that meet at the lock, each pair with its share.
-    meetings: Vec<(Vec<RepeatedHandoff>, f64)>,
+    meetings: Vec<(Vec<[Repeated; 3]>, f64)>,
     /// Longest time for which a CPU has idled, if that is shorter than the wait.
     idle_ns: Option<f64>,
 }
@@ -58,10 +80,10 @@ impl CellHandoffs {
         let mut mixed: Vec<WaitedHandoff> = Vec::new();
         for (handoffs, weight) in &self.meetings {
             mixed.resize(handoffs.len(), WaitedHandoff::default());
-            for (sum, handoff) in mixed.iter_mut().zip(handoffs) {
-                sum.waited_ns += weight * handoff.waited.get(part);
-                sum.took_ns += weight * handoff.took.get(part);
-                sum.release_ns += weight * handoff.release.get(part);
+            for (sum, [waited, took, release]) in mixed.iter_mut().zip(handoffs) {
+                sum.waited_ns += weight * waited.get(part).max(0.0);
+                sum.took_ns += weight * took.get(part);
+                sum.release_ns += weight * release.get(part);
             }
         }
         if let Some(idle_ns) = self.idle_ns {
@@ -77,10 +99,11 @@ impl CellHandoffs {
     }
 }
 
-/// Measures hand-offs. There are none if two threads cannot run at once.
+/// Measures hand-offs in a pass. There are none if two threads cannot run at once.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
+    pass: usize,
     cell: &Cell,
     subject: &LockSubject,
     lock: &LockSpec,
@@ -91,12 +114,18 @@ pub(super) fn measure(
     }
     let meetings = meetings(cell, subject)
         .iter()
-        .map(|(two, weight)| Ok((between(bench, known, two, subject, lock)?, *weight)))
+        .map(|(two, weight)| {
+            let name = lock.lock.as_ref().map_or("", |lock| &lock.name);
+            let LockSubject { work, hold_ns, think_ns, .. } = subject;
+            let key = format!("{name} {work} {hold_ns} {think_ns} {two:?}");
+            let between = || between(bench, pass, two, subject, lock);
+            Ok((known.measured(key, pass, between)?.means(), *weight))
+        })
         .collect::<Result<_, LabError>>()?;
     Ok(CellHandoffs { meetings, idle_ns: idle_ns(cell, subject) })
 }
 
-/// Means for two threads on these CPUs, by intended wait.
+/// Hand-offs between two threads on these CPUs, by intended wait.
 ///
 /// Kernels learn for how long CPUs idle, and a CPU that has computed for a while is woken in
 /// another way than one that was idle a moment ago: on a virtual machine a third of the wake-ups
@@ -104,67 +133,55 @@ pub(super) fn measure(
 /// random order, each up to √2 times shorter or longer than intended.
 fn between(
     bench: &Bench,
-    known: &mut Handoffs,
+    pass: usize,
     two: &[Vec<u32>],
     subject: &LockSubject,
     lock: &LockSpec,
-) -> Result<Vec<RepeatedHandoff>, LabError> {
+) -> Result<RepeatedHandoffs, LabError> {
     let plain = LockSpec { stripes: 1, ..lock.clone() };
-    let name = lock.lock.as_ref().map_or("", |lock| &lock.name);
-    let LockSubject { work, hold_ns, think_ns, .. } = subject;
-    let key = format!("{name} {work} {hold_ns} {think_ns} {two:?}");
-    known.get_or_measure(key, || {
-        let longest_ns = (5.0 * *hold_ns as f64).clamp(4e4, MAX_WAIT_NS);
-        let sleeps = *work == Work::Sleep;
-        let (factor, repeats) = if sleeps { (4.0, SLEEPING_REPEATS) } else { (2.0, REPEATS) };
-        let mut waits = vec![MIN_WAIT_NS];
-        while waits[waits.len() - 1] * factor <= longest_ns {
-            waits.push(waits[waits.len() - 1] * factor);
-        }
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(*hold_ns);
-        let rounds = rounds(subject, waits.len(), repeats, &mut rng);
-        let ticks = |(wait, busy): &Round| HandoffRound {
-            wait: bench.clock.ticks(waits[*wait] * 2f64.powf(rng.random::<f64>() - 0.5)),
-            busy: busy.map(|ns| bench.clock.ticks(ns)),
-        };
-        let ticks: Arc<[HandoffRound]> = rounds.iter().map(ticks).collect();
-        let mut threads = bench.threads(&subject.lock, &plain, *work, two)?;
-        let probe = Arc::new(HandoffProbe::default());
-        let tasks = vec![
-            Task::HoldForWaiter(Arc::clone(&probe), Arc::clone(&ticks), sleeps),
-            Task::MeasureHandoffs(probe, Arc::clone(&ticks)),
-        ];
-        let all = ticks.iter().map(|round| round.wait + round.busy[0] + round.busy[1]).sum();
-        let window = threads.window(0, bench.clock.ns(all) as u64);
-        let mut reports = threads.run(tasks, window, Duration::from_secs(5))?;
-        let samples = reports.pop().map(|report| report.handoffs).unwrap_or_default();
-        let releases = reports.pop().map(|report| report.releases).unwrap_or_default();
-        let taken: Vec<f64> = samples.iter().map(|sample| bench.signed_ns(sample.took)).collect();
-        let limit_ns = upper_quartile(&taken).map_or(f64::MAX, |ns| INTERRUPTED * ns);
-        let of_wait = |wait: usize| {
-            let found = rounds.iter().zip(samples.iter().zip(&taken)).zip(&releases);
-            let of_wait =
-                found.filter(|(((of, _), (_, took)), _)| *of == wait && **took <= limit_ns);
-            let figures = of_wait.map(|((_, (sample, took)), release)| {
-                [bench.signed_ns(sample.waited), *took, bench.signed_ns(*release as i64)]
-            });
-            let figures: Vec<[f64; 3]> = figures.collect();
-            let mean = |at: usize| {
-                let of: Vec<f64> = figures.iter().map(|figure| figure[at]).collect();
-                Repeated::mean(&of)
-            };
-            let [waited, took, release] = [0, 1, 2].map(mean);
-            let waited = Repeated::by_part(|part| waited.get(part).max(0.0));
-            (!figures.is_empty()).then_some(RepeatedHandoff { waited, took, release })
-        };
-        Ok((0..waits.len()).filter_map(of_wait).collect())
-    })
+    let LockSubject { work, hold_ns, .. } = subject;
+    let longest_ns = (5.0 * *hold_ns as f64).clamp(4e4, MAX_WAIT_NS);
+    let sleeps = *work == Work::Sleep;
+    let (factor, repeats) = if sleeps { (4.0, SLEEPING_REPEATS) } else { (2.0, REPEATS) };
+    let mut waits = vec![MIN_WAIT_NS];
+    while waits[waits.len() - 1] * factor <= longest_ns {
+        waits.push(waits[waits.len() - 1] * factor);
+    }
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(*hold_ns ^ (pass as u64) << 60);
+    let rounds = rounds(subject, waits.len(), repeats, &mut rng);
+    let ticks = |(wait, busy): &Round| HandoffRound {
+        wait: bench.clock.ticks(waits[*wait] * 2f64.powf(rng.random::<f64>() - 0.5)),
+        busy: busy.map(|ns| bench.clock.ticks(ns)),
+    };
+    let ticks: Arc<[HandoffRound]> = rounds.iter().map(ticks).collect();
+    let mut threads = bench.threads(&subject.lock, &plain, *work, two)?;
+    let probe = Arc::new(HandoffProbe::default());
+    let tasks = vec![
+        Task::HoldForWaiter(Arc::clone(&probe), Arc::clone(&ticks), sleeps),
+        Task::MeasureHandoffs(probe, Arc::clone(&ticks)),
+    ];
+    let all = ticks.iter().map(|round| round.wait + round.busy[0] + round.busy[1]).sum();
+    let window = threads.window(0, bench.clock.ns(all) as u64);
+    let mut reports = threads.run(tasks, window, Duration::from_secs(5))?;
+    let samples = reports.pop().map(|report| report.handoffs).unwrap_or_default();
+    let releases = reports.pop().map(|report| report.releases).unwrap_or_default();
+    let taken: Vec<f64> = samples.iter().map(|sample| bench.signed_ns(sample.took)).collect();
+    let limit_ns = upper_quartile(&taken).map_or(f64::MAX, |ns| INTERRUPTED * ns);
+    let of_wait = |wait: usize| {
+        let found = rounds.iter().zip(samples.iter().zip(&taken)).zip(&releases);
+        let of_wait = found.filter(|(((of, _), (_, took)), _)| *of == wait && **took <= limit_ns);
+        let handoffs = of_wait.map(|((_, (sample, took)), release)| {
+            [bench.signed_ns(sample.waited), *took, bench.signed_ns(*release as i64)]
+        });
+        handoffs.collect()
+    };
+    Ok(RepeatedHandoffs((0..waits.len()).map(of_wait).collect()))
 }
 
 /// The place of an intended wait, and how long both threads compute afterwards, in nanoseconds.
 type Round = (usize, [f64; 2]);
 
-/// Hand-offs in random order, as many of each wait in each batch of them.
+/// Hand-offs of a pass in random order, as many of each wait in each batch of them.
 fn rounds(
     subject: &LockSubject,
     waits: usize,
@@ -178,8 +195,8 @@ fn rounds(
             (-(ns as f64) * (1.0 - rng.random::<f64>()).ln()).min(MAX_BUSY_NS)
         }
     };
-    let mut rounds = Vec::with_capacity(waits * repeats);
-    for _ in 0..BATCHES {
+    let mut rounds = Vec::with_capacity(waits * repeats / PASSES);
+    for _ in 0..BATCHES / PASSES {
         let mut batch: Vec<usize> = (0..waits * repeats / BATCHES).map(|at| at % waits).collect();
         batch.shuffle(rng);
         rounds.extend(batch.into_iter().map(|wait| {

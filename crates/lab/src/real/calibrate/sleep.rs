@@ -14,6 +14,7 @@ use crate::lock::LockSpec;
 
 use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
+use super::cache::Repeats;
 
 /// Multiple of the median above which an overshoot counts as disturbed by the machine, as in marked
 /// blocks.
@@ -24,6 +25,13 @@ const DISTURBED: f64 = 20.0;
 pub(super) struct Overshoots {
     pub(super) hold: Vec<f64>,
     pub(super) think: Vec<f64>,
+}
+
+impl Repeats for Overshoots {
+    fn append(&mut self, more: Self) {
+        self.hold.extend(more.hold);
+        self.think.extend(more.think);
+    }
 }
 
 impl Overshoots {

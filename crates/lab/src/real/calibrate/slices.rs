@@ -1,20 +1,22 @@
-//! Throughput of threads in time slices.
+//! Rates and means of threads in time slices.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::LabError;
-use crate::contention::calibration_schedule::{SLICE_NS, SLICE_WARM_UP_NS, SLICES};
+use crate::contention::calibration_schedule::{PASSES, SLICE_NS, SLICE_WARM_UP_NS, SLICES};
 use crate::contention::contender::Done;
 use crate::contention::lengths::TimeDistributions;
 
-use super::super::lock_threads::{LockThreads, Task};
+use super::super::lock_threads::{LockThreads, Task, ThreadReport};
 use super::Bench;
 
 /// Most attempts at a slice that some thread started too late; after that, the best one counts.
 const TRIES: u32 = 16;
+/// Most acquisitions of a slice that a thread keeps.
+pub(super) const MAX_STAMPED: usize = 1 << 14;
 
-/// Total throughput of all threads per nanosecond, by slice.
+/// Total throughput of all threads per nanosecond, by slice of a pass.
 pub(super) fn rates(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -22,7 +24,7 @@ pub(super) fn rates(
     of: impl Fn(&Done) -> f64,
 ) -> Result<Vec<f64>, LabError> {
     threads.prepare(lengths, 1)?;
-    (0..SLICES).map(|_| slice(bench, threads, 64, &of)).collect()
+    (0..SLICES / PASSES).map(|_| slice(bench, threads, 64, &of)).collect()
 }
 
 /// Total throughput of all threads in one slice, per nanosecond.
@@ -33,33 +35,77 @@ pub(super) fn slice(
     of: impl Fn(&Done) -> f64,
 ) -> Result<f64, LabError> {
     let all = 0..threads.count();
-    slice_on(bench, threads, all, batch, of)
+    run(bench, threads, all, Task::Counted(batch), SLICE_NS, |reports, length_ns| {
+        reports.iter().map(|report| of(&report.done)).sum::<f64>() / length_ns
+    })
 }
 
-/// Throughput of some of the threads in one slice, per nanosecond.
-pub(super) fn slice_on(
+/// Units of work per nanosecond of computing of some of the threads that contend for a lock, in one
+/// slice of this length. The number is the most acquisitions to keep.
+pub(super) fn pace_on(
     bench: &Bench,
     threads: &mut LockThreads,
     some: Range<usize>,
-    batch: u32,
-    of: impl Fn(&Done) -> f64,
+    length_ns: u64,
+    most: usize,
 ) -> Result<f64, LabError> {
-    let tasks = vec![Task::Counted(batch); some.len()];
+    run(bench, threads, some, Task::Stamped(most), length_ns, |reports, _| {
+        let (mut units, mut ticks) = (0, 0);
+        for one in reports.iter().flat_map(|report| &report.acquisitions) {
+            units += one.think_units + one.hold_units;
+            ticks += one.requested_at.saturating_sub(one.idle_at);
+            ticks += one.released_at.saturating_sub(one.acquired_at);
+        }
+        if ticks > 0 { units as f64 / bench.clock.ns(ticks) } else { 0.0 }
+    })
+}
+
+/// Mean time from the request of the lock to its acquisition in one slice, in nanoseconds.
+pub(super) fn wait_ns(
+    bench: &Bench,
+    threads: &mut LockThreads,
+    most: usize,
+) -> Result<f64, LabError> {
+    let all = 0..threads.count();
+    run(bench, threads, all, Task::Stamped(most), SLICE_NS, |reports, _| {
+        let acquisitions = reports.iter().flat_map(|report| &report.acquisitions);
+        let (mut count, mut ticks) = (0, 0);
+        for one in acquisitions {
+            count += 1;
+            ticks += one.acquired_at.saturating_sub(one.requested_at);
+        }
+        if count > 0 { bench.clock.ns(ticks) / f64::from(count) } else { 0.0 }
+    })
+}
+
+/// A figure of some of the threads in one slice, from their reports and its length in nanoseconds. It
+/// is zero where they did nothing.
+fn run(
+    bench: &Bench,
+    threads: &mut LockThreads,
+    some: Range<usize>,
+    task: Task,
+    length_ns: u64,
+    figure: impl Fn(&[ThreadReport], f64) -> f64,
+) -> Result<f64, LabError> {
+    let tasks = vec![task; some.len()];
     let deadline = Instant::now() + bench.patience;
     let mut best: Option<(usize, f64)> = None;
     for tried in 1.. {
-        let window = threads.window_for(some.len(), SLICE_WARM_UP_NS, SLICE_NS);
+        let window = threads.window_for(some.len(), SLICE_WARM_UP_NS, length_ns);
         let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
         // A slice is invalid if the machine kept threads from their CPUs.
         let late = reports.iter().filter(|report| report.late).count();
-        let done: f64 = reports.iter().map(|report| of(&report.done)).sum();
-        if done > 0.0 && best.is_none_or(|(least, _)| late < least) {
-            best = Some((late, done / bench.clock.ns(window.until - window.from)));
+        let figure = figure(&reports, bench.clock.ns(window.until - window.from));
+        if figure > 0.0 && best.is_none_or(|(least, _)| late < least) {
+            best = Some((late, figure));
         }
         let over = Instant::now() >= deadline;
         match best {
-            Some((0, rate)) => return Ok(rate),
-            Some((_, rate)) if over || tried >= TRIES || !threads.may_retry() => return Ok(rate),
+            Some((0, figure)) => return Ok(figure),
+            Some((_, figure)) if over || tried >= TRIES || !threads.may_retry() => {
+                return Ok(figure);
+            }
             None if over => break,
             _ => {}
         }

@@ -1,54 +1,24 @@
-//! Time of a unit of work on a single thread, and on several that are busy at once.
+//! Time of a unit of work on a single thread, and on several that contend for a lock.
 
-use threadtoll_record::{Spread, Work};
+use threadtoll_record::{LockSubject, Spread, Work};
 
 use crate::LabError;
-use crate::contention::calibration_schedule::{MAX_ALONE, SLICES, slowdown_rounds};
+use crate::contention::calibration_schedule::{
+    MAX_ALONE, PASSES, SLICES, slowdown_rounds, slowdown_slice_ns,
+};
 use crate::contention::lengths::TimeDistributions;
-use crate::contention::repeated::Repeated;
 use crate::lock::LockSpec;
 
-use super::super::lock_threads::LockThreads;
 use super::Bench;
-use super::slices::{slice, slice_on};
+use super::slices::{MAX_STAMPED, pace_on, slice};
 
 /// Units per stretch: a stamp stops the pipeline, so that in stretches of 1,000 a unit took a tenth
 /// longer than in a cell.
 const LONG_UNITS: f64 = 30_000.0;
 
-/// Time of a unit on a single thread, in nanoseconds.
-pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Repeated, LabError> {
-    let mut threads = workers(bench, place)?;
-    let units = (0..SLICES).map(|_| {
-        slice(bench, &mut threads, 1, |done| done.units).map(|units_per_ns| 1.0 / units_per_ns)
-    });
-    Ok(Repeated::median(&units.collect::<Result<Vec<f64>, _>>()?))
-}
-
-/// Ratio of a unit's time on threads that are busy at all these places at once to its time on a
-/// single thread at each. The median of rounds of slices, because machine speed varies more than
-/// that from second to second.
-pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<Repeated, LabError> {
-    if busy.len() == 1 {
-        return Ok(Repeated::exact(1.0));
-    }
-    let mut threads = workers(bench, busy)?;
-    let alone_on = busy.len().min(MAX_ALONE);
-    let mut ratios = Vec::with_capacity(slowdown_rounds(alone_on));
-    for _ in 0..slowdown_rounds(alone_on) {
-        let mut alone = 0.0;
-        for turn in 0..alone_on {
-            let thread = turn * busy.len() / alone_on;
-            alone += slice_on(bench, &mut threads, thread..thread + 1, 1, |done| done.units)?;
-        }
-        let all = slice(bench, &mut threads, 1, |done| done.units)?;
-        ratios.push(alone / alone_on as f64 * busy.len() as f64 / all);
-    }
-    Ok(Repeated::median(&ratios))
-}
-
-fn workers(bench: &Bench, places: &[Vec<u32>]) -> Result<LockThreads, LabError> {
-    let mut threads = bench.threads("units of work", &LockSpec::NO_LOCK, Work::Spin, places)?;
+/// Time of a unit on a single thread in nanoseconds, by slice.
+pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, LabError> {
+    let mut threads = bench.threads("units of work", &LockSpec::NO_LOCK, Work::Spin, place)?;
     let lengths = TimeDistributions {
         spread: [Spread::Fixed; 2],
         hold: 0.0,
@@ -57,5 +27,50 @@ fn workers(bench: &Bench, places: &[Vec<u32>]) -> Result<LockThreads, LabError> 
         read_share: 0.0,
     };
     threads.prepare(lengths, 1)?;
-    Ok(threads)
+    let units = (0..SLICES / PASSES).map(|_| {
+        slice(bench, &mut threads, 1, |done| done.units).map(|units_per_ns| 1.0 / units_per_ns)
+    });
+    units.collect()
+}
+
+/// Ratios of a unit's time on threads at all these places at once, which hold the lock for half of
+/// a cycle, to its time on a single thread at each: by round of slices, because machine speed
+/// varies more than that from second to second.
+///
+/// Between hand-offs units take longer than on threads that compute all the time, on a virtual
+/// machine by 1% to 2%.
+pub(super) fn slowdown(
+    bench: &Bench,
+    subject: &LockSubject,
+    lock: &LockSpec,
+    busy: &[Vec<u32>],
+    unit_ns: f64,
+) -> Result<Vec<f64>, LabError> {
+    if busy.len() == 1 {
+        return Ok(vec![1.0]);
+    }
+    let mut threads = bench.threads(&subject.lock, lock, Work::Spin, busy)?;
+    let half_ns = subject.cycle_ns() as f64 / 2.0;
+    let lengths = TimeDistributions {
+        spread: [subject.spread; 2],
+        hold: half_ns / unit_ns,
+        think: half_ns / unit_ns,
+        stripes: lock.stripes,
+        read_share: 0.0,
+    };
+    threads.prepare(lengths, 1)?;
+    let length_ns = slowdown_slice_ns(subject);
+    let most = MAX_STAMPED.min((64 + 4 * length_ns / subject.cycle_ns().max(1)) as usize);
+    let alone_on = busy.len().min(MAX_ALONE);
+    let mut ratios = Vec::with_capacity(slowdown_rounds(alone_on));
+    for _ in 0..slowdown_rounds(alone_on) {
+        let mut alone = 0.0;
+        for turn in 0..alone_on {
+            let thread = turn * busy.len() / alone_on;
+            alone += pace_on(bench, &mut threads, thread..thread + 1, length_ns, most)?;
+        }
+        let all = pace_on(bench, &mut threads, 0..busy.len(), length_ns, most)?;
+        ratios.push(alone / alone_on as f64 / all);
+    }
+    Ok(ratios)
 }
