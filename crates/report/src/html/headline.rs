@@ -74,7 +74,7 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
         figure: card.figure,
         caption: card.heading,
         detail: card.detail,
-        class: "line",
+        class: "line named",
     }));
     cards.extend(locks::cards(run.records()).into_iter().map(|card| Card {
         figure: card.figure,
