@@ -21,8 +21,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if *ASCII && !text.is_ascii() { Cow::Owned(ascii(text)) } else { Cow::Borrowed(text) }
 }
 
-/// Replaces each character by one that looks like it, so that columns stay aligned. `≥` and `≤`
-/// take two, because one would change their meaning.
+/// Replaces each character by one that looks like it, so that columns stay aligned. Comparisons,
+/// arrows and `±` take more, because one would change their meaning.
 fn ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -40,6 +40,11 @@ fn ascii(text: &str) -> String {
             '…' => "~",
             '≥' => ">=",
             '≤' => "<=",
+            '±' => "+/-",
+            '→' => "->",
+            '←' => "<-",
+            '█' | '▉' | '▊' | '▋' | '▌' => "#",
+            '▍' | '▎' | '▏' => "-",
             '²' => "2",
             '\u{202F}' | '\u{A0}' => " ",
             c if c.is_ascii() => {
@@ -54,6 +59,9 @@ fn ascii(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -75,5 +83,35 @@ mod tests {
     fn columns_stay_aligned() {
         assert_eq!(ascii("1.5× · 2 µs ─ “a” … ≥3"), "1.5x . 2 us - \"a\" ~ >=3");
         assert_eq!(ascii("中"), "?");
+        assert_eq!(ascii("4.06 → 4.10 µs, bounds of ±4.0%"), "4.06 -> 4.10 us, bounds of +/-4.0%");
+    }
+
+    /// Reads the sources of all crates without their comments and unit tests.
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                code.for_each(|line| all.push_str(line));
+            }
+        }
+    }
+
+    #[test]
+    fn every_character_that_we_print_has_a_substitute() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut all = String::new();
+        for name in ["cli", "lab", "machine", "model", "record", "report"] {
+            sources(&crates.join(name).join("src"), &mut all);
+        }
+        let printed: BTreeSet<char> = all.chars().filter(|c| !c.is_ascii()).collect();
+        assert!(printed.contains(&'µ') && printed.contains(&'±'), "{printed:?}");
+        let lost: Vec<char> =
+            printed.into_iter().filter(|c| ascii(&c.to_string()) == "?").collect();
+        assert!(lost.is_empty(), "{lost:?}");
     }
 }

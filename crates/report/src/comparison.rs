@@ -1,14 +1,14 @@
 //! The comparison of two runs: differences of the machine, a table by experiment, and findings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::comparison::{
     ComparedCell, ComparedRun, Difference, Figure, LoneCell, Outcome, Unjudged,
 };
-use threadtoll_record::{Cell as MeasuredCell, Comparison, Placement};
+use threadtoll_record::{Cell as MeasuredCell, Comparison, Experiment, Placement};
 
 use crate::clean::clean;
-use crate::label::plural;
+use crate::label::{cpus, plural};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
@@ -97,23 +97,50 @@ pub(crate) fn name(cell: &MeasuredCell) -> String {
     }
 }
 
-/// The names of all compared cells, with the reference's time where a cell has several regimes.
-fn names(comparison: &Comparison) -> Vec<String> {
-    let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
-    let key = |one: &ComparedCell| (one.experiment.to_string(), name(&one.cell));
-    comparison.cells.iter().for_each(|one| *seen.entry(key(one)).or_default() += 1);
-    let named = |one: &ComparedCell| match one.reference_ns {
-        Some([_, new]) if seen[&key(one)] > 1 => {
-            format!("{}, cores {} apart", name(&one.cell), time(new.get()))
+/// What the names of cells must tell apart.
+struct Names<'a> {
+    /// The different CPUs of cells with one name.
+    cpus: BTreeMap<(&'a Experiment, String), BTreeSet<&'a [u32]>>,
+    /// Number of regimes in which a cell was compared.
+    regimes: BTreeMap<(&'a Experiment, &'a MeasuredCell), usize>,
+}
+
+impl<'a> Names<'a> {
+    fn of(comparison: &'a Comparison) -> Self {
+        let compared = comparison.cells.iter().map(|one| (&one.experiment, &one.cell));
+        let lone = comparison.only_in_base.iter().chain(&comparison.only_in_new);
+        let lone = lone.map(|one| (&one.experiment, &one.cell));
+        let mut names = Names { cpus: BTreeMap::new(), regimes: BTreeMap::new() };
+        for (experiment, cell) in compared.clone().chain(lone) {
+            names.cpus.entry((experiment, name(cell))).or_default().insert(&cell.cpus);
         }
-        _ => name(&one.cell),
-    };
-    comparison.cells.iter().map(named).collect()
+        compared.for_each(|key| *names.regimes.entry(key).or_default() += 1);
+        names
+    }
+
+    /// The name, with the CPUs if cells on others have it too.
+    fn name(&self, experiment: &Experiment, cell: &MeasuredCell) -> String {
+        let name = name(cell);
+        match self.cpus.get(&(experiment, name.clone())) {
+            Some(several) if several.len() > 1 => format!("{name}, {}", cpus(&cell.cpus)),
+            _ => name,
+        }
+    }
+
+    /// With the reference's time if the cell was compared in several regimes.
+    fn in_regime(&self, one: &ComparedCell) -> String {
+        let name = self.name(&one.experiment, &one.cell);
+        match (one.reference_ns, self.regimes.get(&(&one.experiment, &one.cell))) {
+            (Some([_, new]), Some(2..)) => format!("{name}, cores {} apart", time(new.get())),
+            _ => name,
+        }
+    }
 }
 
 fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
-    let named = comparison.cells.iter().zip(names(comparison));
-    named.map(|(compared, name)| Row { compared, name }).collect()
+    let names = Names::of(comparison);
+    let row = |compared| Row { compared, name: names.in_regime(compared) };
+    comparison.cells.iter().map(row).collect()
 }
 
 /// A section for each experiment and figure: changes first.
@@ -232,8 +259,10 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     findings.extend(changed(Outcome::Better).map(|cells| say::better(cells, &limit)));
     findings.extend(unchanged(&rows));
     findings.extend(unjudged(&rows));
+    let all = Names::of(comparison);
     let lone = |cells: &[LoneCell]| {
-        let names: Vec<String> = cells.iter().map(|lone| name(&lone.cell)).collect();
+        let name = |lone: &LoneCell| all.name(&lone.experiment, &lone.cell);
+        let names: Vec<String> = cells.iter().map(name).collect();
         (!names.is_empty()).then(|| named(&names))
     };
     findings.extend(lone(&comparison.only_in_base).map(|cells| say::only_in("BASE", cells)));

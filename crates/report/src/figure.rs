@@ -19,6 +19,8 @@ pub(crate) struct Map {
     pub(crate) columns: Vec<String>,
     pub(crate) measured: Vec<Vec<Option<f64>>>,
     pub(crate) predicted: Vec<Vec<Option<f64>>>,
+    /// The reasons for which cells have no prediction.
+    pub(crate) unpredicted: Vec<String>,
 }
 
 /// One-way medians of a mechanism by pair of CPUs.

@@ -1,26 +1,27 @@
 //! Locks: the speed-up of threads that share one, measured and predicted.
 
+mod cards;
 mod claims;
 mod columns;
 mod findings;
 mod map;
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use threadtoll_record::{
     CellPrediction, Contention, Experiment, LockSubject, Placement, Record, Refusal, Share, Spread,
     Work, file::Results,
 };
 
-pub(crate) use findings::findings;
-
-use findings::{Errors, enough_threads};
+pub(crate) use cards::cards;
+pub(crate) use findings::{findings, slower};
 
 use crate::clean::clean;
-use crate::figure::Figure;
+use crate::figure::{Figure, Map};
 use crate::label::{on_machine, plural};
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
-use crate::units::{digits, digits_range, share, time};
+use crate::units::{digits, share, time};
 
 /// A measured cell.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +82,7 @@ impl Row<'_> {
     }
 }
 
-/// The properties that distinguish sweeps, in the order of tables.
+/// The properties that distinguish sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: &'a str,
@@ -177,19 +178,26 @@ impl<'a> Sweep<'a> {
         parts.join(", ")
     }
 
+    /// The reasons for which cells have no prediction.
+    fn unpredicted(&self) -> Vec<String> {
+        unpredicted(slice::from_ref(self)).into_iter().map(|note| note.text).collect()
+    }
+
     fn section(&self) -> Section {
         let label = |row: &Row<'_>| row.label(self.axis);
         Section {
-            figure: map::map(self).map(Figure::SpeedUp),
+            figure: map::map(self)
+                .map(|map| Figure::SpeedUp(Map { unpredicted: self.unpredicted(), ..map })),
             ..Section::new(self.heading(), "cell", columns::columns(self), &self.all, label)
         }
     }
 }
 
-/// The sweeps among the records. Baselines, with one thread and no lock, are in none of them.
+/// The sweeps among the records, in the order of the plan. Baselines, with one thread and no lock,
+/// are in none of them.
 fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
-    let mut sweeps: BTreeMap<Criteria<'_>, Vec<Row<'_>>> = BTreeMap::new();
-    for record in records {
+    let mut sweeps: BTreeMap<Criteria<'_>, (usize, Vec<Row<'_>>)> = BTreeMap::new();
+    for (index, record) in records.iter().enumerate() {
         let (Experiment::Contention(scenario), Some(subject), Some(contention)) =
             (&record.experiment, record.cell.lock(), &record.contention)
         else {
@@ -206,48 +214,12 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
             read_share: subject.read_share,
             spread: subject.spread,
         };
-        sweeps.entry(criteria).or_default().push(Row { record, subject, contention });
+        let (_, rows) = sweeps.entry(criteria).or_insert((index, Vec::new()));
+        rows.push(Row { record, subject, contention });
     }
-    sweeps.into_iter().map(|(criteria, rows)| Sweep::new(criteria, rows)).collect()
-}
-
-pub(crate) struct Card {
-    pub(crate) figure: String,
-    pub(crate) heading: String,
-    pub(crate) detail: String,
-}
-
-/// Cards with the number of threads worth having at the first lock, and the predictions' error.
-pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
-    let sweeps = sweeps(records);
-    let mut cards = Vec::new();
-    for sweep in sweeps.iter().take(MAX_CARDS) {
-        cards.extend(enough_threads(sweep).map(|enough| Card {
-            figure: plural(enough.threads.into(), "thread"),
-            heading: format!("worth having, {}", sweep.lock()),
-            detail: format!("all tasks in {}; more gain less than 5%", enough.time),
-        }));
-    }
-    cards.extend(sweeps.first().and_then(knee));
-    cards.extend(Errors::of(&sweeps).card());
-    cards
-}
-
-const MAX_CARDS: usize = 2;
-
-/// The longest hold share at which two threads surely do more than one.
-fn knee(sweep: &Sweep<'_>) -> Option<Card> {
-    let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
-    let (row, interval) = pairs
-        .filter(|_| sweep.axis == Axis::HoldShare)
-        .filter_map(|row| Some((row, row.contention.speedup_interval95?.map(f64::from))))
-        .filter(|(_, [low, _])| *low > 1.0)
-        .max_by_key(|(row, _)| row.subject.hold_ns)?;
-    Some(Card {
-        figure: share(row.subject.hold_share()),
-        heading: "hold share up to which two threads do more than one".into(),
-        detail: format!("{}: speed-up {} at this share", sweep.lock(), digits_range(interval)),
-    })
+    let mut sweeps: Vec<_> = sweeps.into_iter().collect();
+    sweeps.sort_by_key(|(_, (first, _))| *first);
+    sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {

@@ -403,50 +403,67 @@ pub(crate) struct Card {
     pub(crate) detail: String,
 }
 
-/// For each comparison, our base row against its best rival; without pairs, the rows that can be
-/// the best.
+/// The best queues of each comparison: those that no interval tells apart from the fastest.
 pub(crate) fn cards(comparisons: &[Comparison<'_>]) -> Vec<Card> {
     const MAX_CARDS: usize = 3;
-    let paired = |comparison: &Comparison<'_>| {
-        let base = comparison.base()?;
-        let (peer, against) = comparison.rival(base)?;
-        let figure = if comparison.streams() { "messages" } else { "time" };
-        Some(Card {
-            figure: ratio(against.ratio.get()),
-            heading: comparison.heading(),
-            detail: format!(
-                "{} of {} compared with {} ({}): {}",
-                figure,
-                pairs::name(base),
-                pairs::name(peer),
-                digits_range(against.interval95.map(f64::from)),
-                decided(against).map_or("too few pairs", sentences::verdict)
-            ),
+    comparisons.iter().filter_map(card).take(MAX_CARDS).collect()
+}
+
+fn card(comparison: &Comparison<'_>) -> Option<Card> {
+    const MAX_NAMED: usize = 2;
+    let ranked = || {
+        comparison.rows.iter().filter(|row| {
+            row.ns().is_some()
+                && row
+                    .queue()
+                    .is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
         })
     };
-    let alone = |comparison: &Comparison<'_>| {
-        let is_queue = |row: &&Row<'_>| {
-            row.queue().is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
-        };
-        let mut rows = comparison.rows.iter().filter(is_queue).filter(|row| row.ns().is_some());
-        let first = rows.next()?;
-        let figure = match first.record.rate_per_s {
-            Some(rate) => format!("{} M/s", digits(rate.get() / 1e6)),
-            None => maybe_time(first.record.one_way_p50()),
-        };
-        let mut names = vec![pairs::name(first)];
-        let level = |row: &&Row<'_>| {
-            row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
-        };
-        names.extend(rows.filter(level).map(pairs::name));
-        names.dedup();
-        let others = names.len() - 1;
-        let detail = match others {
-            0 => names.remove(0),
-            _ => format!("{}, not told apart from {}", names[0], plural(others as u64, "other")),
-        };
-        Some(Card { figure, heading: comparison.heading(), detail })
+    let first = ranked().next()?;
+    let level = |row: &&Row<'_>| {
+        row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
     };
-    let card = |comparison| paired(comparison).or_else(|| alone(comparison));
-    comparisons.iter().filter_map(card).take(MAX_CARDS).collect()
+    let mut names: Vec<String> = vec![pairs::name(first)];
+    names.extend(ranked().skip(1).filter(level).map(pairs::name));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    let figure = match first.record.rate_per_s {
+        Some(rate) => format!("{} M/s", digits(rate.get() / 1e6)),
+        None => maybe_time(first.record.one_way_p50()),
+    };
+    let ours = |row: &&Row<'_>| row.origin() == Some(Origin::Ours);
+    // Compared with our best or, if that is the first, with the best peer: the best with pairs.
+    let others = || ranked().filter(|row| if ours(&first) { row.is_peer() } else { ours(row) });
+    let paired = |other: &&Row<'_>| {
+        let inverted = || inverse(other.against(&first.record.cell)?, other);
+        first.against(&other.record.cell).cloned().or_else(inverted)
+    };
+    let other = others().enumerate().find_map(|(nth, other)| Some((nth, other, paired(&other)?)));
+    let compared = other.map_or_else(String::new, |(nth, other, against)| {
+        let which = match (ours(&first), nth) {
+            (true, 0) => "the best peer",
+            (true, _) => "a peer",
+            (false, 0) => "our best",
+            (false, _) => "ours",
+        };
+        format!(
+            ", {} {}, {which} ({}): {}",
+            ratio(against.ratio.get()),
+            pairs::name(other),
+            digits_range(against.interval95.map(f64::from)),
+            decided(&against).map_or("too few pairs", sentences::verdict)
+        )
+    });
+    let several = names.len() > 1;
+    let hidden = names.len().saturating_sub(MAX_NAMED);
+    let mut named = names[..names.len().min(MAX_NAMED)].join(", ");
+    if hidden > 0 {
+        named.push_str(&format!(" and {}", plural(hidden as u64, "other")));
+    }
+    let subject = if several { format!("not told apart; {}: ", names[0]) } else { String::new() };
+    Some(Card {
+        figure: named,
+        heading: comparison.heading(),
+        detail: format!("{subject}{figure}{compared}"),
+    })
 }

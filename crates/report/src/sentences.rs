@@ -128,6 +128,11 @@ sentences! {
         one_is_often_faster(lock, worse, cells, threads, speedup) =
             "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
 
+        "The same for more than three locks, which a table on the page lists; the first is the \
+         example."
+        one_is_faster_at_many(number, locks, lock, threads, speedup) =
+            "At {number} of {locks} locks, one thread alone does more than several in some cells: at {lock}, for example, than {threads} ({speedup}).";
+
         "An article says something about a cell that was measured. yes: the whole 95% interval of \
          the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \
          undecided. Of a lock with more than three such cells, their numbers and an example."

@@ -25,6 +25,24 @@ use crate::report::Report;
 use crate::sentences::Sentence;
 use crate::table::{Table, Topic};
 
+const NO_BREAK: char = '\u{A0}';
+
+/// Ties figures to their units, so that no line ends between them.
+fn unbroken(text: &str) -> String {
+    const UNITS: [&str; 11] =
+        ["ns", "µs", "ms", "s", "min", "h", "B", "KiB", "ppm", "M/s", "M"];
+    let mut tied = String::with_capacity(text.len());
+    for (index, word) in text.split(' ').enumerate() {
+        if index > 0 {
+            let unit = word.trim_end_matches([',', '.', ';', ':', ')']);
+            let after_figure = tied.ends_with(|c: char| c.is_ascii_digit());
+            tied.push(if after_figure && UNITS.contains(&unit) { NO_BREAK } else { ' ' });
+        }
+        tied.push_str(word);
+    }
+    tied
+}
+
 /// Tables and findings as text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Text {
@@ -73,7 +91,7 @@ const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 const MAX_TEXT_WIDTH: usize = 100;
 
 /// Minimum, apart from the indent: narrower terminals break lines themselves.
-const MIN_TEXT_WIDTH: usize = 20;
+const MIN_TEXT_WIDTH: usize = 12;
 
 impl Style {
     fn paint(&self, with: anstyle::Style, text: &str) -> String {
@@ -90,7 +108,9 @@ impl Style {
         let least = indent + MIN_TEXT_WIDTH;
         let width = self.width.unwrap_or(MAX_TEXT_WIDTH).clamp(least, MAX_TEXT_WIDTH.max(least));
         let options = textwrap::Options::new(width).subsequent_indent(&blank);
-        textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+        let text = unbroken(text);
+        let lines = textwrap::wrap(&text, options).into_iter();
+        lines.map(|line| line.replace(NO_BREAK, " ")).collect()
     }
 
     /// Wraps text and paints each line.

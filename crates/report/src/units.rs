@@ -56,7 +56,7 @@ fn scaled(ns: f64) -> (String, &'static str) {
     (digits(ns / scale), unit)
 }
 
-/// Three significant digits, or all digits before the point.
+/// Three significant digits, or all digits before the point, grouped as in [`count`].
 pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -67,7 +67,9 @@ pub(crate) fn digits(value: f64) -> String {
         size if size < 0.9995 => format!("{value:.3}"),
         size if size < 9.995 => format!("{value:.2}"),
         size if size < 99.95 => format!("{value:.1}"),
-        size if size < 1e6 => format!("{value:.0}"),
+        size if size < 9999.5 => format!("{value:.0}"),
+        size if size < 999_999_999.5 && value > 0.0 => count(size.round() as u64),
+        size if size < 999_999_999.5 => format!("-{}", count(size.round() as u64)),
         _ => format!("{value:.1e}"),
     }
 }
@@ -233,7 +235,9 @@ mod tests {
             (16_808.0, "16.8 µs"),
             (88_102_000.0, "88.1 ms"),
             (6e10, "60.0 s"),
-            (1e15, "1.0e6 s"),
+            (1e15, "1\u{202F}000\u{202F}000 s"),
+            (-1e15, "-1\u{202F}000\u{202F}000 s"),
+            (1e18, "1.0e9 s"),
             (1e300, "1.0e291 s"),
             (-45.0, "-45.0 ns"),
             (f64::NAN, "–"),
@@ -299,7 +303,9 @@ mod tests {
         assert_eq!(count(9999), "9999");
         assert_eq!(count(1_234_567), "1\u{202F}234\u{202F}567");
         assert_eq!(ratio(27.13), "27.1×");
-        assert_eq!(per_second(988_948.0), "988948");
+        assert_eq!(per_second(988_948.0), "988\u{202F}948");
+        assert_eq!(digits(9999.4), "9999");
+        assert_eq!(digits(100_001.0), count(100_001));
         assert_eq!(per_second(1_531_000.0), "1.53 M");
     }
 }

@@ -15,7 +15,7 @@ use threadtoll_machine::allowed_cpus;
 use threadtoll_model::choose::Options;
 use threadtoll_model::simulate::Estimate;
 use threadtoll_model::{
-    Change, HandOff, ModelError, Policy, Row, WhatIf, Workload, effort, predict,
+    Change, HandOff, MAX_THREADS, ModelError, Policy, Row, WhatIf, Workload, effort, predict,
     recommended_threads, what_if,
 };
 use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
@@ -54,8 +54,6 @@ const WORKLOAD: [&str; 11] = [
     "seed",
 ];
 
-/// Largest number of threads in a default table.
-const MAX_DEFAULT_THREADS: u32 = 10_000;
 /// Last row up to which a default table has a row for every number of threads.
 const EVERY_NUMBER: u32 = 32;
 const MAX_CORES: u64 = 1_000_000;
@@ -248,7 +246,7 @@ fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> 
     }
     let worth = recommended_threads(workload, seed)?;
     let corner = knee.max(f64::from(worth.unwrap_or(1)));
-    let last = ((1.25 * corner).ceil() as u32).saturating_add(1).min(MAX_DEFAULT_THREADS);
+    let last = ((1.25 * corner).ceil() as u32).saturating_add(1).min(MAX_THREADS);
     if last <= EVERY_NUMBER {
         return Ok((1..=last).collect());
     }

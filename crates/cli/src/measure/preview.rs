@@ -29,19 +29,24 @@ pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
 
 /// `grade C: noise, virtual machine; threadtoll check explains`.
 fn state<'w>(machine: &Machine, warnings: impl Iterator<Item = &'w Warning>) -> String {
-    const MAX_CAUSES: usize = 3;
     // The most severe come first.
-    let mut causes: Vec<String> =
+    let causes: Vec<String> =
         warnings.map(|warning| clean(&warning.code).replace('-', " ")).collect();
     let grade = format!("grade {}", machine.grade);
     if machine.simulated || causes.is_empty() {
         return grade;
     }
-    if causes.len() > MAX_CAUSES {
-        causes.truncate(MAX_CAUSES);
-        causes.push("…".into());
+    format!("{grade}: {}; `{} check` explains", shortened(&causes), program())
+}
+
+/// `noise, busy, clock step and 2 more`.
+fn shortened(causes: &[String]) -> String {
+    const MAX_CAUSES: usize = 3;
+    let named = causes[..causes.len().min(MAX_CAUSES)].join(", ");
+    match causes.len().saturating_sub(MAX_CAUSES) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
-    format!("{grade}: {}; `{} check` explains", causes.join(", "), program())
 }
 
 /// `44 cells in 8 groups`.
@@ -99,6 +104,13 @@ fn format_forecast(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_warnings_are_counted() {
+        let causes = ["noise", "busy", "clock step", "boost", "smt"].map(String::from);
+        assert_eq!(shortened(&causes), "noise, busy, clock step and 2 more");
+        assert_eq!(shortened(&causes[..3]), "noise, busy, clock step");
+    }
 
     #[test]
     fn forecasts_have_a_unit_that_fits() {

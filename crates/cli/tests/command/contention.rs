@@ -310,3 +310,43 @@ fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
         }
     }
 }
+
+/// The page of a run on a simulated machine.
+fn page_of(line: &str) -> String {
+    let directory = TempDir::new().unwrap();
+    let line = format!("{line} --simulated-machine 7 --quiet --out - --html page.html");
+    run_in(directory.path(), &line).done();
+    std::fs::read_to_string(directory.path().join("page.html")).unwrap()
+}
+
+#[test]
+fn the_page_of_a_hold_sweep_has_its_knee_and_the_threads_worth_having() {
+    let page = page_of("contention hold-sweep --threads 1,2,4,5,6,8 --hold-share 0%,20%,50%");
+    for card in [
+        ">5 threads</span><span class=\"what\">knee at a hold share of 20%<",
+        " threads</span><span class=\"what\">worth having at a hold share of 20%<",
+        "two threads do more than one up to a hold share of 50%",
+        ">mean error of the predictions<",
+    ] {
+        assert!(page.contains(card), "{card}");
+    }
+    assert!(page.contains("class=\"note\">–  No prediction for 6 cells with holds below"));
+    assert!(page.contains("<label class=\"all\">"), "a wide table can be narrowed");
+}
+
+#[test]
+fn the_page_of_a_sweep_of_frequencies_begins_with_its_first_lock() {
+    let line = "contention frequency-sweep ticket counter-atomic std-mutex mcs spin";
+    let page = page_of(line);
+    let charts: Vec<&str> = page.split("data-chart=\"surface\" data-label=\"").skip(1).collect();
+    assert!(charts[0].starts_with("frequency-sweep: ticket"), "{}", &charts[0][..60]);
+    for part in [
+        ">10 threads</span><span class=\"what\">knee at a hold share of 10%<",
+        ">2 threads</span><span class=\"what\">worth having from an interval of 100 ns on<",
+        "<h3>Locks at which one thread does more than several</h3>",
+        "At 5 of 5 locks, one thread alone does more than several in some cells: at ticket,",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("mcs: one thread alone"));
+}

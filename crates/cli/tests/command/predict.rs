@@ -385,3 +385,16 @@ fn a_curve_has_no_workload() {
         predict(&format!("predict --fit - {option}")).bad().says("--fit").says(name);
     }
 }
+
+#[test]
+fn default_rows_reach_past_the_knee_and_the_recommendation() {
+    for line in ["--hold 1us --think 100ms", "--hold 5ms --think 95ms", "--hold 1us --think 1s"] {
+        let prediction = answered(&format!("predict {line} --json"), &[]);
+        let last = prediction.rows.last().unwrap().threads;
+        assert!(f64::from(last) > prediction.knee.unwrap(), "{line}: {last}");
+        assert!(last > prediction.recommended_threads.unwrap(), "{line}: {last}");
+    }
+    let text = predict("predict --hold 1us --think 100ms").done().out;
+    assert!(text.contains("100\u{202F}001") && text.contains("100\u{202F}173"), "{text}");
+    assert!(!text.contains("100001") && !text.contains("e6"), "{text}");
+}

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use threadtoll_record::{Class, Grade, median};
 
 use super::run::{Run, day};
+use super::table::sortable;
 use super::title_of;
 use crate::clean::clean;
 use crate::findings::representative;
@@ -74,7 +75,7 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
         figure: card.figure,
         caption: card.heading,
         detail: card.detail,
-        class: "line",
+        class: "line named",
     }));
     cards.extend(locks::cards(run.records()).into_iter().map(|card| Card {
         figure: card.figure,
@@ -154,6 +155,10 @@ pub(super) fn findings(run: &Run<'_>) -> Markup {
             ul class="verdict" { "\n"
                 @for finding in &run.report.findings { li { (with_code(&clean(&finding.to_string()))) } "\n" }
             } "\n"
+        }
+        @if let Some(section) = locks::slower(run.records()) {
+            h3 { (section.heading) } "\n"
+            (sortable(&section, &section.heading, section.rows.len()))
         }
         (list(&results.notes.iter().map(String::as_str).collect::<Vec<_>>(), "Notes"))
         details class="machine" {

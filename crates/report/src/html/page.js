@@ -51,13 +51,18 @@
   };
   const percent = (share) => Number((share * 100).toPrecision(3)) + "%";
 
-  // Ticks of a logarithmic axis of times: powers of ten, with 2 and 5 between them where there is room.
+  // Ticks of a logarithmic axis of times: the closest that fit, at least three.
+  const STEPS = [[1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]];
   const timeTicks = (low, high) => {
-    const vals = [];
     const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
-    const steps = to - from <= 3 && !phone() ? [1, 2, 5] : [1];
-    const stride = Math.max(1, Math.ceil((to - from) / (phone() ? 5 : 12)));
-    for (let power = from; power <= to; power += stride) steps.forEach((step) => vals.push(step * 10 ** power));
+    const inside = (steps, stride) => {
+      const vals = [];
+      for (let power = from; power <= to; power += stride) steps.forEach((step) => vals.push(step * 10 ** power));
+      return vals.filter((value) => value >= low && value <= high);
+    };
+    const most = phone() ? 5 : 12;
+    let vals = STEPS.map((steps) => inside(steps, 1)).find((some) => some.length <= most);
+    for (let stride = 2; !vals; stride += 1) vals = [inside([1], stride)].find((some) => some.length <= most);
     return { tickmode: "array", tickvals: vals, ticktext: vals.map(time) };
   };
 
@@ -94,12 +99,17 @@
 
   // Layout of a chart with a line per row, the first at the top, and the legend above them.
   // On a phone the labels stand above their rows, where they leave the whole width to the marks.
-  const listed = (rows, xaxis) => ({
-    margin: { l: phone() ? 14 : 10, r: phone() ? 14 : 30, t: 44, b: 34 },
+  const listed = (rows, height, { title, ...xaxis }) => ({
+    margin: { l: phone() ? 14 : 10, r: phone() ? 14 : 30, t: TOP, b: BOTTOM },
     hovermode: "closest",
     dragmode: phone() ? false : "zoom",
-    legend: { orientation: "h", ...(phone() ? {} : { entrywidth: 90 }), x: 0, xanchor: "left", y: 1, yanchor: "bottom" },
-    xaxis: axis({ type: "log", ...xaxis }),
+    legend: {
+      orientation: "h", ...(phone() ? {} : { entrywidth: 90 }), x: 0, xanchor: "left",
+      y: 1 + 24 / (height - TOP - BOTTOM), yanchor: "bottom",
+    },
+    xaxis: axis({ type: "log", title, ...xaxis }),
+    // The same at the top: a long chart shows only one of them at a time.
+    xaxis2: axis({ type: "log", ...xaxis, overlaying: "x", side: "top", matches: "x", showgrid: false }),
     yaxis: axis({
       range: [rows.length - (phone() ? 0.6 : 0.4), phone() ? -0.9 : -0.6],
       fixedrange: true, showgrid: true, gridcolor: color("--tint"), showticklabels: !phone(),
@@ -110,7 +120,10 @@
       text: plain(short(row.label, 52)), font: { size: 11, color: color("--soft") },
     })) : [],
   });
+  const [TOP, BOTTOM] = [66, 34];
   const ROW = { phone: 34, wide: 27 };
+  // An axis without a trace is not drawn.
+  const ON_TOP = { x: [null], y: [null], xaxis: "x2", hoverinfo: "skip", showlegend: false };
 
   // ---- the ladder -------------------------------------------------------------------------------------------------
 
@@ -166,8 +179,9 @@
     }
     const low = Math.min(...all) / 1.6;
     const high = Math.max(...all) * 1.6;
-    element.style.height = 92 + rows.length * (phone() ? ROW.phone : ROW.wide) + "px";
-    draw(element, traces, listed(rows, { range: [Math.log10(low), Math.log10(high)], ...timeTicks(low, high) }));
+    const height = TOP + BOTTOM + 14 + rows.length * (phone() ? ROW.phone : ROW.wide);
+    element.style.height = height + "px";
+    draw(element, [...traces, ON_TOP], listed(rows, height, { range: [Math.log10(low), Math.log10(high)], ...timeTicks(low, high) }));
   };
 
   // ---- queues -----------------------------------------------------------------------------------------------------
@@ -203,8 +217,9 @@
     }).filter((trace) => trace.x.length > 0);
     const figures = marks.flatMap(({ figure, interval }) => [figure, ...(interval || []).filter((end) => end > figure / 10)]);
     const [low, high] = [Math.min(...figures) / 1.6, Math.max(...figures) * 1.6];
-    element.style.height = 92 + marks.length * (phone() ? ROW.phone : 22) + "px";
-    draw(element, traces, listed(marks, {
+    const height = TOP + BOTTOM + 14 + marks.length * (phone() ? ROW.phone : 22);
+    element.style.height = height + "px";
+    draw(element, [...traces, ON_TOP], listed(marks, height, {
       range: [Math.log10(low), Math.log10(high)],
       title: streams ? "messages per second (higher is better)" : "one way, p50 (lower is better)",
       ...(streams ? rateTicks(low, high) : timeTicks(low, high)),
@@ -474,19 +489,25 @@
     const stacked = phone() && told;
     const beside = told && !stacked;
     const cell = ((element.clientWidth - 60) * (beside ? 0.47 : 1)) / columns.length;
+    // Figures only where they do not touch each other; without them, a scale of the colours.
+    const [decimals, size] = cell < 30 ? [1, 10] : [2, 11];
+    const figures = cell >= 22 && (decimals > 1 || high < 9.95);
+    const figure = (value, x, y) => (value > 0 ? value.toFixed(decimals) : measured[y][x] > 0 ? "–" : "");
     const traces = halves.map(([name, values], half) => ({
-      type: "heatmap", colorscale: scale, zmin: 0, zmax: high, xgap: 1, ygap: 1, showscale: false,
+      type: "heatmap", colorscale: scale, zmin: 0, zmax: high, xgap: 1, ygap: 1, showscale: !figures && half === 0,
+      colorbar: { orientation: "h", x: 0, xanchor: "left", y: 1, yanchor: "bottom", ypad: 26, thickness: 8, len: 1, outlinewidth: 0, nticks: 6 },
       x: columns, y: threads.map(String), z: values,
       xaxis: half && beside ? "x2" : "x", yaxis: half ? "y2" : "y", hoverinfo: "text",
       hovertext: values.map((row, y) => row.map((value, x) => value > 0
         ? "<b>" + value.toFixed(2) + "×</b> " + name + "<br>" + lines(threads[y] + " threads, " + surface.across + " " + columns[x]) : "")),
-      // Figures only where they do not touch each other.
-      ...(cell < 30 ? {} : {
-        text: values.map((row) => row.map((value) => (value > 0 ? value.toFixed(2) : ""))),
-        texttemplate: "%{text}", textfont: { size: 11 },
-      }),
     }));
-    element.style.height = (stacked ? 2 : 1) * Math.max(180, 90 + 34 * threads.length) + "px";
+    // Not the heat map's own text, which leaves out the cells without a figure.
+    const texts = halves.flatMap(([, values], half) => values.flatMap((row, y) => row.map((value, x) => ({
+      x, y, text: figure(value, x, y), showarrow: false, font: { size },
+      xref: half && beside ? "x2" : "x", yref: half ? "y2" : "y",
+    })))).filter(({ text }) => text !== "" && (figures || text === "–"));
+    const top = figures ? 34 : 74;
+    element.style.height = top - 34 + (stacked ? 2 : 1) * Math.max(180, 90 + 34 * threads.length) + "px";
     const named = (title, more) => axis({ title, type: "category", showgrid: false, ...more });
     const [left, right] = beside ? [[0, 0.47], [0.53, 1]] : [[0, 1], [0, 1]];
     const heading = (text, x, y) => ({
@@ -494,13 +515,13 @@
       showarrow: false, font: { size: 12 },
     });
     draw(element, traces, {
-      margin: { l: 20, r: 10, t: 34, b: 30 }, dragmode: false,
+      margin: { l: 20, r: 10, t: top, b: 30 }, dragmode: false,
       xaxis: named(surface.across, { domain: left, anchor: stacked ? "y2" : "y" }),
       yaxis: named("threads", { anchor: "x", ...(stacked ? { domain: [0.56, 1] } : {}) }),
       ...(beside ? { xaxis2: named(surface.across, { domain: right, anchor: "y2" }) } : {}),
       ...(told ? { yaxis2: named(stacked ? "threads" : "", stacked ? { domain: [0, 0.44], anchor: "x" } : { anchor: "x2" }) } : {}),
-      annotations: halves.map(([name], half) =>
-        (stacked ? heading(name, 0, half ? 0.445 : 1) : heading(name, half ? right[0] : 0, 1))),
+      annotations: [...texts, ...halves.map(([name], half) =>
+        (stacked ? heading(name, 0, half ? 0.445 : 1) : heading(name, half ? right[0] : 0, 1)))],
     });
   };
 

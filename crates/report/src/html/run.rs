@@ -91,14 +91,17 @@ impl<'a> Run<'a> {
                     Some((Topic::Ladder, _)) => (self.ladder_chart()),
                     Some((Topic::Queues, table)) => (self.first_queues(table)),
                     Some((Topic::Locks, table)) => (first_locks(table)),
-                    _ => {}
+                    Some((Topic::Matrix, table)) => (first_matrix(table)),
+                    None => {}
                 }
                 (findings(self))
                 @if let Some(table) = table(Topic::Ladder) { (ladder(table)) }
                 @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
                 @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
                 (self.distributions())
-                @if let Some(table) = table(Topic::Matrix) { (matrix(table)) }
+                @if let Some(table) = table(Topic::Matrix) {
+                    (matrix(table, self.topic() == Topic::Matrix))
+                }
                 (noise(&self.results().machine.noise))
                 (disturbance(self.records()))
                 (worst(self.rows()))
@@ -241,22 +244,36 @@ fn first_locks(table: &Table) -> Markup {
 
 fn lock_chart(section: &Section) -> Markup {
     html! {
-        @if section.figure.is_some() {
+        @if let Some(Figure::SpeedUp(map)) = &section.figure {
             div class="chart" data-chart="surface" data-label=(section.heading) role="img" aria-label="Speed-up by threads, measured and predicted; the table below has the figures" {} "\n"
+            @if map.columns.len() > 1 && map.predicted.iter().flatten().any(Option::is_some) {
+                @for reason in &map.unpredicted { p class="note" { "–  " (reason) } "\n" }
+            }
         }
     }
 }
 
-fn matrix(table: &Table) -> Markup {
+/// The first chart of pairs, and its table.
+fn first_matrix(table: &Table) -> Markup {
     html! {
-        @for section in &table.sections {
-            @if let Some(Figure::Pairs(pairs)) = &section.figure && pairs.values.len() > 1 {
-                h2 { "Between pairs of CPUs: " (pairs.label) } "\n"
-                p { "One way (half a round trip), p50. Lines separate nodes, last-level caches and cores." } "\n"
-                div class="chart matrix" data-chart="matrix" data-label=(pairs.label) role="img" aria-label="One-way medians for pairs of CPUs as a heat map; the table below sums them up" {} "\n"
-            }
-            (plain(section))
+        @if let Some(section) = table.sections.first() { (pairs(section)) }
+    }
+}
+
+fn matrix(table: &Table, drawn_first: bool) -> Markup {
+    html! {
+        @for section in table.sections.iter().skip(usize::from(drawn_first)) { (pairs(section)) }
+    }
+}
+
+fn pairs(section: &Section) -> Markup {
+    html! {
+        @if let Some(Figure::Pairs(pairs)) = &section.figure && pairs.values.len() > 1 {
+            h2 { "Between pairs of CPUs: " (pairs.label) } "\n"
+            p { "One way (half a round trip), p50. Lines separate nodes, last-level caches and cores." } "\n"
+            div class="chart matrix" data-chart="matrix" data-label=(pairs.label) role="img" aria-label="One-way medians for pairs of CPUs as a heat map; the table below sums them up" {} "\n"
         }
+        (plain(section))
     }
 }
 

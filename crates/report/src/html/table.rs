@@ -10,7 +10,13 @@ use crate::table::{Cell, Emphasis, Heading, Label, Note, Row, Section};
 /// Headings take two lines if the section has headings for a page.
 pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup {
     let two_lines = section.columns.iter().any(|heading| heading.in_page.is_some());
+    let extra = extra(section);
     html! {
+        @if extra.contains(&true) {
+            label class="all" {
+                input type="checkbox"; " all " (section.columns.len()) " columns"
+            } "\n"
+        }
         div class="scroll" tabindex="0" role="region" aria-label=(name) {
             table class="sortable" { "\n"
                 thead {
@@ -19,8 +25,8 @@ pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup
                         th scope="col" {
                             button type="button" title=[two_lines.then_some("")] { (section.row_heading) }
                         }
-                        @for heading in &section.columns {
-                            th scope="col" { button type="button" title=(heading.title) { (text(heading)) } }
+                        @for (heading, extra) in section.columns.iter().zip(&extra) {
+                            th scope="col" class=[extra.then_some("extra")] { button type="button" title=(heading.title) { (text(heading)) } }
                         }
                     }
                     @if two_lines { "\n" }
@@ -29,13 +35,28 @@ pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup
                     @for row in section.rows.iter().take(max_rows) {
                         tr {
                             th scope="row" { (row_label(&row.label, two_lines)) }
-                            (cells(section, row))
+                            (cells(section, row, &extra))
                         } "\n"
                     }
                 }
             }
         } "\n"
     }
+}
+
+/// Columns that a page 1400 pixels wide has room for.
+const MAX_COLUMNS: usize = 12;
+
+/// Marks the columns that are shown only on request: the least important of a table that is too
+/// wide.
+fn extra(section: &Section) -> Vec<bool> {
+    let mut extra = vec![false; section.columns.len()];
+    if section.columns.iter().all(|heading| heading.in_page.is_none()) {
+        let mut ranked: Vec<usize> = (0..section.columns.len()).collect();
+        ranked.sort_by_key(|index| section.columns[*index].rank.unwrap_or(u8::MAX));
+        ranked.iter().skip(MAX_COLUMNS).for_each(|index| extra[*index] = true);
+    }
+    extra
 }
 
 fn groups(section: &Section) -> Markup {
@@ -77,10 +98,10 @@ fn row_label(label: &Label, explained: bool) -> Markup {
     }
 }
 
-fn cells(section: &Section, row: &Row) -> Markup {
+fn cells(section: &Section, row: &Row, extra: &[bool]) -> Markup {
     html! {
-        @for (heading, cell) in section.columns.iter().zip(&row.cells) {
-            td class=[class(heading, cell)] data-v=[sort_key(cell)] title=[title(cell)] {
+        @for ((heading, cell), extra) in section.columns.iter().zip(&row.cells).zip(extra) {
+            td class=[class(heading, cell, *extra)] data-v=[sort_key(cell)] title=[title(cell)] {
                 @if heading.published { (unbroken(&cell.text)) } @else { (cell.text) }
                 @if let Some(verdict) = cell.verdict {
                     " " span class={ "said " (verdict.to_string()) } { (sentences::verdict(verdict)) }
@@ -90,18 +111,20 @@ fn cells(section: &Section, row: &Row) -> Markup {
     }
 }
 
-fn class(heading: &Heading, cell: &Cell) -> Option<&'static str> {
-    if heading.published {
-        Some("published")
+fn class(heading: &Heading, cell: &Cell, extra: bool) -> Option<String> {
+    let own = if heading.published {
+        "published"
     } else {
         match cell.emphasis {
-            Emphasis::Main => Some("main"),
-            Emphasis::Best => Some("good"),
-            Emphasis::Middling => Some("middling"),
-            Emphasis::Bad => Some("bad"),
-            Emphasis::Plain | Emphasis::Accent | Emphasis::Faint => None,
+            Emphasis::Main => "main",
+            Emphasis::Best => "good",
+            Emphasis::Middling => "middling",
+            Emphasis::Bad => "bad",
+            Emphasis::Plain | Emphasis::Accent | Emphasis::Faint => "",
         }
-    }
+    };
+    let classes = [own, if extra { "extra" } else { "" }].join(" ");
+    Some(classes.trim().to_string()).filter(|classes| !classes.is_empty())
 }
 
 /// The figure by which the script sorts. Words have none, and are sorted alphabetically.

@@ -2,10 +2,12 @@
 
 use threadtoll_record::Record;
 
+use super::cards::Card;
 use super::claims::claims;
-use super::{Axis, Card, Row, Sweep, sweeps};
+use super::{Axis, Row, Sweep, sweeps};
 use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
+use crate::table::{Cell, Column, Label, Section};
 use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
 
 /// Largest total time, relative to the shortest, that counts as equally good.
@@ -13,19 +15,17 @@ const GOOD_ENOUGH: f64 = 1.05;
 
 pub(crate) fn findings(records: &[Record]) -> Vec<Sentence> {
     let sweeps = sweeps(records);
-    let mut findings: Vec<Sentence> = sweeps.iter().flat_map(of_sweep).collect();
+    let mut findings: Vec<Sentence> = sweeps.iter().filter_map(enough).collect();
+    findings.extend(worse_than_one_thread(&sweeps));
     findings.extend(claims(&sweeps));
     findings.extend(agreement(&sweeps));
     findings
 }
 
-fn of_sweep(sweep: &Sweep<'_>) -> Vec<Sentence> {
-    let mut findings = Vec::new();
-    findings.extend(enough_threads(sweep).map(|enough| {
+fn enough(sweep: &Sweep<'_>) -> Option<Sentence> {
+    enough_threads(sweep).map(|enough| {
         say::enough_threads(sweep.lock(), plural(enough.threads.into(), "thread"), enough.time)
-    }));
-    findings.extend(worse_than_one_thread(sweep));
-    findings
+    })
 }
 
 fn threads(sweep: &Sweep<'_>, row: &Row<'_>) -> String {
@@ -75,24 +75,79 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     Some(Enough { threads, time })
 }
 
-fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<Sentence> {
-    let speedup = |row: &&Row<'_>| {
-        let interval = row.contention.speedup_interval95?.map(f64::from);
-        (interval[1] < 1.0).then_some(interval)
-    };
-    let worse: Vec<&Row<'_>> =
-        with_several_threads(sweep).filter(|row| speedup(row).is_some()).collect();
-    let first = worse.first()?;
-    let figure = first.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
-    let figure = format!("{figure}, {}", digits_range(speedup(first)?));
-    let threads = threads(sweep, first);
-    Some(match worse.len() {
-        1 => say::one_is_faster(sweep.lock(), threads, figure),
-        count => {
-            let cells = with_several_threads(sweep).count();
-            say::one_is_often_faster(sweep.lock(), count, cells, threads, figure)
+/// The cells of a sweep in which several threads surely do less than one.
+struct Slower {
+    lock: String,
+    /// Number of these cells, and of all with several threads.
+    slower: usize,
+    cells: usize,
+    /// The first of them, and its speed-up.
+    threads: String,
+    speedup: String,
+}
+
+impl Slower {
+    fn of(sweep: &Sweep<'_>) -> Option<Self> {
+        let interval = |row: &&Row<'_>| {
+            let interval = row.contention.speedup_interval95?.map(f64::from);
+            (interval[1] < 1.0).then_some(interval)
+        };
+        let slower: Vec<&Row<'_>> =
+            with_several_threads(sweep).filter(|row| interval(row).is_some()).collect();
+        let first = slower.first()?;
+        let figure = first.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
+        Some(Slower {
+            lock: sweep.lock(),
+            slower: slower.len(),
+            cells: with_several_threads(sweep).count(),
+            threads: threads(sweep, first),
+            speedup: format!("{figure}, {}", digits_range(interval(first)?)),
+        })
+    }
+
+    fn sentence(self) -> Sentence {
+        match self.slower {
+            1 => say::one_is_faster(self.lock, self.threads, self.speedup),
+            slower => {
+                say::one_is_often_faster(self.lock, slower, self.cells, self.threads, self.speedup)
+            }
         }
-    })
+    }
+}
+
+/// Most sweeps with a sentence of their own.
+const MAX_SENTENCES: usize = 3;
+
+fn worse_than_one_thread(sweeps: &[Sweep<'_>]) -> Vec<Sentence> {
+    let mut slower: Vec<Slower> = sweeps.iter().filter_map(Slower::of).collect();
+    if slower.len() <= MAX_SENTENCES {
+        return slower.into_iter().map(Slower::sentence).collect();
+    }
+    let count = slower.len();
+    let Slower { lock, threads, speedup, .. } = slower.swap_remove(0);
+    vec![say::one_is_faster_at_many(count, sweeps.len(), lock, threads, speedup)]
+}
+
+/// The locks at which one thread does more than several, if they are too many for sentences.
+pub(crate) fn slower(records: &[Record]) -> Option<Section> {
+    let sweeps = sweeps(records);
+    let slower: Vec<Slower> = sweeps.iter().filter_map(Slower::of).collect();
+    let columns: Vec<Column<'_, Slower>> = vec![
+        Column::new(
+            "",
+            "cells",
+            0,
+            "cells in which one thread does more, of those with several",
+            |row: &Slower| {
+                Cell::new(Some(row.slower as f64), format!("{} of {}", row.slower, row.cells))
+            },
+        ),
+        Column::new("", "speed-up in the first", 0, "", |row: &Slower| Cell::text(&row.speedup)),
+        Column::new("", "the first", 0, "", |row: &Slower| Cell::text(&row.threads)),
+    ];
+    let heading = "Locks at which one thread does more than several";
+    (slower.len() > MAX_SENTENCES)
+        .then(|| Section::new(heading, "lock", columns, &slower, |row| Label::new(&row.lock)))
 }
 
 /// Predictions for several threads, compared with the measured figures.

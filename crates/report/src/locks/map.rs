@@ -41,5 +41,6 @@ pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
         predicted: grid(&|row| row.predicted()?.speedup.map(f64::from)),
         columns: columns.iter().filter_map(heading).collect(),
         threads: threads.into_iter().collect(),
+        unpredicted: Vec::new(),
     })
 }

@@ -23,13 +23,8 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     type Column<'a> = table::Column<'static, Pair<'a>>;
     let peers = comparisons.iter().flat_map(against_peers);
     let pairs: Vec<Pair<'_>> = peers.chain(comparisons.iter().flat_map(against_own)).collect();
+    // The answer first: a phone shows no more without scrolling.
     let columns: Vec<Column<'_>> = vec![
-        Column::new("", "case", 2, "", |pair| Cell::text(&pair.case)).emphasis(Emphasis::Faint),
-        Column::new("", "compared with", 0, "", |pair| Cell::text(&pair.other)),
-        Column::new("", "figure", 4, "a smaller time or a higher rate is better", |pair| {
-            Cell::text(if pair.against.of == "rate_per_s" { "rate" } else { "time" })
-        })
-        .emphasis(Emphasis::Faint),
         Column::new("", "ratio", 0, "median over paired blocks", |pair| Cell {
             verdict: decided(pair.against),
             ..Cell::figure(Some(pair.against.ratio), ratio)
@@ -38,6 +33,12 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
         Column::new("", "95%", 1, "95% interval of the ratio", |pair| {
             Cell::text(digits_range(pair.against.interval95.map(f64::from)))
         }),
+        Column::new("", "case", 2, "", |pair| Cell::text(&pair.case)).emphasis(Emphasis::Faint),
+        Column::new("", "compared with", 0, "", |pair| Cell::text(&pair.other)),
+        Column::new("", "figure", 4, "a smaller time or a higher rate is better", |pair| {
+            Cell::text(if pair.against.of == "rate_per_s" { "rate" } else { "time" })
+        })
+        .emphasis(Emphasis::Faint),
         Column::new("", "pairs", 5, "pairs of blocks; a verdict needs 21", |pair| {
             Cell::new(Some(pair.against.blocks.into()), count(pair.against.blocks.into()))
         })

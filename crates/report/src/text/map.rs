@@ -1,5 +1,7 @@
 //! Speed-ups by threads and another property, as two squares of coloured figures.
 
+use std::ops::Range;
+
 use anstyle::AnsiColor;
 use unicode_width::UnicodeWidthStr;
 
@@ -11,56 +13,95 @@ use crate::units::{UNKNOWN, digits};
 const GAP: usize = 4;
 
 /// Draws a map with threads downwards, measured and predicted, side by side if there is room, and
-/// an empty line below.
+/// an empty line below. Columns that do not fit follow below the others.
 pub(super) fn draw(map: &Map, style: &Style) -> String {
-    let measured = square(map, "measured", &map.measured, style);
-    let widest = measured.iter().map(|(_, width)| *width).max().unwrap_or(0);
-    let lines: Vec<String> = if map.predicted.iter().flatten().all(Option::is_none) {
-        measured.into_iter().map(|(line, _)| line).collect()
+    let side =
+        map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(7);
+    let told = map.predicted.iter().flatten().any(Option::is_some);
+    let squares = [("measured", &map.measured), ("predicted", &map.predicted)];
+    let squares: Vec<Square<'_>> = squares[..if told { 2 } else { 1 }]
+        .iter()
+        .map(|(title, values)| Square { map, title, values, side })
+        .collect();
+    let all = 0..map.columns.len();
+    let width = squares.iter().map(|square| square.width(all.clone())).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    if let [measured, predicted] = squares.as_slice()
+        && style.width.is_none_or(|most| 2 * width + GAP <= most)
+    {
+        let pairs =
+            measured.lines(all.clone(), style).into_iter().zip(predicted.lines(all, style));
+        lines.extend(pairs.map(|((left, own), (right, _))| {
+            format!("{left}{}{right}", " ".repeat(width - own + GAP))
+        }));
     } else {
-        let predicted = square(map, "predicted", &map.predicted, style);
-        if style.width.is_none_or(|width| 2 * widest + GAP <= width) {
-            let pairs = measured.into_iter().zip(predicted);
-            pairs
-                .map(|((left, width), (right, _))| {
-                    format!("{left}{}{right}", " ".repeat(widest - width + GAP))
-                })
-                .collect()
-        } else {
-            measured.into_iter().chain(predicted).map(|(line, _)| line).collect()
+        for square in &squares {
+            for columns in square.blocks(style) {
+                lines.extend(square.lines(columns, style).into_iter().map(|(line, _)| line));
+            }
         }
-    };
+    }
     lines.join("\n") + "\n\n"
 }
 
-/// The lines of one square, each with its width.
-fn square(
-    map: &Map,
-    title: &str,
-    values: &[Vec<Option<f64>>],
-    style: &Style,
-) -> Vec<(String, usize)> {
-    let text = |value: &Option<f64>| value.map_or_else(|| UNKNOWN.to_string(), digits);
-    let headings = map.columns.iter().map(|heading| heading.width());
-    let figures = values.iter().flatten().map(|value| text(value).width());
-    let cell = headings.chain(figures).max().unwrap_or(1) + 1;
-    let side =
-        map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(7);
-    let heading = format!("{title}, threads × {}", map.across);
-    let mut head = pad_right("threads", side);
-    map.columns.iter().for_each(|column| head.push_str(&pad_left(column, cell)));
-    let width = head.width();
-    let mut lines =
-        vec![(style.paint(DIM, &heading), heading.width()), (style.paint(BOLD, &head), width)];
-    for (threads, row) in map.threads.iter().zip(values) {
-        let mut line = style.paint(BOLD, &pad_left(&threads.to_string(), side));
-        for value in row {
-            let figure = pad_left(&text(value), cell);
-            line.push_str(&style.paint(shade(*value, *threads), &figure));
-        }
-        lines.push((line, width));
+/// One of the two figures by threads and column.
+struct Square<'m> {
+    map: &'m Map,
+    title: &'static str,
+    values: &'m [Vec<Option<f64>>],
+    /// Width of the numbers of threads.
+    side: usize,
+}
+
+impl Square<'_> {
+    fn text(value: &Option<f64>) -> String {
+        value.map_or_else(|| UNKNOWN.to_string(), digits)
     }
-    lines
+
+    fn cell_width(&self) -> usize {
+        let headings = self.map.columns.iter().map(|heading| heading.width());
+        let figures = self.values.iter().flatten().map(|value| Self::text(value).width());
+        headings.chain(figures).max().unwrap_or(1) + 1
+    }
+
+    fn heading(&self) -> String {
+        format!("{}, threads × {}", self.title, self.map.across)
+    }
+
+    fn width(&self, columns: Range<usize>) -> usize {
+        (self.side + columns.len() * self.cell_width()).max(self.heading().width())
+    }
+
+    /// The columns in as many parts as the width demands.
+    fn blocks(&self, style: &Style) -> Vec<Range<usize>> {
+        let all = self.map.columns.len();
+        let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(self.side));
+        let most = (room / self.cell_width()).max(1);
+        (0..all).step_by(most.min(all.max(1))).map(|from| from..all.min(from.saturating_add(most))).collect()
+    }
+
+    /// The lines of some columns, each with its width.
+    fn lines(&self, columns: Range<usize>, style: &Style) -> Vec<(String, usize)> {
+        let cell = self.cell_width();
+        let mut head = pad_right("threads", self.side);
+        for column in &self.map.columns[columns.clone()] {
+            head.push_str(&pad_left(column, cell));
+        }
+        let width = head.width();
+        let heading = style.wrap(&self.heading(), 0);
+        let mut lines: Vec<(String, usize)> =
+            heading.iter().map(|line| (style.paint(DIM, line), line.width())).collect();
+        lines.push((style.paint(BOLD, &head), width));
+        for (threads, row) in self.map.threads.iter().zip(self.values) {
+            let mut line = style.paint(BOLD, &pad_left(&threads.to_string(), self.side));
+            for value in &row[columns.clone()] {
+                let figure = pad_left(&Self::text(value), cell);
+                line.push_str(&style.paint(shade(*value, *threads), &figure));
+            }
+            lines.push((line, width));
+        }
+        lines
+    }
 }
 
 /// Green where threads are worthwhile, red where one alone is better.
@@ -76,4 +117,31 @@ fn shade(speedup: Option<f64>, threads: u32) -> anstyle::Style {
         AnsiColor::Red
     };
     colour.on_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_fits_any_terminal() {
+        let shares = (0..12).map(|share| format!("{}%", share * 10)).collect::<Vec<_>>();
+        let figures = vec![(0..12).map(|column| Some(f64::from(column))).collect::<Vec<_>>(); 9];
+        let map = Map {
+            across: "hold share",
+            threads: (1..=9).collect(),
+            columns: shares.clone(),
+            measured: figures.clone(),
+            predicted: figures,
+            unpredicted: Vec::new(),
+        };
+        for width in [24, 30, 40, 79, 160] {
+            let text = draw(&map, &Style { color: false, width: Some(width) });
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+            for share in &shares {
+                let shown = text.split_whitespace().filter(|word| word == share).count();
+                assert_eq!(shown, 2, "{share} at {width}:\n{text}");
+            }
+        }
+    }
 }

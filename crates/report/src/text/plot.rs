@@ -92,11 +92,11 @@ pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &S
     let blank = " ".repeat(margin + 1);
     for curve in &curves {
         let mark = curve.mark.unwrap_or(curve.line);
-        text.push_str(&format!(
-            "{blank}{} {}\n",
-            style.paint(curve.with, &mark.to_string()),
-            curve.name
-        ));
+        let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(margin + 3).max(1));
+        let mut name = textwrap::wrap(&curve.name, room).into_iter();
+        let first = name.next().unwrap_or_default();
+        text.push_str(&format!("{blank}{} {first}\n", style.paint(curve.with, &mark.to_string())));
+        name.for_each(|rest| text.push_str(&format!("{blank}  {rest}\n")));
     }
     text
 }
@@ -199,7 +199,7 @@ fn step(least: f64) -> f64 {
 }
 
 fn tick(value: f64, step: f64) -> String {
-    if value.abs() >= 1e7 {
+    if value.abs() >= 1e4 {
         digits(value)
     } else if step >= 1.0 {
         format!("{value:.0}")

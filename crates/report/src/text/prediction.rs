@@ -40,6 +40,7 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
                 prediction.rows.len()
             ));
         }
+        notes.extend(end(prediction));
         if !left_out.is_empty() {
             notes.push(format!(
                 "Columns that did not fit: {}. Widen the terminal, or see --json.",
@@ -126,6 +127,21 @@ fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
 }
 
+/// A note if the rows end before the knee or the advice.
+fn end(prediction: &Prediction) -> Option<String> {
+    let last = prediction.rows.iter().map(|row| row.threads).max()?;
+    let knee = prediction.knee.filter(|knee| *knee > f64::from(last));
+    let advice = prediction.recommended_threads.filter(|threads| *threads > last);
+    let beyond = match (knee, advice) {
+        (Some(_), Some(_)) => "the knee and the number worth having",
+        (Some(_), None) => "the knee",
+        (None, Some(_)) => "the number worth having",
+        (None, None) => return None,
+    };
+    let last = plural(last.into(), "thread");
+    Some(format!("The rows end at {last}, before {beyond}."))
+}
+
 /// The models of the rows, with the reason for each.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
@@ -154,7 +170,8 @@ fn models(rows: &[PredictedRow]) -> Vec<String> {
 
 /// `1 thread`, `1, 2 and 4 threads`, `2 to 64 threads`.
 fn numbers(threads: &[u32]) -> String {
-    let named = |threads: &[u32]| threads.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let number = |threads: &u32| count((*threads).into());
+    let named = |threads: &[u32]| threads.iter().map(number).collect::<Vec<_>>().join(", ");
     match threads {
         [] => String::new(),
         [one] => plural((*one).into(), "thread"),
@@ -162,10 +179,11 @@ fn numbers(threads: &[u32]) -> String {
             if threads.len() > 2
                 && threads.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) =>
         {
-            format!("{first} to {last} threads")
+            format!("{} to {} threads", number(first), number(last))
         }
-        [first @ .., last] if threads.len() <= 7 => format!("{} and {last} threads", named(first)),
+        [first @ .., last] if threads.len() <= 7 => format!("{} and {} threads", named(first), number(last)),
         [first, .., last] => {
+            let (first, last) = (number(first), number(last));
             format!("{} numbers of threads from {first} to {last}", threads.len())
         }
     }

@@ -1,4 +1,5 @@
-//! Tables that drop their least important columns if the terminal is too narrow.
+//! Tables that drop their least important columns if the terminal is too narrow, and stack the others
+//! if those do not fit either.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -98,6 +99,9 @@ impl<'s> Drawing<'s> {
     fn draw(mut self) -> (String, Vec<String>) {
         let style = self.style;
         let left_out = self.fit();
+        if self.is_too_wide() {
+            return (self.stacked(), left_out);
+        }
         let widths = self.widths();
         let mut text = self.group_line(&widths);
         let mut head = pad_right(&self.row_heading, self.label_width);
@@ -128,10 +132,8 @@ impl<'s> Drawing<'s> {
 
     /// Drops columns until the others fit, and returns their headings.
     fn fit(&mut self) -> Vec<String> {
-        let Some(most) = self.style.width else { return Vec::new() };
         let mut dropped = Vec::new();
-        while self.label_width + self.widths().iter().map(|width| width + GAP).sum::<usize>() > most
-        {
+        while self.is_too_wide() {
             let last =
                 self.columns.iter().enumerate().max_by_key(|(_, column)| column.heading.rank);
             let Some((index, column)) = last else { break };
@@ -143,6 +145,37 @@ impl<'s> Drawing<'s> {
         }
         dropped.reverse();
         dropped
+    }
+
+    fn is_too_wide(&self) -> bool {
+        let width = self.label_width + self.widths().iter().map(|width| width + GAP).sum::<usize>();
+        self.style.width.is_some_and(|most| width > most)
+    }
+
+    /// A paragraph for each row: its label, and below it a line for each column.
+    fn stacked(&self) -> String {
+        let style = self.style;
+        let mut text = style.paragraph(BOLD, self.row_heading.trim());
+        for (row, label) in self.labels.iter().enumerate() {
+            text.push_str(&style.paragraph(PLAIN, label.trim()));
+            for Column { heading, cells, .. } in &self.columns {
+                let (cell, with) = &cells[row];
+                if cell.is_empty() {
+                    continue;
+                }
+                let heading = format!("{} {}", heading.group, heading.text);
+                let lines = style.wrap(&format!("  {}: {cell}", heading.trim()), 4);
+                for line in lines {
+                    // A cell on one line is painted as in a table.
+                    match line.strip_suffix(cell.as_str()) {
+                        Some(before) => text.push_str(&format!("{before}{}", style.paint(*with, cell))),
+                        None => text.push_str(&line),
+                    }
+                    text.push('\n');
+                }
+            }
+        }
+        text
     }
 
     /// The columns' widths; the first of a group makes up for the width of the group's heading.

@@ -159,3 +159,26 @@ fn odd_names_are_no_markup() {
         assert_eq!(line.replace("\\|", "").matches('|').count(), 6, "{line}");
     }
 }
+
+/// The pairs of a matrix, in one regime each.
+#[test]
+fn pairs_of_cpus_have_names_of_their_own() {
+    let pair = |cpus: [u32; 2], bounds| {
+        let one = cell("atomic-store", bounds, Outcome::Regression);
+        let cell = Cell { cpus: cpus.to_vec(), ..one.cell };
+        ComparedCell { experiment: Experiment::Matrix, cell, ..one }
+    };
+    let mut matrix = comparison();
+    matrix.cells = vec![pair([0, 1], [1.3, 1.4]), pair([0, 2], [1.4, 1.5])];
+    matrix.only_in_base[0].experiment = Experiment::Matrix;
+    matrix.only_in_base[0].cell = Cell { cpus: vec![1, 2], ..matrix.cells[0].cell.clone() };
+    let said = text::comparison(&matrix, &Style::default());
+    for name in ["atomic-store, CPUs 0, 1  ", "atomic-store, CPUs 0, 2  ", "only in BASE"] {
+        assert!(said.to_lowercase().contains(&name.to_lowercase()), "{name}: {said}");
+    }
+    assert!(said.contains("atomic-store, CPUs 1, 2"), "{said}");
+    assert!(!said.contains("apart"), "one regime: {said}");
+    matrix.cells[1].cell.cpus = vec![0, 1];
+    let said = text::comparison(&matrix, &Style::default());
+    assert!(said.contains("atomic-store, CPUs 0, 1, cores 64.0 ns apart"), "{said}");
+}

@@ -69,3 +69,74 @@ fn nothing_measured_is_a_page_too() {
     let page = kept("empty.html", &[results]);
     assert!(!page.contains("data-chart=\"ladder\"") && page.contains("To measure this again"));
 }
+
+/// The figures, captions and details of the cards.
+fn cards(page: &str) -> Vec<[&str; 3]> {
+    let of = |card: &'_ str, class: &str| -> Option<std::ops::Range<usize>> {
+        let from = card.find(&format!("class=\"{class}\">"))? + class.len() + 9;
+        Some(from..from + card[from..].find('<')?)
+    };
+    page.split("<li class=\"card")
+        .skip(1)
+        .filter_map(|card| {
+            let [figure, what, detail] = ["figure", "what", "detail"].map(|class| of(card, class));
+            Some([&card[figure?], &card[what?], &card[detail?]])
+        })
+        .collect()
+}
+
+#[test]
+fn the_cards_of_queues_name_the_best_of_each_case() {
+    let mut results = fixture::queues();
+    let card = |results: &Results, case: &str| {
+        let page = page(std::slice::from_ref(results), &[]);
+        let found = cards(&page).into_iter().find(|[_, what, _]| *what == case).unwrap();
+        found.map(str::to_string)
+    };
+    let case = "Stream: one message at a time, receivers that spin";
+    let [best, _, detail] = card(&results, case);
+    assert_eq!(best, "pipe");
+    assert!(detail.starts_with("200 M/s, 2.40× rtrb, the best peer ("), "{detail}");
+    assert!(detail.ends_with(": better"), "{detail}");
+    let case = "Ask-reply: receivers that spin";
+    let [best, _, detail] = card(&results, case);
+    assert_eq!(best, "pipe");
+    assert!(detail.contains("0.989× rtrb, the best peer ("), "{detail}");
+    // Intervals that no longer tell the two apart.
+    let groups = results.groups.iter_mut().filter_map(|group| group.records.as_mut());
+    for record in groups.flatten().filter(|record| record.cell.queue().is_some()) {
+        if let Some(one_way) = &mut record.one_way {
+            one_way.p50_interval95 = Some([90.0.into(), 110.0.into()]);
+        }
+    }
+    let [best, _, detail] = card(&results, case);
+    assert_eq!(best, "pipe, rtrb");
+    assert!(detail.starts_with("not told apart; pipe: 99.0 ns, "), "{detail}");
+    // A peer that is faster than all of ours.
+    results.groups.drain(..1);
+    results.plan.groups.drain(..1);
+    let case = "Stream: one message at a time, receivers that spin, 2 senders";
+    results.groups.truncate(1);
+    results.plan.groups.truncate(1);
+    let [best, _, detail] = card(&results, case);
+    assert_eq!(best, "crossbeam-unbounded");
+    assert!(detail.contains("1.63× funnel, our best (") && detail.ends_with("better"), "{detail}");
+}
+
+#[test]
+fn the_ratio_of_two_queues_stands_beside_the_first() {
+    let page = page(&[fixture::queues()], &[]);
+    let (_, pairs) = page.split_once("<h2>Our queues in pairs").unwrap();
+    let headings: Vec<&str> = pairs.split("<button").skip(1).take(3).collect();
+    for (heading, text) in headings.iter().zip([">queue<", ">ratio<", ">95%<"]) {
+        assert!(heading.contains(text), "{text}: {headings:?}");
+    }
+}
+
+#[test]
+fn a_matrix_stands_above_its_findings() {
+    let page = page(&[fixture::matrix(8)], &[]);
+    let place = |part: &str| page.find(part).unwrap();
+    assert!(place("<div class=\"chart matrix\"") < place("class=\"machine\""));
+    assert_eq!(page.matches("<div class=\"chart matrix\"").count(), 1);
+}

@@ -53,7 +53,7 @@ fn drawn(what: &Prediction, width: Option<usize>) -> String {
 
 #[test]
 fn a_prediction_fits_any_terminal() {
-    for width in 60..160 {
+    for width in 24..160 {
         for line in drawn(&fixture(), Some(width)).lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
@@ -102,5 +102,27 @@ fn odd_figures_and_names_do_no_harm() {
         }
         let text = drawn(&odd, Some(80));
         assert!(!text.contains(['\u{1b}', '\u{202E}']), "{text}");
+    }
+}
+
+#[test]
+fn rows_that_end_too_early_say_so() {
+    assert!(!drawn(&fixture(), None).contains("The rows end"));
+    let mut short = fixture();
+    (short.knee, short.recommended_threads) = (Some(2000.0), None);
+    let said = "The rows end at 1000 threads, before the knee.";
+    assert!(drawn(&short, None).contains(said), "{}", drawn(&short, None));
+    short.recommended_threads = Some(2100);
+    assert!(drawn(&short, None).contains("before the knee and the number worth having."));
+}
+
+#[test]
+fn no_line_ends_between_a_figure_and_its_unit() {
+    let mut short = fixture();
+    (short.hold_ns, short.hold_shape) = (1000.0, "exponential".into());
+    for width in 24..100 {
+        for line in drawn(&short, Some(width)).lines() {
+            assert!(!line.ends_with(" 1") && !line.starts_with("µs"), "{width}: {line}");
+        }
     }
 }

@@ -171,6 +171,19 @@ fn a_matrix_too_wide_is_summarised() {
 }
 
 #[test]
+fn a_matrix_fits_any_terminal() {
+    for cpus in [2, 8, 32] {
+        let results = fixture::matrix(cpus);
+        for width in [30, 40, 50, 80] {
+            let text =
+                tables(&results, &results.records(), &Style { color: false, width: Some(width) });
+            assert!(longest(&text) <= width, "{width}:\n{text}");
+            assert!(text.contains("median") || cpus == 2, "{text}");
+        }
+    }
+}
+
+#[test]
 fn no_pairs_no_matrix() {
     let results = fixture::survey();
     assert!(!tables(&results, &results.records(), &WIDE).contains("pairs of CPUs"));
@@ -298,13 +311,15 @@ fn undecided_is_explained_and_needs_pairs() {
 #[test]
 fn queues_fit_any_terminal() {
     let results = fixture::queues();
-    for width in [60, 79, 100, 133, 1000] {
+    for width in [30, 40, 60, 79, 100, 133, 1000] {
         let text =
             tables(&results, &results.records(), &Style { color: false, width: Some(width) });
         assert!(longest(&text) <= width, "{width}:\n{text}");
     }
     let text = tables(&results, &results.records(), &NARROW);
     assert!(text.contains("Columns that did not fit"), "{text}");
+    let stacked = tables(&results, &results.records(), &Style { color: false, width: Some(40) });
+    assert!(stacked.contains("\npipe\n  ratio: "), "{stacked}");
 }
 
 #[test]
