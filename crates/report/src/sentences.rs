@@ -160,10 +160,12 @@ sentences! {
     }
 
     "The run": {
-        "A group saw more than one regime: the reference’s one-way medians in the group with the most, \
-         and their shares of its time; what is missing to 100% are blocks in which the regime changed."
-        several_regimes(times) =
-            "The machine changed speed during this run: the reference hand-off took {times}. Tables give figures for each; findings and single figures are of the one that lasted longest.";
+        "The reference’s one-way medians, of groups and of regimes within a group, form clusters that \
+         are more than 1.3 times apart: the median and the share of the run’s blocks of each. What is \
+         missing to 100% are blocks in which the regime changed, and groups in which the reference’s \
+         interval is wider than that."
+        several_regimes(times, main) =
+            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it.";
 
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =
@@ -194,13 +196,17 @@ sentences! {
 
         "The first group was measured again as the last one (`--repeat`): of its rows, the one whose \
          larger figure divided by the smaller one is largest. Figures are one-way medians, rates or \
-         speed-ups; of several regimes in a group, of the one that lasted longest."
+         speed-ups; of several regimes in the run, of the one with the most blocks."
         measured_again(later, rows, difference, row, first, again) =
             "Measured again {later} later, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
 
         "The same, of the paired ratios in both."
         ratios_again(difference, rows, first, again) =
             "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
+
+        "The first group was measured again, and not both saw the regime with the most blocks."
+        other_regime_again(later) =
+            "Measured again {later} later, the machine ran at another speed, so the figures are not compared.";
 
         "No group was measured again, or its repetition is incomplete or without figures."
         one_run() = "One run: figures of another one may differ by more than these intervals show.";

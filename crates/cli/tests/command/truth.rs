@@ -85,11 +85,14 @@ fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
     let mut command = command();
     command.args(words).args(["--simulated-machine", &seed.to_string(), "--out"]).arg(&file);
     let out = ran(command).done().out;
-    let measured = Measured::read(&file, seed);
+    let mut measured = Measured::read(&file, seed);
     let mut scores = Scores::default();
     measured.judge_records(&mut scores);
-    let bullets = out.lines().filter_map(|line| line.strip_prefix("• "));
-    for told in bullets {
+    let bullets = || out.lines().filter_map(|line| line.strip_prefix("• "));
+    if let Some((_, main)) = bullets().find_map(sentence::changed_speed) {
+        measured.state(main.value);
+    }
+    for told in bullets() {
         sentence::judge(told, &measured, &mut |what, held| {
             scores.add(what, held, format_args!("{line} --simulated-machine {seed}: {told}"));
         });

@@ -208,37 +208,104 @@ fn queues_in_full() {
     insta::assert_snapshot!(tables(&results, &results.records(), &WIDE));
 }
 
+/// The figures of a record where the machine is slower by a factor.
+fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
+    let slower = |ns: Ns| Ns::from(ns.get() * factor);
+    let one_way = record.one_way.clone().map(|one_way| OneWay {
+        p50: one_way.p50.map(slower),
+        p50_interval95: one_way.p50_interval95.map(|bounds| bounds.map(slower)),
+        ..one_way
+    });
+    Regime {
+        reference_ns: (51.0 * factor).into(),
+        share: share.into(),
+        blocks,
+        one_way,
+        mean: None,
+        min: None,
+        max: None,
+        quantiles: record.quantiles,
+        interval95: record.interval95,
+        rate_per_s: None,
+        cost: record.cost,
+        contention: None,
+        against: record.against.clone(),
+    }
+}
+
+/// A survey of a machine that was twice as slow for most of its first group, and for a part of its
+/// second.
+fn survey_of_two_regimes() -> Results {
+    let mut results = fixture::survey();
+    for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
+        let shares = match record.group {
+            0 => [(0.20, 12), (0.75, 30)],
+            1 => [(0.70, 9), (0.20, 3)],
+            _ => continue,
+        };
+        let [fast, slow] = shares;
+        let regimes = vec![
+            regime(record, 1.0, fast.0, fast.1),
+            regime(record, 2.0, slow.0, slow.1),
+        ];
+        record.one_way = regimes[usize::from(fast.0 < slow.0)].one_way.clone();
+        record.regimes = regimes;
+    }
+    results
+}
+
 #[test]
 fn both_regimes_stand_side_by_side_with_their_shares() {
+    let results = survey_of_two_regimes();
+    let records = results.records();
+    let text = tables(&results, &records, &WIDE);
+    assert!(text.contains("1.39 | 2.78 µs (70 | 20%)"), "{text}");
+    let text = findings(&results, &records);
+    let changed = "the reference hand-off took 51.0 ns in 56% of the blocks and 102 ns in 37%.";
+    assert!(text.contains(changed), "{text}");
+    let steady = fixture::survey();
+    assert!(!findings(&steady, &steady.records()).contains("changed speed"));
+}
+
+#[test]
+fn findings_and_cards_are_of_the_regime_with_the_most_blocks() {
+    let results = survey_of_two_regimes();
+    let text = findings(&results, &results.records());
+    let costs = text.lines().find(|line| line.contains("One hand-off costs")).unwrap();
+    // The first group was in the other one for most of its time.
+    for cost in ["1.20 ns", "8.50 ns", "51.0 ns", "1.39 µs"] {
+        assert!(costs.contains(cost), "{cost}: {costs}");
+    }
+    assert!(text.contains("of the one with the most blocks, 51.0 ns"), "{text}");
+    let page = page(&[results], &[]);
+    assert!(page.contains("that with a reference of 51.0 ns"), "the card of the grade");
+}
+
+/// A group in which the machine was in the other regime all the time.
+#[test]
+fn a_group_that_did_not_see_the_regime_is_left_out() {
+    let results = survey_of_two_regimes();
+    let mut records = results.records();
+    for record in records.iter_mut().filter(|record| record.group == 2) {
+        record.one_way = regime(record, 2.0, 1.0, 12).one_way;
+        record.disturbance.blocks = 1;
+    }
+    let text = findings(&results, &records);
+    assert!(!text.contains("std-condvar") && text.contains("(futex)"), "{text}");
+}
+
+/// Nothing was measured in two regimes, but one group in one, and the others in another.
+#[test]
+fn groups_in_different_regimes_are_not_mixed() {
     let results = fixture::survey();
     let mut records = results.records();
-    let futex = records.iter_mut().find(|record| record.cell.name() == "futex").unwrap();
-    let regime = |p50: f64, share: f64| {
-        let mut one_way = futex.one_way.clone().unwrap();
-        one_way.p50 = Some(p50.into());
-        one_way.p50_interval95 = Some([(p50 * 0.99).into(), (p50 * 1.01).into()]);
-        Regime {
-            reference_ns: (p50 / 2.0).into(),
-            share: share.into(),
-            blocks: 40,
-            one_way: Some(one_way),
-            mean: None,
-            min: None,
-            max: None,
-            quantiles: futex.quantiles,
-            interval95: futex.interval95,
-            rate_per_s: None,
-            cost: futex.cost,
-            contention: None,
-            against: futex.against.clone(),
-        }
-    };
-    futex.regimes = vec![regime(63.0, 0.75), regime(275.0, 0.21)];
-    let text = tables(&results, &records, &WIDE);
-    assert!(text.contains("63.0 | 275 ns (75 | 21%)"), "{text}");
-    let changed = "the reference hand-off took 31.5 ns for 75% of the time and 138 ns for 21%.";
-    assert!(findings(&results, &records).contains(changed));
-    assert!(!findings(&results, &results.records()).contains("changed speed"));
+    for record in records.iter_mut().filter(|record| record.group == 0) {
+        record.one_way = regime(record, 2.0, 1.0, 12).one_way;
+        record.disturbance.blocks = 1;
+    }
+    let text = findings(&results, &records);
+    assert!(text.contains("The machine changed speed"), "{text}");
+    assert!(!text.contains("as a function call") && text.contains("51.0 ns"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Judges printed sentences.
 
-use threadtoll_record::{Cell, Class, OneWayMethod, Placement, Record, Subject, fold};
+use threadtoll_lab::simulated::Regimes;
+use threadtoll_record::{Cell, Class, OneWay, OneWayMethod, Placement, Record, Subject, fold};
 
 use super::figures::{Figure, figure, parts};
 use super::machine::Measured;
@@ -30,35 +31,51 @@ pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
     }
 }
 
-/// A figure holds the truth about a cell's one-way median, and is that of one of its records.
-fn is_median(found: &Figure, run: &Measured, cell: &Cell) -> bool {
+/// The regimes in which a figure holds the truth about a cell's one-way median; none if it is not
+/// that of one of its records.
+fn medians(found: &Figure, run: &Measured, cell: &Cell) -> Vec<bool> {
     let of_cell = run.records.iter().filter(|record| record.cell == *cell);
-    let mut shown = of_cell.filter(|record| {
-        record.one_way_p50().is_some_and(|p50| (p50 / found.value - 1.0).abs() < 0.006)
+    let shown = |one_way: &&OneWay| {
+        let p50 = one_way.p50.map(f64::from);
+        p50.is_some_and(|p50| (p50 / found.value - 1.0).abs() < 0.006)
+    };
+    let all = of_cell.flat_map(|record| {
+        let regimes = record.regimes.iter().filter_map(|regime| regime.one_way.as_ref());
+        record.one_way.iter().chain(regimes)
     });
-    let method = |record: &Record| record.one_way.as_ref().map(|one_way| one_way.method);
-    let Some(method) = shown.next().and_then(method) else { return false };
-    found.is_sound() && run.one_way(cell, method).any_in([found.low, found.high])
+    let method = all.filter(shown).map(|one_way| one_way.method).next();
+    let Some(method) = method.filter(|_| found.is_sound()) else { return Vec::new() };
+    run.one_way(cell, method).0.iter().map(|truth| found.overlaps(*truth)).collect()
 }
 
-/// A ratio's interval holds the truth, which lies on the same side of 1.
-fn is_ratio(found: &Figure, truths: &[f64]) -> bool {
-    let same_side = |truth: &&f64| (**truth > 1.0) == (found.value > 1.0);
-    found.is_sound() && truths.iter().filter(same_side).any(|truth| found.holds(*truth))
+/// The regimes in which a ratio's interval holds the truth, which lies on the same side of 1.
+fn ratios(found: &Figure, truths: &[f64]) -> Vec<bool> {
+    let same_side = |truth: &f64| (*truth > 1.0) == (found.value > 1.0);
+    truths
+        .iter()
+        .map(|truth| found.is_sound() && same_side(truth) && found.holds(*truth))
+        .collect()
+}
+
+/// All figures of a sentence hold in one regime: that of which the findings are, if they say so.
+fn in_one(run: &Measured, figures: &[Vec<bool>]) -> bool {
+    let hold = |regime: usize| figures.iter().all(|of| of.get(regime).copied().unwrap_or(false));
+    run.stated().into_iter().any(hold)
 }
 
 /// `50.4 ns (50.2–50.6 ns) through a cache line (atomic-store)`, and others.
 fn one_hand_off(told: &str, run: &Measured, tell: Tell<'_>) {
     let Some(costs) = told.strip_prefix("One hand-off costs ") else { return };
-    for cost in costs.trim_end_matches('.').split("; ") {
+    let costs = costs.trim_end_matches('.').split("; ").map(|cost| {
         let (found, rest) = figure(cost).unwrap();
         let (name, placement) = match rest.rsplit_once('(') {
             Some((_, name)) => (name.trim_end_matches(')'), Placement::Pinned),
             None => ("function-call", Placement::Pinned),
         };
         let record = run.named(name, placement).unwrap_or_else(|| panic!("{name}: {told}"));
-        tell("one hand-off", is_median(&found, run, &record.cell));
-    }
+        medians(&found, run, &record.cell)
+    });
+    tell("one hand-off", in_one(run, &costs.collect::<Vec<_>>()));
 }
 
 fn pinned<'r>(run: &'r Measured, name: &str) -> &'r Record {
@@ -73,8 +90,8 @@ fn sleeping_adds(told: &str, run: &Measured, tell: Tell<'_>) {
     let (found, _) = figure(parts[2]).unwrap();
     let (added, _) = figure(parts[0]).unwrap();
     let truths = run.ratios(&sleeper.cell, &spinner.cell);
-    let held =
-        is_ratio(&found, &truths) && run.differences(sleeper, spinner).contains(&added.value);
+    let held = in_one(run, &[ratios(&found, &truths)])
+        && run.differences(sleeper, spinner).contains(&added.value);
     tell("sleeping adds", held);
 }
 
@@ -85,12 +102,9 @@ fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
     let large = Cell { payload_bytes: parts[0].parse().unwrap(), ..small.cell.clone() };
     let large = run.records.iter().find(|record| record.cell == large).unwrap();
     let (found, _) = figure(parts[1]).unwrap();
-    let figures = [(parts[3], large), (parts[4], small)];
-    let medians = figures.iter().all(|(text, record)| {
-        let (found, _) = figure(text).unwrap();
-        is_median(&found, run, &record.cell)
-    });
-    tell("larger message", medians && is_ratio(&found, &run.ratios(&large.cell, &small.cell)));
+    let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
+    let ratios = ratios(&found, &run.ratios(&large.cell, &small.cell));
+    tell("larger message", in_one(run, &[of(parts[3], large), of(parts[4], small), ratios]));
 }
 
 /// `1.60× (futex, 1.59–1.61) to 1.62× (std-condvar, 1.61–1.64)`.
@@ -102,7 +116,8 @@ fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
         let (name, interval) = rest.trim_end_matches(')').rsplit_once(", ").unwrap();
         let (found, _) = figure(&format!("{factor} ({interval})")).unwrap();
         let free = run.named(name, Placement::Free).unwrap();
-        tell("unpinned", is_ratio(&found, &run.ratios(&free.cell, &pinned(run, name).cell)));
+        let truths = run.ratios(&free.cell, &pinned(run, name).cell);
+        tell("unpinned", in_one(run, &[ratios(&found, &truths)]));
     }
 }
 
@@ -118,13 +133,12 @@ fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
     let awake = Cell { keep_awake: true, ..usual.cell.clone() };
     let awake = run.records.iter().find(|record| record.cell == awake).unwrap();
     let [usual_text, awake_text] = places.map(|place| parts[place]);
-    let medians = [(usual_text, usual), (awake_text, awake)].iter().all(|(text, record)| {
-        let (found, _) = figure(text).unwrap();
-        is_median(&found, run, &record.cell)
-    });
-    let truths = run.ratios(&awake.cell, &usual.cell);
+    let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
     let is_slower = places[0] == 2;
-    tell("leaving idle", medians && truths.iter().any(|truth| (*truth > 1.0) == is_slower));
+    let truths = run.ratios(&awake.cell, &usual.cell);
+    let sides = truths.iter().map(|truth| (*truth > 1.0) == is_slower).collect();
+    let figures = [of(usual_text, usual), of(awake_text, awake), sides];
+    tell("leaving idle", in_one(run, &figures));
 }
 
 /// `std-condvar 1.02× (1.01–1.03) faster: 3.5 µs instead of 3.6 µs`.
@@ -142,7 +156,7 @@ fn signal(told: &str, run: &Measured, tell: Tell<'_>) {
         } else {
             run.ratios(&after, &inside.cell)
         };
-        tell("signal after unlocking", is_ratio(&found, &truths));
+        tell("signal after unlocking", in_one(run, &[ratios(&found, &truths)]));
     }
 }
 
@@ -153,7 +167,8 @@ fn published(told: &str, run: &Measured, tell: Tell<'_>) {
     let (name, placement) = parts[0].rsplit_once(", ").unwrap();
     let placement = Placement::ALL.into_iter().find(|at| at.to_string() == placement).unwrap();
     let (found, _) = figure(parts[1]).unwrap();
-    tell("published", is_median(&found, run, &run.named(name, placement).unwrap().cell));
+    let cell = &run.named(name, placement).unwrap().cell;
+    tell("published", in_one(run, &[medians(&found, run, cell)]));
 }
 
 /// The cells with several threads of a lock in a sweep or a pool.
@@ -184,9 +199,13 @@ fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
     let times = run.totals(chosen);
     let more = cells.iter().filter(|cell| threads(cell) > enough).map(|cell| run.totals(cell));
     let more: Vec<Vec<f64>> = more.collect();
-    let in_regime = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
-    let holds = times.iter().any(|time| found.low <= *time && *time <= found.high * run.crest());
-    tell("enough threads", holds && times.iter().enumerate().any(in_regime));
+    let good = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
+    let holds = |time: &f64| found.low <= *time && *time <= found.high * run.crest();
+    let figures = [
+        times.iter().map(holds).collect(),
+        times.iter().enumerate().map(good).collect(),
+    ];
+    tell("enough threads", in_one(run, &figures));
 }
 
 /// The cell that a sentence names by threads and, in a sweep, by its hold share.
@@ -252,28 +271,30 @@ fn claim(told: &str, run: &Measured, tell: Tell<'_>) {
         let [least, limit] = limits(claim, cell);
         let truths = run.speedups(cell);
         let inside = |truth: &f64| least <= *truth && *truth < limit;
-        let held = match word {
-            "yes" => truths.iter().any(inside),
-            "no" => truths.iter().any(|truth| !inside(truth)),
+        let holds = truths.iter().map(|truth| match word {
+            "yes" => inside(truth),
+            "no" => !inside(truth),
             _ => true,
-        };
-        tell(&format!("claim: {word}"), held && found.is_sound());
+        });
+        tell(&format!("claim: {word}"), in_one(run, &[holds.collect()]) && found.is_sound());
     }
 }
 
 fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
-    let Some(rest) = told.strip_prefix("The machine changed speed during this run: ") else {
-        return;
-    };
-    let times = rest.strip_prefix("the reference hand-off took ").unwrap();
-    let reference = run.reference().unwrap();
-    let truths = run.one_way(reference, OneWayMethod::HalfRoundTrip);
-    let near = |part: &str| {
-        let (found, _) = figure(part).unwrap();
-        truths.any_in([found.low / 1.05, found.high * 1.05])
-    };
-    let named: Vec<&str> = times.split(" and ").collect();
-    tell("several regimes", truths.0.len() == 2 && named.iter().take(2).all(|part| near(part)));
+    let Some((times, _)) = changed_speed(told) else { return };
+    let truths = run.one_way(run.reference().unwrap(), OneWayMethod::HalfRoundTrip);
+    let changes = matches!(run.kind.regimes, Regimes::Two { .. } | Regimes::Drifting { .. });
+    let named = times.split([',', '&']).map(|part| figure(part.trim()).unwrap().0);
+    let near = |found: Figure| truths.any_in([found.low / 1.05, found.high * 1.05]);
+    tell("several regimes", changes && named.map(near).all(|near| near));
+}
+
+/// The times of the reference, and the one of which findings are.
+pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
+    let rest = told.strip_prefix("The machine changed speed during this run: ")?;
+    let (times, rest) = rest.strip_prefix("the reference hand-off took ")?.split_once(". T")?;
+    let (_, main) = rest.split_once("of the one with the most blocks, ")?;
+    Some((times.replace(" and ", " & "), figure(main)?.0))
 }
 
 /// A record says it, too.
