@@ -120,13 +120,23 @@ sentences! {
         enough_threads(lock, threads, time) =
             "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
 
-        "The whole interval of one cell’s speed-up is below 1."
-        one_is_faster(lock, threads, speedup) =
-            "{lock}: one thread alone does more than {threads} ({speedup}).";
+        "The interval of one cell’s speed-up is below that of one thread with the same lock, and the \
+         same hold and think times."
+        one_is_faster(lock, threads, speedup, one) =
+            "{lock}: one thread alone does more ({one}) than {threads} ({speedup}).";
 
         "The same for several cells of a lock; the first of them is the example."
-        one_is_often_faster(lock, worse, cells, threads, speedup) =
-            "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
+        one_is_often_faster(lock, worse, cells, threads, speedup, one) =
+            "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example more ({one}) than {threads} ({speedup}).";
+
+        "One thread with this lock was not measured, and the whole interval of one cell’s speed-up is \
+         below 1."
+        one_without_is_faster(lock, threads, speedup) =
+            "{lock}: one thread without the lock does more than {threads} ({speedup}).";
+
+        "The same for several cells of a lock; the first of them is the example."
+        one_without_is_often_faster(lock, worse, cells, threads, speedup) =
+            "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
 
         "An article says something about a cell that was measured. yes: the whole 95% interval of \
          the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \

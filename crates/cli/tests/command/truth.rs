@@ -21,12 +21,13 @@ use crate::program::{command, each, ran, words};
 use machine::Measured;
 
 /// Commands whose sentences and ratios are judged.
-const LINES: [&str; 6] = [
+const LINES: [&str; 7] = [
     "latency function-call atomic-store futex std-condvar std-condvar-after",
     "latency atomic-store futex --keep-awake --payload 1024 --placement pinned",
     "queue stream pipe rtrb crossbeam-bounded --wait spin --batch 1 --relaunch 1",
     "queue ask-reply pipe crossbeam-bounded --wait spin --wait adaptive --relaunch 1",
-    "contention hold-sweep std-mutex spin --threads 2,3 --hold-share 10%,50%,95%",
+    "contention hold-sweep std-mutex --threads 2,3 --hold-share 10%,50%,95%",
+    "contention hold-sweep spin --threads 1,2,3 --hold-share 10%,50%,95%",
     "contention pool std-mutex",
 ];
 

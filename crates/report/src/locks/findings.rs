@@ -75,24 +75,44 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     Some(Enough { threads, time })
 }
 
-fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<Sentence> {
-    let speedup = |row: &&Row<'_>| {
-        let interval = row.contention.speedup_interval95?.map(f64::from);
-        (interval[1] < 1.0).then_some(interval)
+/// The speed-up’s 95% interval.
+fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
+    Some(row.contention.speedup_interval95?.map(f64::from))
+}
+
+/// `0.623×, 0.620–0.626`.
+fn speedup(row: &Row<'_>) -> Option<String> {
+    let figure = row.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
+    Some(format!("{figure}, {}", digits_range(interval(row)?)))
+}
+
+/// Compared with one thread that takes the lock or, where it was not measured, with one that does
+/// not.
+fn worse_than_one_thread(sweep: &Sweep<'_>) -> Vec<Sentence> {
+    let one = |row: &Row<'_>| {
+        let times = |of: &Row<'_>| (of.subject.hold_ns, of.subject.think_ns);
+        sweep.rows.iter().find(|one| one.subject.threads == 1 && times(one) == times(row))
     };
-    let worse: Vec<&Row<'_>> =
-        with_several_threads(sweep).filter(|row| speedup(row).is_some()).collect();
-    let first = worse.first()?;
-    let figure = first.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
-    let figure = format!("{figure}, {}", digits_range(speedup(first)?));
-    let threads = threads(sweep, first);
-    Some(match worse.len() {
-        1 => say::one_is_faster(sweep.lock(), threads, figure),
-        count => {
-            let cells = with_several_threads(sweep).count();
-            say::one_is_often_faster(sweep.lock(), count, cells, threads, figure)
-        }
-    })
+    let cells = |with: bool| with_several_threads(sweep).filter(move |row| one(row).is_some() == with);
+    let is_worse = |row: &&Row<'_>| {
+        let least = one(row).map_or(Some(1.0), |one| Some(interval(one)?[0]));
+        interval(row).zip(least).is_some_and(|([_, high], least)| high < least)
+    };
+    let told = |with: bool| {
+        let mut worse = cells(with).filter(is_worse);
+        let first = worse.next()?;
+        let (lock, threads, figure) = (sweep.lock(), threads(sweep, first), speedup(first)?);
+        let (count, cells) = (1 + worse.count(), cells(with).count());
+        Some(match (count, one(first)) {
+            (1, Some(one)) => say::one_is_faster(lock, threads, figure, speedup(one)?),
+            (_, Some(one)) => {
+                say::one_is_often_faster(lock, count, cells, threads, figure, speedup(one)?)
+            }
+            (1, None) => say::one_without_is_faster(lock, threads, figure),
+            (_, None) => say::one_without_is_often_faster(lock, count, cells, threads, figure),
+        })
+    };
+    [true, false].into_iter().filter_map(told).collect()
 }
 
 /// Predictions for several threads, compared with the measured figures.

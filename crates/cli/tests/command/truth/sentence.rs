@@ -221,20 +221,47 @@ fn cell<'r>(run: &'r Measured, lock: &str, named: &str) -> Option<&'r Cell> {
     })
 }
 
+/// `0.623×, 0.620–0.626`.
+fn speedup(text: &str) -> Figure {
+    let (value, range) = text.split_once(", ").unwrap();
+    figure(&format!("{value} ({range})")).unwrap().0
+}
+
 fn one_thread(told: &str, run: &Measured, tell: Tell<'_>) {
-    let one = "{lock}: one thread alone does more than {threads} ({speedup}).";
-    let several = "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
-    let (lock, named, speedup) = match (parts(told, several), parts(told, one)) {
-        (Some(parts), _) => (parts[0], parts[3], parts[4]),
-        (None, Some(parts)) => (parts[0], parts[1], parts[2]),
+    let with = [
+        "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example more ({one}) than {threads} ({speedup}).",
+        "{lock}: one thread alone does more ({one}) than {threads} ({speedup}).",
+    ];
+    let without = [
+        "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).",
+        "{lock}: one thread without the lock does more than {threads} ({speedup}).",
+    ];
+    let found = |forms: [&str; 2]| forms.into_iter().find_map(|form| parts(told, form));
+    let (parts, one) = match (found(with), found(without)) {
+        (Some(parts), _) => {
+            let one = parts[parts.len() - 3];
+            (parts, Some(speedup(one)))
+        }
+        (None, Some(parts)) => (parts, None),
         (None, None) => return,
     };
-    let cell = cell(run, lock, named).unwrap_or_else(|| panic!("{told}"));
-    let found = speedup.split_once(", ").map(|(figure, range)| format!("{figure} ({range})"));
-    let (found, _) = figure(&found.unwrap_or_else(|| speedup.into())).unwrap();
-    let truths = run.speedups(cell);
-    let held = truths.iter().any(|truth| *truth < 1.0 && found.holds(*truth));
-    tell("one thread alone", held);
+    let [lock, .., named, several] = parts[..] else { panic!("{told}") };
+    let several = speedup(several);
+    let of_several = cell(run, lock, named).unwrap_or_else(|| panic!("{told}"));
+    let alone = cells(run, lock).into_iter().find(|cell| {
+        let times = |cell: &Cell| cell.lock().map(|lock| (lock.hold_ns, lock.think_ns));
+        threads(cell) == 1 && times(cell) == times(of_several)
+    });
+    let truths = run.speedups(of_several);
+    let of_one = match (alone, one) {
+        (Some(alone), Some(_)) => run.speedups(alone),
+        _ => vec![1.0; truths.len()],
+    };
+    let one_holds = |truth: f64| one.as_ref().is_none_or(|one| one.holds(truth));
+    let holds = truths.iter().zip(of_one).map(|(several_does, one_does)| {
+        *several_does < one_does && several.holds(*several_does) && one_holds(one_does)
+    });
+    tell("one thread alone", alone.is_some() == one.is_some() && in_one(run, &[holds.collect()]));
 }
 
 /// Limits between which a claim puts the speed-up.

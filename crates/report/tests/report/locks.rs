@@ -1,0 +1,99 @@
+//! Findings on locks.
+
+use threadtoll_record::*;
+use threadtoll_report::text::{self, Style};
+
+use crate::fixture;
+
+const WIDE: Style = Style { color: false, width: None };
+
+/// The cycle of a thread that takes its lock 15,000 times per second of work.
+const CYCLE_NS: u64 = 66_667;
+
+struct Measured {
+    scenario: &'static str,
+    threads: u32,
+    hold_share: f64,
+    cycle_ns: u64,
+    work: Work,
+    speedup: f64,
+}
+
+const COMPUTING: Measured = Measured {
+    scenario: "hold-sweep",
+    threads: 2,
+    hold_share: 0.1,
+    cycle_ns: CYCLE_NS,
+    work: Work::Spin,
+    speedup: 1.0,
+};
+
+impl Measured {
+    /// Measured on four CPUs, with an interval of ±1%.
+    fn record(&self, template: &Record) -> Record {
+        let hold_ns = (self.cycle_ns as f64 * self.hold_share).round() as u64;
+        let subject = LockSubject {
+            lock: "std-mutex".into(),
+            threads: self.threads,
+            work: self.work,
+            spread: Spread::Exponential,
+            hold_ns,
+            think_ns: self.cycle_ns - hold_ns,
+            read_share: None,
+            tasks: None,
+            origin: Origin::Ours,
+        };
+        let contention = Contention {
+            threads: self.threads,
+            hold_share: Some(self.hold_share.into()),
+            locks_per_s: (1e9 / self.cycle_ns as f64).into(),
+            speedup: Some(self.speedup.into()),
+            speedup_interval95: Some([0.99, 1.01].map(|off| (off * self.speedup).into())),
+            wait_share: None,
+            queue_mean: None,
+            queue_on_entry: None,
+            queue_max: None,
+            fairness: None,
+            starved_ns: None,
+            handoff_ns: None,
+            hold_ns: None,
+            think_ns: None,
+            total_s: None,
+            total_s_interval95: None,
+            predicted: None,
+        };
+        Record {
+            experiment: Experiment::Contention(self.scenario.into()),
+            cell: Cell {
+                subject: Subject::Lock(subject),
+                cpus: vec![0, 1, 2, 3],
+                ..template.cell.clone()
+            },
+            kind: RecordKind::Wait,
+            one_way: None,
+            against: Vec::new(),
+            contention: Some(contention),
+            ..template.clone()
+        }
+    }
+}
+
+fn findings(cells: &[Measured]) -> String {
+    let results = fixture::survey();
+    let template = results.records().remove(0);
+    let records: Vec<Record> = cells.iter().map(|cell| cell.record(&template)).collect();
+    text::findings(&results, &records, &WIDE)
+}
+
+#[test]
+fn several_threads_are_compared_with_one_at_the_same_lock() {
+    let counter = |threads, speedup| Measured { threads, speedup, ..COMPUTING };
+    let text = findings(&[counter(1, 0.333), counter(2, 0.623)]);
+    assert!(!text.contains("one thread"), "two do more than one with the lock: {text}");
+    let text = findings(&[counter(1, 0.9), counter(2, 0.623), counter(3, 0.95)]);
+    let one = "std-mutex: one thread alone does more (0.900×, 0.891–0.909) than 2 threads";
+    assert!(text.contains(one) && text.contains("(0.623×, 0.617–0.629)."), "{text}");
+    let text = findings(&[counter(2, 0.623), counter(3, 1.2)]);
+    let without = "std-mutex: one thread without the lock does more than 2 threads";
+    assert!(text.contains(without), "{text}");
+}
