@@ -138,7 +138,9 @@ sentences! {
         one_without_is_often_faster(lock, worse, cells, threads, speedup) =
             "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
 
-        "An article says something about a cell that was measured. yes: the whole 95% interval of \
+        "An article says something about a cell that was measured. J. Preshing’s claims are about two \
+         to four threads that compute for exponential times, each on a CPU of its own, and those with \
+         a hold share about 15,000 acquisitions per second of work. yes: the whole 95% interval of \
          the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \
          undecided. Of a lock with more than three such cells, their numbers and an example."
         claim(source, claim, answers) = "{source}, {claim}: {answers}.";

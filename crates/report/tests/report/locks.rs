@@ -97,3 +97,21 @@ fn several_threads_are_compared_with_one_at_the_same_lock() {
     let without = "std-mutex: one thread without the lock does more than 2 threads";
     assert!(text.contains(without), "{text}");
 }
+
+#[test]
+fn claims_are_judged_where_their_article_measured() {
+    let says = |cell: Measured, claim: &str| findings(&[cell]).contains(claim);
+    let below_1 = "J. Preshing (2011), speed-up below 1 above a hold share of 90%";
+    let long = |hold_share| Measured { hold_share, speedup: 0.9, ..COMPUTING };
+    assert!(says(long(0.95), below_1));
+    assert!(!says(long(0.9), below_1), "90% is not above 90%");
+    assert!(!says(Measured { threads: 5, ..long(0.95) }, below_1), "on four CPUs");
+    assert!(!says(Measured { work: Work::Sleep, ..long(0.95) }, below_1));
+    let perfect = "J. Preshing (2011), almost perfect speed-up";
+    assert!(says(Measured { threads: 4, ..COMPUTING }, perfect));
+    assert!(!says(Measured { cycle_ns: 10_000, ..COMPUTING }, perfect), "100,000 per second");
+    for threads in [2, 64] {
+        let sleeping = Measured { threads, work: Work::Sleep, ..COMPUTING };
+        assert!(!says(sleeping, perfect), "{threads} that sleep");
+    }
+}
