@@ -75,8 +75,8 @@ sentences! {
             "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
 
         "The ratio of a larger message to one of 8 bytes can be on both sides of 1, or is below 1."
-        fat_message_undecided(bytes, mechanism, time, small) =
-            "Too noisy to tell whether {bytes} B costs more than 8 B: {mechanism} {time} against {small}.";
+        fat_message_undecided(bytes, mechanism, time, small, doubt) =
+            "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
 
         "Mechanisms slept, and their ratio of unpinned to pinned surely differs from 1: the least \
          and the largest of these ratios."
@@ -84,7 +84,7 @@ sentences! {
 
         "Mechanisms slept, and their ratio of unpinned to pinned can be on both sides of 1."
         unpinned_undecided(mechanisms) =
-            "Too noisy to tell whether sleeping threads are faster pinned or unpinned: {mechanisms}.";
+            "These figures do not tell if sleeping threads are faster pinned or unpinned: {mechanisms}.";
 
         "One of the two above is said, and the blocks counted where their exchanges began."
         began_on_one_cpu(share) =
@@ -100,15 +100,15 @@ sentences! {
             "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
 
         "The ratio of the two can be on both sides of 1."
-        awake_undecided(mechanism, time, awake) =
-            "Too noisy to tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake.";
+        awake_undecided(mechanism, time, awake, doubt) =
+            "These figures do not tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake, {doubt}.";
 
         "A condition variable was measured both ways, and the ratio surely differs from 1."
         signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
 
         "A condition variable was measured both ways, and the ratio can be on both sides of 1."
         signal_undecided(mechanisms) =
-            "Too noisy to tell whether signalling after unlocking is faster: {mechanisms}.";
+            "These figures do not tell if signalling after unlocking is faster: {mechanisms}.";
 
         "A figure was published for a mechanism that was measured, at the same placement."
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
@@ -191,7 +191,7 @@ sentences! {
          peer is, differ by more than 5%: of each group the largest difference, of all groups at most \
          three."
         twin_apart(rows) =
-            "No ratio is decided in groups where a row and its twin, which is the same source, were further apart than 5%: {rows}.";
+            "No verdict is given in groups where a row and its twin, which is the same source, were further apart than 5%, and all intervals of their ratios are wider by that: {rows}.";
 
         "Cells could not be measured."
         left_out(cells) = "Left out: {cells}.";
@@ -382,7 +382,9 @@ pub fn sentences(about_the_machine: &[WarningForm]) -> String {
          they round to the same digits. A ratio *surely* differs from 1 if its 95% interval does not\n\
          contain 1: the interval of the paired ratio or, if the two were not paired, the quotients of the\n\
          far ends of their intervals, those of their ratios to the reference; with fewer than 21 pairs,\n\
-         the interval that contains both of these. Nothing is said of two that were measured in\n\
+         the interval that contains both of these. Where it contains 1, the reason is named: fewer than\n\
+         21 pairs, if those alone would decide; a row and its twin that differ, if the interval would\n\
+         decide without; otherwise the ratio's interval itself. Nothing is said of two that were measured in\n\
          different regimes, where the reference's times are more than 1.3 times apart.\n",
     );
     for chapter in CHAPTERS {

@@ -140,11 +140,12 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
         [only] => Some(factor(only)),
         [low, .., high] => Some(format!("{} to {}", factor(low), factor(high))),
     };
-    let both = |(pinned, free, _): &Pair<'_>| {
-        Some(format!("{} {} and {}", name(pinned), measured(pinned)?, measured(free)?))
+    let both = |(pinned, free, times): &Pair<'_>| {
+        let (slow, fast) = (measured(pinned)?, measured(free)?);
+        Some(format!("{} {slow} and {fast}, {}", name(pinned), times.doubt()))
     };
     let open: Vec<String> = open.iter().filter_map(both).collect();
-    let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(list(&open)));
+    let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(open.join("; ")));
     let decided = ratios.map(say::unpinned);
     match decided {
         Some(decided) => Some(decided.and(undecided).and(shared)),
@@ -184,7 +185,7 @@ fn fat_message(rows: &[Row<'_>]) -> Option<Sentence> {
         let each = time((slow - fast) / further_lines);
         return Some(say::fat_message(bytes, times, mechanism, large, little, each));
     }
-    Some(say::fat_message_undecided(bytes, mechanism, large, little))
+    Some(say::fat_message_undecided(bytes, mechanism, large, little, times.doubt()))
 }
 
 fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
@@ -203,7 +204,7 @@ fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
     } else if times.is_above_1() {
         say::awake_is_slower(mechanism, kept, usual)
     } else {
-        say::awake_undecided(mechanism, usual, kept)
+        say::awake_undecided(mechanism, usual, kept, times.doubt())
     })
 }
 
@@ -224,7 +225,7 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         };
         let name = name(inside);
         if !times.differs() {
-            open.push(format!("{name} {slow}, after unlocking {fast}"));
+            open.push(format!("{name} {slow}, after unlocking {fast}, {}", times.doubt()));
             continue;
         }
         let [inside, after] =

@@ -73,12 +73,15 @@ fn twins_apart(records: &[Record]) -> Option<Sentence> {
     let mut rows: Vec<String> = apart
         .iter()
         .take(MAX_ROWS)
-        .map(|(record, off)| format!("{} ({})", clean(&record.cell.label()), share(off - 1.0)))
+        .map(|(record, off)| {
+            let cell = &record.cell;
+            format!("{}, {} ({})", clean(&cell.label()), cell.placement, share(off - 1.0))
+        })
         .collect();
     if more > 0 {
         rows.push(format!("{more} more"));
     }
-    (!rows.is_empty()).then(|| say::twin_apart(list(&rows)))
+    (!rows.is_empty()).then(|| say::twin_apart(rows.join("; ")))
 }
 
 /// The larger figure of a row and its twin divided by the smaller one, in the regime where that is

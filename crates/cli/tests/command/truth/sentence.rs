@@ -326,7 +326,7 @@ pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
 
 /// A record says it, too.
 fn twins(told: &str, run: &Measured, tell: Tell<'_>) {
-    if told.starts_with("No ratio is decided in groups where a row and its twin") {
+    if told.starts_with("No verdict is given in groups where a row and its twin") {
         let warned = |record: &Record| {
             record.warnings.iter().any(|warning| warning.code == fold::TWIN_APART)
         };
