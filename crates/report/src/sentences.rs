@@ -74,7 +74,11 @@ sentences! {
         fat_message(bytes, ratio, mechanism, time, small, each) =
             "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
 
-        "The ratio of a larger message to one of 8 bytes can be on both sides of 1, or is below 1."
+        "The ratio of a larger message to one of 8 bytes is surely below 1."
+        fat_message_is_faster(bytes, ratio, mechanism, time, small) =
+            "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.";
+
+        "The ratio of a larger message to one of 8 bytes can be on both sides of 1."
         fat_message_undecided(bytes, mechanism, time, small, doubt) =
             "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
 

@@ -185,6 +185,9 @@ fn fat_message(rows: &[Row<'_>]) -> Option<Sentence> {
         let each = time((slow - fast) / further_lines);
         return Some(say::fat_message(bytes, times, mechanism, large, little, each));
     }
+    if times.is_below_1() {
+        return Some(say::fat_message_is_faster(bytes, times, mechanism, large, little));
+    }
     Some(say::fat_message_undecided(bytes, mechanism, large, little, times.doubt()))
 }
 

@@ -236,6 +236,18 @@ fn queues_in_full() {
     insta::assert_snapshot!(tables(&results, &results.records(), &WIDE));
 }
 
+#[test]
+fn a_larger_message_can_take_less_time() {
+    let results = fixture::survey();
+    let mut records = results.records();
+    let fat = records.iter_mut().find(|record| record.cell.payload_bytes == 4096).unwrap();
+    let to_reference = &mut fat.against[0];
+    (to_reference.ratio, to_reference.interval95) = (0.9.into(), [0.89.into(), 0.91.into()]);
+    let text = findings(&results, &records);
+    let less = "A message of 4096 B took less time than one of 8 B, 0.900× (0.890–0.910) of it:";
+    assert!(text.contains(less) && !text.contains("4096 B costs more"), "{text}");
+}
+
 /// The figures of a record where the machine is slower by a factor.
 fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
     let slower = |ns: Ns| Ns::from(ns.get() * factor);

@@ -96,8 +96,11 @@ fn sleeping_adds(told: &str, run: &Measured, tell: Tell<'_>) {
 }
 
 fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
-    let Some(parts) = parts(told, form) else { return };
+    let forms = [
+        "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.",
+        "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.",
+    ];
+    let Some(parts) = forms.into_iter().find_map(|form| parts(told, form)) else { return };
     let small = pinned(run, parts[2]);
     let large = Cell { payload_bytes: parts[0].parse().unwrap(), ..small.cell.clone() };
     let large = run.records.iter().find(|record| record.cell == large).unwrap();
