@@ -323,9 +323,13 @@ sentences! {
         amdahl_without_hand_offs(threads, amdahl, speedup) =
             "Amdahl’s law knows no hand-offs and describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
 
-        "A change to the lock was predicted."
+        "A change to the lock was predicted to gain 1% or more; others are left out."
         changes(threads, hold, think) =
             "Changes that would help {threads}, in the long run. All else stays as it is: {threads}, {hold} with the lock and {think} without it, unless the change says otherwise.";
+
+        "Changes to the lock were predicted, and all of them to gain less than 1%."
+        no_change_helps(threads, hold, think) =
+            "No change to the lock would help {threads}, {hold} with it and {think} without it: halving the hold time or striping the lock gains less than 1%.";
     }
 
     "Fits": {

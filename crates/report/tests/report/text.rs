@@ -301,7 +301,7 @@ fn both_regimes_stand_side_by_side_with_their_shares() {
     let text = tables(&results, &records, &WIDE);
     assert!(text.contains("1.39 | 2.78 µs (70 | 20%)"), "{text}");
     let text = findings(&results, &records);
-    let changed = "the reference hand-off took 51.0 ns in 56% of the blocks and 102 ns in 37%.";
+    let changed = "the reference hand-off took 51.0 ns in 52% of the blocks and 102 ns in 48%.";
     assert!(text.contains(changed), "{text}");
     let steady = fixture::survey();
     assert!(!findings(&steady, &steady.records()).contains("changed speed"));
@@ -313,7 +313,7 @@ fn findings_and_cards_are_of_the_regime_with_the_most_blocks() {
     let text = findings(&results, &results.records());
     let costs = text.lines().find(|line| line.contains("One hand-off costs")).unwrap();
     // The first group was in the other one for most of its time.
-    for cost in ["1.20 ns", "8.50 ns", "51.0 ns", "1.39 µs"] {
+    for cost in ["1.20 ns", "8.51 ns", "50.9 ns", "1.39 µs"] {
         assert!(costs.contains(cost), "{cost}: {costs}");
     }
     assert!(text.contains("of the one with the most blocks, 51.0 ns"), "{text}");
@@ -321,13 +321,13 @@ fn findings_and_cards_are_of_the_regime_with_the_most_blocks() {
     assert!(page.contains("that with a reference of 51.0 ns"), "the card of the grade");
 }
 
-/// A group in which the machine was in the other regime all the time.
+/// A group in which the machine was in a third regime all the time.
 #[test]
 fn a_group_that_did_not_see_the_regime_is_left_out() {
     let results = survey_of_two_regimes();
     let mut records = results.records();
     for record in records.iter_mut().filter(|record| record.group == 2) {
-        record.one_way = regime(record, 2.0, 1.0, 12).one_way;
+        record.one_way = regime(record, 4.0, 1.0, 12).one_way;
         record.disturbance.blocks = 1;
     }
     let text = findings(&results, &records);
@@ -345,7 +345,7 @@ fn groups_in_different_regimes_are_not_mixed() {
     }
     let text = findings(&results, &records);
     assert!(text.contains("The machine changed speed"), "{text}");
-    assert!(!text.contains("as a function call") && text.contains("51.0 ns"), "{text}");
+    assert!(!text.contains("as a function call") && text.contains("(atomic-store)"), "{text}");
 }
 
 #[test]
