@@ -296,9 +296,14 @@ sentences! {
         knee_of_cores(threads) =
             "The knee is at {threads} threads: beyond it all cores are busy, and more threads do no more work.";
 
-        "The lock is the limit."
+        "The lock is the limit; and, with barging, hand-offs are free."
         knee(threads, limit) =
             "The knee is at {threads} threads: beyond it {limit} the limit, and more threads mostly make the queue longer.";
+
+        "The lock is the limit, with barging and hand-offs that take time. They are left out, as the \
+         time for which a lock is free while a thread wakes up is not known in advance."
+        knee_at_most(threads, limit) =
+            "The knee is at {threads} threads at most, without hand-offs; with them, {limit} the limit from fewer threads on. Beyond it, more threads mostly make the queue longer.";
 
         "The hold time is zero."
         no_knee() = "The lock is never held, so it limits nothing.";

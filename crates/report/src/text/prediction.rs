@@ -236,7 +236,12 @@ fn sentences(prediction: &Prediction) -> Vec<Sentence> {
         Some(knee) if by_cores(knee) => say::knee_of_cores(digits(knee)),
         Some(knee) => {
             let limit = if prediction.stripes == 1 { "the lock is" } else { "the locks are" };
-            say::knee(digits(knee), limit)
+            let barging = prediction.policy == PredictedPolicy::Barging;
+            if barging && prediction.handoff_ns > 0.0 {
+                say::knee_at_most(digits(knee), limit)
+            } else {
+                say::knee(digits(knee), limit)
+            }
         }
         None => say::no_knee(),
     });
