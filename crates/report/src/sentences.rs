@@ -95,13 +95,14 @@ sentences! {
             "{share} of the unpinned exchanges began with both threads on one CPU.";
 
         "With the CPUs kept awake, a wake-up surely takes less time: futex or, without it, the first \
-         by name."
-        leaving_idle(mechanism, time, difference, share, awake) =
-            "Of {mechanism}’s {time}, {difference} ({share}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {awake}.";
+         by name. The share is what is missing to 1 in the ratio of both. The spinner costs time \
+         itself, so leaving idle takes no less."
+        leaving_idle(mechanism, time, share, awake) =
+            "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
 
         "With the CPUs kept awake, the same wake-up surely takes more time."
         awake_is_slower(mechanism, awake, time) =
-            "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
+            "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
 
         "The ratio of the two can be on both sides of 1."
         awake_undecided(mechanism, time, awake, doubt) =

@@ -12,7 +12,9 @@ use crate::ladder::{Row, rows};
 use crate::published::{PUBLISHED, Published};
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
-use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_within};
+use crate::units::{
+    digits_range, per_op, range_of_shares, ratio, round_time, share, time, time_within,
+};
 
 pub(super) fn findings(records: &[Record]) -> Vec<Sentence> {
     let rows = rows(records);
@@ -199,11 +201,13 @@ fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
         .into_iter()
         .min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)))?;
     let times = Quotient::of(awake, normal)?;
-    let (before, after) = (p50(normal)?, p50(awake)?);
     let (mechanism, usual, kept) = (name(normal), measured(normal)?, measured(awake)?);
     Some(if times.is_below_1() {
-        let saved = before - after;
-        say::leaving_idle(mechanism, usual, time(saved), share(saved / before), kept)
+        let [low, high] = times.interval95;
+        let saved = share(1.0 - times.ratio);
+        let range = range_of_shares(1.0 - high, 1.0 - low);
+        let saved = if range == saved { saved } else { format!("{saved} ({range})") };
+        say::leaving_idle(mechanism, usual, saved, kept)
     } else if times.is_above_1() {
         say::awake_is_slower(mechanism, kept, usual)
     } else {

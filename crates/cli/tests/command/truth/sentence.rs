@@ -125,22 +125,30 @@ fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
 }
 
 fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
-    let faster = "Of {mechanism}’s {time}, {difference} ({share}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {awake}.";
-    let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
-    let (parts, places) = match (parts(told, faster), parts(told, slower)) {
-        (Some(parts), _) => (parts, [1, 4]),
-        (None, Some(parts)) => (parts, [2, 1]),
+    let faster = "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
+    let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
+    let (parts, is_slower) = match (parts(told, faster), parts(told, slower)) {
+        (Some(parts), _) => (parts, false),
+        (None, Some(parts)) => (parts, true),
         (None, None) => return,
     };
     let usual = pinned(run, parts[0]);
     let awake = Cell { keep_awake: true, ..usual.cell.clone() };
     let awake = run.records.iter().find(|record| record.cell == awake).unwrap();
-    let [usual_text, awake_text] = places.map(|place| parts[place]);
+    let [awake_text, usual_text] = [parts[1], parts[2]];
     let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
-    let is_slower = places[0] == 2;
     let truths = run.ratios(&awake.cell, &usual.cell);
     let sides = truths.iter().map(|truth| (*truth > 1.0) == is_slower).collect();
-    let figures = [of(usual_text, usual), of(awake_text, awake), sides];
+    let saved = |truth: &f64| {
+        let Some(share) = parts.get(3) else { return true };
+        let share = share.trim_end_matches(')');
+        let range = share.split_once(" (").map_or(share, |(_, range)| range);
+        let (low, high) = range.split_once('–').unwrap_or((range, range));
+        let percent = |text: &str| text.trim_matches(['%', '<', '>']).parse::<f64>().unwrap();
+        (percent(low) - 0.5..=percent(high) + 0.5).contains(&(100.0 - 100.0 * truth))
+    };
+    let figures =
+        [of(usual_text, usual), of(awake_text, awake), sides, truths.iter().map(saved).collect()];
     tell("leaving idle", in_one(run, &figures));
 }
 
