@@ -122,8 +122,8 @@ sentences! {
     "Locks": {
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both."
-        enough_threads(lock, threads, time) =
-            "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
+        enough_threads(lock, threads, time, most) =
+            "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
 
         "The interval of one cell’s speed-up is below that of one thread with the same lock, and the \
          same hold and think times."

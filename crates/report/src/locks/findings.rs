@@ -22,7 +22,8 @@ pub(crate) fn findings(records: &[Record]) -> Vec<Sentence> {
 fn of_sweep(sweep: &Sweep<'_>) -> Vec<Sentence> {
     let mut findings = Vec::new();
     findings.extend(enough_threads(sweep).map(|enough| {
-        say::enough_threads(sweep.lock(), plural(enough.threads.into(), "thread"), enough.time)
+        let threads = plural(enough.threads.into(), "thread");
+        say::enough_threads(sweep.lock(), threads, enough.time, enough.most)
     }));
     findings.extend(worse_than_one_thread(sweep));
     findings
@@ -52,6 +53,8 @@ pub(super) struct Enough {
     pub(super) threads: u32,
     /// Time for all tasks, with its interval.
     pub(super) time: String,
+    /// Largest number of threads measured.
+    most: u32,
 }
 
 /// The fewest threads that no larger number surely beats by more than the margin.
@@ -72,7 +75,8 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     let nth = (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))?;
     let (threads, total, interval) = totals[nth];
     let time = time_within(total * 1e9, Some(interval.map(|bound| bound * 1e9)));
-    Some(Enough { threads, time })
+    let most = totals.last().map_or(threads, |(threads, ..)| *threads);
+    Some(Enough { threads, time, most })
 }
 
 /// The speed-up’s 95% interval.

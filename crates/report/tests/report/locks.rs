@@ -62,6 +62,15 @@ impl Measured {
             total_s_interval95: None,
             predicted: None,
         };
+        let total = |off: f64| (off * 1000.0 / self.speedup).into();
+        let contention = match self.scenario {
+            "pool" => Contention {
+                total_s: Some(total(1.0)),
+                total_s_interval95: Some([0.99, 1.01].map(total)),
+                ..contention
+            },
+            _ => contention,
+        };
         Record {
             experiment: Experiment::Contention(self.scenario.into()),
             cell: Cell {
@@ -96,6 +105,14 @@ fn several_threads_are_compared_with_one_at_the_same_lock() {
     let text = findings(&[counter(2, 0.623), counter(3, 1.2)]);
     let without = "std-mutex: one thread without the lock does more than 2 threads";
     assert!(text.contains(without), "{text}");
+}
+
+#[test]
+fn a_number_of_threads_is_enough_up_to_the_most_measured() {
+    let pool = |threads, speedup| Measured { scenario: "pool", threads, speedup, ..COMPUTING };
+    let text = findings(&[pool(1, 1.0), pool(2, 1.9), pool(4, 3.0), pool(8, 3.01)]);
+    assert!(text.contains("std-mutex: 4 threads do all tasks in"), "{text}");
+    assert!(text.contains("more threads, up to 8 measured, gain less than 5%."), "{text}");
 }
 
 #[test]

@@ -201,11 +201,12 @@ fn count(text: &str) -> u32 {
 }
 
 fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
+    let form = "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
     let Some(parts) = parts(told, form) else { return };
     let (lock, enough) = (parts[0], count(parts[1]));
     let (found, _) = figure(parts[2]).unwrap();
     let cells = cells(run, lock);
+    let most = cells.iter().map(|cell| threads(cell)).max();
     let chosen = cells.iter().find(|cell| threads(cell) == enough).unwrap();
     let times = run.totals(chosen);
     let more = cells.iter().filter(|cell| threads(cell) > enough).map(|cell| run.totals(cell));
@@ -213,6 +214,7 @@ fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
     let good = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
     let holds = |time: &f64| found.low <= *time && *time <= found.high * run.crest();
     let figures = [
+        vec![most == Some(count(parts[3])); times.len()],
         times.iter().map(holds).collect(),
         times.iter().enumerate().map(good).collect(),
     ];
