@@ -151,7 +151,12 @@ sentences! {
         claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
         "The sweep of frequencies calibrated its locks: median, least and largest of each."
-        uncontended(locks) = "Uncontended lock and unlock: {locks}.";
+        uncontended(locks) =
+            "Uncontended lock and unlock, median over the calibrations, with the least and the largest: {locks}.";
+
+        "The same, of counters."
+        uncontended_counters(counters) =
+            "Counting without contention, also median, least and largest: {counters}.";
 
         "std-mutex is among them. The machines differ, so nothing is concluded."
         uncontended_published(source, published) =

@@ -8,7 +8,7 @@ use threadtoll_record::{LockSubject, Spread, Work, upper_median};
 
 use super::{Criteria, Row, Sweep};
 use crate::sentences::{self as say, Sentence};
-use crate::units::{digits, digits_range, share, time_within};
+use crate::units::{digits, digits_range, share, time};
 
 const PRESHING: &str = "J. Preshing (2011)";
 const SUKHOVITSKY: &str = "A. Sukhovitsky";
@@ -171,7 +171,7 @@ pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<Sentence> {
 /// readers.
 fn is_exclusive(sweep: &Sweep<'_>) -> bool {
     let Criteria { lock, read_share, .. } = sweep.criteria;
-    read_share.is_none() && !lock.starts_with("counter-") && !lock.starts_with("striped")
+    read_share.is_none() && !is_counter(lock) && !lock.starts_with("striped")
 }
 
 fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<Sentence> {
@@ -245,17 +245,31 @@ fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
         pairs_ns.entry(sweep.lock()).or_default().extend(found.filter(|ns| *ns > 0.0));
     }
     let published = pairs_ns.get("std-mutex").is_some_and(|found| !found.is_empty());
-    let costs: Vec<String> = pairs_ns
-        .into_iter()
-        .filter_map(|(lock, mut found)| {
-            let middle = upper_median(&mut found, f64::total_cmp)?;
-            let least = found.iter().copied().reduce(f64::min)?;
-            let most = found.iter().copied().reduce(f64::max)?;
-            Some(format!("{lock} {}", time_within(middle, Some([least, most]))))
-        })
-        .collect();
     let published = published.then(|| say::uncontended_published(PRESHING, "23.5 ns"));
-    (!costs.is_empty()).then(|| say::uncontended(costs.join(", ")).and(published))
+    let (counters, locks): (Vec<_>, Vec<_>) =
+        pairs_ns.into_iter().partition(|(lock, _)| is_counter(lock));
+    let costs = |of: Vec<(String, Vec<f64>)>| {
+        let costs: Vec<String> = of.into_iter().filter_map(cost).collect();
+        (!costs.is_empty()).then(|| costs.join("; "))
+    };
+    let locks = costs(locks).map(|locks| say::uncontended(locks).and(published));
+    let counters = costs(counters).map(say::uncontended_counters);
+    match locks {
+        Some(locks) => Some(locks.and(counters)),
+        None => counters,
+    }
+}
+
+/// `std-mutex 16.3 ns, 15.2 ns to 18.0 ns`.
+fn cost((lock, mut found): (String, Vec<f64>)) -> Option<String> {
+    let middle = upper_median(&mut found, f64::total_cmp)?;
+    let least = found.iter().copied().reduce(f64::min)?;
+    let most = found.iter().copied().reduce(f64::max)?;
+    Some(format!("{lock} {}, {} to {}", time(middle), time(least), time(most)))
+}
+
+fn is_counter(lock: &str) -> bool {
+    lock.starts_with("counter-")
 }
 
 #[cfg(test)]
@@ -268,6 +282,14 @@ mod tests {
         assert!(short(of(6_667.0)) && short(of(3_333.0)) && !short(0.0) && !short(of(13_333.0)));
         assert!(!long(of(60_000.0)) && long(of(63_334.0)) && long(of(66_667.0)));
         assert!(near(of(33_333.0), 0.5) && !near(of(40_000.0), 0.5));
+    }
+
+    #[test]
+    fn calibrations_have_a_range_and_no_interval() {
+        let told = cost(("spin".into(), vec![16.0, 15.2, 18.0]));
+        assert_eq!(told.as_deref(), Some("spin 16.0 ns, 15.2 ns to 18.0 ns"));
+        assert_eq!(cost(("spin".into(), Vec::new())), None);
+        assert!(is_counter("counter-atomic") && !is_counter("std-mutex"));
     }
 
     #[test]
