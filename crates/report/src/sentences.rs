@@ -348,11 +348,16 @@ sentences! {
         poor_fit(error) =
             "The curve misses the measured throughput by {error} on average: do not rely on it.";
 
-        "The curve is highest with one thread."
+        "The curve is highest with one thread, and the points fall: the one with the most threads is \
+         more than 1% below the highest."
         peak_at_one() = "Throughput is highest with one thread; more threads reduce it.";
 
-        "The peak lies within the measured numbers of threads."
+        "The peak lies within the measured numbers of threads, and the points fall."
         peak(threads) = "Throughput peaks at about {threads} threads; more threads reduce it.";
+
+        "The peak lies within the measured numbers of threads, and the points do not fall."
+        peak_of_the_curve(threads) =
+            "The fitted curve peaks at about {threads}, but no measured point shows that throughput falls: measure more threads before you rely on it.";
 
         "The peak lies beyond the measured numbers of threads."
         peak_beyond(threads, measured) =
