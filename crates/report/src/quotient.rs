@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use threadtoll_record::{Against, Cell, Record, compare};
+use threadtoll_record::{Against, Cell, Record, Verdict, compare};
 
 use crate::label::plural;
 use crate::units::{digits_range, ratio, share};
@@ -116,7 +116,8 @@ impl Quotient {
     /// The reason why the interval decides nothing: `with only 9 pairs`, `where a row and
     /// its twin were 14% apart`, or the interval itself.
     pub(crate) fn doubt(&self) -> String {
-        let alone = self.widened.filter(|widened| !contains_1(widened.alone95));
+        let open = contains_1(self.interval95);
+        let alone = self.widened.filter(|widened| open && !contains_1(widened.alone95));
         match alone.map(|widened| widened.why) {
             Some(Why::Pairs(pairs)) => format!("with only {}", plural(pairs as u64, "pair")),
             Some(Why::Twin(off)) => {
@@ -134,9 +135,9 @@ impl Quotient {
         self.interval95[1] < 1.0
     }
 
-    /// Returns `true` if the interval does not contain 1.
-    pub(crate) fn differs(&self) -> bool {
-        self.is_above_1() || self.is_below_1()
+    /// The verdict on the interval, which is wide enough however few the pairs.
+    pub(crate) fn verdict(&self) -> Verdict {
+        compare::verdict(self.interval95, compare::PAIRS)
     }
 }
 

@@ -82,15 +82,19 @@ sentences! {
         fat_message_undecided(bytes, mechanism, time, small, doubt) =
             "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
 
-        "Mechanisms slept, and their ratio of unpinned to pinned surely differs from 1: the least \
-         and the largest of these ratios."
+        "Mechanisms slept, and the verdict on their ratio of unpinned to pinned is better or worse: \
+         the least and the largest of these ratios."
         unpinned(ratios) = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
 
-        "Mechanisms slept, and their ratio of unpinned to pinned can be on both sides of 1."
-        unpinned_undecided(mechanisms) =
-            "These figures do not tell if sleeping threads are faster pinned or unpinned: {mechanisms}.";
+        "Mechanisms slept, and the verdict on that ratio is within 5%."
+        unpinned_same(mechanisms) =
+            "Pinned or not, sleeping threads took equal times within 5%: {mechanisms}.";
 
-        "One of the two above is said, and the blocks counted where their exchanges began."
+        "Mechanisms slept, and that ratio has another verdict."
+        unpinned_undecided(mechanisms) =
+            "These figures do not tell if pinning makes more than 5% of difference to sleeping threads: {mechanisms}.";
+
+        "One of the three above is said, and the blocks counted where their exchanges began."
         began_on_one_cpu(share) =
             "{share} of the unpinned exchanges began with both threads on one CPU.";
 
@@ -108,12 +112,16 @@ sentences! {
         awake_undecided(mechanism, time, awake, doubt) =
             "These figures do not tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake, {doubt}.";
 
-        "A condition variable was measured both ways, and the ratio surely differs from 1."
+        "A condition variable was measured both ways, and the verdict on the ratio is better or worse."
         signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
 
-        "A condition variable was measured both ways, and the ratio can be on both sides of 1."
+        "The same, and the verdict is within 5%."
+        signal_same(mechanisms) =
+            "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
+
+        "The same, with another verdict."
         signal_undecided(mechanisms) =
-            "These figures do not tell if signalling after unlocking is faster: {mechanisms}.";
+            "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
 
         "A figure was published for a mechanism that was measured, at the same placement."
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject};
+use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject, Verdict};
 
 use crate::class::{class, slept};
 use crate::clean::clean;
@@ -131,8 +131,12 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
         let (least, most) = (share(least), share(most));
         say::began_on_one_cpu(if least == most { least } else { format!("{least} to {most}") })
     });
-    let (mut different, open): (Vec<Pair<'_>>, Vec<Pair<'_>>) =
-        pairs.into_iter().partition(|(_, _, times)| times.differs());
+    let verdict = |(_, _, times): &Pair<'_>| times.verdict();
+    let (mut different, alike): (Vec<Pair<'_>>, Vec<Pair<'_>>) = pairs
+        .into_iter()
+        .partition(|pair| matches!(verdict(pair), Verdict::Better | Verdict::Worse));
+    let (same, open): (Vec<Pair<'_>>, Vec<Pair<'_>>) =
+        alike.into_iter().partition(|pair| verdict(pair) == Verdict::Same);
     different.sort_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio));
     let factor = |(pinned, _, times): &Pair<'_>| {
         format!("{} ({}, {})", ratio(times.ratio), name(pinned), digits_range(times.interval95))
@@ -148,11 +152,13 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
     };
     let open: Vec<String> = open.iter().filter_map(both).collect();
     let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(open.join("; ")));
-    let decided = ratios.map(say::unpinned);
-    match decided {
-        Some(decided) => Some(decided.and(undecided).and(shared)),
-        None => Some(undecided?.and(shared)),
-    }
+    let same: Vec<String> =
+        same.iter().map(|(pinned, _, times)| format!("{} {times}", name(pinned))).collect();
+    let same = (!same.is_empty()).then(|| say::unpinned_same(list(&same)));
+    let mut told = [ratios.map(say::unpinned), same, undecided, shared].into_iter();
+    // The share of exchanges alone says nothing.
+    let first = told.by_ref().take(3).flatten().next()?;
+    Some(told.fold(first, Sentence::and))
 }
 
 /// Pairs of pinned records: one whose cell satisfies `first`, and the one whose cell is `second` of
@@ -220,8 +226,7 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         subject: Subject::mechanism(format!("{}-after", cell.name()), Class::Sleep),
         ..cell.clone()
     };
-    let mut decided = Vec::new();
-    let mut open = Vec::new();
+    let (mut decided, mut same, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for (inside, after) in
         partners(rows, |cell| plain(cell) && class(cell) == Some(Class::Sleep), after)
     {
@@ -231,10 +236,18 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
             continue;
         };
         let name = name(inside);
-        if !times.differs() {
-            open.push(format!("{name} {slow}, after unlocking {fast}, {}", times.doubt()));
-            continue;
-        }
+        let faster = match times.verdict() {
+            Verdict::Better => true,
+            Verdict::Worse => false,
+            Verdict::Same => {
+                same.push(format!("{name} {times}"));
+                continue;
+            }
+            Verdict::NoWorse | Verdict::NoBetter | Verdict::Open => {
+                open.push(format!("{name} {slow}, after unlocking {fast}, {}", times.doubt()));
+                continue;
+            }
+        };
         let [inside, after] =
             [inside, after].map(|record| switches(&record.cost).map(per_op).unwrap_or_default());
         let switches = if inside == after {
@@ -242,7 +255,7 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         } else {
             format!(", with {after} instead of {inside} context switches per hand-off")
         };
-        let times = if times.is_below_1() {
+        let times = if faster {
             format!("{} faster", times.inverse())
         } else {
             format!("{times} slower")
@@ -251,7 +264,8 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
     }
     let decided = (!decided.is_empty()).then(|| say::signal_after(decided.join("; ")));
     let open = (!open.is_empty()).then(|| say::signal_undecided(open.join("; ")));
-    decided.into_iter().chain(open).collect()
+    let same = (!same.is_empty()).then(|| say::signal_same(list(&same)));
+    [decided, same, open].into_iter().flatten().collect()
 }
 
 /// Our figures beside published ones. Of several mechanisms that match, the first in the published

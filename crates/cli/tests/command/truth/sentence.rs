@@ -18,6 +18,7 @@ pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
         unpinned,
         idle,
         signal,
+        same,
         published,
         enough_threads,
         one_thread,
@@ -113,7 +114,9 @@ fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
 /// `1.60× (futex, 1.59–1.61) to 1.62× (std-condvar, 1.61–1.64)`.
 fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
     let form = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
-    let Some(parts) = parts(told, form) else { return };
+    // Other sentences may follow.
+    let end = told.find(" the time of pinned ones.").map(|at| at + " the time of pinned ones.".len());
+    let Some(parts) = end.and_then(|end| parts(&told[..end], form)) else { return };
     for ratio in parts[0].split(" to ") {
         let (factor, rest) = ratio.split_once(" (").unwrap();
         let (name, interval) = rest.trim_end_matches(')').rsplit_once(", ").unwrap();
@@ -168,6 +171,30 @@ fn signal(told: &str, run: &Measured, tell: Tell<'_>) {
             run.ratios(&after, &inside.cell)
         };
         tell("signal after unlocking", in_one(run, &[ratios(&found, &truths)]));
+    }
+}
+
+/// `std-condvar 1.01× (1.00–1.03)`, of which there may be several.
+fn same(told: &str, run: &Measured, tell: Tell<'_>) {
+    let signal = "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
+    let pinned_or_not = "Pinned or not, sleeping threads took equal times within 5%: ";
+    let named = match (parts(told, signal), told.find(pinned_or_not)) {
+        (Some(parts), _) => parts[0],
+        (None, Some(at)) => told[at + pinned_or_not.len()..].split(").").next().unwrap(),
+        (None, None) => return,
+    };
+    for mechanism in named.split(", ").flat_map(|both| both.split(" and ")) {
+        let (name, ratio) = mechanism.split_once(' ').unwrap();
+        let (found, _) = figure(&format!("{})", ratio.trim_end_matches(')'))).unwrap();
+        let one = &pinned(run, name).cell;
+        let truths = if told.contains(pinned_or_not) {
+            run.ratios(&run.named(name, Placement::Free).unwrap().cell, one)
+        } else {
+            let after = Subject::mechanism(format!("{name}-after"), Class::Sleep);
+            run.ratios(&Cell { subject: after, ..one.clone() }, one)
+        };
+        let alike = |truth: &f64| (1.0 / 1.05..=1.05).contains(truth) && found.holds(*truth);
+        tell("within 5%", in_one(run, &[truths.iter().map(alike).collect()]));
     }
 }
 
