@@ -170,10 +170,14 @@ sentences! {
         uncontended_published(source, published) =
             "{source} measured {published} for an uncontended lock and unlock on another machine.";
 
-        "Cells with several threads were predicted, and some of them were undisturbed. Cells that \
+        "Cells with several threads were predicted, and some of them were disturbed. Cells that \
          no model describes have no prediction."
         predictions(mean, worst, undisturbed, all_mean, all_worst, all) =
             "Predictions for several threads were off by {mean} on average, {worst} at worst, in {undisturbed}; by {all_mean} on average, {all_worst} at worst, in all {all}.";
+
+        "Cells with several threads were predicted, and none of them was disturbed."
+        predictions_undisturbed(mean, worst, cells) =
+            "Predictions for several threads were off by {mean} on average, {worst} at worst, in {cells}, none of them disturbed.";
 
         "Cells with several threads were predicted, and all of them were disturbed."
         predictions_disturbed(cells, mean, worst) =
@@ -184,9 +188,9 @@ sentences! {
             "The measured speed-up lies in the predicted 95% interval in {within} of {undisturbed} undisturbed cells, and in {all_within} of all {all}.";
 
         "Predictions of cells with several threads have intervals, and all of these cells were \
-         disturbed."
+         disturbed, or none."
         all_within_predicted(within, cells) =
-            "The measured speed-up lies in the predicted 95% interval in {within} of these {cells}.";
+            "The measured speed-up lies in the predicted 95% interval in {within} of {cells}.";
     }
 
     "The run": {

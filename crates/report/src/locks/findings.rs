@@ -195,6 +195,9 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let Errors { undisturbed, all } = Errors::of(sweeps);
     let (all_mean, all_worst) = all.mean_and_worst()?;
     let sentence = match undisturbed.mean_and_worst() {
+        Some((mean, worst)) if undisturbed.cells() == all.cells() => {
+            say::predictions_undisturbed(mean, worst, plural(all.cells(), "cell"))
+        }
         Some((mean, worst)) => {
             let cells = plural(undisturbed.cells(), "undisturbed cell");
             say::predictions(mean, worst, cells, all_mean, all_worst, all.cells())
@@ -202,7 +205,9 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
         None => say::predictions_disturbed(all.cells(), all_mean, all_worst),
     };
     let within = (all.intervals > 0).then(|| match undisturbed {
-        Compared { intervals: 0, .. } => say::all_within_predicted(all.within, all.intervals),
+        Compared { intervals, .. } if intervals == 0 || intervals == all.intervals => {
+            say::all_within_predicted(all.within, plural(all.intervals as u64, "cell"))
+        }
         Compared { within, intervals, .. } => {
             say::within_predicted(within, intervals, all.within, all.intervals)
         }

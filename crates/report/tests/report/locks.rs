@@ -132,3 +132,37 @@ fn claims_are_judged_where_their_article_measured() {
         assert!(!says(sleeping, perfect), "{threads} that sleep");
     }
 }
+
+#[test]
+fn equal_counts_of_predictions_are_said_once() {
+    let results = fixture::survey();
+    let template = results.records().remove(0);
+    let told = |disturbed: u32| {
+        let mut record = COMPUTING.record(&template);
+        record.disturbance.disturbed = disturbed * record.disturbance.blocks;
+        let contention = record.contention.as_mut().unwrap();
+        contention.predicted = Some(CellPrediction {
+            run: "7".into(),
+            group: 0,
+            attempt: 1,
+            cell: 0,
+            at: "2026-11-21T10:00:00.000Z".into(),
+            refused: None,
+            model: Some("repairman".into()),
+            why: None,
+            speedup: Some(1.0.into()),
+            speedup_interval95: Some([0.9.into(), 1.1.into()]),
+            wait_share: None,
+            queue_mean: None,
+            queue_mean_interval95: None,
+            queue_on_entry: None,
+            total_s: None,
+            from: None,
+        });
+        text::findings(&results, &[record], &WIDE)
+    };
+    let text = told(0);
+    assert!(text.contains("0% at worst, in 1 cell, none of them disturbed."), "{text}");
+    assert!(text.contains("95% interval in 1 of 1 cell."), "{text}");
+    assert!(told(1).contains("All 1 predicted cells"), "{}", told(1));
+}

@@ -391,9 +391,10 @@ fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
     };
     let forms = [
         "{within} of {undisturbed} undisturbed cells, and in {of_all} of all {all}.",
-        "{of_all} of these {all}.",
+        "{of_all} of {all} cell",
     ];
-    let found = forms.iter().find_map(|form| parts(counts, form));
+    let counts = counts.replace("cells.", "cell");
+    let found = forms.iter().find_map(|form| parts(&counts, form));
     let found = found.unwrap_or_else(|| panic!("{told}"));
     let [.., of_all, all] = found[..] else { panic!("{told}") };
     let told_of = |record: &&Record| {
