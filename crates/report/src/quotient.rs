@@ -106,10 +106,9 @@ impl Quotient {
         Quotient {
             ratio: 1.0 / self.ratio,
             interval95: inverse(self.interval95),
-            widened: self.widened.map(|widened| Widened {
-                alone95: inverse(widened.alone95),
-                ..widened
-            }),
+            widened: self
+                .widened
+                .map(|widened| Widened { alone95: inverse(widened.alone95), ..widened }),
         }
     }
 

@@ -255,11 +255,8 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         } else {
             format!(", with {after} instead of {inside} context switches per hand-off")
         };
-        let times = if faster {
-            format!("{} faster", times.inverse())
-        } else {
-            format!("{times} slower")
-        };
+        let times =
+            if faster { format!("{} faster", times.inverse()) } else { format!("{times} slower") };
         decided.push(format!("{name} {times}: {fast} instead of {slow}{switches}"));
     }
     let decided = (!decided.is_empty()).then(|| say::signal_after(decided.join("; ")));

@@ -12,11 +12,7 @@ use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{per_op, share, time};
 
-pub(super) fn findings(
-    results: &Results,
-    records: &[Record],
-    regimes: &Regimes,
-) -> Vec<Sentence> {
+pub(super) fn findings(results: &Results, records: &[Record], regimes: &Regimes) -> Vec<Sentence> {
     let findings = [
         several_regimes(regimes),
         disturbance(results, records),

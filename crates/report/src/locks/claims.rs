@@ -98,9 +98,7 @@ const CLAIMS: &[Claim] = &[
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| {
-            in_hold_sweep(row)
-                && row.subject.threads == 2
-                && near(row.subject.hold_share(), 0.5)
+            in_hold_sweep(row) && row.subject.threads == 2 && near(row.subject.hold_share(), 0.5)
         },
         limits: |_| [1.4, 1.6],
         case: None,

@@ -97,7 +97,8 @@ fn worse_than_one_thread(sweep: &Sweep<'_>) -> Vec<Sentence> {
         let times = |of: &Row<'_>| (of.subject.hold_ns, of.subject.think_ns);
         sweep.rows.iter().find(|one| one.subject.threads == 1 && times(one) == times(row))
     };
-    let cells = |with: bool| with_several_threads(sweep).filter(move |row| one(row).is_some() == with);
+    let cells =
+        |with: bool| with_several_threads(sweep).filter(move |row| one(row).is_some() == with);
     let is_worse = |row: &&Row<'_>| {
         let least = one(row).map_or(Some(1.0), |one| Some(interval(one)?[0]));
         interval(row).zip(least).is_some_and(|([_, high], least)| high < least)

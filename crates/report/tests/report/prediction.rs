@@ -104,9 +104,7 @@ fn changes_that_gain_nothing_are_left_out() {
 
 #[test]
 fn a_knee_without_the_hand_offs_is_an_upper_bound() {
-    let told = |policy, handoff_ns| {
-        drawn(&Prediction { policy, handoff_ns, ..fixture() }, None)
-    };
+    let told = |policy, handoff_ns| drawn(&Prediction { policy, handoff_ns, ..fixture() }, None);
     assert!(told(PredictedPolicy::Barging, 5e3).contains("at 40.0 threads at most"));
     assert!(!told(PredictedPolicy::Barging, 0.0).contains("at most"));
     assert!(!told(PredictedPolicy::Fifo, 5e3).contains("at most"));

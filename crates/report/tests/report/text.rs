@@ -81,7 +81,10 @@ fn no_difference_is_claimed_where_intervals_overlap() {
         "if pinning makes more than 5% of difference to sleeping threads: futex 1.39 µs",
         "if signalling after unlocking makes more than 5% of difference: std-condvar 1.71 µs",
     ] {
-        assert!(text.contains(&format!("These figures do not tell {undecided}")), "{undecided}: {text}");
+        assert!(
+            text.contains(&format!("These figures do not tell {undecided}")),
+            "{undecided}: {text}"
+        );
     }
     for claimed in ["Signalling after", "Sleeping adds", "Unpinned, sleeping"] {
         assert!(!text.contains(claimed), "{text}");
@@ -104,11 +107,14 @@ fn the_reason_why_nothing_is_decided_is_named() {
         // The unpaired ratio decides nothing.
         for record in &mut records {
             let reference = record.against.first_mut().unwrap();
-            reference.interval95 = [reference.ratio.get() * 0.5, reference.ratio.get() * 2.0]
-                .map(Into::into);
+            reference.interval95 =
+                [reference.ratio.get() * 0.5, reference.ratio.get() * 2.0].map(Into::into);
         }
         let text = findings(&results, &records);
-        text.lines().find(|line| line.contains("do not tell if signalling after")).unwrap().to_string()
+        text.lines()
+            .find(|line| line.contains("do not tell if signalling after"))
+            .unwrap()
+            .to_string()
     };
     let wide = [0.8, 1.2];
     assert!(told(21, wide, wide).ends_with(", ratio 0.800–1.20."));
@@ -315,10 +321,8 @@ fn survey_of_two_regimes() -> Results {
             _ => continue,
         };
         let [fast, slow] = shares;
-        let regimes = vec![
-            regime(record, 1.0, fast.0, fast.1),
-            regime(record, 2.0, slow.0, slow.1),
-        ];
+        let regimes =
+            vec![regime(record, 1.0, fast.0, fast.1), regime(record, 2.0, slow.0, slow.1)];
         record.one_way = regimes[usize::from(fast.0 < slow.0)].one_way.clone();
         record.regimes = regimes;
     }

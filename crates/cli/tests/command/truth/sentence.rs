@@ -52,10 +52,7 @@ fn medians(found: &Figure, run: &Measured, cell: &Cell) -> Vec<bool> {
 /// The regimes in which a ratio's interval holds the truth, which lies on the same side of 1.
 fn ratios(found: &Figure, truths: &[f64]) -> Vec<bool> {
     let same_side = |truth: &f64| (*truth > 1.0) == (found.value > 1.0);
-    truths
-        .iter()
-        .map(|truth| found.is_sound() && same_side(truth) && found.holds(*truth))
-        .collect()
+    truths.iter().map(|truth| found.is_sound() && same_side(truth) && found.holds(*truth)).collect()
 }
 
 /// All figures of a sentence hold in one regime: that of which the findings are, if they say so.
@@ -115,7 +112,8 @@ fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
 fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
     let form = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
     // Other sentences may follow.
-    let end = told.find(" the time of pinned ones.").map(|at| at + " the time of pinned ones.".len());
+    let end =
+        told.find(" the time of pinned ones.").map(|at| at + " the time of pinned ones.".len());
     let Some(parts) = end.and_then(|end| parts(&told[..end], form)) else { return };
     for ratio in parts[0].split(" to ") {
         let (factor, rest) = ratio.split_once(" (").unwrap();
