@@ -349,9 +349,9 @@ fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
     let Some((times, _)) = changed_speed(told) else { return };
     let truths = run.one_way(run.reference().unwrap(), OneWayMethod::HalfRoundTrip);
     let changes = matches!(run.kind.regimes, Regimes::Two { .. } | Regimes::Drifting { .. });
-    let named = times.split([',', '&']).map(|part| figure(part.trim()).unwrap().0);
+    let mut named = times.split([',', '&']).map(|part| figure(part.trim()).unwrap().0);
     let near = |found: Figure| truths.any_in([found.low / 1.05, found.high * 1.05]);
-    tell("several regimes", changes && named.map(near).all(|near| near));
+    tell("several regimes", changes && named.all(near));
 }
 
 /// The times of the reference, and the one of which findings are.
