@@ -77,7 +77,7 @@ impl From<Fault> for Failure {
         let hint = match fault {
             Fault::System { .. } => "give a file written by a measuring command",
             Fault::Line { .. } => {
-                "only unmodified threadtoll files can be read; this one was not changed"
+                "give a file as threadtoll wrote it; this command changed nothing in it"
             }
             Fault::Profile(_) => "show it with `threadtoll profile show`",
             Fault::NotProfile(_) => "render it with `threadtoll report`",

@@ -13,15 +13,18 @@ pub(crate) use mechanisms::representative;
 pub(crate) use run::command;
 
 use crate::locks;
+use crate::regimes::Regimes;
 use crate::sentences::Sentence;
 
-/// Makes the findings.
+/// Makes the findings. Those about figures are all of one regime.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
-    let mut findings = mechanisms::findings(records);
-    findings.extend(locks::findings(records));
-    findings.extend(run::findings(results, records));
+    let regimes = Regimes::of(results, records);
+    let of_one = regimes.records(records);
+    let mut findings = mechanisms::findings(&of_one);
+    findings.extend(locks::findings(&of_one));
+    findings.extend(run::findings(results, records, &regimes));
     if !records.is_empty() {
-        findings.push(repeat::finding(results));
+        findings.push(repeat::finding(results, &regimes));
     }
     findings
 }

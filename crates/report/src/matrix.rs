@@ -12,7 +12,7 @@ use crate::label::relation;
 use crate::table::{self, Cell, Label, Section, Table, Topic};
 use crate::units::{UNKNOWN, count, time, time_range};
 
-fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
+pub(crate) fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
     let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in records
         .iter()

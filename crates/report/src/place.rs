@@ -30,8 +30,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const NOTE: &str =
-        "place: first and last that the intervals allow; rows that share one are not told apart.";
+    pub(crate) const NOTE: &str = "place: first and last that the intervals of the figures allow; a ratio of paired blocks can tell more.";
 
     /// The column’s cell.
     pub(crate) fn cell(place: Option<Place>) -> Cell {

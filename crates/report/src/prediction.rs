@@ -49,9 +49,15 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 
-pub(crate) fn changes(prediction: &Prediction) -> Section {
-    type Column = table::Column<'static, PredictedChange>;
-    let columns = vec![
+/// Least gain of a change that helps.
+const HELPS: f64 = 1.01;
+
+/// The changes that help; `None` if none does.
+pub(crate) fn changes(prediction: &Prediction) -> Option<Section> {
+    let helpful: Vec<&PredictedChange> =
+        prediction.what_if.iter().filter(|change| change.gain >= HELPS).collect();
+    type Column<'p> = table::Column<'static, &'p PredictedChange>;
+    let columns: Vec<Column<'_>> = vec![
         Column::new("", "per s", 1, "", |change| {
             Cell::figure(Some(change.throughput_per_s), per_second)
         })
@@ -61,9 +67,8 @@ pub(crate) fn changes(prediction: &Prediction) -> Section {
         Column::new("", "model", 2, "", |change| Cell::text(clean(&change.model)))
             .emphasis(Emphasis::Faint),
     ];
-    Section::new("", "change", columns, &prediction.what_if, |change| {
-        Label::new(description(&change.change))
-    })
+    let label = |change: &&PredictedChange| Label::new(description(&change.change));
+    (!helpful.is_empty()).then(|| Section::new("", "change", columns, &helpful, label))
 }
 
 fn description(change: &str) -> String {

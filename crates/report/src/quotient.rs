@@ -2,15 +2,33 @@
 
 use std::fmt;
 
-use threadtoll_record::{Against, Cell, Record, compare};
+use threadtoll_record::{Against, Cell, Record, Verdict, compare};
 
-use crate::units::{digits_range, ratio};
+use crate::label::plural;
+use crate::units::{digits_range, ratio, share};
 
 /// Ratio of a record’s one-way median to another’s, with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quotient {
     pub(crate) ratio: f64,
     pub(crate) interval95: [f64; 2],
+    /// Reason why the interval is wider than that of the pairs alone.
+    widened: Option<Widened>,
+}
+
+/// A reason for a wider interval, with the interval of the pairs alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Widened {
+    why: Why,
+    alone95: [f64; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Why {
+    /// Too few pairs of blocks for a verdict.
+    Pairs(usize),
+    /// A factor by which two copies of one source differ in the group.
+    Twin(f64),
 }
 
 impl Quotient {
@@ -27,7 +45,10 @@ impl Quotient {
         let quotient = match (paired, Self::unpaired(record, base)) {
             (Some((paired, pairs)), Some(unpaired)) if pairs < compare::PAIRS => {
                 let ([a, b], [c, d]) = (paired.interval95, unpaired.interval95);
-                Some(Quotient { interval95: [a.min(c), b.max(d)], ..paired })
+                let few = Widened { why: Why::Pairs(pairs), alone95: paired.interval95 };
+                let decides = !contains_1(paired.interval95);
+                let widened = if decides { Some(few) } else { paired.widened };
+                Some(Quotient { interval95: [a.min(c), b.max(d)], widened, ..paired })
             }
             (Some((paired, _)), _) => Some(paired),
             (None, unpaired) => unpaired,
@@ -41,7 +62,13 @@ impl Quotient {
         let is_base = |cell: &Cell, of: &str| *cell == base.cell && of == "one_way.p50";
         let against = record.against.iter().find(|against| is_base(&against.cell, &against.of))?;
         let interval95 = against.interval95.map(f64::from);
-        Some((Quotient { ratio: against.ratio.get(), interval95 }, against.blocks as usize))
+        let widened = against.interval95_raw.map(|raw| raw.map(f64::from)).and_then(|alone95| {
+            let off = interval95[1] / alone95[1];
+            // Less is not worth a word.
+            (off > 1.005).then_some(Widened { why: Why::Twin(off), alone95 })
+        });
+        let quotient = Quotient { ratio: against.ratio.get(), interval95, widened };
+        Some((quotient, against.blocks as usize))
     }
 
     fn unpaired(record: &Record, base: &Record) -> Option<Self> {
@@ -60,6 +87,7 @@ impl Quotient {
         Some(Quotient {
             ratio: own.ratio.get() / other.ratio.get(),
             interval95: [low / base_high, high / base_low],
+            widened: None,
         })
     }
 
@@ -69,12 +97,33 @@ impl Quotient {
         Some(Quotient {
             ratio: record.one_way_p50()? / base.one_way_p50()?,
             interval95: [low / base_high, high / base_low],
+            widened: None,
         })
     }
 
     pub(crate) fn inverse(self) -> Self {
-        let [low, high] = self.interval95;
-        Quotient { ratio: 1.0 / self.ratio, interval95: [1.0 / high, 1.0 / low] }
+        let inverse = |[low, high]: [f64; 2]| [1.0 / high, 1.0 / low];
+        Quotient {
+            ratio: 1.0 / self.ratio,
+            interval95: inverse(self.interval95),
+            widened: self
+                .widened
+                .map(|widened| Widened { alone95: inverse(widened.alone95), ..widened }),
+        }
+    }
+
+    /// The reason why the interval decides nothing: `with only 9 pairs`, `where a row and
+    /// its twin were 14% apart`, or the interval itself.
+    pub(crate) fn doubt(&self) -> String {
+        let open = contains_1(self.interval95);
+        let alone = self.widened.filter(|widened| open && !contains_1(widened.alone95));
+        match alone.map(|widened| widened.why) {
+            Some(Why::Pairs(pairs)) => format!("with only {}", plural(pairs as u64, "pair")),
+            Some(Why::Twin(off)) => {
+                format!("where a row and its twin were {} apart", share(off - 1.0))
+            }
+            None => format!("ratio {}", digits_range(self.interval95)),
+        }
     }
 
     pub(crate) fn is_above_1(&self) -> bool {
@@ -85,10 +134,14 @@ impl Quotient {
         self.interval95[1] < 1.0
     }
 
-    /// Returns `true` if the interval does not contain 1.
-    pub(crate) fn differs(&self) -> bool {
-        self.is_above_1() || self.is_below_1()
+    /// The verdict on the interval, which is wide enough however few the pairs.
+    pub(crate) fn verdict(&self) -> Verdict {
+        compare::verdict(self.interval95, compare::PAIRS)
     }
+}
+
+fn contains_1([low, high]: [f64; 2]) -> bool {
+    low <= 1.0 && 1.0 <= high
 }
 
 /// The ratio to the reference of its group.

@@ -1,8 +1,13 @@
-//! Figures of several regimes side by side: `63.0 | 275 ns (75 | 21%)`.
+//! Figures of several regimes side by side: `63.0 | 275 ns (75 | 21%)`; and those of one.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::slice;
 
-use threadtoll_record::{Against, Contention, OneWay, PerSecond, Record, Regime};
+use threadtoll_record::{
+    Against, Contention, OneWay, PerSecond, Record, Regime, Work, compare::ALIKE, file::Results,
+    median,
+};
 
 use crate::table::Cell;
 use crate::units::{UNKNOWN, share};
@@ -47,10 +52,141 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Regimes of the record with the most, and of several such the first. `None` if no record has any.
-pub(crate) fn of_run(records: &[Record]) -> Option<&[Regime]> {
-    let most = records.iter().rev().max_by_key(|record| record.regimes.len())?;
-    Some(most.regimes.as_slice()).filter(|regimes| !regimes.is_empty())
+/// A regime of a whole run: levels of the reference in its groups that are alike.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Median over groups of the reference’s one-way median.
+    pub(crate) reference_ns: f64,
+    /// Share of the run’s blocks; what is missing to 1 are blocks during which the regime changed.
+    pub(crate) share: f64,
+    /// Least and largest of the groups’ levels.
+    range: [f64; 2],
+}
+
+/// A speed of the machine in one group.
+struct Level {
+    reference_ns: f64,
+    blocks: u64,
+}
+
+/// The regimes of a run, in which single figures must be of one.
+#[derive(Debug)]
+pub(crate) struct Regimes {
+    /// The fastest first; empty if there is only one.
+    pub(crate) states: Vec<State>,
+    /// The level of each group in which no regime changed; `None` if its blocks were not alike.
+    steady: BTreeMap<usize, Option<f64>>,
+}
+
+impl Regimes {
+    /// The regimes of `records`, and of the group that was measured again.
+    pub(crate) fn of(results: &Results, records: &[Record]) -> Self {
+        let again = results.repetition().map_or(&[][..], |[_, again]| again);
+        let all = || records.iter().chain(again);
+        let mut groups: BTreeMap<usize, Vec<&Record>> = BTreeMap::new();
+        all().for_each(|record| groups.entry(record.group).or_default().push(record));
+        let mut levels = Vec::new();
+        let mut of_steady = BTreeMap::new();
+        for (group, records) in &groups {
+            let of_group = split(records);
+            if of_group.is_empty() {
+                let level = steady(results, *group, records);
+                let blocks = blocks(records.iter().copied());
+                levels.extend(level.map(|reference_ns| Level { reference_ns, blocks }));
+                of_steady.insert(*group, level);
+            }
+            levels.extend(of_group);
+        }
+        let blocks = blocks(all());
+        levels.sort_by(|a, b| a.reference_ns.total_cmp(&b.reference_ns));
+        let apart = |a: &Level, b: &Level| b.reference_ns <= ALIKE * a.reference_ns;
+        let states: Vec<State> = levels
+            .chunk_by(apart)
+            .map(|alike| State {
+                reference_ns: median(alike.iter().map(|level| level.reference_ns))
+                    .unwrap_or_default(),
+                share: alike.iter().map(|level| level.blocks).sum::<u64>() as f64
+                    / blocks.max(1) as f64,
+                range: [alike[0].reference_ns, alike[alike.len() - 1].reference_ns],
+            })
+            .collect();
+        let several = states.len() > 1;
+        Regimes { states: if several { states } else { Vec::new() }, steady: of_steady }
+    }
+
+    /// The regime of most blocks; `None` if there is only one.
+    pub(crate) fn main(&self) -> Option<&State> {
+        self.states.iter().rev().max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
+    /// The records with the figures of the main regime, without those that did not see it.
+    pub(crate) fn records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
+        match self.main() {
+            None => Cow::Borrowed(records),
+            Some(main) => records.iter().filter_map(|record| self.within(main, record)).collect(),
+        }
+    }
+
+    fn within(&self, main: &State, record: &Record) -> Option<Record> {
+        let [least, most] = main.range;
+        let is_main = |reference_ns: f64| (least..=most).contains(&reference_ns);
+        // The speed of a cache line does not matter to threads that sleep while they hold a lock.
+        if record.cell.lock().is_some_and(|lock| lock.work == Work::Sleep) {
+            return Some(record.clone());
+        }
+        if record.regimes.is_empty() {
+            let level = self.steady.get(&record.group).copied().flatten();
+            return level.is_some_and(is_main).then(|| record.clone());
+        }
+        let own = record.regimes.iter().filter(|regime| is_main(regime.reference_ns.into()));
+        let longest = own.max_by(|a, b| a.share.get().total_cmp(&b.share.get()))?;
+        Some(of_one(record, longest))
+    }
+}
+
+fn blocks<'r>(records: impl Iterator<Item = &'r Record>) -> u64 {
+    records.map(|record| u64::from(record.disturbance.blocks)).sum()
+}
+
+/// The levels of a group in which a regime changed.
+fn split(records: &[&Record]) -> Vec<Level> {
+    let most = records.iter().rev().max_by_key(|record| record.regimes.len());
+    let level = |(nth, regime): (usize, &Regime)| Level {
+        reference_ns: regime.reference_ns.into(),
+        blocks: records
+            .iter()
+            .filter_map(|record| Some(u64::from(record.regimes.get(nth)?.blocks)))
+            .sum(),
+    };
+    most.into_iter().flat_map(|record| record.regimes.iter().enumerate().map(level)).collect()
+}
+
+/// The level of a group in which no regime changed; `None` if its reference is not known, or its
+/// blocks were not alike.
+fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
+    let planned = results.plan.groups.get(group)?.first()?;
+    let reference = records.iter().find(|record| record.cell == planned.cell)?;
+    let reference_ns = reference.one_way_p50().filter(|ns| ns.is_finite() && *ns > 0.0)?;
+    let is_wide = |[low, high]: [f64; 2]| high > ALIKE * low;
+    (!reference.one_way_p50_interval95().is_some_and(is_wide)).then_some(reference_ns)
+}
+
+/// The record with the figures of one of its regimes.
+fn of_one(record: &Record, regime: &Regime) -> Record {
+    Record {
+        one_way: regime.one_way.clone(),
+        mean: regime.mean,
+        min: regime.min,
+        max: regime.max,
+        quantiles: regime.quantiles,
+        interval95: regime.interval95,
+        rate_per_s: regime.rate_per_s,
+        cost: regime.cost,
+        contention: regime.contention.clone(),
+        against: regime.against.clone(),
+        regimes: Vec::new(),
+        ..record.clone()
+    }
 }
 
 /// A figure of each regime, with the regimes' shares of the time; sorted by the main one.

@@ -74,41 +74,54 @@ sentences! {
         fat_message(bytes, ratio, mechanism, time, small, each) =
             "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
 
-        "The ratio of a larger message to one of 8 bytes can be on both sides of 1, or is below 1."
-        fat_message_undecided(bytes, mechanism, time, small) =
-            "Too noisy to tell whether {bytes} B costs more than 8 B: {mechanism} {time} against {small}.";
+        "The ratio of a larger message to one of 8 bytes is surely below 1."
+        fat_message_is_faster(bytes, ratio, mechanism, time, small) =
+            "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.";
 
-        "Mechanisms slept, and their ratio of unpinned to pinned surely differs from 1: the least \
-         and the largest of these ratios."
+        "The ratio of a larger message to one of 8 bytes can be on both sides of 1."
+        fat_message_undecided(bytes, mechanism, time, small, doubt) =
+            "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
+
+        "Mechanisms slept, and the verdict on their ratio of unpinned to pinned is better or worse: \
+         the least and the largest of these ratios."
         unpinned(ratios) = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
 
-        "Mechanisms slept, and their ratio of unpinned to pinned can be on both sides of 1."
-        unpinned_undecided(mechanisms) =
-            "Too noisy to tell whether sleeping threads are faster pinned or unpinned: {mechanisms}.";
+        "Mechanisms slept, and the verdict on that ratio is within 5%."
+        unpinned_same(mechanisms) =
+            "Pinned or not, sleeping threads took equal times within 5%: {mechanisms}.";
 
-        "One of the two above is said, and the blocks counted where their exchanges began."
+        "Mechanisms slept, and that ratio has another verdict."
+        unpinned_undecided(mechanisms) =
+            "These figures do not tell if pinning makes more than 5% of difference to sleeping threads: {mechanisms}.";
+
+        "One of the three above is said, and the blocks counted where their exchanges began."
         began_on_one_cpu(share) =
             "{share} of the unpinned exchanges began with both threads on one CPU.";
 
         "With the CPUs kept awake, a wake-up surely takes less time: futex or, without it, the first \
-         by name."
-        leaving_idle(mechanism, time, difference, share, awake) =
-            "Of {mechanism}’s {time}, {difference} ({share}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {awake}.";
+         by name. The share is what is missing to 1 in the ratio of both. The spinner costs time \
+         itself, so leaving idle takes no less."
+        leaving_idle(mechanism, time, share, awake) =
+            "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
 
         "With the CPUs kept awake, the same wake-up surely takes more time."
         awake_is_slower(mechanism, awake, time) =
-            "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
+            "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
 
         "The ratio of the two can be on both sides of 1."
-        awake_undecided(mechanism, time, awake) =
-            "Too noisy to tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake.";
+        awake_undecided(mechanism, time, awake, doubt) =
+            "These figures do not tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake, {doubt}.";
 
-        "A condition variable was measured both ways, and the ratio surely differs from 1."
+        "A condition variable was measured both ways, and the verdict on the ratio is better or worse."
         signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
 
-        "A condition variable was measured both ways, and the ratio can be on both sides of 1."
+        "The same, and the verdict is within 5%."
+        signal_same(mechanisms) =
+            "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
+
+        "The same, with another verdict."
         signal_undecided(mechanisms) =
-            "Too noisy to tell whether signalling after unlocking is faster: {mechanisms}.";
+            "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
 
         "A figure was published for a mechanism that was measured, at the same placement."
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
@@ -117,38 +130,59 @@ sentences! {
     "Locks": {
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both."
-        enough_threads(lock, threads, time) =
-            "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
+        enough_threads(lock, threads, time, most) =
+            "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
 
-        "The whole interval of one cell’s speed-up is below 1."
-        one_is_faster(lock, threads, speedup) =
-            "{lock}: one thread alone does more than {threads} ({speedup}).";
+        "The interval of one cell’s speed-up is below that of one thread with the same lock, and the \
+         same hold and think times."
+        one_is_faster(lock, threads, speedup, one) =
+            "{lock}: one thread alone does more ({one}) than {threads} ({speedup}).";
 
         "The same for several cells of a lock; the first of them is the example."
-        one_is_often_faster(lock, worse, cells, threads, speedup) =
-            "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
+        one_is_often_faster(lock, worse, cells, threads, speedup, one) =
+            "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example more ({one}) than {threads} ({speedup}).";
 
-        "The same for more than three locks, which a table on the page lists; the first is the \
-         example."
-        one_is_faster_at_many(number, locks, lock, threads, speedup) =
-            "At {number} of {locks} locks, one thread alone does more than several in some cells: at {lock}, for example, than {threads} ({speedup}).";
+        "One thread with this lock was not measured, and the whole interval of one cell’s speed-up is \
+         below 1."
+        one_without_is_faster(lock, threads, speedup) =
+            "{lock}: one thread without the lock does more than {threads} ({speedup}).";
 
-        "An article says something about a cell that was measured. yes: the whole 95% interval of \
+        "The same for several cells of a lock; the first of them is the example."
+        one_without_is_often_faster(lock, worse, cells, threads, speedup) =
+            "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
+
+        "The same for more than three of these sentences, which a table on the page lists; the first is \
+         the example."
+        one_is_faster_at_many(number, locks, lock, threads, speedup, one) =
+            "At {number} of {locks} locks, several threads do less than one in some cells: at {lock}, for example, {threads} ({speedup}) do less than {one}.";
+
+        "An article says something about a cell that was measured. J. Preshing’s claims are about two \
+         to four threads that compute for exponential times, each on a CPU of its own, and those with \
+         a hold share about 15,000 acquisitions per second of work. yes: the whole 95% interval of \
          the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \
          undecided. Of a lock with more than three such cells, their numbers and an example."
         claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
         "The sweep of frequencies calibrated its locks: median, least and largest of each."
-        uncontended(locks) = "Uncontended lock and unlock: {locks}.";
+        uncontended(locks) =
+            "Uncontended lock and unlock, median over the calibrations, with the least and the largest: {locks}.";
+
+        "The same, of counters."
+        uncontended_counters(counters) =
+            "Counting without contention, also median, least and largest: {counters}.";
 
         "std-mutex is among them. The machines differ, so nothing is concluded."
         uncontended_published(source, published) =
             "{source} measured {published} for an uncontended lock and unlock on another machine.";
 
-        "Cells with several threads were predicted, and some of them were undisturbed. Cells that \
+        "Cells with several threads were predicted, and some of them were disturbed. Cells that \
          no model describes have no prediction."
         predictions(mean, worst, undisturbed, all_mean, all_worst, all) =
             "Predictions for several threads were off by {mean} on average, {worst} at worst, in {undisturbed}; by {all_mean} on average, {all_worst} at worst, in all {all}.";
+
+        "Cells with several threads were predicted, and none of them was disturbed."
+        predictions_undisturbed(mean, worst, cells) =
+            "Predictions for several threads were off by {mean} on average, {worst} at worst, in {cells}, none of them disturbed.";
 
         "Cells with several threads were predicted, and all of them were disturbed."
         predictions_disturbed(cells, mean, worst) =
@@ -159,16 +193,18 @@ sentences! {
             "The measured speed-up lies in the predicted 95% interval in {within} of {undisturbed} undisturbed cells, and in {all_within} of all {all}.";
 
         "Predictions of cells with several threads have intervals, and all of these cells were \
-         disturbed."
+         disturbed, or none."
         all_within_predicted(within, cells) =
-            "The measured speed-up lies in the predicted 95% interval in {within} of these {cells}.";
+            "The measured speed-up lies in the predicted 95% interval in {within} of {cells}.";
     }
 
     "The run": {
-        "A group saw more than one regime: the reference’s one-way medians in the group with the most, \
-         and their shares of its time; what is missing to 100% are blocks in which the regime changed."
-        several_regimes(times) =
-            "The machine changed speed during this run: the reference hand-off took {times}. Tables give figures for each; findings and single figures are of the one that lasted longest.";
+        "The reference’s one-way medians, of groups and of regimes within a group, form clusters that \
+         are more than 1.3 times apart: the median and the share of the run’s blocks of each. What is \
+         missing to 100% are blocks in which the regime changed, and groups in which the reference’s \
+         interval is wider than that."
+        several_regimes(times, main) =
+            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it.";
 
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =
@@ -182,7 +218,7 @@ sentences! {
          peer is, differ by more than 5%: of each group the largest difference, of all groups at most \
          three."
         twin_apart(rows) =
-            "No ratio is decided in groups where a row and its twin, which is the same source, were further apart than 5%: {rows}.";
+            "No verdict is given in groups where a row and its twin, which is the same source, were further apart than 5%, and all intervals of their ratios are wider by that: {rows}.";
 
         "Cells could not be measured."
         left_out(cells) = "Left out: {cells}.";
@@ -199,13 +235,17 @@ sentences! {
 
         "The first group was measured again as the last one (`--repeat`): of its rows, the one whose \
          larger figure divided by the smaller one is largest. Figures are one-way medians, rates or \
-         speed-ups; of several regimes in a group, of the one that lasted longest."
+         speed-ups; of several regimes in the run, of the one with the most blocks."
         measured_again(later, rows, difference, row, first, again) =
             "Measured again {later} later, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
 
         "The same, of the paired ratios in both."
         ratios_again(difference, rows, first, again) =
             "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
+
+        "The first group was measured again, and not both saw the regime with the most blocks."
+        other_regime_again(later) =
+            "Measured again {later} later, the machine ran at another speed, so the figures are not compared.";
 
         "No group was measured again, or its repetition is incomplete or without figures."
         one_run() = "One run: figures of another one may differ by more than these intervals show.";
@@ -279,9 +319,14 @@ sentences! {
         knee_of_cores(threads) =
             "The knee is at {threads} threads: beyond it all cores are busy, and more threads do no more work.";
 
-        "The lock is the limit."
+        "The lock is the limit; and, with barging, hand-offs are free."
         knee(threads, limit) =
             "The knee is at {threads} threads: beyond it {limit} the limit, and more threads mostly make the queue longer.";
+
+        "The lock is the limit, with barging and hand-offs that take time. They are left out, as the \
+         time for which a lock is free while a thread wakes up is not known in advance."
+        knee_at_most(threads, limit) =
+            "The knee is at {threads} threads at most, without hand-offs; with them, {limit} the limit from fewer threads on. Beyond it, more threads mostly make the queue longer.";
 
         "The hold time is zero."
         no_knee() = "The lock is never held, so it limits nothing.";
@@ -306,9 +351,13 @@ sentences! {
         amdahl_without_hand_offs(threads, amdahl, speedup) =
             "Amdahl’s law knows no hand-offs and describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
 
-        "A change to the lock was predicted."
+        "A change to the lock was predicted to gain 1% or more; others are left out."
         changes(threads, hold, think) =
             "Changes that would help {threads}, in the long run. All else stays as it is: {threads}, {hold} with the lock and {think} without it, unless the change says otherwise.";
+
+        "Changes to the lock were predicted, and all of them to gain less than 1%."
+        no_change_helps(threads, hold, think) =
+            "No change to the lock would help {threads}, {hold} with it and {think} without it: halving the hold time or striping the lock gains less than 1%.";
     }
 
     "Fits": {
@@ -316,11 +365,16 @@ sentences! {
         poor_fit(error) =
             "The curve misses the measured throughput by {error} on average: do not rely on it.";
 
-        "The curve is highest with one thread."
+        "The curve is highest with one thread, and the points fall: the one with the most threads is \
+         more than 1% below the highest."
         peak_at_one() = "Throughput is highest with one thread; more threads reduce it.";
 
-        "The peak lies within the measured numbers of threads."
+        "The peak lies within the measured numbers of threads, and the points fall."
         peak(threads) = "Throughput peaks at about {threads} threads; more threads reduce it.";
+
+        "The peak lies within the measured numbers of threads, and the points do not fall."
+        peak_of_the_curve(threads) =
+            "The fitted curve peaks at about {threads}, but no measured point shows that throughput falls: measure more threads before you rely on it.";
 
         "The peak lies beyond the measured numbers of threads."
         peak_beyond(threads, measured) =
@@ -369,7 +423,9 @@ pub fn sentences(about_the_machine: &[WarningForm]) -> String {
          they round to the same digits. A ratio *surely* differs from 1 if its 95% interval does not\n\
          contain 1: the interval of the paired ratio or, if the two were not paired, the quotients of the\n\
          far ends of their intervals, those of their ratios to the reference; with fewer than 21 pairs,\n\
-         the interval that contains both of these. Nothing is said of two that were measured in\n\
+         the interval that contains both of these. Where it contains 1, the reason is named: fewer than\n\
+         21 pairs, if those alone would decide; a row and its twin that differ, if the interval would\n\
+         decide without; otherwise the ratio's interval itself. Nothing is said of two that were measured in\n\
          different regimes, where the reference's times are more than 1.3 times apart.\n",
     );
     for chapter in CHAPTERS {

@@ -36,7 +36,7 @@ impl MeasureCommand for Survey {
     // Split blocks would take longer than a survey promises.
     const SPLITS_BLOCKS: bool = false;
     const NEXT: Option<(&'static str, &'static str)> =
-        Some(("latency futex --keep-awake", "how much of a wake-up is the CPU leaving idle?"));
+        Some(("queue ask-reply", "a question and its answer, through which queue?"));
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {

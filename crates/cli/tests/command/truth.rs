@@ -21,12 +21,13 @@ use crate::program::{command, each, ran, words};
 use machine::Measured;
 
 /// Commands whose sentences and ratios are judged.
-const LINES: [&str; 6] = [
+const LINES: [&str; 7] = [
     "latency function-call atomic-store futex std-condvar std-condvar-after",
     "latency atomic-store futex --keep-awake --payload 1024 --placement pinned",
     "queue stream pipe rtrb crossbeam-bounded --wait spin --batch 1 --relaunch 1",
     "queue ask-reply pipe crossbeam-bounded --wait spin --wait adaptive --relaunch 1",
-    "contention hold-sweep std-mutex spin --threads 2,3 --hold-share 10%,50%,95%",
+    "contention hold-sweep std-mutex --threads 2,3 --hold-share 10%,50%,95%",
+    "contention hold-sweep spin --threads 1,2,3 --hold-share 10%,50%,95%",
     "contention pool std-mutex",
 ];
 
@@ -85,11 +86,14 @@ fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
     let mut command = command();
     command.args(words).args(["--simulated-machine", &seed.to_string(), "--out"]).arg(&file);
     let out = ran(command).done().out;
-    let measured = Measured::read(&file, seed);
+    let mut measured = Measured::read(&file, seed);
     let mut scores = Scores::default();
     measured.judge_records(&mut scores);
-    let bullets = out.lines().filter_map(|line| line.strip_prefix("• "));
-    for told in bullets {
+    let bullets = || out.lines().filter_map(|line| line.strip_prefix("• "));
+    if let Some((_, main)) = bullets().find_map(sentence::changed_speed) {
+        measured.state(main.value);
+    }
+    for told in bullets() {
         sentence::judge(told, &measured, &mut |what, held| {
             scores.add(what, held, format_args!("{line} --simulated-machine {seed}: {told}"));
         });

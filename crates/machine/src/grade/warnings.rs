@@ -21,11 +21,11 @@ threadtoll_record::warnings! {
 
     "The hypervisor stole any time while the CPUs were watched."
     "steal" steal(share) =
-        "The hypervisor stole {share} of the CPUs' time while they were watched, and will disturb blocks. Use dedicated CPUs for figures that repeat.";
+        "The hypervisor stole {share} of the CPUs' time while they were watched, and may do so while blocks are measured. Use dedicated CPUs for figures that repeat.";
 
     "The watching threads were queued behind others for more than 0.1% of the time."
     "busy" busy(share) =
-        "Other programs used the CPUs for {share} of the time. Stop them, or measure on CPUs that they do not use (--cpus).";
+        "Threads that watched the CPUs waited for them {share} of the time, because other threads ran, of programs or of the kernel. Stop other programs, or measure on CPUs that they do not use (--cpus).";
 
     "Run-queue delay is not known, and the load average exceeds 0.5 per CPU."
     "busy" load(load) =

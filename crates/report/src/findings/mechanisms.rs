@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject};
+use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject, Verdict};
 
 use crate::class::{class, slept};
 use crate::clean::clean;
@@ -12,7 +12,9 @@ use crate::ladder::{Row, rows};
 use crate::published::{PUBLISHED, Published};
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
-use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_within};
+use crate::units::{
+    digits_range, per_op, range_of_shares, ratio, round_time, share, time, time_within,
+};
 
 pub(super) fn findings(records: &[Record]) -> Vec<Sentence> {
     let rows = rows(records);
@@ -129,8 +131,12 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
         let (least, most) = (share(least), share(most));
         say::began_on_one_cpu(if least == most { least } else { format!("{least} to {most}") })
     });
-    let (mut different, open): (Vec<Pair<'_>>, Vec<Pair<'_>>) =
-        pairs.into_iter().partition(|(_, _, times)| times.differs());
+    let verdict = |(_, _, times): &Pair<'_>| times.verdict();
+    let (mut different, alike): (Vec<Pair<'_>>, Vec<Pair<'_>>) = pairs
+        .into_iter()
+        .partition(|pair| matches!(verdict(pair), Verdict::Better | Verdict::Worse));
+    let (same, open): (Vec<Pair<'_>>, Vec<Pair<'_>>) =
+        alike.into_iter().partition(|pair| verdict(pair) == Verdict::Same);
     different.sort_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio));
     let factor = |(pinned, _, times): &Pair<'_>| {
         format!("{} ({}, {})", ratio(times.ratio), name(pinned), digits_range(times.interval95))
@@ -140,16 +146,19 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
         [only] => Some(factor(only)),
         [low, .., high] => Some(format!("{} to {}", factor(low), factor(high))),
     };
-    let both = |(pinned, free, _): &Pair<'_>| {
-        Some(format!("{} {} and {}", name(pinned), measured(pinned)?, measured(free)?))
+    let both = |(pinned, free, times): &Pair<'_>| {
+        let (slow, fast) = (measured(pinned)?, measured(free)?);
+        Some(format!("{} {slow} and {fast}, {}", name(pinned), times.doubt()))
     };
     let open: Vec<String> = open.iter().filter_map(both).collect();
-    let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(list(&open)));
-    let decided = ratios.map(say::unpinned);
-    match decided {
-        Some(decided) => Some(decided.and(undecided).and(shared)),
-        None => Some(undecided?.and(shared)),
-    }
+    let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(open.join("; ")));
+    let same: Vec<String> =
+        same.iter().map(|(pinned, _, times)| format!("{} {times}", name(pinned))).collect();
+    let same = (!same.is_empty()).then(|| say::unpinned_same(list(&same)));
+    let mut told = [ratios.map(say::unpinned), same, undecided, shared].into_iter();
+    // The share of exchanges alone says nothing.
+    let first = told.by_ref().take(3).flatten().next()?;
+    Some(told.fold(first, Sentence::and))
 }
 
 /// Pairs of pinned records: one whose cell satisfies `first`, and the one whose cell is `second` of
@@ -184,7 +193,10 @@ fn fat_message(rows: &[Row<'_>]) -> Option<Sentence> {
         let each = time((slow - fast) / further_lines);
         return Some(say::fat_message(bytes, times, mechanism, large, little, each));
     }
-    Some(say::fat_message_undecided(bytes, mechanism, large, little))
+    if times.is_below_1() {
+        return Some(say::fat_message_is_faster(bytes, times, mechanism, large, little));
+    }
+    Some(say::fat_message_undecided(bytes, mechanism, large, little, times.doubt()))
 }
 
 fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
@@ -195,15 +207,17 @@ fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
         .into_iter()
         .min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)))?;
     let times = Quotient::of(awake, normal)?;
-    let (before, after) = (p50(normal)?, p50(awake)?);
     let (mechanism, usual, kept) = (name(normal), measured(normal)?, measured(awake)?);
     Some(if times.is_below_1() {
-        let saved = before - after;
-        say::leaving_idle(mechanism, usual, time(saved), share(saved / before), kept)
+        let [low, high] = times.interval95;
+        let saved = share(1.0 - times.ratio);
+        let range = range_of_shares(1.0 - high, 1.0 - low);
+        let saved = if range == saved { saved } else { format!("{saved} ({range})") };
+        say::leaving_idle(mechanism, usual, saved, kept)
     } else if times.is_above_1() {
         say::awake_is_slower(mechanism, kept, usual)
     } else {
-        say::awake_undecided(mechanism, usual, kept)
+        say::awake_undecided(mechanism, usual, kept, times.doubt())
     })
 }
 
@@ -212,8 +226,7 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         subject: Subject::mechanism(format!("{}-after", cell.name()), Class::Sleep),
         ..cell.clone()
     };
-    let mut decided = Vec::new();
-    let mut open = Vec::new();
+    let (mut decided, mut same, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for (inside, after) in
         partners(rows, |cell| plain(cell) && class(cell) == Some(Class::Sleep), after)
     {
@@ -223,10 +236,18 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
             continue;
         };
         let name = name(inside);
-        if !times.differs() {
-            open.push(format!("{name} {slow}, after unlocking {fast}"));
-            continue;
-        }
+        let faster = match times.verdict() {
+            Verdict::Better => true,
+            Verdict::Worse => false,
+            Verdict::Same => {
+                same.push(format!("{name} {times}"));
+                continue;
+            }
+            Verdict::NoWorse | Verdict::NoBetter | Verdict::Open => {
+                open.push(format!("{name} {slow}, after unlocking {fast}, {}", times.doubt()));
+                continue;
+            }
+        };
         let [inside, after] =
             [inside, after].map(|record| switches(&record.cost).map(per_op).unwrap_or_default());
         let switches = if inside == after {
@@ -234,16 +255,14 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         } else {
             format!(", with {after} instead of {inside} context switches per hand-off")
         };
-        let times = if times.is_below_1() {
-            format!("{} faster", times.inverse())
-        } else {
-            format!("{times} slower")
-        };
+        let times =
+            if faster { format!("{} faster", times.inverse()) } else { format!("{times} slower") };
         decided.push(format!("{name} {times}: {fast} instead of {slow}{switches}"));
     }
     let decided = (!decided.is_empty()).then(|| say::signal_after(decided.join("; ")));
     let open = (!open.is_empty()).then(|| say::signal_undecided(open.join("; ")));
-    decided.into_iter().chain(open).collect()
+    let same = (!same.is_empty()).then(|| say::signal_same(list(&same)));
+    [decided, same, open].into_iter().flatten().collect()
 }
 
 /// Our figures beside published ones. Of several mechanisms that match, the first in the published

@@ -5,6 +5,7 @@ use threadtoll_record::{Experiment, Record, RecordKind, Repeat, file::Results, u
 
 use crate::comparison::{figure_text, name};
 use crate::label::{cpus, plural};
+use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{long_time, ratio, share};
 
@@ -28,18 +29,25 @@ impl Pair {
     }
 }
 
-pub(super) fn finding(results: &Results) -> Sentence {
-    measured_again(results).unwrap_or_else(say::one_run)
+pub(super) fn finding(results: &Results, regimes: &Regimes) -> Sentence {
+    measured_again(results, regimes).unwrap_or_else(say::one_run)
 }
 
-fn measured_again(results: &Results) -> Option<Sentence> {
+fn measured_again(results: &Results, regimes: &Regimes) -> Option<Sentence> {
     let [first, again] = results.repetition()?;
-    // Both are in the order of the plan.
-    let rows = || first.iter().zip(again);
+    let later = long_time(later_ns(results.plan.repeat?, first, again));
+    let [of_first, of_again] = [first, again].map(|records| regimes.records(records));
+    let rows = || {
+        of_first.iter().filter_map(|first| {
+            Some((first, of_again.iter().find(|again| again.cell == first.cell)?))
+        })
+    };
     let figures: Vec<Pair> = rows().filter_map(|(first, again)| figures(first, again)).collect();
+    if figures.is_empty() && regimes.main().is_some() {
+        return Some(say::other_regime_again(later));
+    }
     let rows_compared = plural(figures.len() as u64, "row");
     let most = furthest(figures)?;
-    let later = long_time(later_ns(results.plan.repeat?, first, again));
     let ratios = rows().flat_map(|(first, again)| ratios(first, again)).collect();
     let ratios = furthest(ratios).map(|most| {
         let off = share(most.apart() - 1.0);

@@ -8,13 +8,13 @@ use threadtoll_record::{Record, file::Results, fold};
 use crate::clean::clean;
 use crate::disturbance::{sum, too_disturbed};
 use crate::label::{list, plural};
-use crate::regimes;
+use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{per_op, share, time};
 
-pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
+pub(super) fn findings(results: &Results, records: &[Record], regimes: &Regimes) -> Vec<Sentence> {
     let findings = [
-        several_regimes(records),
+        several_regimes(regimes),
         disturbance(results, records),
         twins_apart(records),
         left_out(results),
@@ -24,17 +24,16 @@ pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     findings.into_iter().flatten().collect()
 }
 
-fn several_regimes(records: &[Record]) -> Option<Sentence> {
-    let regimes = regimes::of_run(records)?;
-    let of_the_time = iter::once(" of the time").chain(iter::repeat(""));
+fn several_regimes(regimes: &Regimes) -> Option<Sentence> {
+    let main = regimes.main()?;
+    let of_the_blocks = iter::once(" of the blocks").chain(iter::repeat(""));
     let times: Vec<String> = regimes
+        .states
         .iter()
-        .zip(of_the_time)
-        .map(|(regime, of)| {
-            format!("{} for {}{of}", time(regime.reference_ns.into()), share(regime.share.get()))
-        })
+        .zip(of_the_blocks)
+        .map(|(state, of)| format!("{} in {}{of}", time(state.reference_ns), share(state.share)))
         .collect();
-    Some(say::several_regimes(list(&times)))
+    Some(say::several_regimes(list(&times), time(main.reference_ns)))
 }
 
 fn disturbance(results: &Results, records: &[Record]) -> Option<Sentence> {
@@ -70,12 +69,15 @@ fn twins_apart(records: &[Record]) -> Option<Sentence> {
     let mut rows: Vec<String> = apart
         .iter()
         .take(MAX_ROWS)
-        .map(|(record, off)| format!("{} ({})", clean(&record.cell.label()), share(off - 1.0)))
+        .map(|(record, off)| {
+            let cell = &record.cell;
+            format!("{}, {} ({})", clean(&cell.label()), cell.placement, share(off - 1.0))
+        })
         .collect();
     if more > 0 {
         rows.push(format!("{more} more"));
     }
-    (!rows.is_empty()).then(|| say::twin_apart(list(&rows)))
+    (!rows.is_empty()).then(|| say::twin_apart(rows.join("; ")))
 }
 
 /// The larger figure of a row and its twin divided by the smaller one, in the regime where that is

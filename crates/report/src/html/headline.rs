@@ -7,13 +7,16 @@ use super::run::{Run, day};
 use super::table::sortable;
 use super::title_of;
 use crate::clean::clean;
+use crate::figure::Pairs;
 use crate::findings::representative;
 use crate::label::{plural, relation};
+use crate::ladder;
 use crate::locks;
 use crate::machine::{facts, meaning};
+use crate::matrix;
 use crate::queues;
 use crate::quotient::Quotient;
-use crate::regimes;
+use crate::regimes::Regimes;
 use crate::units::{digits_range, ratio, time, time_range};
 
 const MAX_WARNINGS: usize = 60;
@@ -67,25 +70,31 @@ pub(super) fn headline(run: &Run<'_>, runs: usize) -> Markup {
 }
 
 fn cards(run: &Run<'_>) -> Vec<Card> {
-    let mut cards = mechanisms(run);
+    let regimes = Regimes::of(run.results(), run.records());
+    let records = regimes.records(run.records());
+    let mut cards = mechanisms(&ladder::rows(&records));
     if cards.is_empty() {
-        cards = pairs(run);
+        cards = pairs(&matrix::pairs(&run.results().machine, &records));
     }
-    cards.extend(queues::cards(&run.comparisons).into_iter().map(|card| Card {
+    cards.extend(queues::cards(&queues::comparisons(&records)).into_iter().map(|card| Card {
         figure: card.figure,
         caption: card.heading,
         detail: card.detail,
         class: "line named",
     }));
-    cards.extend(locks::cards(run.records()).into_iter().map(|card| Card {
+    cards.extend(locks::cards(&records).into_iter().map(|card| Card {
         figure: card.figure,
         caption: card.heading,
         detail: card.detail,
         class: "line",
     }));
     let grade = run.results().machine.grade;
-    let several = regimes::of_run(run.records()).map(|regimes| {
-        format!(" It ran in {} regimes: figures above are of the longest.", regimes.len())
+    let several = regimes.main().map(|main| {
+        format!(
+            " It ran at {} speeds: figures above are of that with a reference of {}.",
+            regimes.states.len(),
+            time(main.reference_ns)
+        )
     });
     cards.push(Card {
         figure: grade.to_string(),
@@ -101,10 +110,10 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
 }
 
 /// A hand-off through a cache line, a wake-up, and their ratio.
-fn mechanisms(run: &Run<'_>) -> Vec<Card> {
+fn mechanisms(rows: &[ladder::Row<'_>]) -> Vec<Card> {
     let mut cards = Vec::new();
-    let line = representative(&run.ladder, Class::Spin);
-    let sleep = representative(&run.ladder, Class::Sleep);
+    let line = representative(rows, Class::Spin);
+    let sleep = representative(rows, Class::Sleep);
     for (record, caption, class) in
         [(line, "through a cache line", "line"), (sleep, "to wake a sleeping thread", "sleep")]
     {
@@ -129,8 +138,8 @@ fn mechanisms(run: &Run<'_>) -> Vec<Card> {
     cards
 }
 
-fn pairs(run: &Run<'_>) -> Vec<Card> {
-    let by_relation = run.pairs().next().map(|pairs| pairs.by_relation()).unwrap_or_default();
+fn pairs(pairs: &[Pairs]) -> Vec<Card> {
+    let by_relation = pairs.first().map(Pairs::by_relation).unwrap_or_default();
     let (nearest, farthest) = (by_relation.first_key_value(), by_relation.last_key_value());
     let shown = nearest.into_iter().chain(farthest.filter(|_| by_relation.len() > 1));
     shown

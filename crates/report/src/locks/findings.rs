@@ -24,7 +24,8 @@ pub(crate) fn findings(records: &[Record]) -> Vec<Sentence> {
 
 fn enough(sweep: &Sweep<'_>) -> Option<Sentence> {
     enough_threads(sweep).map(|enough| {
-        say::enough_threads(sweep.lock(), plural(enough.threads.into(), "thread"), enough.time)
+        let threads = plural(enough.threads.into(), "thread");
+        say::enough_threads(sweep.lock(), threads, enough.time, enough.most)
     })
 }
 
@@ -52,6 +53,8 @@ pub(super) struct Enough {
     pub(super) threads: u32,
     /// Time for all tasks, with its interval.
     pub(super) time: String,
+    /// Largest number of threads measured.
+    most: u32,
 }
 
 /// The fewest threads that no larger number surely beats by more than the margin.
@@ -72,7 +75,19 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     let nth = (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))?;
     let (threads, total, interval) = totals[nth];
     let time = time_within(total * 1e9, Some(interval.map(|bound| bound * 1e9)));
-    Some(Enough { threads, time })
+    let most = totals.last().map_or(threads, |(threads, ..)| *threads);
+    Some(Enough { threads, time, most })
+}
+
+/// The speed-up’s 95% interval.
+fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
+    Some(row.contention.speedup_interval95?.map(f64::from))
+}
+
+/// `0.623×, 0.620–0.626`.
+fn speedup(row: &Row<'_>) -> Option<String> {
+    let figure = row.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
+    Some(format!("{figure}, {}", digits_range(interval(row)?)))
 }
 
 /// The cells of a sweep in which several threads surely do less than one.
@@ -84,54 +99,77 @@ struct Slower {
     /// The first of them, and its speed-up.
     threads: String,
     speedup: String,
+    /// Speed-up of one thread that takes the lock, too; `None` where it was not measured.
+    one: Option<String>,
 }
 
 impl Slower {
-    fn of(sweep: &Sweep<'_>) -> Option<Self> {
-        let interval = |row: &&Row<'_>| {
-            let interval = row.contention.speedup_interval95?.map(f64::from);
-            (interval[1] < 1.0).then_some(interval)
+    /// The cells that are compared with one thread that takes the lock, and those that are compared
+    /// with one that does not.
+    fn of(sweep: &Sweep<'_>) -> Vec<Self> {
+        let one = |row: &Row<'_>| {
+            let times = |of: &Row<'_>| (of.subject.hold_ns, of.subject.think_ns);
+            sweep.rows.iter().find(|one| one.subject.threads == 1 && times(one) == times(row))
         };
-        let slower: Vec<&Row<'_>> =
-            with_several_threads(sweep).filter(|row| interval(row).is_some()).collect();
-        let first = slower.first()?;
-        let figure = first.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
-        Some(Slower {
-            lock: sweep.lock(),
-            slower: slower.len(),
-            cells: with_several_threads(sweep).count(),
-            threads: threads(sweep, first),
-            speedup: format!("{figure}, {}", digits_range(interval(first)?)),
-        })
+        let cells =
+            |with: bool| with_several_threads(sweep).filter(move |row| one(row).is_some() == with);
+        let is_slower = |row: &&Row<'_>| {
+            let least = one(row).map_or(Some(1.0), |one| Some(interval(one)?[0]));
+            interval(row).zip(least).is_some_and(|([_, high], least)| high < least)
+        };
+        let of = |with: bool| {
+            let mut slower = cells(with).filter(is_slower);
+            let first = slower.next()?;
+            Some(Slower {
+                lock: sweep.lock(),
+                slower: 1 + slower.count(),
+                cells: cells(with).count(),
+                threads: threads(sweep, first),
+                speedup: speedup(first)?,
+                one: one(first).and_then(|one| speedup(one)),
+            })
+        };
+        [true, false].into_iter().filter_map(of).collect()
     }
 
     fn sentence(self) -> Sentence {
-        match self.slower {
-            1 => say::one_is_faster(self.lock, self.threads, self.speedup),
-            slower => {
-                say::one_is_often_faster(self.lock, slower, self.cells, self.threads, self.speedup)
-            }
+        let Slower { lock, slower, cells, threads, speedup, one } = self;
+        match (slower, one) {
+            (1, Some(one)) => say::one_is_faster(lock, threads, speedup, one),
+            (_, Some(one)) => say::one_is_often_faster(lock, slower, cells, threads, speedup, one),
+            (1, None) => say::one_without_is_faster(lock, threads, speedup),
+            (_, None) => say::one_without_is_often_faster(lock, slower, cells, threads, speedup),
+        }
+    }
+
+    /// The one thread that does more.
+    fn one(&self) -> String {
+        match &self.one {
+            Some(one) => format!("one alone ({one})"),
+            None => "one without the lock".into(),
         }
     }
 }
 
-/// Most sweeps with a sentence of their own.
+/// Most sentences about single sweeps.
 const MAX_SENTENCES: usize = 3;
 
 fn worse_than_one_thread(sweeps: &[Sweep<'_>]) -> Vec<Sentence> {
-    let mut slower: Vec<Slower> = sweeps.iter().filter_map(Slower::of).collect();
+    let mut slower: Vec<Slower> = sweeps.iter().flat_map(Slower::of).collect();
     if slower.len() <= MAX_SENTENCES {
         return slower.into_iter().map(Slower::sentence).collect();
     }
-    let count = slower.len();
-    let Slower { lock, threads, speedup, .. } = slower.swap_remove(0);
-    vec![say::one_is_faster_at_many(count, sweeps.len(), lock, threads, speedup)]
+    let count = sweeps.iter().filter(|sweep| !Slower::of(sweep).is_empty()).count();
+    let first = slower.swap_remove(0);
+    let one = first.one();
+    let Slower { lock, threads, speedup, .. } = first;
+    vec![say::one_is_faster_at_many(count, sweeps.len(), lock, threads, speedup, one)]
 }
 
 /// The locks at which one thread does more than several, if they are too many for sentences.
 pub(crate) fn slower(records: &[Record]) -> Option<Section> {
     let sweeps = sweeps(records);
-    let slower: Vec<Slower> = sweeps.iter().filter_map(Slower::of).collect();
+    let slower: Vec<Slower> = sweeps.iter().flat_map(Slower::of).collect();
     let columns: Vec<Column<'_, Slower>> = vec![
         Column::new(
             "",
@@ -144,6 +182,7 @@ pub(crate) fn slower(records: &[Record]) -> Option<Section> {
         ),
         Column::new("", "speed-up in the first", 0, "", |row: &Slower| Cell::text(&row.speedup)),
         Column::new("", "the first", 0, "", |row: &Slower| Cell::text(&row.threads)),
+        Column::new("", "less than", 0, "", |row: &Slower| Cell::text(row.one())),
     ];
     let heading = "Locks at which one thread does more than several";
     (slower.len() > MAX_SENTENCES)
@@ -226,6 +265,9 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let Errors { undisturbed, all } = Errors::of(sweeps);
     let (all_mean, all_worst) = all.mean_and_worst()?;
     let sentence = match undisturbed.mean_and_worst() {
+        Some((mean, worst)) if undisturbed.cells() == all.cells() => {
+            say::predictions_undisturbed(mean, worst, plural(all.cells(), "cell"))
+        }
         Some((mean, worst)) => {
             let cells = plural(undisturbed.cells(), "undisturbed cell");
             say::predictions(mean, worst, cells, all_mean, all_worst, all.cells())
@@ -233,7 +275,9 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
         None => say::predictions_disturbed(all.cells(), all_mean, all_worst),
     };
     let within = (all.intervals > 0).then(|| match undisturbed {
-        Compared { intervals: 0, .. } => say::all_within_predicted(all.within, all.intervals),
+        Compared { intervals, .. } if intervals == 0 || intervals == all.intervals => {
+            say::all_within_predicted(all.within, plural(all.intervals as u64, "cell"))
+        }
         Compared { within, intervals, .. } => {
             say::within_predicted(within, intervals, all.within, all.intervals)
         }

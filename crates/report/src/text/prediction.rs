@@ -62,13 +62,19 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     text.push_str(&style.bullets(&sentences(prediction)));
     if let Some(first) = prediction.what_if.first() {
         text.push('\n');
-        let said = say::changes(
-            plural(first.threads.into(), "thread"),
-            round_time(prediction.hold_ns),
-            round_time(prediction.think_ns),
-        );
-        text.push_str(&style.paragraph(BOLD, &said.to_string()));
-        text.push_str(&draw(&changes(prediction), style).0);
+        let threads = plural(first.threads.into(), "thread");
+        let (hold, think) = (round_time(prediction.hold_ns), round_time(prediction.think_ns));
+        match changes(prediction) {
+            Some(changes) => {
+                let said = say::changes(threads, hold, think).to_string();
+                text.push_str(&style.paragraph(BOLD, &said));
+                text.push_str(&draw(&changes, style).0);
+            }
+            None => {
+                let said = say::no_change_helps(threads, hold, think).to_string();
+                text.push_str(&style.paragraph(BOLD, &said));
+            }
+        }
     }
     text
 }
@@ -248,7 +254,12 @@ fn sentences(prediction: &Prediction) -> Vec<Sentence> {
         Some(knee) if by_cores(knee) => say::knee_of_cores(digits(knee)),
         Some(knee) => {
             let limit = if prediction.stripes == 1 { "the lock is" } else { "the locks are" };
-            say::knee(digits(knee), limit)
+            let barging = prediction.policy == PredictedPolicy::Barging;
+            if barging && prediction.handoff_ns > 0.0 {
+                say::knee_at_most(digits(knee), limit)
+            } else {
+                say::knee(digits(knee), limit)
+            }
         }
         None => say::no_knee(),
     });

@@ -4,6 +4,7 @@ mod comparison;
 mod fixture;
 mod format;
 mod hostile;
+mod locks;
 mod page;
 mod prediction;
 mod profile;

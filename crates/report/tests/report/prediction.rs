@@ -85,6 +85,32 @@ fn a_thousand_rows_are_not_all_shown() {
 }
 
 #[test]
+fn changes_that_gain_nothing_are_left_out() {
+    let change = |change: &str, gain| PredictedChange {
+        change: change.into(),
+        gain,
+        ..fixture().what_if.remove(0)
+    };
+    let told = |gains: [f64; 2]| {
+        let what_if = vec![change("hold/2", gains[0]), change("stripe/4", gains[1])];
+        drawn(&Prediction { what_if, ..fixture() }, None)
+    };
+    let text = told([1.004, 1.8]);
+    assert!(text.contains("stripe the lock in 4") && !text.contains("half as long"), "{text}");
+    let text = told([1.0, 1.004]);
+    assert!(text.contains("No change to the lock would help 1000 threads"), "{text}");
+    assert!(!text.contains("Changes that would help") && !text.contains("stripe the"), "{text}");
+}
+
+#[test]
+fn a_knee_without_the_hand_offs_is_an_upper_bound() {
+    let told = |policy, handoff_ns| drawn(&Prediction { policy, handoff_ns, ..fixture() }, None);
+    assert!(told(PredictedPolicy::Barging, 5e3).contains("at 40.0 threads at most"));
+    assert!(!told(PredictedPolicy::Barging, 0.0).contains("at most"));
+    assert!(!told(PredictedPolicy::Fifo, 5e3).contains("at most"));
+}
+
+#[test]
 fn odd_figures_and_names_do_no_harm() {
     let mut odd = fixture();
     odd.rows.clear();

@@ -14,6 +14,10 @@ impl Figure {
         self.low <= truth && truth <= self.high
     }
 
+    pub(super) fn overlaps(&self, [least, most]: [f64; 2]) -> bool {
+        self.low <= most && least <= self.high
+    }
+
     /// The figure lies in its own interval.
     pub(super) fn is_sound(&self) -> bool {
         self.holds(self.value)

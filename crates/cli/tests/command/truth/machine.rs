@@ -28,6 +28,8 @@ pub(super) struct Measured {
     pub(super) kind: Kind,
     /// Median of the noise of its blocks.
     noise: f64,
+    /// The regime of which the findings are, if they say so.
+    stated: Option<usize>,
 }
 
 /// Least and largest truth that a figure may show, in each regime: stamps may lengthen it by 1%,
@@ -57,7 +59,24 @@ impl Measured {
             backend: SimulatedBackend::new(seed).with_registry(registry),
             kind,
             noise: kind.regimes.median_noise(),
+            stated: None,
         }
+    }
+
+    /// Notes the reference's time in the regime of which the findings say they are.
+    pub(super) fn state(&mut self, reference_ns: f64) {
+        let truths = self.reference().map(|of| self.one_way(of, OneWayMethod::HalfRoundTrip));
+        let off = |truth: &[f64; 2]| (truth[0] / reference_ns).ln().abs();
+        let nearest = truths.and_then(|truths| {
+            let all = truths.0.iter().enumerate();
+            all.min_by(|a, b| off(a.1).total_cmp(&off(b.1))).map(|(regime, _)| regime)
+        });
+        self.stated = nearest;
+    }
+
+    /// The regimes of which findings may be.
+    pub(super) fn stated(&self) -> Vec<usize> {
+        self.stated.map_or_else(|| self.regimes().collect(), |regime| vec![regime])
     }
 
     pub(super) fn planned(&self, cell: &Cell) -> Option<&PlannedCell> {

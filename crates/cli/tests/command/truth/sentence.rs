@@ -1,6 +1,7 @@
 //! Judges printed sentences.
 
-use threadtoll_record::{Cell, Class, OneWayMethod, Placement, Record, Subject, fold};
+use threadtoll_lab::simulated::Regimes;
+use threadtoll_record::{Cell, Class, OneWay, OneWayMethod, Placement, Record, Subject, fold};
 
 use super::figures::{Figure, figure, parts};
 use super::machine::Measured;
@@ -17,6 +18,7 @@ pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
         unpinned,
         idle,
         signal,
+        same,
         published,
         enough_threads,
         one_thread,
@@ -30,35 +32,48 @@ pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
     }
 }
 
-/// A figure holds the truth about a cell's one-way median, and is that of one of its records.
-fn is_median(found: &Figure, run: &Measured, cell: &Cell) -> bool {
+/// The regimes in which a figure holds the truth about a cell's one-way median; none if it is not
+/// that of one of its records.
+fn medians(found: &Figure, run: &Measured, cell: &Cell) -> Vec<bool> {
     let of_cell = run.records.iter().filter(|record| record.cell == *cell);
-    let mut shown = of_cell.filter(|record| {
-        record.one_way_p50().is_some_and(|p50| (p50 / found.value - 1.0).abs() < 0.006)
+    let shown = |one_way: &&OneWay| {
+        let p50 = one_way.p50.map(f64::from);
+        p50.is_some_and(|p50| (p50 / found.value - 1.0).abs() < 0.006)
+    };
+    let all = of_cell.flat_map(|record| {
+        let regimes = record.regimes.iter().filter_map(|regime| regime.one_way.as_ref());
+        record.one_way.iter().chain(regimes)
     });
-    let method = |record: &Record| record.one_way.as_ref().map(|one_way| one_way.method);
-    let Some(method) = shown.next().and_then(method) else { return false };
-    found.is_sound() && run.one_way(cell, method).any_in([found.low, found.high])
+    let method = all.filter(shown).map(|one_way| one_way.method).next();
+    let Some(method) = method.filter(|_| found.is_sound()) else { return Vec::new() };
+    run.one_way(cell, method).0.iter().map(|truth| found.overlaps(*truth)).collect()
 }
 
-/// A ratio's interval holds the truth, which lies on the same side of 1.
-fn is_ratio(found: &Figure, truths: &[f64]) -> bool {
-    let same_side = |truth: &&f64| (**truth > 1.0) == (found.value > 1.0);
-    found.is_sound() && truths.iter().filter(same_side).any(|truth| found.holds(*truth))
+/// The regimes in which a ratio's interval holds the truth, which lies on the same side of 1.
+fn ratios(found: &Figure, truths: &[f64]) -> Vec<bool> {
+    let same_side = |truth: &f64| (*truth > 1.0) == (found.value > 1.0);
+    truths.iter().map(|truth| found.is_sound() && same_side(truth) && found.holds(*truth)).collect()
+}
+
+/// All figures of a sentence hold in one regime: that of which the findings are, if they say so.
+fn in_one(run: &Measured, figures: &[Vec<bool>]) -> bool {
+    let hold = |regime: usize| figures.iter().all(|of| of.get(regime).copied().unwrap_or(false));
+    run.stated().into_iter().any(hold)
 }
 
 /// `50.4 ns (50.2–50.6 ns) through a cache line (atomic-store)`, and others.
 fn one_hand_off(told: &str, run: &Measured, tell: Tell<'_>) {
     let Some(costs) = told.strip_prefix("One hand-off costs ") else { return };
-    for cost in costs.trim_end_matches('.').split("; ") {
+    let costs = costs.trim_end_matches('.').split("; ").map(|cost| {
         let (found, rest) = figure(cost).unwrap();
         let (name, placement) = match rest.rsplit_once('(') {
             Some((_, name)) => (name.trim_end_matches(')'), Placement::Pinned),
             None => ("function-call", Placement::Pinned),
         };
         let record = run.named(name, placement).unwrap_or_else(|| panic!("{name}: {told}"));
-        tell("one hand-off", is_median(&found, run, &record.cell));
-    }
+        medians(&found, run, &record.cell)
+    });
+    tell("one hand-off", in_one(run, &costs.collect::<Vec<_>>()));
 }
 
 fn pinned<'r>(run: &'r Measured, name: &str) -> &'r Record {
@@ -73,58 +88,69 @@ fn sleeping_adds(told: &str, run: &Measured, tell: Tell<'_>) {
     let (found, _) = figure(parts[2]).unwrap();
     let (added, _) = figure(parts[0]).unwrap();
     let truths = run.ratios(&sleeper.cell, &spinner.cell);
-    let held =
-        is_ratio(&found, &truths) && run.differences(sleeper, spinner).contains(&added.value);
+    let held = in_one(run, &[ratios(&found, &truths)])
+        && run.differences(sleeper, spinner).contains(&added.value);
     tell("sleeping adds", held);
 }
 
 fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
-    let Some(parts) = parts(told, form) else { return };
+    let forms = [
+        "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.",
+        "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.",
+    ];
+    let Some(parts) = forms.into_iter().find_map(|form| parts(told, form)) else { return };
     let small = pinned(run, parts[2]);
     let large = Cell { payload_bytes: parts[0].parse().unwrap(), ..small.cell.clone() };
     let large = run.records.iter().find(|record| record.cell == large).unwrap();
     let (found, _) = figure(parts[1]).unwrap();
-    let figures = [(parts[3], large), (parts[4], small)];
-    let medians = figures.iter().all(|(text, record)| {
-        let (found, _) = figure(text).unwrap();
-        is_median(&found, run, &record.cell)
-    });
-    tell("larger message", medians && is_ratio(&found, &run.ratios(&large.cell, &small.cell)));
+    let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
+    let ratios = ratios(&found, &run.ratios(&large.cell, &small.cell));
+    tell("larger message", in_one(run, &[of(parts[3], large), of(parts[4], small), ratios]));
 }
 
 /// `1.60× (futex, 1.59–1.61) to 1.62× (std-condvar, 1.61–1.64)`.
 fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
     let form = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
-    let Some(parts) = parts(told, form) else { return };
+    // Other sentences may follow.
+    let end =
+        told.find(" the time of pinned ones.").map(|at| at + " the time of pinned ones.".len());
+    let Some(parts) = end.and_then(|end| parts(&told[..end], form)) else { return };
     for ratio in parts[0].split(" to ") {
         let (factor, rest) = ratio.split_once(" (").unwrap();
         let (name, interval) = rest.trim_end_matches(')').rsplit_once(", ").unwrap();
         let (found, _) = figure(&format!("{factor} ({interval})")).unwrap();
         let free = run.named(name, Placement::Free).unwrap();
-        tell("unpinned", is_ratio(&found, &run.ratios(&free.cell, &pinned(run, name).cell)));
+        let truths = run.ratios(&free.cell, &pinned(run, name).cell);
+        tell("unpinned", in_one(run, &[ratios(&found, &truths)]));
     }
 }
 
 fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
-    let faster = "Of {mechanism}’s {time}, {difference} ({share}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {awake}.";
-    let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
-    let (parts, places) = match (parts(told, faster), parts(told, slower)) {
-        (Some(parts), _) => (parts, [1, 4]),
-        (None, Some(parts)) => (parts, [2, 1]),
+    let faster = "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
+    let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
+    let (parts, is_slower) = match (parts(told, faster), parts(told, slower)) {
+        (Some(parts), _) => (parts, false),
+        (None, Some(parts)) => (parts, true),
         (None, None) => return,
     };
     let usual = pinned(run, parts[0]);
     let awake = Cell { keep_awake: true, ..usual.cell.clone() };
     let awake = run.records.iter().find(|record| record.cell == awake).unwrap();
-    let [usual_text, awake_text] = places.map(|place| parts[place]);
-    let medians = [(usual_text, usual), (awake_text, awake)].iter().all(|(text, record)| {
-        let (found, _) = figure(text).unwrap();
-        is_median(&found, run, &record.cell)
-    });
+    let [awake_text, usual_text] = [parts[1], parts[2]];
+    let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
     let truths = run.ratios(&awake.cell, &usual.cell);
-    let is_slower = places[0] == 2;
-    tell("leaving idle", medians && truths.iter().any(|truth| (*truth > 1.0) == is_slower));
+    let sides = truths.iter().map(|truth| (*truth > 1.0) == is_slower).collect();
+    let saved = |truth: &f64| {
+        let Some(share) = parts.get(3) else { return true };
+        let share = share.trim_end_matches(')');
+        let range = share.split_once(" (").map_or(share, |(_, range)| range);
+        let (low, high) = range.split_once('–').unwrap_or((range, range));
+        let percent = |text: &str| text.trim_matches(['%', '<', '>']).parse::<f64>().unwrap();
+        (percent(low) - 0.5..=percent(high) + 0.5).contains(&(100.0 - 100.0 * truth))
+    };
+    let figures =
+        [of(usual_text, usual), of(awake_text, awake), sides, truths.iter().map(saved).collect()];
+    tell("leaving idle", in_one(run, &figures));
 }
 
 /// `std-condvar 1.02× (1.01–1.03) faster: 3.5 µs instead of 3.6 µs`.
@@ -142,7 +168,31 @@ fn signal(told: &str, run: &Measured, tell: Tell<'_>) {
         } else {
             run.ratios(&after, &inside.cell)
         };
-        tell("signal after unlocking", is_ratio(&found, &truths));
+        tell("signal after unlocking", in_one(run, &[ratios(&found, &truths)]));
+    }
+}
+
+/// `std-condvar 1.01× (1.00–1.03)`, of which there may be several.
+fn same(told: &str, run: &Measured, tell: Tell<'_>) {
+    let signal = "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
+    let pinned_or_not = "Pinned or not, sleeping threads took equal times within 5%: ";
+    let named = match (parts(told, signal), told.find(pinned_or_not)) {
+        (Some(parts), _) => parts[0],
+        (None, Some(at)) => told[at + pinned_or_not.len()..].split(").").next().unwrap(),
+        (None, None) => return,
+    };
+    for mechanism in named.split(", ").flat_map(|both| both.split(" and ")) {
+        let (name, ratio) = mechanism.split_once(' ').unwrap();
+        let (found, _) = figure(&format!("{})", ratio.trim_end_matches(')'))).unwrap();
+        let one = &pinned(run, name).cell;
+        let truths = if told.contains(pinned_or_not) {
+            run.ratios(&run.named(name, Placement::Free).unwrap().cell, one)
+        } else {
+            let after = Subject::mechanism(format!("{name}-after"), Class::Sleep);
+            run.ratios(&Cell { subject: after, ..one.clone() }, one)
+        };
+        let alike = |truth: &f64| (1.0 / 1.05..=1.05).contains(truth) && found.holds(*truth);
+        tell("within 5%", in_one(run, &[truths.iter().map(alike).collect()]));
     }
 }
 
@@ -153,7 +203,8 @@ fn published(told: &str, run: &Measured, tell: Tell<'_>) {
     let (name, placement) = parts[0].rsplit_once(", ").unwrap();
     let placement = Placement::ALL.into_iter().find(|at| at.to_string() == placement).unwrap();
     let (found, _) = figure(parts[1]).unwrap();
-    tell("published", is_median(&found, run, &run.named(name, placement).unwrap().cell));
+    let cell = &run.named(name, placement).unwrap().cell;
+    tell("published", in_one(run, &[medians(&found, run, cell)]));
 }
 
 /// The cells with several threads of a lock in a sweep or a pool.
@@ -175,18 +226,24 @@ fn count(text: &str) -> u32 {
 }
 
 fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
-    let form = "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
+    let form = "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
     let Some(parts) = parts(told, form) else { return };
     let (lock, enough) = (parts[0], count(parts[1]));
     let (found, _) = figure(parts[2]).unwrap();
     let cells = cells(run, lock);
+    let most = cells.iter().map(|cell| threads(cell)).max();
     let chosen = cells.iter().find(|cell| threads(cell) == enough).unwrap();
     let times = run.totals(chosen);
     let more = cells.iter().filter(|cell| threads(cell) > enough).map(|cell| run.totals(cell));
     let more: Vec<Vec<f64>> = more.collect();
-    let in_regime = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
-    let holds = times.iter().any(|time| found.low <= *time && *time <= found.high * run.crest());
-    tell("enough threads", holds && times.iter().enumerate().any(in_regime));
+    let good = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
+    let holds = |time: &f64| found.low <= *time && *time <= found.high * run.crest();
+    let figures = [
+        vec![most == Some(count(parts[3])); times.len()],
+        times.iter().map(holds).collect(),
+        times.iter().enumerate().map(good).collect(),
+    ];
+    tell("enough threads", in_one(run, &figures));
 }
 
 /// The cell that a sentence names by threads and, in a sweep, by its hold share.
@@ -202,20 +259,47 @@ fn cell<'r>(run: &'r Measured, lock: &str, named: &str) -> Option<&'r Cell> {
     })
 }
 
+/// `0.623×, 0.620–0.626`.
+fn speedup(text: &str) -> Figure {
+    let (value, range) = text.split_once(", ").unwrap();
+    figure(&format!("{value} ({range})")).unwrap().0
+}
+
 fn one_thread(told: &str, run: &Measured, tell: Tell<'_>) {
-    let one = "{lock}: one thread alone does more than {threads} ({speedup}).";
-    let several = "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
-    let (lock, named, speedup) = match (parts(told, several), parts(told, one)) {
-        (Some(parts), _) => (parts[0], parts[3], parts[4]),
-        (None, Some(parts)) => (parts[0], parts[1], parts[2]),
+    let with = [
+        "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example more ({one}) than {threads} ({speedup}).",
+        "{lock}: one thread alone does more ({one}) than {threads} ({speedup}).",
+    ];
+    let without = [
+        "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).",
+        "{lock}: one thread without the lock does more than {threads} ({speedup}).",
+    ];
+    let found = |forms: [&str; 2]| forms.into_iter().find_map(|form| parts(told, form));
+    let (parts, one) = match (found(with), found(without)) {
+        (Some(parts), _) => {
+            let one = parts[parts.len() - 3];
+            (parts, Some(speedup(one)))
+        }
+        (None, Some(parts)) => (parts, None),
         (None, None) => return,
     };
-    let cell = cell(run, lock, named).unwrap_or_else(|| panic!("{told}"));
-    let found = speedup.split_once(", ").map(|(figure, range)| format!("{figure} ({range})"));
-    let (found, _) = figure(&found.unwrap_or_else(|| speedup.into())).unwrap();
-    let truths = run.speedups(cell);
-    let held = truths.iter().any(|truth| *truth < 1.0 && found.holds(*truth));
-    tell("one thread alone", held);
+    let [lock, .., named, several] = parts[..] else { panic!("{told}") };
+    let several = speedup(several);
+    let of_several = cell(run, lock, named).unwrap_or_else(|| panic!("{told}"));
+    let alone = cells(run, lock).into_iter().find(|cell| {
+        let times = |cell: &Cell| cell.lock().map(|lock| (lock.hold_ns, lock.think_ns));
+        threads(cell) == 1 && times(cell) == times(of_several)
+    });
+    let truths = run.speedups(of_several);
+    let of_one = match (alone, one) {
+        (Some(alone), Some(_)) => run.speedups(alone),
+        _ => vec![1.0; truths.len()],
+    };
+    let one_holds = |truth: f64| one.as_ref().is_none_or(|one| one.holds(truth));
+    let holds = truths.iter().zip(of_one).map(|(several_does, one_does)| {
+        *several_does < one_does && several.holds(*several_does) && one_holds(one_does)
+    });
+    tell("one thread alone", alone.is_some() == one.is_some() && in_one(run, &[holds.collect()]));
 }
 
 /// Limits between which a claim puts the speed-up.
@@ -252,33 +336,35 @@ fn claim(told: &str, run: &Measured, tell: Tell<'_>) {
         let [least, limit] = limits(claim, cell);
         let truths = run.speedups(cell);
         let inside = |truth: &f64| least <= *truth && *truth < limit;
-        let held = match word {
-            "yes" => truths.iter().any(inside),
-            "no" => truths.iter().any(|truth| !inside(truth)),
+        let holds = truths.iter().map(|truth| match word {
+            "yes" => inside(truth),
+            "no" => !inside(truth),
             _ => true,
-        };
-        tell(&format!("claim: {word}"), held && found.is_sound());
+        });
+        tell(&format!("claim: {word}"), in_one(run, &[holds.collect()]) && found.is_sound());
     }
 }
 
 fn regimes(told: &str, run: &Measured, tell: Tell<'_>) {
-    let Some(rest) = told.strip_prefix("The machine changed speed during this run: ") else {
-        return;
-    };
-    let times = rest.strip_prefix("the reference hand-off took ").unwrap();
-    let reference = run.reference().unwrap();
-    let truths = run.one_way(reference, OneWayMethod::HalfRoundTrip);
-    let near = |part: &str| {
-        let (found, _) = figure(part).unwrap();
-        truths.any_in([found.low / 1.05, found.high * 1.05])
-    };
-    let named: Vec<&str> = times.split(" and ").collect();
-    tell("several regimes", truths.0.len() == 2 && named.iter().take(2).all(|part| near(part)));
+    let Some((times, _)) = changed_speed(told) else { return };
+    let truths = run.one_way(run.reference().unwrap(), OneWayMethod::HalfRoundTrip);
+    let changes = matches!(run.kind.regimes, Regimes::Two { .. } | Regimes::Drifting { .. });
+    let mut named = times.split([',', '&']).map(|part| figure(part.trim()).unwrap().0);
+    let near = |found: Figure| truths.any_in([found.low / 1.05, found.high * 1.05]);
+    tell("several regimes", changes && named.all(near));
+}
+
+/// The times of the reference, and the one of which findings are.
+pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
+    let rest = told.strip_prefix("The machine changed speed during this run: ")?;
+    let (times, rest) = rest.strip_prefix("the reference hand-off took ")?.split_once(". T")?;
+    let (_, main) = rest.split_once("of the one with the most blocks, ")?;
+    Some((times.replace(" and ", " & "), figure(main)?.0))
 }
 
 /// A record says it, too.
 fn twins(told: &str, run: &Measured, tell: Tell<'_>) {
-    if told.starts_with("No ratio is decided in groups where a row and its twin") {
+    if told.starts_with("No verdict is given in groups where a row and its twin") {
         let warned = |record: &Record| {
             record.warnings.iter().any(|warning| warning.code == fold::TWIN_APART)
         };
@@ -303,9 +389,10 @@ fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
     };
     let forms = [
         "{within} of {undisturbed} undisturbed cells, and in {of_all} of all {all}.",
-        "{of_all} of these {all}.",
+        "{of_all} of {all} cell",
     ];
-    let found = forms.iter().find_map(|form| parts(counts, form));
+    let counts = counts.replace("cells.", "cell");
+    let found = forms.iter().find_map(|form| parts(&counts, form));
     let found = found.unwrap_or_else(|| panic!("{told}"));
     let [.., of_all, all] = found[..] else { panic!("{told}") };
     let told_of = |record: &&Record| {

@@ -1,0 +1,168 @@
+//! Findings on locks.
+
+use threadtoll_record::*;
+use threadtoll_report::text::{self, Style};
+
+use crate::fixture;
+
+const WIDE: Style = Style { color: false, width: None };
+
+/// The cycle of a thread that takes its lock 15,000 times per second of work.
+const CYCLE_NS: u64 = 66_667;
+
+struct Measured {
+    scenario: &'static str,
+    threads: u32,
+    hold_share: f64,
+    cycle_ns: u64,
+    work: Work,
+    speedup: f64,
+}
+
+const COMPUTING: Measured = Measured {
+    scenario: "hold-sweep",
+    threads: 2,
+    hold_share: 0.1,
+    cycle_ns: CYCLE_NS,
+    work: Work::Spin,
+    speedup: 1.0,
+};
+
+impl Measured {
+    /// Measured on four CPUs, with an interval of ±1%.
+    fn record(&self, template: &Record) -> Record {
+        let hold_ns = (self.cycle_ns as f64 * self.hold_share).round() as u64;
+        let subject = LockSubject {
+            lock: "std-mutex".into(),
+            threads: self.threads,
+            work: self.work,
+            spread: Spread::Exponential,
+            hold_ns,
+            think_ns: self.cycle_ns - hold_ns,
+            read_share: None,
+            tasks: None,
+            origin: Origin::Ours,
+        };
+        let contention = Contention {
+            threads: self.threads,
+            hold_share: Some(self.hold_share.into()),
+            locks_per_s: (1e9 / self.cycle_ns as f64).into(),
+            speedup: Some(self.speedup.into()),
+            speedup_interval95: Some([0.99, 1.01].map(|off| (off * self.speedup).into())),
+            wait_share: None,
+            queue_mean: None,
+            queue_on_entry: None,
+            queue_max: None,
+            fairness: None,
+            starved_ns: None,
+            handoff_ns: None,
+            hold_ns: None,
+            think_ns: None,
+            total_s: None,
+            total_s_interval95: None,
+            predicted: None,
+        };
+        let total = |off: f64| (off * 1000.0 / self.speedup).into();
+        let contention = match self.scenario {
+            "pool" => Contention {
+                total_s: Some(total(1.0)),
+                total_s_interval95: Some([0.99, 1.01].map(total)),
+                ..contention
+            },
+            _ => contention,
+        };
+        Record {
+            experiment: Experiment::Contention(self.scenario.into()),
+            cell: Cell {
+                subject: Subject::Lock(subject),
+                cpus: vec![0, 1, 2, 3],
+                ..template.cell.clone()
+            },
+            kind: RecordKind::Wait,
+            one_way: None,
+            against: Vec::new(),
+            contention: Some(contention),
+            ..template.clone()
+        }
+    }
+}
+
+fn findings(cells: &[Measured]) -> String {
+    let results = fixture::survey();
+    let template = results.records().remove(0);
+    let records: Vec<Record> = cells.iter().map(|cell| cell.record(&template)).collect();
+    text::findings(&results, &records, &WIDE)
+}
+
+#[test]
+fn several_threads_are_compared_with_one_at_the_same_lock() {
+    let counter = |threads, speedup| Measured { threads, speedup, ..COMPUTING };
+    let text = findings(&[counter(1, 0.333), counter(2, 0.623)]);
+    assert!(!text.contains("one thread"), "two do more than one with the lock: {text}");
+    let text = findings(&[counter(1, 0.9), counter(2, 0.623), counter(3, 0.95)]);
+    let one = "std-mutex: one thread alone does more (0.900×, 0.891–0.909) than 2 threads";
+    assert!(text.contains(one) && text.contains("(0.623×, 0.617–0.629)."), "{text}");
+    let text = findings(&[counter(2, 0.623), counter(3, 1.2)]);
+    let without = "std-mutex: one thread without the lock does more than 2 threads";
+    assert!(text.contains(without), "{text}");
+}
+
+#[test]
+fn a_number_of_threads_is_enough_up_to_the_most_measured() {
+    let pool = |threads, speedup| Measured { scenario: "pool", threads, speedup, ..COMPUTING };
+    let text = findings(&[pool(1, 1.0), pool(2, 1.9), pool(4, 3.0), pool(8, 3.01)]);
+    assert!(text.contains("std-mutex: 4 threads do all tasks in"), "{text}");
+    assert!(text.contains("more threads, up to 8 measured, gain less than 5%."), "{text}");
+}
+
+#[test]
+fn claims_are_judged_where_their_article_measured() {
+    let says = |cell: Measured, claim: &str| findings(&[cell]).contains(claim);
+    let below_1 = "J. Preshing (2011), speed-up below 1 above a hold share of 90%";
+    let long = |hold_share| Measured { hold_share, speedup: 0.9, ..COMPUTING };
+    assert!(says(long(0.95), below_1));
+    assert!(!says(long(0.9), below_1), "90% is not above 90%");
+    assert!(!says(Measured { threads: 5, ..long(0.95) }, below_1), "on four CPUs");
+    assert!(!says(Measured { work: Work::Sleep, ..long(0.95) }, below_1));
+    let perfect = "J. Preshing (2011), almost perfect speed-up";
+    assert!(says(Measured { threads: 4, ..COMPUTING }, perfect));
+    assert!(!says(Measured { cycle_ns: 10_000, ..COMPUTING }, perfect), "100,000 per second");
+    for threads in [2, 64] {
+        let sleeping = Measured { threads, work: Work::Sleep, ..COMPUTING };
+        assert!(!says(sleeping, perfect), "{threads} that sleep");
+    }
+}
+
+#[test]
+fn equal_counts_of_predictions_are_said_once() {
+    let results = fixture::survey();
+    let template = results.records().remove(0);
+    let told = |disturbed: u32| {
+        let mut record = COMPUTING.record(&template);
+        record.disturbance.disturbed = disturbed * record.disturbance.blocks;
+        let contention = record.contention.as_mut().unwrap();
+        contention.predicted = Some(CellPrediction {
+            run: "7".into(),
+            group: 0,
+            attempt: 1,
+            cell: 0,
+            at: "2026-11-21T10:00:00.000Z".into(),
+            refused: None,
+            model: Some("repairman".into()),
+            why: None,
+            speedup: Some(1.0.into()),
+            speedup_interval95: Some([0.9.into(), 1.1.into()]),
+            wait_share: None,
+            queue_mean: None,
+            queue_mean_interval95: None,
+            queue_on_entry: None,
+            total_s: None,
+            from: None,
+        });
+        text::findings(&results, &[record], &WIDE)
+    };
+    let text = told(0);
+    assert!(text.contains("0% at worst, in 1 cell, none of them disturbed."), "{text}");
+    assert!(text.contains("95% interval in 1 of 1 cell."), "{text}");
+    assert!(told(1).contains("All 1 predicted cells"), "{}", told(1));
+}
