@@ -15,7 +15,7 @@ use threadtoll_record::{
 };
 
 pub(crate) use cards::cards;
-pub(crate) use findings::{findings, slower};
+pub(crate) use findings::findings;
 
 use crate::clean::clean;
 use crate::figure::{Figure, Map};

@@ -151,11 +151,6 @@ sentences! {
         one_without_is_often_faster(lock, worse, cells, threads, speedup) =
             "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
 
-        "The same for more than three of these sentences, which a table on the page lists; the first is \
-         the example."
-        one_is_faster_at_many(number, locks, lock, threads, speedup, one) =
-            "At {number} of {locks} locks, several threads do less than one in some cells: at {lock}, for example, {threads} ({speedup}) do less than {one}.";
-
         "An article says something about a cell that was measured. J. Preshing’s claims are about two \
          to four threads that compute for exponential times, each on a CPU of its own, and those with \
          a hold share about 15,000 acquisitions per second of work. yes: the whole 95% interval of \

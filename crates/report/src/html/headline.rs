@@ -4,7 +4,6 @@ use maud::{Markup, html};
 use threadtoll_record::{Class, Grade, median};
 
 use super::run::{Run, day};
-use super::table::sortable;
 use super::title_of;
 use crate::clean::clean;
 use crate::figure::Pairs;
@@ -164,10 +163,6 @@ pub(super) fn findings(run: &Run<'_>) -> Markup {
             ul class="verdict" { "\n"
                 @for finding in &run.report.findings { li { (with_code(&clean(&finding.to_string()))) } "\n" }
             } "\n"
-        }
-        @if let Some(section) = locks::slower(run.records()) {
-            h3 { (section.heading) } "\n"
-            (sortable(&section, &section.heading, section.rows.len()))
         }
         (list(&results.notes.iter().map(String::as_str).collect::<Vec<_>>(), "Notes"))
         details class="machine" {

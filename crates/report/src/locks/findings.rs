@@ -7,7 +7,6 @@ use super::claims::claims;
 use super::{Axis, Row, Sweep, sweeps};
 use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
-use crate::table::{Cell, Column, Label, Section};
 use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
 
 /// Largest total time, relative to the shortest, that counts as equally good.
@@ -141,52 +140,10 @@ impl Slower {
             (_, None) => say::one_without_is_often_faster(lock, slower, cells, threads, speedup),
         }
     }
-
-    /// The one thread that does more.
-    fn one(&self) -> String {
-        match &self.one {
-            Some(one) => format!("one alone ({one})"),
-            None => "one without the lock".into(),
-        }
-    }
 }
-
-/// Most sentences about single sweeps.
-const MAX_SENTENCES: usize = 3;
 
 fn worse_than_one_thread(sweeps: &[Sweep<'_>]) -> Vec<Sentence> {
-    let mut slower: Vec<Slower> = sweeps.iter().flat_map(Slower::of).collect();
-    if slower.len() <= MAX_SENTENCES {
-        return slower.into_iter().map(Slower::sentence).collect();
-    }
-    let count = sweeps.iter().filter(|sweep| !Slower::of(sweep).is_empty()).count();
-    let first = slower.swap_remove(0);
-    let one = first.one();
-    let Slower { lock, threads, speedup, .. } = first;
-    vec![say::one_is_faster_at_many(count, sweeps.len(), lock, threads, speedup, one)]
-}
-
-/// The locks at which one thread does more than several, if they are too many for sentences.
-pub(crate) fn slower(records: &[Record]) -> Option<Section> {
-    let sweeps = sweeps(records);
-    let slower: Vec<Slower> = sweeps.iter().flat_map(Slower::of).collect();
-    let columns: Vec<Column<'_, Slower>> = vec![
-        Column::new(
-            "",
-            "cells",
-            0,
-            "cells in which one thread does more, of those with several",
-            |row: &Slower| {
-                Cell::new(Some(row.slower as f64), format!("{} of {}", row.slower, row.cells))
-            },
-        ),
-        Column::new("", "speed-up in the first", 0, "", |row: &Slower| Cell::text(&row.speedup)),
-        Column::new("", "the first", 0, "", |row: &Slower| Cell::text(&row.threads)),
-        Column::new("", "less than", 0, "", |row: &Slower| Cell::text(row.one())),
-    ];
-    let heading = "Locks at which one thread does more than several";
-    (slower.len() > MAX_SENTENCES)
-        .then(|| Section::new(heading, "lock", columns, &slower, |row| Label::new(&row.lock)))
+    sweeps.iter().flat_map(Slower::of).map(Slower::sentence).collect()
 }
 
 /// Predictions for several threads, compared with the measured figures.
