@@ -230,6 +230,9 @@ fn both_regimes_stand_side_by_side_with_their_shares() {
             rate_per_s: None,
             cost: futex.cost,
             contention: None,
+            open_loop: None,
+            burst: None,
+            calls: None,
             against: futex.against.clone(),
         }
     };
