@@ -608,7 +608,12 @@ fn read_stack(
     chunk: &mut Chunk,
 ) -> bool {
     let Some((stack_pointer, _)) = activity.position() else { return false };
-    let got = followed.process.memory().read(stack_pointer, buffer);
+    let memory = followed.process.memory();
+    // Most threads' stacks end within the copy, and to find the very end takes two more calls.
+    let got = match memory.read_once(stack_pointer, buffer) {
+        0 => memory.read(stack_pointer, buffer),
+        got => got,
+    };
     if got > 0 {
         chunk.push_stack(thread, stack_pointer, &buffer[..got]);
     }
