@@ -11,6 +11,7 @@ mod draft;
 mod failure;
 mod inspect;
 mod kept;
+mod load;
 mod locale;
 mod measure;
 mod mechanisms;

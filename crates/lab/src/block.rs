@@ -1,14 +1,15 @@
 //! Turns the samples of a block into its line in the file.
 
+mod deliveries;
 mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    Block, BlockKind, ContentionBlock, CpuNoise, Histogram, OneWayBlock, Placement, Plan,
-    PlannedCell, Worst,
+    Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, Histogram, Ns,
+    OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, Worst, median,
 };
 
-use crate::samples::{Acquisitions, BlockSamples, RoundTrips, Samples, Stretches};
+use crate::samples::{Acquisitions, BlockSamples, DepthCalls, RoundTrips, Samples, Stretches};
 
 use worst::{Excess, Longest};
 
@@ -36,6 +37,7 @@ impl History {
 }
 
 /// Figures that depend on the kind of cell.
+#[derive(Default)]
 struct Figures {
     count: u64,
     elapsed_ps: u64,
@@ -48,6 +50,9 @@ struct Figures {
     one_way: Option<OneWayBlock>,
     same_cpu_share: Option<f64>,
     contention: Option<ContentionBlock>,
+    open_loop: Option<OpenLoopBlock>,
+    burst: Option<BurstBlock>,
+    calls: Option<CallsBlock>,
     worst: Vec<Worst>,
 }
 
@@ -83,6 +88,8 @@ pub(crate) fn to_block(
     let figures = match samples {
         Samples::Exchange(round_trips) => exchange(round_trips, context),
         Samples::Stream(stretches) => stream(&stretches, &context),
+        Samples::OpenLoop(messages) => deliveries::figures(messages, context),
+        Samples::Depth(calls) => depth(&calls),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
     };
     // With more threads than CPUs, scheduling and migration are part of the measurement.
@@ -123,6 +130,9 @@ pub(crate) fn to_block(
         one_way: figures.one_way,
         same_cpu_share: figures.same_cpu_share.map(Into::into),
         contention: figures.contention,
+        open_loop: figures.open_loop,
+        burst: figures.burst,
+        calls: figures.calls,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),
@@ -146,11 +156,38 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Figures {
         max_ns: values.max_ps as f64 / 1000.0,
         histogram: Some(values.histogram.packed()),
         over: context.stamped.then(|| over(lengths.iter().copied(), context.over_ps)),
-        one_way: None,
-        same_cpu_share: None,
-        contention: None,
-        worst: Vec::new(),
+        ..Figures::default()
     }
+}
+
+/// Figures of calls: medians over stretches, because some pay for memory.
+fn depth(calls: &DepthCalls) -> Figures {
+    let each = calls.calls_each.max(1);
+    let per_call = |lengths: &[u64]| {
+        let times = lengths.iter().map(|ps| *ps as f64 / 1000.0 / each as f64);
+        median(times).unwrap_or(0.0)
+    };
+    let (send_ns, receive_ns) = (per_call(&calls.send_ps), per_call(&calls.receive_ps));
+    let pairs = calls.send_ps.iter().zip(&calls.receive_ps);
+    let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
+    let elapsed_ps = calls.send_ps.iter().chain(&calls.receive_ps).sum();
+    Figures {
+        count: each * calls.send_ps.len() as u64,
+        elapsed_ps,
+        mean_ns: send_ns + receive_ns,
+        min_ns: values.min_ps as f64 / 1000.0,
+        max_ns: values.max_ps as f64 / 1000.0,
+        calls: Some(CallsBlock {
+            send_ns: rounded(send_ns),
+            receive_ns: rounded(receive_ns),
+            resident_bytes: calls.resident_bytes,
+        }),
+        ..Figures::default()
+    }
+}
+
+fn rounded(ns: f64) -> Ns {
+    ((ns * 1000.0).round() / 1000.0).into()
 }
 
 fn exchange(samples: RoundTrips, context: Context<'_>) -> Figures {
@@ -186,10 +223,9 @@ fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
         histogram: stamped.then(|| values.histogram.packed()),
         over: (stamped && context.stamped)
             .then(|| over(waits.iter().map(|wait| wait.ps), context.over_ps)),
-        one_way: None,
-        same_cpu_share: None,
         contention: Some(block),
         worst: worst::of_waits(waits, &context.excess, context.longest),
+        ..Figures::default()
     }
 }
 

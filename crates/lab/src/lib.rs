@@ -11,6 +11,7 @@ mod block;
 mod budget;
 mod cache_padded;
 pub mod contention;
+mod crew;
 mod error;
 mod exchange;
 pub mod lock;

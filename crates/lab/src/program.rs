@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use threadtoll_record::{Class, LockSubject};
 
+use crate::crew::CrewProgram;
 use crate::error::Unavailable;
 use crate::exchange::Ends;
 use crate::lock::LockSpec;
@@ -25,5 +26,7 @@ pub(crate) enum Program {
         /// True if the queue allocates memory as it fills.
         grows: bool,
     },
+    /// Threads with parts of their own.
+    Crew(CrewProgram),
     Contention(LockSpec, LockSubject),
 }

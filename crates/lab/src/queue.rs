@@ -9,12 +9,17 @@
 //! Messages are 8 bytes: their number, and in the top byte the sender's number if there are
 //! several.
 
+mod arrivals;
 pub mod check;
+mod paced;
 mod words;
 
 use std::sync::Arc;
 
-use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, QueueSubject, Wait};
+use threadtoll_record::{
+    Budget, Cell, Experiment, Kind, Load, MAX_ROUNDS, Origin, PlannedCell, QueueSubject, Scale,
+    Wait,
+};
 
 use crate::budget::ROUNDS;
 use crate::error::Unavailable;
@@ -23,6 +28,7 @@ use crate::mechanism::Class;
 use crate::program::Program;
 use crate::stream::Streams;
 
+pub use arrivals::{MAX_RATE, Trace};
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::{BATCH, RING_BYTES};
 
@@ -102,12 +108,13 @@ pub struct Way {
 /// Returns the program of a row's threads in a scenario, or `None` if the scenario does not apply.
 type Programs = Arc<dyn Fn(&Scenario, Usage) -> Option<Program> + Send + Sync>;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Usage {
     pub(crate) flow: Flow,
     pub(crate) class: Class,
     /// True if the queue allocates memory as it fills.
     pub(crate) grows: bool,
+    pub(crate) load: Load,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +230,7 @@ impl Way {
     /// A row with its own stream, always in batches, for no other scenario.
     pub(crate) fn stream_only(wait: Wait, make: fn(Flow) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, false, move |scenario, usage| {
-            let Usage { flow, class, grows } = usage;
+            let Usage { flow, class, grows, .. } = usage;
             let make = Arc::new(move || make(flow));
             (scenario.kind == Kind::Stream).then(|| Program::Stream { make, class, grows })
         });
@@ -351,8 +358,12 @@ impl Queues {
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
         let queue = self.of(subject)?;
-        let usage =
-            Usage { flow: Flow::of(subject), class: class(subject.wait), grows: !queue.bounded() };
+        let usage = Usage {
+            flow: Flow::of(subject),
+            class: class(subject.wait),
+            grows: !queue.bounded(),
+            load: subject.load.clone(),
+        };
         queue.way(subject.wait)?.program(scenario, usage)
     }
 
@@ -379,6 +390,86 @@ pub struct Overrides {
     pub time_ns: Option<u64>,
     /// Stamped samples per cell.
     pub samples: Option<u64>,
+    /// Times at which messages are sent.
+    pub load: LoadChoice,
+}
+
+/// Requested loads. Lists are multiplied out; `None` keeps the scenario's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadChoice {
+    /// Distribution of the arrivals.
+    pub arrivals: Option<ArrivalsChoice>,
+    /// Factor by which the times of a file are multiplied.
+    pub scale: Option<Scale>,
+    /// Messages per second.
+    pub rates: Option<Vec<u64>>,
+    /// Messages that are due at the same time.
+    pub bursts: Option<Vec<u64>>,
+    /// Times from one burst to the next, in nanoseconds.
+    pub gaps_ns: Option<Vec<u64>>,
+    /// Messages that the queue holds.
+    pub depths: Option<Vec<u64>>,
+}
+
+/// Requested arrivals.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArrivalsChoice {
+    /// At equal distances.
+    Uniform,
+    /// At exponential distances.
+    Poisson,
+    /// From a file.
+    File(Arc<Trace>),
+}
+
+/// An option for loads, which not every scenario has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadOption {
+    /// `--arrivals`.
+    Arrivals,
+    /// `--scale`.
+    Scale,
+    /// `--rate`.
+    Rate,
+    /// `--burst`.
+    Burst,
+    /// `--gap`.
+    Gap,
+    /// `--depth`.
+    Depth,
+}
+
+impl LoadOption {
+    const ALL: [LoadOption; 6] = [
+        LoadOption::Arrivals,
+        LoadOption::Scale,
+        LoadOption::Rate,
+        LoadOption::Burst,
+        LoadOption::Gap,
+        LoadOption::Depth,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            LoadOption::Arrivals => "--arrivals",
+            LoadOption::Scale => "--scale",
+            LoadOption::Rate => "--rate",
+            LoadOption::Burst => "--burst",
+            LoadOption::Gap => "--gap",
+            LoadOption::Depth => "--depth",
+        }
+    }
+
+    fn is_given(self, load: &LoadChoice) -> bool {
+        match self {
+            LoadOption::Arrivals => load.arrivals.is_some(),
+            LoadOption::Scale => load.scale.is_some(),
+            LoadOption::Rate => load.rates.is_some(),
+            LoadOption::Burst => load.bursts.is_some(),
+            LoadOption::Gap => load.gaps_ns.is_some(),
+            LoadOption::Depth => load.depths.is_some(),
+        }
+    }
 }
 
 /// Reason why options do not suit a scenario.
@@ -399,10 +490,16 @@ pub struct Scenario {
     pub sentence: &'static str,
     /// Kind of loop that the threads run.
     pub kind: Kind,
-    /// Rejects options that the scenario does not have.
+    /// Options for loads that the scenario has.
+    options: &'static [LoadOption],
+    /// Rejects other options that the scenario does not have, and unusable values.
     check: fn(&Overrides) -> Result<(), Unsuitable>,
-    pub(crate) budget: fn(&Overrides) -> Budget,
-    pub(crate) capacity: fn(&Slots) -> u64,
+    /// Loads of a queue's cells.
+    pub(crate) loads: fn(&Overrides) -> Vec<Load>,
+    /// Checks that the scenario can have this load. The error is a clause.
+    pub(crate) has_load: fn(&Load) -> Result<(), String>,
+    pub(crate) budget: fn(&Overrides, &Load) -> Budget,
+    pub(crate) capacity: fn(&Slots, &Load) -> u64,
     /// Largest batches of a queue's cells, given the requested one.
     pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
     /// Mechanism measured next to queues whose receiver sleeps.
@@ -414,6 +511,23 @@ impl std::fmt::Debug for Scenario {
         f.write_str(self.name)
     }
 }
+
+/// Loads of a scenario that sends as fast as it can.
+fn no_loads(_: &Overrides) -> Vec<Load> {
+    vec![Load::NONE]
+}
+
+fn has_no_load(load: &Load) -> Result<(), String> {
+    (*load == Load::NONE).then_some(()).ok_or_else(|| "the scenario has no such load".into())
+}
+
+/// A possible number of rounds.
+fn rounds(wanted: f64) -> u32 {
+    wanted.round().clamp(f64::from(QUEUE_ROUNDS), f64::from(MAX_ROUNDS)) as u32
+}
+
+/// Measuring time per round of cells other than queues in scenarios of their own kinds.
+const OTHERS_NS: u64 = 3_000_000;
 
 /// Compiles the scenarios' loops for every queue.
 macro_rules! scenarios {
@@ -445,6 +559,9 @@ macro_rules! scenarios {
 scenarios! {
     ask_reply,
     stream,
+    open_loop,
+    burst,
+    depth,
 }
 
 /// Returns the scenario with this name.
@@ -467,6 +584,13 @@ impl Scenario {
     }
 
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
+        // The reference, and the mechanism behind a wake-up, are exchanges.
+        let budget = match self.kind {
+            Kind::OpenLoop | Kind::Depth if cell.queue().is_none() => {
+                Budget { stretch_ns: OTHERS_NS, stamped_ns: 0, stamped_count: None, ..budget }
+            }
+            _ => budget,
+        };
         PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
     }
 
@@ -476,14 +600,28 @@ impl Scenario {
     ///
     /// If it does not have them, or not with these values.
     pub fn check(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
+        let foreign = LoadOption::ALL
+            .into_iter()
+            .find(|option| option.is_given(&overrides.load) && !self.options.contains(option));
+        if let Some(option) = foreign {
+            return Err(Unsuitable {
+                why: format!("{} does not apply to {}", option.name(), self.name),
+                hint: "omit it, or use another scenario: `threadtoll list scenarios`",
+            });
+        }
         (self.check)(overrides)
     }
 
     /// Returns `true` if the scenario applies to a queue's row.
     pub fn takes(&self, way: &Way) -> bool {
         let flow = Flow { senders: 1, batch: 1, capacity: 1 };
-        let usage = Usage { flow, class: class(way.wait), grows: false };
+        let usage = Usage { flow, class: class(way.wait), grows: false, load: Load::NONE };
         way.program(self, usage).is_some()
+    }
+
+    /// Returns `true` if a thread waits for the time of each message without sleeping.
+    pub(crate) fn paces(&self) -> bool {
+        self.kind == Kind::OpenLoop
     }
 }
 

@@ -7,6 +7,7 @@ mod buffers;
 mod calibrate;
 mod capabilities;
 mod contention;
+mod crew;
 mod displacement;
 mod environment;
 mod exchange;
@@ -16,6 +17,7 @@ mod neighbour;
 mod overhead;
 mod pair;
 mod pool;
+mod seats;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
 use contention::Contention;
+use crew::CrewCell;
 use exchange::Exchange;
 use stream::Stream;
 
@@ -165,6 +168,7 @@ impl RealBackend {
             Program::Stream { make, class, grows } => {
                 Box::new(Stream::open(opening, make, class, grows)?)
             }
+            Program::Crew(program) => Box::new(CrewCell::open(opening, program)?),
             Program::Contention(spec, subject) => {
                 Box::new(Contention::open(opening, spec, subject)?)
             }

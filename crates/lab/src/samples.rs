@@ -1,6 +1,6 @@
 //! Samples of a block before they are folded, by kind of cell.
 
-use threadtoll_record::{BlockCost, ContentionBlock, Disturbance};
+use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, ResidentBytes};
 
 /// Samples of a block, with its counters.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,10 @@ pub enum Samples {
     Exchange(RoundTrips),
     /// Messages in one direction.
     Stream(Stretches),
+    /// Messages that were sent when they were due.
+    OpenLoop(Deliveries),
+    /// Calls on a queue that holds many messages.
+    Depth(DepthCalls),
     /// Acquisitions of a lock.
     Contention(Acquisitions),
 }
@@ -62,6 +66,43 @@ pub struct RoundTrips {
     pub one_way_ps: Vec<i64>,
     /// Two-sided bound on the disagreement of the clocks, if one-way times were stamped.
     pub clock_bound_ns: f64,
+}
+
+/// Messages that were sent when they were due, in order. Times are in picoseconds since the backend
+/// was created.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Deliveries {
+    /// When each message was due.
+    pub due_ps: Vec<u64>,
+    /// When its send call began.
+    pub sent_ps: Vec<u64>,
+    /// When its send call had returned.
+    pub after_ps: Vec<u64>,
+    /// When the receiver had it.
+    pub received_ps: Vec<u64>,
+    /// Number of messages, at the beginning, that do not count.
+    pub lead: usize,
+    /// Messages of a burst, if they come in bursts.
+    pub burst: Option<usize>,
+    /// CPU time of the receiver and time in send calls, over all messages, in nanoseconds.
+    pub busy_ns: u64,
+    /// CPU of the receiver.
+    pub cpu: u32,
+    /// Two-sided bound on the disagreement of the clocks, if known.
+    pub clock_bound_ns: Option<f64>,
+}
+
+/// Calls on a queue that holds many messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DepthCalls {
+    /// Lengths of stretches of send calls, in picoseconds.
+    pub send_ps: Vec<u64>,
+    /// Lengths of stretches of receive calls, in picoseconds.
+    pub receive_ps: Vec<u64>,
+    /// Number of calls in each.
+    pub calls_each: u64,
+    /// Memory of the process, if the kernel tells.
+    pub resident_bytes: Option<ResidentBytes>,
 }
 
 /// Acquisitions of a lock by all threads.

@@ -4,6 +4,8 @@
 //! pages can be tested exactly, and runs interrupted at any point without waiting. Its figures
 //! resemble no real machine, and every line made with it says so.
 
+mod crew;
+mod delays;
 mod kind;
 mod locks;
 mod messages;
@@ -26,10 +28,12 @@ use crate::Registry;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
 
+pub use delays::{Delays, Service};
 pub use kind::{Kind, Thief};
 pub use regimes::Regimes;
 pub use variation::Variation;
 
+use crew::CrewCell;
 use locks::Lock;
 use messages::Messages;
 
@@ -48,6 +52,7 @@ pub struct SimulatedBackend {
     processes_apart: f64,
     instances_apart: f64,
     variation: Variation,
+    delays: Delays,
     /// Number of groups opened so far.
     groups: u32,
 }
@@ -65,6 +70,7 @@ impl SimulatedBackend {
             processes_apart: 0.0,
             instances_apart: 0.0,
             variation: Variation::default(),
+            delays: Delays::default(),
             groups: 0,
         }
     }
@@ -88,6 +94,11 @@ impl SimulatedBackend {
     /// Lets its runs vary.
     pub fn with_variation(self, variation: Variation) -> Self {
         SimulatedBackend { variation, ..self }
+    }
+
+    /// Gives the queues of open loops these delays.
+    pub fn with_delays(self, delays: Delays) -> Self {
+        SimulatedBackend { delays, ..self }
     }
 
     /// Makes twins slower than their originals by this factor.
@@ -117,7 +128,7 @@ impl SimulatedBackend {
     }
 
     /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, a stream's time per
-    /// message, or a lock's from one acquisition to the next, whichever thread it is.
+    /// message, a receiver's time per message, or a lock's from one acquisition to the next, whichever thread it is.
     ///
     /// # Errors
     ///
@@ -128,6 +139,7 @@ impl SimulatedBackend {
             Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
             Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
             Program::Stream { class, .. } => messages::value_ns(class, true, cell),
+            Program::Crew(program) => crew::service_ns(program.class, cell),
         };
         Ok(value_ns * self.kind.regimes.factor(regime, cell))
     }
@@ -232,6 +244,7 @@ impl Backend for SimulatedBackend {
             Ok(match self.registry.program(planned)? {
                 Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
                 Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
+                Program::Crew(program) => Box::new(CrewCell::new(draws, program, self.delays)),
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
             })
         };

@@ -678,7 +678,8 @@ impl Profiler {
         for (&index, _) in living.filter(|(_, watched)| grown.contains(&watched.pid)) {
             _ = self.orders.send(Order::List(index));
         }
-        departures.sort_unstable_by_key(|departure: &Departure| departure.at);
+        // They come CPU by CPU, each in order: such runs are merged.
+        departures.sort_by_key(|departure: &Departure| departure.at);
         let reported = Reported {
             timeline: timeline.map(|()| &self.timeline),
             departures: &departures,

@@ -19,6 +19,9 @@ const MAX_STACKS: usize = 20_000;
 /// Most positions whose last stack is remembered.
 const MAX_POSITIONS: usize = 20_000;
 
+/// Most stacks that a new position is compared with: those of other threads that do the same.
+const ALIKE: usize = 4;
+
 /// Frames of a waiter that tell what it waits for.
 const CALLERS: usize = 12;
 
@@ -42,6 +45,8 @@ pub(crate) struct Stacks {
     by_contents: HashMap<u64, u32>,
     /// The last stack of a thread that slept at this position.
     by_position: HashMap<Position, u32>,
+    /// The last few stacks of each process with this program counter.
+    by_code: HashMap<(u32, u64), Vec<u32>>,
     scratch: Stack,
     longer: Vec<u8>,
     copied_longer: Option<Instant>,
@@ -210,9 +215,13 @@ impl Stacks {
             program_counter: registers.program_counter(),
         };
         if let Some(&number) = self.by_position.get(&position)
-            && unchanged(&self.known[number as usize].stack.frames, stack)
+            && has_frames(position, stack, &self.known[number as usize].stack.frames)
         {
             self.cut += u64::from(self.known[number as usize].stack.cut);
+            return Some(number);
+        }
+        if let Some(number) = self.like_another(position, stack) {
+            self.remember(position, number);
             return Some(number);
         }
         let mut unwound = std::mem::take(&mut self.scratch);
@@ -225,12 +234,36 @@ impl Stacks {
         let number = self.keep(process, &unwound);
         self.scratch = unwound;
         if let Some(number) = number.filter(|_| !later) {
-            if self.by_position.len() >= MAX_POSITIONS {
-                self.by_position.clear();
-            }
-            self.by_position.insert(position, number);
+            self.remember(position, number);
         }
         number
+    }
+
+    /// The stack of another thread that has all return addresses of this one, each as far from the
+    /// stack pointer.
+    fn like_another(&self, position: Position, stack: StackBytes<'_>) -> Option<u32> {
+        let numbers = self.by_code.get(&(position.process, position.program_counter))?;
+        numbers.iter().copied().find(|&number| {
+            let known = &self.known[number as usize].stack;
+            let outermost = known.frames.last().map_or(u64::MAX, |frame| frame.frame_address);
+            let innermost = known.frames.first().map_or(0, |frame| frame.frame_address);
+            let whole = outermost.wrapping_sub(innermost) <= stack.bytes.len() as u64;
+            !known.cut && whole && has_frames(position, stack, &known.frames)
+        })
+    }
+
+    fn remember(&mut self, position: Position, number: u32) {
+        if self.by_position.len() >= MAX_POSITIONS {
+            self.by_position.clear();
+            self.by_code.clear();
+        }
+        self.by_position.insert(position, number);
+        let code = (position.process, position.program_counter);
+        let alike = self.by_code.entry(code).or_default();
+        if !alike.contains(&number) {
+            alike.truncate(ALIKE - 1);
+            alike.insert(0, number);
+        }
     }
 
     fn copied_longer_lately(&self) -> bool {
@@ -527,10 +560,13 @@ fn type_name(lock: LockType) -> &'static str {
     }
 }
 
-/// All return addresses in a copy are where they were.
+/// All return addresses of frames that lie in a copy are there, each as far from the stack pointer
+/// as in the stack that the frames are of, which may be another thread's.
 #[cfg(target_arch = "x86_64")]
-fn unchanged(frames: &[Frame], stack: StackBytes<'_>) -> bool {
-    let slot = |frame: &Frame| frame.frame_address.wrapping_sub(8);
+fn has_frames(position: Position, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
+    let innermost = frames.first().map_or(0, |frame| frame.frame_address);
+    let away = position.stack_pointer.wrapping_sub(innermost);
+    let slot = |frame: &Frame| frame.frame_address.wrapping_add(away).wrapping_sub(8);
     let returned = |frame: &Frame| stack.word(slot(frame)) == Some(frame.address);
     // What lies beyond a copy was read once.
     let beyond = |frame: &Frame| slot(frame) >= stack.end().saturating_sub(7);
@@ -540,7 +576,7 @@ fn unchanged(frames: &[Frame], stack: StackBytes<'_>) -> bool {
 
 /// Return addresses lie where each function likes.
 #[cfg(not(target_arch = "x86_64"))]
-fn unchanged(_: &[Frame], _: StackBytes<'_>) -> bool {
+fn has_frames(_: Position, _: StackBytes<'_>, _: &[Frame]) -> bool {
     false
 }
 
@@ -595,6 +631,42 @@ mod tests {
         shell.wait().unwrap();
         stacks.list(0, &process);
         assert_eq!(images(&stacks), before);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_thread_that_does_the_same_as_another_has_its_stack() {
+        let frame = |address, frame_address| Frame {
+            address,
+            is_return_address: frame_address > 0x1000,
+            place: Place::NotCode,
+            frame_address,
+            inferred: false,
+        };
+        let stack = Stack {
+            frames: vec![frame(7, 0x1000), frame(8, 0x1018), frame(9, 0x1040)],
+            cut: false,
+            copy_ended: false,
+        };
+        let mut stacks = Stacks::default();
+        let at = |stack_pointer| Position { process: 0, stack_pointer, program_counter: 7 };
+        let number = stacks.keep(0, &stack).unwrap();
+        stacks.remember(at(0x1000), number);
+
+        let mut words = [0u64; 12];
+        (words[2], words[7]) = (8, 9);
+        let copy = |words: [u64; 12]| words.map(u64::to_le_bytes).concat();
+        let find = |stacks: &Stacks, position: Position, bytes: &[u8]| {
+            stacks.like_another(position, StackBytes { base: position.stack_pointer, bytes })
+        };
+        assert_eq!(find(&stacks, at(0x5000), &copy(words)), Some(number));
+        let elsewhere = Position { program_counter: 6, ..at(0x5000) };
+        assert_eq!(find(&stacks, elsewhere, &copy(words)), None);
+        assert_eq!(find(&stacks, Position { process: 1, ..at(0x5000) }, &copy(words)), None);
+        // Another function called, and a copy that does not reach so far.
+        assert_eq!(find(&stacks, at(0x5000), &copy(words)[..40]), None);
+        words[7] = 10;
+        assert_eq!(find(&stacks, at(0x5000), &copy(words)), None);
     }
 
     #[test]

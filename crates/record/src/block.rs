@@ -5,7 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ContentionBlock, Count, Fraction, Histogram, Ns, Seconds, Text, fold};
+use crate::{
+    BurstBlock, CallsBlock, ContentionBlock, Count, Fraction, Histogram, Ns, OpenLoopBlock,
+    Seconds, Text, fold,
+};
 
 /// The loop that produced a block.
 #[derive(
@@ -40,7 +43,7 @@ pub struct Block {
     pub at: Text,
     /// The loop that produced it.
     pub kind: BlockKind,
-    /// Number of round trips, of messages in a stream, or of acquisitions of a lock.
+    /// Number of round trips, of messages, of calls on a queue, or of acquisitions of a lock.
     pub count: Count,
     /// Duration in nanoseconds.
     pub elapsed_ns: Count,
@@ -66,6 +69,17 @@ pub struct Block {
     /// waits or, in a stretch block, the mean time between acquisitions of all threads together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<ContentionBlock>,
+    /// Open loops only: lateness, and messages that were due and received. The values of the block
+    /// are then the times from the moment at which a message was due until it was received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoopBlock>,
+    /// Open loops of bursts only: their first and last messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<BurstBlock>,
+    /// Queues that hold many messages only: times of calls, and memory. The values of the block are
+    /// then the times of a send call and a receive call together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallsBlock>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
@@ -94,6 +108,7 @@ impl Block {
         if self.worst.len() > fold::WORST {
             return Err("the block has too many longest samples");
         }
+        self.open_loop.as_ref().map_or(Ok(()), OpenLoopBlock::validate)?;
         self.contention.as_ref().map_or(Ok(()), |contention| contention.validate(self.count))
     }
 }

@@ -143,7 +143,7 @@ impl Cell {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Class, Wait};
+    use crate::{Class, Load, Wait};
 
     pub(crate) fn stream(senders: u32) -> Cell {
         Cell {
@@ -156,6 +156,7 @@ pub(crate) mod tests {
                 batch: 256,
                 version: "0.1.0".into(),
                 senders,
+                load: Load::NONE,
             }),
             placement: Placement::Pinned,
             cpus: vec![0, 1],

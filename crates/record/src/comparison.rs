@@ -136,6 +136,16 @@ pub enum Figure {
     /// Messages per second: more is better.
     #[serde(rename = "rate_per_s")]
     Rate,
+    /// Median time in nanoseconds from the moment at which a message was due until it was received:
+    /// less is better.
+    #[serde(rename = "quantiles.p50")]
+    DeliveryMedian,
+    /// Time in nanoseconds of a burst, until its last message was received: less is better.
+    #[serde(rename = "burst.last_ns")]
+    BurstTime,
+    /// Time in nanoseconds of a receive call: less is better.
+    #[serde(rename = "calls.receive_ns")]
+    ReceiveTime,
     /// Speed-up over one thread alone: more is better.
     #[serde(rename = "contention.speedup")]
     Speedup,
@@ -144,7 +154,7 @@ pub enum Figure {
 impl Figure {
     /// Returns `true` if a larger figure is better.
     pub fn more_is_better(self) -> bool {
-        self != Figure::OneWayMedian
+        matches!(self, Figure::Rate | Figure::Speedup)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Experiments, and the three kinds of loop that their cells run.
+//! Experiments, and the kinds of loop that their cells run.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -126,6 +126,10 @@ pub enum Kind {
     Exchange,
     /// Messages in one direction, as fast as the queue takes them: a rate.
     Stream,
+    /// Messages in one direction, each when it is due: how long until it is received.
+    OpenLoop,
+    /// Messages sent to a queue that holds many, and received from it: the time of each call.
+    Depth,
     /// Threads take a lock: waits and a speed-up.
     Contention,
 }

@@ -6,8 +6,10 @@
 //! between blocks of one round, and never across a change of the reference. No figure spans two
 //! regimes of the machine. Each [`Kind`] of cell has a file here.
 
+mod calls;
 mod contention;
 mod exchange;
+mod open_loop;
 mod states;
 mod stream;
 mod twin;
@@ -18,10 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, CellPrediction, Class, Contention, Cost, Count,
-    DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
-    Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
-    Unit, Verdict, Wait, Warning, Work, Worst, median,
+    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Class, Contention, Cost,
+    Count, DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
+    OpenLoop, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime,
+    ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -160,10 +162,20 @@ struct Figures {
     rate: Option<(f64, Option<[f64; 2]>)>,
     cost: Cost,
     contention: Option<Contention>,
+    traffic: Traffic,
     against: Vec<Against>,
     /// Share of the variance between processes.
     between_processes: Option<f64>,
     warnings: Vec<Warning>,
+}
+
+/// Figures of queues under a load.
+#[derive(Clone, Default)]
+struct Traffic {
+    open_loop: Option<OpenLoop>,
+    burst: Option<Burst>,
+    calls: Option<Calls>,
+    resident_bytes: Option<ResidentBytes>,
 }
 
 impl Figures {
@@ -182,6 +194,9 @@ impl Figures {
             rate_per_s: rate.map(|(rate, _)| rate.into()),
             cost: self.cost,
             contention: self.contention.clone(),
+            open_loop: self.traffic.open_loop.clone(),
+            burst: self.traffic.burst,
+            calls: self.traffic.calls,
             against: self.against.clone(),
         }
     }
@@ -268,6 +283,8 @@ impl<'a> Folding<'a> {
         let mut figures = match (self.cell().lock(), self.planned().kind()) {
             (Some(lock), _) => contention::fold(self, lock),
             (None, Kind::Stream) => stream::fold(self),
+            (None, Kind::OpenLoop) => open_loop::fold(self),
+            (None, Kind::Depth) => calls::fold(self),
             (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
         };
         let main = main_figures(self.all, self.index, self.planned());
@@ -317,6 +334,10 @@ impl<'a> Folding<'a> {
             cost: figures.cost,
             same_cpu_share: distribution.same_cpu_share,
             contention: figures.contention,
+            open_loop: figures.traffic.open_loop,
+            burst: figures.traffic.burst,
+            calls: figures.traffic.calls,
+            resident_bytes: figures.traffic.resident_bytes,
             worst: worst(self.blocks(BlockKind::Stamped)),
             against: figures.against,
             regimes,
@@ -360,6 +381,8 @@ fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTree
     match planned.kind() {
         Kind::Exchange => undrifted(stretch_median),
         Kind::Stream => undrifted(stream::rate),
+        Kind::OpenLoop => undrifted(open_loop::time),
+        Kind::Depth => undrifted(calls::time),
         Kind::Contention => contention::work_by_round(all, cell, planned),
     }
 }

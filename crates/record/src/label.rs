@@ -27,6 +27,7 @@ impl Cell {
             if queue.senders != 1 {
                 label.push_str(&format!(", {} senders", queue.senders));
             }
+            label.push_str(&queue.load.label());
         }
         if let Some(lock) = self.lock() {
             label.push_str(&lock_label(lock));

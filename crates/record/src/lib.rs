@@ -9,6 +9,7 @@
 //! the plan, and a line at most once a second.
 
 mod block;
+mod calls;
 mod cell;
 mod cell_prediction;
 mod class;
@@ -24,9 +25,11 @@ pub mod fold;
 mod histogram;
 mod label;
 mod line;
+mod load;
 mod lock;
 mod machine;
 mod median;
+mod open_loop;
 mod placement;
 mod plan;
 mod prediction;
@@ -43,6 +46,7 @@ mod time;
 mod warning;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
+pub use calls::{Calls, CallsBlock, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
 pub use class::Class;
@@ -55,9 +59,11 @@ pub use fit::{Fit, FittedRow};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
+pub use load::{Arrivals, Load, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};
+pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
 pub use placement::{Placement, Relation};
 pub use plan::{
     Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat,

@@ -76,11 +76,16 @@ pub struct Folded {
 }
 
 /// A SHA-256 as 64 lower-case hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Checksum(String);
 
 impl Checksum {
+    /// The checksum of these bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self::of(Sha256::new_with_prefix(bytes))
+    }
+
     /// Finishes a digest.
     pub(crate) fn of(digest: Sha256) -> Self {
         Checksum(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
@@ -150,7 +155,7 @@ impl PlannedCell {
     /// Kind of loop that its threads run.
     pub fn kind(&self) -> Kind {
         match (&self.cell.subject, self.kind) {
-            (Subject::Queue(_), Some(kind @ (Kind::Exchange | Kind::Stream))) => kind,
+            (Subject::Queue(_), Some(kind)) if kind != Kind::Contention => kind,
             (subject, _) => self.experiment.usual_kind(subject),
         }
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Text;
 use crate::cell::MAX_THREADS;
+use crate::{Load, Text};
 
 /// A queue and its use.
 #[derive(
@@ -32,6 +32,9 @@ pub struct QueueSubject {
     pub version: Text,
     /// Number of senders.
     pub senders: u32,
+    /// Times at which the messages are sent.
+    #[serde(flatten)]
+    pub load: Load,
 }
 
 impl QueueSubject {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    Cause, Cell, Contention, Count, Experiment, Fraction, Histogram, MAX_ROUNDS, Ns, PerSecond,
-    Ratio, Text, Warning, Worst, fold,
+    Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Histogram, MAX_ROUNDS, Ns,
+    OpenLoop, PerSecond, Ratio, ResidentBytes, Text, Warning, Worst, fold,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -44,8 +44,8 @@ pub struct Record {
     pub kind: RecordKind,
     /// Unit of values without a unit in their name.
     pub unit: Unit,
-    /// Number of stamped round trips, of messages in a stream, or of acquisitions of a lock (whose
-    /// waits are the values).
+    /// Number of stamped round trips, of messages, of calls on a queue, or of acquisitions of a lock
+    /// (whose waits are the values).
     pub count: Count,
     /// One-way times, from stretches; null for streams and locks.
     pub one_way: Option<OneWay>,
@@ -70,7 +70,8 @@ pub struct Record {
     pub rate_per_s: Option<PerSecond>,
     /// The stamped round trips; null for streams, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
-    /// CPU time and context switches per hand-off, from stretches; for streams: per message.
+    /// CPU time and context switches per hand-off, from stretches; for streams and open loops: per
+    /// message, in open loops including the sender's wait for the next message.
     pub cost: Cost,
     /// Free placement only: share of the exchanges that began with both ends on one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +79,19 @@ pub struct Record {
     /// Locks only: speed-up, queue, fairness, and their prediction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
+    /// Open loops only: rate, lateness and saturation. The values are then the times from the
+    /// moment at which a message was due until it was received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// Open loops of bursts only: their first and last messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Burst>,
+    /// Queues that hold many messages only: times of calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
+    /// Queues that hold many messages only: memory of the process, medians over blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<ResidentBytes>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
@@ -117,6 +131,12 @@ impl Record {
         }
         if (self.kind == RecordKind::RoundTrip) != self.one_way.is_some() {
             return Err("the record lacks one-way times, or should not have any");
+        }
+        if (self.kind == RecordKind::Delivery) != self.open_loop.is_some()
+            || (self.kind == RecordKind::Calls) != self.calls.is_some()
+            || self.burst.is_some() && self.open_loop.is_none()
+        {
+            return Err("the record lacks what its open loop or its calls gave, or has too much");
         }
         let threads = self.contention.as_ref().map(|contention| contention.threads);
         if (self.kind == RecordKind::Wait) != threads.is_some()
@@ -167,6 +187,15 @@ pub struct Regime {
     /// Locks only: speed-up, queue, fairness, and their prediction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
+    /// Open loops only: rate, lateness and saturation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// Open loops of bursts only: their first and last messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Burst>,
+    /// Queues that hold many messages only: times of calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
 }
@@ -193,6 +222,10 @@ pub enum RecordKind {
     Stream,
     /// From requesting a lock to having it.
     Wait,
+    /// From the moment at which a message was due until it was received.
+    Delivery,
+    /// A send call and a receive call together.
+    Calls,
 }
 
 /// The unit of a record's values.

@@ -83,7 +83,9 @@ pub(crate) fn limit(comparison: &Comparison) -> String {
 
 pub(crate) fn figure_text(figure: Figure, value: f64) -> String {
     match figure {
-        Figure::OneWayMedian => time(value),
+        Figure::OneWayMedian | Figure::DeliveryMedian | Figure::BurstTime | Figure::ReceiveTime => {
+            time(value)
+        }
         Figure::Rate => format!("{}/s", per_second(value)),
         Figure::Speedup => ratio(value),
     }
@@ -183,6 +185,9 @@ pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Secti
 fn heading(compared: &ComparedCell) -> String {
     let figure = match compared.figure {
         Figure::OneWayMedian => "one-way median",
+        Figure::DeliveryMedian => "median delivery",
+        Figure::BurstTime => "time of a burst",
+        Figure::ReceiveTime => "receive call",
         Figure::Rate => "messages per second",
         Figure::Speedup => "speed-up over one thread",
     };

@@ -43,7 +43,7 @@ fn typical<'a>(first: &'a Record, records: &[&'a Record]) -> &'a Record {
     let most = records.iter().map(|record| record.regimes.len()).max().unwrap_or(0);
     let figure = |record: &Record| match record.rate_per_s {
         Some(rate) => Some(rate.get()),
-        None => record.one_way_p50(),
+        None => record.one_way_p50().or(record.quantiles.p50.map(f64::from)),
     };
     let mut of_most: Vec<(&Record, f64)> = records
         .iter()

@@ -1,14 +1,20 @@
 //! Queues: the cost of a message, each queue compared with similar ones.
 
+mod ask_reply;
+mod burst;
 mod chart;
 mod columns;
+mod depth;
+mod open_loop;
 mod pairs;
+mod stream;
+mod view;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, Verdict,
+    Against, Cell, Experiment, Load, Origin, Placement, QueueSubject, Record, RecordKind, Verdict,
     WaitFamily, compare, file::Results,
 };
 
@@ -19,8 +25,10 @@ use crate::label::{cpus, list, on_machine, plural, relation, title};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
-use crate::units::{digits, digits_range, maybe_time, ratio};
+use crate::units::{count, digits, digits_range, ratio, round_time};
 use crate::{regimes, sentences};
+
+use view::{VIEWS, View};
 
 /// One cell, merged over all groups in which it was measured.
 #[derive(Debug)]
@@ -67,12 +75,9 @@ impl Row<'_> {
         self.queue()?.ring_bytes.map(kib)
     }
 
-    /// The one-way median, or the time per message of a stream.
+    /// Its main figure as a time.
     fn ns(&self) -> Option<f64> {
-        let ns = match self.record.rate_per_s {
-            Some(rate) => Some(1e9 / rate.get()),
-            None => self.record.one_way_p50(),
-        };
+        let ns = (View::of(&self.record)?.ns)(&self.record);
         ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
@@ -82,23 +87,23 @@ impl Row<'_> {
     }
 }
 
-/// A scenario and its kind of loop.
+/// A scenario and the view of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Scenario<'a> {
-    /// True for streams, which have a rate; false for exchanges, which have a latency.
-    streams: bool,
+    /// Index in [`VIEWS`].
+    view: usize,
     name: &'a str,
 }
 
 impl<'a> Scenario<'a> {
     fn of(record: &'a Record) -> Option<Self> {
         let Experiment::Queue(name) = &record.experiment else { return None };
-        let streams = match record.kind {
-            RecordKind::RoundTrip => false,
-            RecordKind::Stream => true,
-            RecordKind::Wait => return None,
-        };
-        Some(Scenario { streams, name })
+        let view = VIEWS.iter().position(|view| (view.shows)(record))?;
+        Some(Scenario { view, name })
+    }
+
+    fn view(self) -> &'static View {
+        &VIEWS[self.view]
     }
 }
 
@@ -106,6 +111,7 @@ impl<'a> Scenario<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: Scenario<'a>,
+    load: &'a Load,
     placement: Placement,
     senders: u32,
     batched: bool,
@@ -121,7 +127,11 @@ pub(crate) struct Comparison<'a> {
 
 impl Comparison<'_> {
     pub(crate) fn streams(&self) -> bool {
-        self.criteria.scenario.streams
+        self.view().rates
+    }
+
+    pub(crate) fn view(&self) -> &'static View {
+        self.criteria.scenario.view()
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -130,7 +140,7 @@ impl Comparison<'_> {
 
     fn heading(&self) -> String {
         let Criteria { placement, senders, batched, family, .. } = self.criteria;
-        let mut parts = Vec::new();
+        let mut parts: Vec<String> = load(self.criteria.load).into_iter().collect();
         if self.streams() {
             parts.push(if batched { "in batches" } else { "one message at a time" }.to_string());
         }
@@ -202,10 +212,7 @@ impl Comparison<'_> {
             let times = |[low, high]: [f64; 2]| {
                 if self.streams() { [1.0 / high, 1.0 / low] } else { [low, high] }
             };
-            let figure = match row.record.interval95.rate_per_s {
-                Some(interval) => Some(interval.map(f64::from)),
-                None => row.record.one_way_p50_interval95(),
-            };
+            let figure = (self.view().interval)(&row.record);
             let ratio = self.to_base(row).map(|against| against.interval95.map(f64::from));
             if row.record.cell.is_twin() {
                 return Standing::default();
@@ -258,7 +265,7 @@ fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> 
         // A higher rate, or a shorter time, is better.
         peers.map(|against| {
             let ratio = against.ratio.get();
-            (if scenario.streams { ratio } else { -ratio }, record.group)
+            (if scenario.view().rates { ratio } else { -ratio }, record.group)
         })
     });
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
@@ -293,7 +300,9 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
             None => (1, false),
         };
         let family = cell.subject.family();
-        let criteria = Criteria { scenario, placement: cell.placement, senders, batched, family };
+        let load = cell.queue().map_or(&Load::NONE, |queue| &queue.load);
+        let placement = cell.placement;
+        let criteria = Criteria { scenario, load, placement, senders, batched, family };
         let group = toughest.get(&(scenario, cell.original()));
         let record = merged(&records, group.copied());
         comparisons.entry(criteria).or_default().push(Row { record, place: None });
@@ -335,6 +344,11 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     };
     let mut sections: Vec<Section> = comparisons.iter().map(section).collect();
     let mut notes = vec![Note { text: Place::NOTE.into(), column: Some(columns::PLACE) }];
+    for view in VIEWS {
+        let own: Vec<&Comparison<'_>> =
+            comparisons.iter().filter(|comparison| std::ptr::eq(comparison.view(), view)).collect();
+        sections.extend((view.summary)(&own));
+    }
     sections.extend(pairs::section(&comparisons));
     if comparisons.iter().any(|comparison| comparison.base().is_some()) {
         notes.push(Note::new(VERDICTS));
@@ -351,22 +365,13 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
 
 fn introduction(comparisons: &[Comparison<'_>]) -> String {
     let mut parts = Vec::new();
-    for (streams, sentence) in [
-        (
-            false,
-            "one message under way at a time. One way is half a round trip; quantiles are of whole round trips.",
-        ),
-        (true, "as many messages of 8 bytes as the queue takes, each verified."),
-    ] {
-        let scenarios: BTreeSet<Scenario<'_>> =
-            comparisons.iter().map(|comparison| comparison.criteria.scenario).collect();
-        let names: Vec<String> = scenarios
-            .iter()
-            .filter(|scenario| scenario.streams == streams)
-            .map(|scenario| title(scenario.name))
-            .collect();
+    let scenarios: BTreeSet<Scenario<'_>> =
+        comparisons.iter().map(|comparison| comparison.criteria.scenario).collect();
+    for (index, view) in VIEWS.iter().enumerate() {
+        let own = scenarios.iter().filter(|scenario| scenario.view == index);
+        let names: Vec<String> = own.map(|scenario| title(scenario.name)).collect();
         if !names.is_empty() {
-            parts.push(format!("{}: {sentence}", list(&names)));
+            parts.push(format!("{}: {}", list(&names), view.sentence));
         }
     }
     parts.extend(capacities(comparisons));
@@ -377,10 +382,28 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
-/// Sentence on the sizes of bounded queues; `None` if no record has one.
+/// A load in words; `None` if messages are sent as fast as possible.
+fn load(load: &Load) -> Option<String> {
+    let times = load.arrivals.map(|arrivals| match (&load.arrivals_file, load.rate_per_s) {
+        (Some(file), _) => match load.scale.filter(|scale| scale.value() != 1.0) {
+            Some(scale) => format!("arrivals of {} × {}", clean(file), digits(scale.value())),
+            None => format!("arrivals of {}", clean(file)),
+        },
+        (None, Some(rate)) => format!("{arrivals}, {} per s", count(rate.get())),
+        (None, None) => arrivals.to_string(),
+    });
+    let bursts = load.burst.zip(load.gap_ns).map(|(burst, gap_ns)| {
+        format!("{} at once every {}", count(burst.get()), round_time(gap_ns.as_f64()))
+    });
+    let depth = load.depth.map(|depth| format!("depth {}", count(depth.get())));
+    times.or(bursts).or(depth)
+}
+
+/// Sentence on the sizes of bounded queues; `None` if no record has one that does not follow from
+/// its depth.
 pub(crate) fn capacities(comparisons: &[Comparison<'_>]) -> Option<String> {
-    let queues =
-        || comparisons.iter().flat_map(|comparison| &comparison.rows).filter_map(Row::queue);
+    let all = || comparisons.iter().flat_map(|comparison| &comparison.rows).filter_map(Row::queue);
+    let queues = || all().filter(|queue| queue.load.depth.is_none());
     let capacities: BTreeSet<u64> = queues().filter_map(|queue| queue.capacity).collect();
     let rings: BTreeSet<u64> = queues().filter_map(|queue| queue.ring_bytes).collect();
     let (least, most) = (kib(*rings.first()?), kib(*rings.last()?));
@@ -427,10 +450,7 @@ fn card(comparison: &Comparison<'_>) -> Option<Card> {
     names.extend(ranked().skip(1).filter(level).map(pairs::name));
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
-    let figure = match first.record.rate_per_s {
-        Some(rate) => format!("{} M/s", digits(rate.get() / 1e6)),
-        None => maybe_time(first.record.one_way_p50()),
-    };
+    let figure = (comparison.view().text)(&first.record);
     let ours = |row: &&Row<'_>| row.origin() == Some(Origin::Ours);
     // Compared with our best or, if that is the first, with the best peer: the best with pairs.
     let others = || ranked().filter(|row| if ours(&first) { row.is_peer() } else { ours(row) });

@@ -79,6 +79,15 @@ pub(crate) fn per_second(value: f64) -> String {
     if value < 1e6 { digits(value) } else { format!("{} M", digits(value / 1e6)) }
 }
 
+/// An interval of numbers per second: `151–158`, `1.50–1.53 M`.
+pub(crate) fn range_per_second([low, high]: [f64; 2]) -> String {
+    if low < 1e6 || high < 1e6 {
+        format!("{}–{}", per_second(low), per_second(high))
+    } else {
+        format!("{}–{} M", digits(low / 1e6), digits(high / 1e6))
+    }
+}
+
 /// A ratio: `1.31×`, `27.1×`.
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", digits(value))

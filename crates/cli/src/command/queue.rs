@@ -4,11 +4,13 @@ use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::{CpuSelection, Planned, QueueChoice, queue, wants};
 use threadtoll_lab::queue::{
-    MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS, Scenario, Way,
+    LoadChoice, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS,
+    Scenario, Way,
 };
 use threadtoll_record::{Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
+use crate::load::{LoadArgs, LoadRequest};
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS};
 use crate::nearest::unknown;
 use crate::neighbour::NeighbourArgs;
@@ -42,6 +44,8 @@ pub(crate) struct Queue {
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     capacity: Option<String>,
     #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
     neighbour: NeighbourArgs,
     #[command(flatten)]
     measure: MeasureArgs,
@@ -58,6 +62,8 @@ pub(crate) struct Request {
     batch: Option<u64>,
     senders: Option<Vec<u64>>,
     capacity: Option<Vec<u64>>,
+    #[serde(flatten)]
+    load: LoadRequest,
     neighbour: Option<Neighbour>,
 }
 
@@ -89,6 +95,7 @@ impl MeasureCommand for Queue {
                 counts("--senders", text, u64::from(MAX_SENDERS))
             })?,
             capacity: optional(&self.capacity, |text| counts("--capacity", text, MAX_CAPACITY))?,
+            load: self.load.check()?,
             neighbour: self.neighbour.check()?,
         };
         if let Some(scenario) = scenario {
@@ -129,12 +136,13 @@ impl MeasureCommand for Queue {
 impl Request {
     /// Returns `true` if it measures everything that the scenario has, for its own time.
     fn is_default(&self, common: &MeasureRequest) -> bool {
-        let Request { scenario: _, queues, wait, batch, senders, capacity, neighbour } = self;
+        let Request { scenario: _, queues, wait, batch, senders, capacity, load, neighbour } = self;
         queues.is_empty()
             && wait.is_empty()
             && batch.is_none()
             && senders.is_none()
             && capacity.is_none()
+            && load.choice() == LoadChoice::default()
             && neighbour.is_none()
             && common.time_ns.is_none()
             && common.samples.is_none()
@@ -148,6 +156,7 @@ impl Request {
             capacities: self.capacity.clone(),
             time_ns: common.time_ns,
             samples: common.samples,
+            load: self.load.choice(),
         }
     }
 
@@ -263,6 +272,13 @@ mod tests {
             "senders": [1, 2], "neighbour": "memory",
         });
         assert_eq!(plan_options::<Queue>(line), options);
+        let options = json!({
+            "scenario": "open-loop", "arrivals": "uniform", "rate": [1000, 64_000],
+        });
+        let line = "open-loop --arrivals uniform --rate 1000,64000";
+        assert_eq!(plan_options::<Queue>(line), options);
+        let options = json!({"scenario": "burst", "burst": [8], "gap_ns": [10_000, 1_000_000]});
+        assert_eq!(plan_options::<Queue>("burst --burst 8 --gap 10us,1ms"), options);
         let options = json!({"scenario": "stream", "capacity": [64, 1024]});
         assert_eq!(plan_options::<Queue>("stream --capacity 64,1024"), options);
     }

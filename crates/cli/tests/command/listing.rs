@@ -54,7 +54,17 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
     };
     assert_eq!(
         listed("scenarios"),
-        ["ask-reply", "stream", "hold-sweep", "frequency-sweep", "hold-think", "pool"]
+        [
+            "ask-reply",
+            "stream",
+            "open-loop",
+            "burst",
+            "depth",
+            "hold-sweep",
+            "frequency-sweep",
+            "hold-think",
+            "pool",
+        ]
     );
     let locks = listed("locks");
     for name in [

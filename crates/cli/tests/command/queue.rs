@@ -119,10 +119,100 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("ask-reply --batch 2", "one message at a time", "stream"),
         ("ask-reply raw-copy", "raw-copy cannot run ask-reply", "list queues"),
         ("stream --neighbour noisy", "--neighbour noisy is unknown", "churn"),
+        ("stream --rate 1000", "--rate does not apply to stream", "list scenarios"),
+        ("open-loop --burst 8", "--burst does not apply to open-loop", "list scenarios"),
+        ("depth --gap 1ms", "--gap does not apply to depth", "list scenarios"),
+        ("open-loop raw-copy", "raw-copy cannot run open-loop", "list queues"),
+        ("open-loop call", "call cannot run open-loop", "list queues"),
+        ("open-loop --batch 16", "one message at a time", "stream"),
+        ("open-loop --senders 2", "does not apply to open-loop", "stream"),
+        ("open-loop --rate 0", "at least 1", "whole number"),
+        ("open-loop --rate 1000,1000", "contains 1000 twice", "once"),
+        ("open-loop --rate 100000001", "no clock can stamp", "smaller"),
+        ("open-loop --rate fast", "not a whole number", "whole number"),
+        ("open-loop --scale 2", "none is given", "--arrivals FILE"),
+        ("open-loop --scale 0", "not a factor", "0.5 doubles"),
+        (
+            "open-loop --arrivals nowhere.txt",
+            "--arrivals nowhere.txt: No such file",
+            "a time a line",
+        ),
+        ("burst --burst 1000000", "at most", "smaller"),
+        ("burst --gap 2h", "--gap 2h", "durations"),
+        ("burst --gap 1us,1us", "contains 1us twice", "once"),
+        ("depth --depth 100000000", "--depth 100000000: at most", "smaller"),
+        ("depth --capacity 64", "--capacity does not apply to depth", "--depth"),
+        ("depth --samples 10", "no single samples", "--time"),
     ] {
         let ended = threadtoll(words(&format!("queue {arguments}"), &[]));
         ended.bad().says(what).says(hint);
     }
+}
+
+#[test]
+fn arrivals_that_cannot_be_played_are_one_clear_sentence() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("arrivals");
+    for (arrivals, options, what, hint) in [
+        ("", "", "has no arrivals", "a time a line"),
+        ("# only this\n", "", "has no arrivals", "a time a line"),
+        ("1ms\n", "", "fewer than two arrivals", "a time a line"),
+        ("2ms\n1ms\n", "", "line 2: the arrivals go backwards to “1ms”", "a time a line"),
+        ("1ms\nlater\n", "", "line 2: “later” is not a time", "a time a line"),
+        ("0\n1ms\n2h\n", "", "line 3: “2h” is not a time", "a time a line"),
+        ("0\n1ms\n100s\n", "", "a gap of 99.999 s", "--time"),
+        ("0\n1ms\n5s\n", "--time 1s", "longer than the 1.000 s", "--time"),
+        ("0\n1ns\n2ns\n", "", "no clock can stamp", "--scale"),
+        ("0\n1ms\n", "--rate 10", "--rate does not apply to arrivals from a file", "--scale"),
+    ] {
+        std::fs::write(&path, arrivals).unwrap();
+        let line = format!("queue open-loop pipe {options} --arrivals");
+        threadtoll(words(&line, &[&path])).bad().says(what).says(hint);
+    }
+}
+
+/// Nothing of a file of arrivals is kept but its name and checksum.
+#[test]
+fn a_run_with_arrivals_from_a_file_is_resumed_only_with_that_file() {
+    let directory = TempDir::new().unwrap();
+    let (path, arrivals) = (directory.path().join("run.jsonl"), directory.path().join("arrivals"));
+    let gaps: String = (1..200).map(|nth| format!("+{}us\n", 50 + nth % 7)).collect();
+    std::fs::write(&arrivals, &gaps).unwrap();
+    let line = "queue open-loop pipe --wait spin --simulated-machine 7 --quiet --scale 2 --out";
+    threadtoll(words(&format!("{line} {} --arrivals", path.display()), &[&arrivals])).done();
+    let whole = std::fs::read(&path).unwrap();
+    let all = lines(&path);
+    let is_queue = |record: &&&threadtoll_record::Record| record.cell.queue().is_some();
+    let open_loop = records(&all).iter().find(is_queue).unwrap().open_loop.clone().unwrap();
+    let rate = open_loop.rate_per_s.unwrap().get();
+    assert!((rate / 9434.0 - 1.0).abs() < 0.02, "scaled by 2: {rate}");
+    let cut = |path: &Path| std::fs::write(path, &whole[..whole.len() / 2]).unwrap();
+    cut(&path);
+    std::fs::write(&arrivals, "1ms\n2ms\n").unwrap();
+    threadtoll(words("queue --quiet --resume", &[&path])).bad().says("has changed");
+    std::fs::write(&arrivals, &gaps).unwrap();
+    threadtoll(words("queue --quiet --resume", &[&path])).done();
+    assert_eq!(records(&lines(&path)).len(), 3, "the reference, the queue and its twin");
+}
+
+/// Tables of scenarios with a load.
+#[test]
+fn the_tables_of_loads() {
+    let directory = TempDir::new().unwrap();
+    let tables =
+        |line: &str| plain(&run_in(directory.path(), &format!("{line} --simulated-machine 7")));
+    let rates = "--rate 64000,4096000,16384000";
+    insta::assert_snapshot!("open_loop", tables(&format!("queue open-loop rtrb pipe {rates}")));
+    insta::assert_snapshot!("burst", tables("queue burst rtrb pipe --wait spin --gap 10us"));
+    insta::assert_snapshot!("depth", tables("queue depth rtrb pipe --wait spin --depth 1,1000"));
+}
+
+#[test]
+fn an_open_loop_has_a_cpu_for_its_sender_or_is_left_out() {
+    let line = "queue open-loop pipe --wait park --placement same-cpu --simulated-machine 7";
+    let ended = threadtoll(words(line, &[]));
+    assert_eq!(ended.code, Some(3), "{}", ended.err);
+    assert!(ended.err.contains("keeps the CPU from the receiver"), "{}", ended.err);
 }
 
 #[test]
@@ -212,6 +302,49 @@ pub(crate) fn measures_streams(queues: &str) {
     }
 }
 
+/// Open loops, bursts and depths: what is certain whatever the machine.
+pub(crate) fn measures_loads(queues: &str) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    for (options, kind) in [
+        ("open-loop --rate 20000,50000000 --time 30ms", RecordKind::Delivery),
+        ("burst --burst 1,64 --gap 20us --time 10ms", RecordKind::Delivery),
+        ("depth --depth 1,1000 --time 1ms", RecordKind::Calls),
+    ] {
+        let (scenario, rest) = options.split_once(' ').unwrap();
+        let line = format!("queue {scenario} {queues} {rest} --relaunch 1 --quiet --out");
+        threadtoll(words(&line, &[&path])).done();
+        let written = lines(&path);
+        let queues = records(&written).into_iter().filter(|record| record.cell.queue().is_some());
+        for record in queues {
+            let name = format!("{scenario}: {}", record.cell.label());
+            assert_eq!((record.kind, record.disturbance.blocks), (kind, 31), "{name}");
+            let load = &record.cell.queue().unwrap().load;
+            if let Some(open_loop) = &record.open_loop {
+                assert_eq!(record.loop_kind, LoopKind::Open);
+                let [p50, max] = [record.quantiles.p50.unwrap(), record.max.unwrap()];
+                assert!(p50 <= max, "{name}: {p50} to {max}");
+                // No message is received before it was sent.
+                let late = open_loop.lateness.quantiles.p50.unwrap();
+                assert!(late <= max, "{name}: {late} of {max}");
+                if let Some(rate) = load.rate_per_s {
+                    let due = open_loop.rate_per_s.unwrap().get();
+                    let off = due / rate.as_f64();
+                    assert!((0.5..2.0).contains(&off), "{name}: {due}");
+                }
+            }
+            if let Some(burst) = &record.burst {
+                assert!(burst.first_ns <= burst.last_ns, "{name}: {burst:?}");
+            }
+            if let Some(calls) = &record.calls {
+                assert!(calls.send_ns.unwrap() > 0.0 && calls.receive_ns.unwrap() > 0.0, "{name}");
+                assert!(record.resident_bytes.unwrap().before > 0, "{name}");
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 #[ignore = "real machine: ci/real.sh"]
 fn queues_of_the_real_machine_give_figures_that_make_sense() {
@@ -222,6 +355,7 @@ fn queues_of_the_real_machine_give_figures_that_make_sense() {
     }
     let queues = "rtrb crossbeam-unbounded std-mpsc-bounded gil";
     measures_streams(&format!("{queues} raw-copy"));
+    measures_loads(&format!("pipe pipe-bounded funnel {queues}"));
     let command =
         "queue stream crossbeam-unbounded --wait block --senders 1,2 --cpus 0,1 --time 1ms --json";
     if allowed_cpus().starts_with(&[0, 1]) {

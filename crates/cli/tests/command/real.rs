@@ -11,7 +11,7 @@ use threadtoll_record::{
 use crate::contention::measures_locks;
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{threadtoll, words};
-use crate::queue::measures_streams;
+use crate::queue::{measures_loads, measures_streams};
 
 #[test]
 fn the_real_machine_is_measured() {
@@ -20,6 +20,7 @@ fn the_real_machine_is_measured() {
     measures_locks("std-mutex");
     if allowed_cpus().len() > 1 {
         measures_streams("crossbeam-unbounded");
+        measures_loads("rtrb");
     } else {
         println!("skipped: queues between two CPUs, of which there is one");
     }

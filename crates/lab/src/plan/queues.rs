@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
-    Subject, Wait, WaitFamily,
+    Budget, Cell, Kind, Load, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused,
+    Relation, Subject, Wait, WaitFamily,
 };
 
 use crate::Registry;
+use crate::budget::LONG_BLOCK_NS;
 use crate::queue::{self, Overrides, Queue, Scenario, Way};
 
 use super::cells::{CpuSelection, suited};
@@ -62,17 +63,28 @@ pub fn queue(
 ) -> Planned {
     let mut builder = PlanBuilder::default();
     let overrides = &choice.overrides;
-    let budget = (scenario.budget)(overrides);
+    let loads = (scenario.loads)(overrides);
     let capacities: Vec<Option<u64>> = match &overrides.capacities {
         None => vec![None],
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
-        for senders in overrides.senders.as_deref().unwrap_or(&[1]) {
+        let senders = overrides.senders.as_deref().unwrap_or(&[1]);
+        for (senders, load) in loads.iter().flat_map(|load| senders.iter().map(move |n| (n, load)))
+        {
+            let budget = (scenario.budget)(overrides, load);
             for (nth, capacity) in capacities.iter().enumerate() {
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
-                let context =
-                    PlanContext { site, scenario, registry, choice, placement, senders, capacity };
+                let context = PlanContext {
+                    site,
+                    scenario,
+                    registry,
+                    choice,
+                    placement,
+                    senders,
+                    capacity,
+                    load,
+                };
                 let rows = choice.queues.iter().flat_map(|queue| context.rows(queue, &mut builder));
                 // An unbounded queue is measured once; for later capacities it only serves as a
                 // comparison.
@@ -153,6 +165,7 @@ struct PlanContext<'a> {
     senders: u32,
     /// Capacity of bounded queues, if requested.
     capacity: Option<u64>,
+    load: &'a Load,
 }
 
 impl PlanContext<'_> {
@@ -181,7 +194,7 @@ impl PlanContext<'_> {
             let slots = queue.slots();
             let capacity = slots.map(|slots| match self.capacity {
                 Some(capacity) => slots.capacity(capacity),
-                None => (self.scenario.capacity)(slots),
+                None => (self.scenario.capacity)(slots, self.load),
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
@@ -195,6 +208,7 @@ impl PlanContext<'_> {
                     batch,
                     version: queue.version.clone().into(),
                     senders: self.senders,
+                    load: self.load.clone(),
                 });
                 let cell = self.cell(subject, cpus.clone(), relation);
                 rows.push(Row { queue, way, batch, cell });
@@ -225,6 +239,10 @@ impl PlanContext<'_> {
     /// CPUs of the threads: one per sender while there are enough, and the last one for the
     /// receiver.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
+        if self.scenario.paces() && self.placement == Placement::SameCpu {
+            return Err("its sender waits for the time of each message without sleeping, and so \
+                        keeps the CPU from the receiver");
+        }
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
         let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };
         if self.placement != Placement::Pinned || self.senders < 2 {
@@ -283,6 +301,20 @@ impl GroupPlan<'_> {
         groups
     }
 
+    /// The budget by which groups are packed: rare messages, or deep queues, take long blocks, but
+    /// that is no reason to take a row from those that it is compared with.
+    fn packed(&self) -> Budget {
+        let Budget { stretch_ns, stamped_ns, .. } = self.budget;
+        match self.context.scenario.kind {
+            Kind::OpenLoop | Kind::Depth => Budget {
+                stretch_ns: stretch_ns.min(LONG_BLOCK_NS),
+                stamped_ns: stamped_ns.min(LONG_BLOCK_NS),
+                ..self.budget
+            },
+            Kind::Exchange | Kind::Stream | Kind::Contention => self.budget,
+        }
+    }
+
     fn planned(&self, cells: impl IntoIterator<Item = Cell>) -> Vec<PlannedCell> {
         let reference = self.context.site.reference();
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| *cell != reference).collect();
@@ -320,7 +352,7 @@ impl GroupPlan<'_> {
         fixed.truncate(GROUP - 3);
         compared.extend(fixed.iter().cloned());
         fixed.extend(twin);
-        let most = size(self.budget).max(fixed.len() + 2);
+        let most = size(self.packed()).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
         // Evenly, so that the last group is not a single peer.
@@ -396,7 +428,7 @@ impl GroupPlan<'_> {
             .filter(|(_, bundle)| alone(bundle))
             .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
-        group(bundles, &[self.context.site.reference()], self.budget, |cell| {
+        group(bundles, &[self.context.site.reference()], self.packed(), |cell| {
             self.context.scenario.planned(cell, self.budget)
         })
     }

@@ -1,6 +1,6 @@
 //! Shorter blocks for a machine with frequent gaps.
 
-use threadtoll_record::{Cell, CpuNoise, Placement, PlannedCell};
+use threadtoll_record::{Cell, CpuNoise, Kind, Placement, PlannedCell};
 
 /// Shortest gap that spoils a block. Shorter ones are interrupts, which no block escapes.
 const SPOILS_NS: u64 = 100_000;
@@ -21,7 +21,10 @@ pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);
     for group in groups {
         let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
-        if group.iter().any(|planned| scheduled(&planned.cell)) {
+        // Open loops take a while to get into their usual state, and depths are filled first.
+        let settles =
+            |planned: &PlannedCell| matches!(planned.kind(), Kind::OpenLoop | Kind::Depth);
+        if group.iter().any(|planned| scheduled(&planned.cell) || settles(planned)) {
             continue;
         }
         let longest_ns =

@@ -1,6 +1,8 @@
 //! Validates a plan from a file before threads are created: it may have been edited, or come from a
 //! version with other mechanisms.
 
+use std::borrow::Cow;
+
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
     Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
@@ -39,17 +41,17 @@ fn validate_cell(
     planned: &PlannedCell,
     topology: &Topology,
     registry: &Registry,
-) -> Result<(), &'static str> {
+) -> Result<(), Cow<'static, str>> {
     let PlannedCell { cell, budget, .. } = planned;
     let class = match &cell.subject {
         Subject::Mechanism { mechanism, origin, .. } => {
             let Some(mechanism) = registry.mechanisms.of(mechanism, *origin) else {
-                return Err("this version has no such mechanism");
+                return Err("this version has no such mechanism".into());
             };
             if cell.line.is_some() != mechanism.has_layout
                 || cell.pause.is_some() != mechanism.has_pause
             {
-                return Err("the mechanism has no such line or pause");
+                return Err("the mechanism has no such line or pause".into());
             }
             mechanism.class
         }
@@ -57,19 +59,21 @@ fn validate_cell(
             validate_queue(planned, queue, registry)?;
             queue::class(queue.wait)
         }
-        Subject::Lock(lock) => return validate_lock(planned, lock, topology, registry),
+        Subject::Lock(lock) => {
+            return validate_lock(planned, lock, topology, registry).map_err(Into::into);
+        }
     };
     if cell.payload_bytes < 8 || cell.payload_bytes > MAX_PAYLOAD || cell.payload_bytes % 8 != 0 {
-        return Err("the message size is out of range");
+        return Err("the message size is out of range".into());
     }
     if budget.stretch_ns.max(budget.stamped_ns) > MAX_NS {
-        return Err("the block is too long");
+        return Err("the block is too long".into());
     }
     if names_a_cpu_twice(cell) {
-        return Err("a CPU is given twice");
+        return Err("a CPU is given twice".into());
     }
     if relation(cell, class, topology) != Some(cell.relation) {
-        return Err("its ends cannot be placed like that");
+        return Err("its ends cannot be placed like that".into());
     }
     Ok(())
 }
@@ -138,31 +142,31 @@ fn validate_queue(
     planned: &PlannedCell,
     asked: &QueueSubject,
     registry: &Registry,
-) -> Result<(), &'static str> {
+) -> Result<(), Cow<'static, str>> {
     let cell = &planned.cell;
     let Some(queue) = registry.queues.of(asked) else {
-        return Err("this version has no such queue");
+        return Err("this version has no such queue".into());
     };
     let Some(scenario) = Scenario::of(&planned.experiment) else {
-        return Err("this version has no such scenario");
+        return Err("this version has no such scenario".into());
     };
     // Otherwise its blocks would be folded as the wrong kind.
     if planned.kind() != scenario.kind {
-        return Err("the scenario runs another kind of loop in this version");
+        return Err("the scenario runs another kind of loop in this version".into());
     }
     if asked.version != *queue.version || queue.origin != asked.origin {
-        return Err("this version has another version of the queue");
+        return Err("this version has another version of the queue".into());
     }
     let way = queue.way(asked.wait).filter(|way| scenario.takes(way));
     let Some(way) = way else {
-        return Err("this version does not use the queue like that");
+        return Err("this version does not use the queue like that".into());
     };
     let senders = Some(vec![asked.senders]);
     let wanted = Overrides { batch: Some(asked.batch), senders, ..Overrides::default() };
     let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
     if scenario.check(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
-        return Err("this version does not use the queue like that");
+        return Err("this version does not use the queue like that".into());
     }
     let holds = match (queue.slots(), asked.capacity) {
         (Some(slots), Some(capacity)) => {
@@ -174,10 +178,11 @@ fn validate_queue(
         _ => false,
     };
     if !holds {
-        return Err("the queue does not hold that many messages in this version");
+        return Err("the queue does not hold that many messages in this version".into());
     }
+    (scenario.has_load)(&asked.load)?;
     if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 8 {
-        return Err("a queue's cell has a payload other than 8 bytes, a line or a pause");
+        return Err("a queue's cell has a payload other than 8 bytes, a line or a pause".into());
     }
     Ok(())
 }

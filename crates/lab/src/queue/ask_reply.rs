@@ -14,17 +14,21 @@ use crate::program::Program;
 
 use super::{
     CAPACITY, Channel, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source, Unsuitable, Usage,
+    has_no_load, no_loads,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
     sentence: "latency: a message through one queue, its echo through another, one under way at a time",
     kind: Kind::Exchange,
+    options: &[],
     check,
-    budget: |overrides| {
+    loads: no_loads,
+    has_load: has_no_load,
+    budget: |overrides, _| {
         budget_with_rounds(QUEUE_ROUNDS, overrides.time_ns.unwrap_or(TIME_NS), overrides.samples)
     },
-    capacity: |slots| slots.capacity(CAPACITY),
+    capacity: |slots, _| slots.capacity(CAPACITY),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
 };
@@ -34,7 +38,11 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const TIME_NS: u64 = 744_000_000;
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    let name = SCENARIO.name;
+    one_at_a_time(SCENARIO.name, overrides)
+}
+
+/// Rejects batches and several senders.
+pub(super) fn one_at_a_time(name: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
     if overrides.batch.is_some_and(|batch| batch > 1) {
         return Err(Unsuitable {
             why: format!("--batch does not apply to {name}, which sends one message at a time"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use threadtoll_machine::clock::Clock;
+use threadtoll_record::Load;
 
 use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
@@ -154,7 +155,7 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
 }
 
 fn usage(flow: Flow) -> Usage {
-    Usage { flow, class: Class::Spin, grows: false }
+    Usage { flow, class: Class::Spin, grows: false, load: Load::NONE }
 }
 
 fn streams(way: &Way, flow: Flow) -> Result<Streams, String> {

@@ -14,7 +14,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Budget, Kind, MAX_ROUNDS, Origin};
+use threadtoll_record::{Budget, Kind, Load, MAX_ROUNDS, Origin};
 
 use crate::budget::LONG_BLOCK_NS;
 use crate::error::Unavailable;
@@ -25,16 +25,19 @@ use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpe
 use super::words::{count_up, difference};
 use super::{
     BLOCKS, Channel, Flow, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue, Scenario, Sink, Source,
-    Unsuitable, Usage, Way,
+    Unsuitable, Usage, Way, has_no_load, no_loads,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
     sentence: "throughput: as many messages in one direction as the queue takes, each verified",
     kind: Kind::Stream,
+    options: &[],
     check,
+    loads: no_loads,
+    has_load: has_no_load,
     budget,
-    capacity: |slots| slots.capacity_within(RING_BYTES),
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
     wake_up: None,
 };
@@ -67,7 +70,7 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
 }
 
 /// Spends all of the time on stretches.
-fn budget(overrides: &Overrides) -> Budget {
+fn budget(overrides: &Overrides, _: &Load) -> Budget {
     let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
     let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
     Budget {
@@ -109,7 +112,7 @@ pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Pr
 }
 
 fn program(usage: Usage, make: fn(Flow) -> Result<Streams, Unavailable>) -> Option<Program> {
-    let Usage { flow, class, grows } = usage;
+    let Usage { flow, class, grows, .. } = usage;
     Some(Program::Stream { make: Arc::new(move || make(flow)), class, grows })
 }
 
@@ -145,7 +148,7 @@ fn touched(batch: u64) -> Vec<u64> {
 /// Runs `body` on an end in a local variable whose address never escapes; `TwoThreads` in the
 /// exchange loops explains why.
 #[inline(always)]
-fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
+pub(super) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
     let mut end = ManuallyDrop::new(end);
     let result = body(&mut end);

@@ -22,6 +22,7 @@ use super::displacement::Displacement;
 use super::environment::Environment;
 use super::exchange::stretches;
 use super::pool::{Pool, Worker};
+use super::seats::Seats;
 use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
 /// Messages per stretch before their rate is known.
@@ -66,7 +67,7 @@ struct StreamStart {
     name: String,
     make: Make<Streams>,
     placement: Placement,
-    cpus: StreamCpus,
+    seats: Seats,
     buffers: SharedBuffers,
 }
 
@@ -74,15 +75,15 @@ impl StreamStart {
     /// Starts the threads and waits until everything is created, touched and placed. The receiving
     /// thread creates the queue, so that its memory is local to it.
     fn start(&self) -> Result<Threads, LabError> {
-        let StreamStart { clock, name, make, placement, cpus, buffers } = self;
+        let StreamStart { clock, name, make, placement, seats, buffers } = self;
         let clock = *clock;
-        let count = cpus.senders.len();
+        let count = seats.others.len();
         let control = Arc::new(StreamControl::new(count as u32));
         let all = Arc::new(Barrier::new(count + 1));
         let (give, take) = channel::<(Vec<Box<dyn SenderLoop>>, u64)>();
         let (of, received, entered) = (name.clone(), Arc::clone(&control), Arc::clone(&all));
         let (make, buffers) = (Arc::clone(make), buffers.clone());
-        let receiver = Worker::start("receive", cpus.receiver.clone(), move |setup| {
+        let receiver = Worker::start("receive", seats.last.clone(), move |setup| {
             let _displacement = Displacement::random();
             let Streams { senders, mut receiver, round } = match make() {
                 Err(reason) => {
@@ -102,7 +103,7 @@ impl StreamStart {
         // Starts the senders first, so that they are ready for the receiver. There are none if the
         // receiver failed, which it reports itself.
         let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
-        for (index, (mut sender, cpus)) in senders.into_iter().zip(&cpus.senders).enumerate() {
+        for (index, (mut sender, cpus)) in senders.into_iter().zip(&seats.others).enumerate() {
             let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
             pool.add(Worker::start("send", cpus.clone(), move |setup| {
                 sender.enter();
@@ -176,28 +177,6 @@ fn send(
     ThreadReport { times: Vec::new(), counters: after.delta(&before), wrong: 0, messages: sent }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct StreamCpus {
-    senders: Vec<Vec<u32>>,
-    receiver: Vec<u32>,
-}
-
-impl StreamCpus {
-    /// Pinned, the receiver has the last CPU to itself, and senders share the others round-robin.
-    fn of(placement: Placement, cpus: &[u32], senders: u32) -> Self {
-        match (placement, cpus) {
-            (Placement::Pinned, [own @ .., receiver]) if !own.is_empty() => StreamCpus {
-                senders: (0..senders as usize).map(|index| vec![own[index % own.len()]]).collect(),
-                receiver: vec![*receiver],
-            },
-            (_, cpus) => StreamCpus {
-                senders: vec![cpus.to_vec(); senders as usize],
-                receiver: cpus.to_vec(),
-            },
-        }
-    }
-}
-
 pub(super) struct Stream {
     planned: PlannedCell,
     clock: Clock,
@@ -223,13 +202,13 @@ impl Stream {
         let Opening { clock, planned, allowed, stamp_ns, patience, .. } = opening;
         let cell = &planned.cell;
         let senders = cell.queue().map_or(1, |queue| queue.senders);
-        let cpus = StreamCpus::of(cell.placement, &cell.cpus, senders);
+        let seats = Seats::of(cell.placement, &cell.cpus, senders as usize);
         let start = StreamStart {
             clock: *clock,
             name: cell.name().to_string(),
             make,
             placement: cell.placement,
-            cpus,
+            seats,
             buffers: SharedBuffers::default(),
         };
         let threads = start.start()?;
@@ -327,26 +306,5 @@ impl OpenCell for Stream {
         let report = report?;
         self.learn(&report, per_stretch);
         Ok(self.samples(report, per_stretch, system))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_receiver_has_a_cpu_for_itself_and_senders_share_the_others() {
-        let pinned = StreamCpus::of(Placement::Pinned, &[4, 5, 6], 3);
-        assert_eq!(
-            pinned,
-            StreamCpus { senders: vec![vec![4], vec![5], vec![4]], receiver: vec![6] }
-        );
-        let free = StreamCpus::of(Placement::Free, &[0, 1], 2);
-        assert_eq!(
-            free,
-            StreamCpus { senders: vec![vec![0, 1], vec![0, 1]], receiver: vec![0, 1] }
-        );
-        let same = StreamCpus::of(Placement::SameCpu, &[3], 1);
-        assert_eq!(same, StreamCpus { senders: vec![vec![3]], receiver: vec![3] });
     }
 }

@@ -5,6 +5,7 @@
 //! it is no longer followed.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::records::{Direction, Event};
 
@@ -66,10 +67,29 @@ struct Gap {
     until: u64,
 }
 
+/// Spreads TIDs. The kernel gives them out, so no program can make them collide; there is one to be
+/// looked up for each of thousands of switches a second.
+#[derive(Debug, Default)]
+struct TidHasher(u64);
+
+impl Hasher for TidHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
+    }
+
+    fn write_u32(&mut self, tid: u32) {
+        self.0 = (self.0 ^ u64::from(tid)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The switches of all threads.
 #[derive(Debug)]
 pub struct Timeline {
-    threads: HashMap<u32, VecDeque<Change>>,
+    threads: HashMap<u32, VecDeque<Change>, BuildHasherDefault<TidHasher>>,
     gaps: VecDeque<Gap>,
     changes: usize,
     most_changes: usize,
@@ -82,7 +102,7 @@ impl Timeline {
     /// A timeline that keeps at most `most_changes` switches, of 16 bytes each: the latest.
     pub fn new(most_changes: usize) -> Timeline {
         Timeline {
-            threads: HashMap::new(),
+            threads: HashMap::default(),
             gaps: VecDeque::new(),
             changes: 0,
             most_changes,

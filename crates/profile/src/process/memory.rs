@@ -36,6 +36,13 @@ impl Memory {
         }
     }
 
+    /// As [`read`](Memory::read), by one call. Kernels may return fewer bytes than lie before the
+    /// first unreadable page, or none.
+    pub fn read_once(self, address: u64, bytes: &mut [u8]) -> usize {
+        let length = bytes.len();
+        self.call(bytes, &[Piece { address: address as usize, length }]).unwrap_or(0)
+    }
+
     /// Reads bytes from `address` on. Returns how many there were before the first unreadable page.
     pub fn read(self, address: u64, bytes: &mut [u8]) -> usize {
         // Beyond the end of all addresses there is nothing.
@@ -294,7 +301,11 @@ mod tests {
             let mut bytes = vec![0; length];
             assert_eq!(own().read(pages.address(from), &mut bytes), expected, "{from} {length}");
             let right = (from..from + expected).map(pattern);
-            assert!(bytes[..expected].iter().copied().eq(right));
+            assert!(bytes[..expected].iter().copied().eq(right.clone()));
+            bytes.fill(0);
+            let once = own().read_once(pages.address(from), &mut bytes);
+            assert!(once <= expected, "{from} {length}: {once}");
+            assert!(bytes[..once].iter().copied().eq(right.take(once)));
         }
         for address in [0, 1, u64::MAX, u64::MAX - 3, 1 << 63, 0xffff_8000_0000_0000] {
             assert_eq!(own().read(address, &mut [0; 64]), 0);
@@ -372,6 +383,7 @@ mod tests {
             own().read_many(&mut batch);
             let _ = (batch.get(index), batch.part(index));
             let _ = own().read(address, &mut vec![0; length]);
+            let _ = own().read_once(address, &mut vec![0; length]);
         }
     }
 }

@@ -18,10 +18,12 @@ pub struct Budget {
     wake_ns: f64,
     word_ns: f64,
     thread_ns: f64,
-    /// CPU used by everything but looks so far, and the time that it took.
+    /// CPU that the start took, and the report will take.
+    once_ns: f64,
+    /// CPU used since the start by everything but looks, and the time that has passed.
     other_ns: f64,
     wall_ns: f64,
-    /// CPU used so far, beyond what was allowed until then.
+    /// CPU used so far, beyond what was allowed until then; negative if some is left.
     overdrawn_ns: f64,
 }
 
@@ -43,13 +45,15 @@ pub struct Spent {
     pub wall_ns: u64,
     /// Looks.
     pub looks: u64,
+    /// Looks whose parts were timed.
+    pub timed: u64,
     /// Words read at all of them.
     pub words: u64,
     /// Threads read at all of them.
     pub threads: u64,
-    /// CPU time spent reading words.
+    /// CPU time spent reading words at those that were timed.
     pub words_ns: u64,
-    /// CPU time spent reading threads.
+    /// CPU time spent reading threads at those that were timed.
     pub threads_ns: u64,
     /// CPU time of the thread that looks.
     pub looking_ns: u64,
@@ -66,17 +70,22 @@ const MIN_PER_S: f64 = 20.0;
 /// Threads at a look, as a share of the number that suits the queue best.
 const FEWER: f64 = 0.6;
 
-/// What is done once at the start counts as if it were spread over this time at least.
+/// What is done once counts as if it were spread over this time.
 const FIRST_NS: f64 = 10e9;
 
 /// The report at the end takes about as much, which is saved beforehand.
 const REPORT_NS: f64 = 5e6;
 
-/// CPU used beyond the budget is saved again within this time.
+/// CPU used beyond the budget is saved again within this time. What is done now and then counts as
+/// if it were spread over as much at least.
 const REPAID_NS: f64 = 3e9;
 
+/// Time whose budget may be left for later at most: a program that did nothing for long is no reason
+/// to use more than the budget when it goes on.
+const LEFT_OVER_NS: f64 = 0.3e9;
+
 /// Share of the budget that looks have whatever the rest takes.
-const LEAST_LOOKS: f64 = 0.25;
+const LEAST_LOOKS: f64 = 0.1;
 
 /// Weight of the latest stretch in the costs: the first stretches count more.
 const LATEST: f64 = 0.3;
@@ -92,9 +101,10 @@ impl Budget {
             wake_ns: 30_000.0,
             word_ns: 2_000.0,
             thread_ns: 4_000.0,
-            other_ns: REPORT_NS,
+            once_ns: REPORT_NS,
+            other_ns: 0.0,
             wall_ns: 0.0,
-            overdrawn_ns: REPORT_NS,
+            overdrawn_ns: 0.0,
         }
     }
 
@@ -105,30 +115,44 @@ impl Budget {
 
     /// Takes account of what a stretch took.
     pub fn spent(&mut self, spent: &Spent) {
-        let learn = |cost: &mut f64, total: u64, count: u64| {
+        let learn = |cost: &mut f64, total: f64, count: u64| {
             if count > 0 {
-                *cost += LATEST * (total as f64 / count as f64 - *cost);
+                *cost += LATEST * (total / count as f64 - *cost);
             }
         };
-        learn(&mut self.word_ns, spent.words_ns, spent.words);
-        learn(&mut self.thread_ns, spent.threads_ns, spent.threads);
-        let reading = spent.words_ns + spent.threads_ns;
-        let looking = spent.looking_ns.saturating_sub(spent.listing_ns);
-        learn(&mut self.wake_ns, looking.saturating_sub(reading), spent.looks);
-        self.other_ns += spent.process_ns.saturating_sub(looking) as f64;
-        self.wall_ns += spent.wall_ns as f64;
-        // What was left over is no reason to use more later on.
-        let allowed = self.share * spent.wall_ns as f64;
-        self.overdrawn_ns = (self.overdrawn_ns + spent.process_ns as f64 - allowed).max(0.0);
+        let looking = spent.looking_ns.saturating_sub(spent.listing_ns) as f64;
+        if spent.timed > 0 {
+            let all = spent.looks as f64 / spent.timed as f64;
+            let (words_ns, threads_ns) =
+                (all * spent.words_ns as f64, all * spent.threads_ns as f64);
+            learn(&mut self.word_ns, words_ns, spent.words);
+            learn(&mut self.thread_ns, threads_ns, spent.threads);
+            learn(&mut self.wake_ns, (looking - words_ns - threads_ns).max(0.0), spent.looks);
+        }
+        let other = (spent.process_ns as f64 - looking).max(0.0);
+        let (wall, mut used) = (spent.wall_ns as f64, spent.process_ns as f64);
+        if self.wall_ns == 0.0 {
+            self.once_ns += other;
+            used -= other;
+        } else {
+            self.other_ns += other;
+        }
+        let paying = (FIRST_NS - self.wall_ns).clamp(0.0, wall);
+        self.wall_ns += wall;
+        let allowed = self.share * wall - self.once_ns * paying / FIRST_NS;
+        let most_left = self.share * LEFT_OVER_NS;
+        self.overdrawn_ns = (self.overdrawn_ns + used - allowed).max(-most_left);
     }
 
     /// What the budget allows with `words` lock words known and `threads` threads alive.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
         // What folds, writes and draws is part of the budget, but cannot use it all up: it shrinks
         // with the looks that feed it.
-        let other = self.other_ns / self.wall_ns.max(FIRST_NS);
+        let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
+        let other = self.other_ns / self.wall_ns.max(REPAID_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
-        let looks = (self.share - other - overdrawn).max(LEAST_LOOKS * self.share) * 1e9;
+        let left = self.share - once - other - overdrawn;
+        let looks = left.clamp(LEAST_LOOKS * self.share, self.share) * 1e9;
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
         let best = best.ceil();
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
@@ -173,10 +197,11 @@ mod tests {
             budget.spent(&Spent {
                 wall_ns: 1_000_000_000,
                 looks: 100,
+                timed: 25,
                 words: 1_000,
                 threads: 500,
-                words_ns: 1_000 * word,
-                threads_ns: 500 * thread,
+                words_ns: 250 * word,
+                threads_ns: 125 * thread,
                 looking_ns: 100 * wake + 1_000 * word + 500 * thread,
                 listing_ns: 0,
                 process_ns: 100 * wake + 1_000 * word + 500 * thread + 500_000,
@@ -209,7 +234,7 @@ mod tests {
         let effort = trained(0.01, 1_000.0, costs).effort(5_000, 10_000);
         assert_eq!(effort.rate_per_s, MIN_PER_S);
         let used = cost(effort, 60_000.0, 500.0, 8_000.0);
-        assert!((0.002..=0.01).contains(&used), "{effort:?} takes {used}");
+        assert!((0.001..=0.01).contains(&used), "{effort:?} takes {used}");
     }
 
     #[test]
@@ -223,7 +248,32 @@ mod tests {
         for _ in 0..4 {
             overdrawn.spent(&Spent { process_ns: 5_000_000, ..stretch });
         }
-        assert!(overdrawn.overdrawn_ns.abs() < 1.0);
+        assert!(overdrawn.overdrawn_ns < 1.0);
+    }
+
+    #[test]
+    fn the_start_is_paid_for_in_equal_parts() {
+        let rates = |start_ns: u64| {
+            let mut budget = Budget::new(0.01, 10_000.0);
+            let once = start_ns as f64 + REPORT_NS;
+            let mut start_ns = start_ns;
+            // In stretches that use what is allowed.
+            [(0.05e9, 0.05e9), (8e9, 8e9), (4e9, FIRST_NS - 8.05e9)].map(|(wall, paying)| {
+                let looking = (0.01 * wall - once * paying / FIRST_NS) as u64;
+                budget.spent(&Spent {
+                    wall_ns: wall as u64,
+                    looking_ns: looking,
+                    process_ns: looking + std::mem::take(&mut start_ns),
+                    ..Spent::default()
+                });
+                budget.effort(1, 1).rate_per_s
+            })
+        };
+        let equal = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-3;
+        let (long, short) = (rates(35_000_000), rates(0));
+        assert!((0.55..0.7).contains(&(long[0] / short[0])), "{long:?} {short:?}");
+        assert!(equal(long[0], long[1]), "{long:?}");
+        assert!(equal(long[2], short[2]) && short[2] > short[1], "{long:?} {short:?}");
     }
 
     #[test]

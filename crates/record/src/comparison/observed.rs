@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::file::Results;
 use crate::{
-    Cell, Contention, Experiment, Ns, OneWay, OneWayMethod, PerSecond, QueueSubject, Record,
-    RecordKind, Subject, Work,
+    Burst, Calls, Cell, Contention, Experiment, Intervals, Ns, OneWay, OneWayMethod, PerSecond,
+    Quantiles, QueueSubject, Record, RecordKind, Subject, Work,
 };
 
 use super::Figure;
@@ -209,6 +209,9 @@ struct Figures<'a> {
     one_way: Option<&'a OneWay>,
     rate: Option<(PerSecond, [PerSecond; 2])>,
     contention: Option<&'a Contention>,
+    values: (Quantiles, Intervals),
+    burst: Option<&'a Burst>,
+    calls: Option<&'a Calls>,
     switches_per_op: Option<f64>,
 }
 
@@ -221,6 +224,9 @@ impl<'a> Figures<'a> {
             one_way: record.one_way.as_ref(),
             rate: record.rate_per_s.zip(record.interval95.rate_per_s),
             contention: record.contention.as_ref(),
+            values: (record.quantiles, record.interval95),
+            burst: record.burst.as_ref(),
+            calls: record.calls.as_ref(),
             switches_per_op: record.cost.voluntary_switches_per_op.map(f64::from),
         };
         if record.regimes.is_empty() {
@@ -233,6 +239,9 @@ impl<'a> Figures<'a> {
             one_way: regime.one_way.as_ref(),
             rate: regime.rate_per_s.zip(regime.interval95.rate_per_s),
             contention: regime.contention.as_ref(),
+            values: (regime.quantiles, regime.interval95),
+            burst: regime.burst.as_ref(),
+            calls: regime.calls.as_ref(),
             switches_per_op: regime.cost.voluntary_switches_per_op.map(f64::from),
         };
         record.regimes.iter().map(of).collect()
@@ -241,7 +250,10 @@ impl<'a> Figures<'a> {
     /// Returns `true` if wake-ups are more than a tenth of a time per operation.
     fn sleeps(&self, figure: Figure, value: f64) -> bool {
         let each_ns = match figure {
-            Figure::OneWayMedian => value,
+            Figure::OneWayMedian
+            | Figure::DeliveryMedian
+            | Figure::BurstTime
+            | Figure::ReceiveTime => value,
             Figure::Rate => 1e9 / value,
             Figure::Speedup => return false,
         };
@@ -259,6 +271,20 @@ impl<'a> Figures<'a> {
             RecordKind::Stream => {
                 let (rate, interval) = self.rate?;
                 (Figure::Rate, rate.get(), interval.map(f64::from))
+            }
+            RecordKind::Delivery => match self.burst {
+                Some(burst) => {
+                    (Figure::BurstTime, burst.last_ns?.get(), burst.last_interval95?.map(Ns::get))
+                }
+                None => {
+                    let (quantiles, intervals) = self.values;
+                    (Figure::DeliveryMedian, quantiles.p50?.get(), intervals.p50?.map(Ns::get))
+                }
+            },
+            RecordKind::Calls => {
+                let calls = self.calls?;
+                let interval = calls.receive_interval95?.map(Ns::get);
+                (Figure::ReceiveTime, calls.receive_ns?.get(), interval)
             }
             RecordKind::Wait => {
                 let contention = self.contention?;

@@ -9,8 +9,8 @@ use crate::{
 };
 
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, by_round, cost, is_twin_of, oversubscribed,
-    processes, round, significant, stretch_median,
+    Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
+    oversubscribed, processes, round, significant, stretch_median,
 };
 
 const WORK: &str = "work_per_s";
@@ -92,6 +92,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
             kind,
             speedup.map(|(_, found)| folding.widened(found)),
         )),
+        traffic: Traffic::default(),
         against: of_reference.into_iter().chain(of_work).collect(),
         between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),

@@ -7,8 +7,8 @@ use crate::{
 };
 
 use super::{
-    AGREEMENT, DRIFT, Distribution, Figures, Folding, cost, processes, quantiles_of, round,
-    rounded_ns, times, warnings,
+    AGREEMENT, DRIFT, Distribution, Figures, Folding, Traffic, cost, processes, quantiles_of,
+    round, rounded_ns, times, warnings,
 };
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
@@ -27,6 +27,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stretch), 2.0),
         contention: None,
+        traffic: Traffic::default(),
         against: folding.compared(times),
         between_processes: None,
         warnings,

@@ -3,8 +3,8 @@
 use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
 
 use super::{
-    Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, processes, significant,
-    stretch_median,
+    Comparison, Distribution, Figures, Folding, RATE, Traffic, cost, oversubscribed, processes,
+    significant, stretch_median,
 };
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
@@ -32,6 +32,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
         },
         contention: None,
+        traffic: Traffic::default(),
         against: folding.compared(rates_of),
         between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),

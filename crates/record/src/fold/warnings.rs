@@ -16,6 +16,17 @@ crate::warnings! {
     "negative-one-way" negative_one_way(negative) =
         "{negative} one-way times were negative and are not counted: the clocks of the two CPUs disagree.";
 
+    "The sender's lateness in an open loop is more than a quarter of the delivery time, at the median \
+     or at the 99% quantile; or, of a saturated queue, a stamp takes more than a quarter of the time \
+     per message."
+    "generator-was-limit" generator_was_limit(which) =
+        "{which}: the generator, not the queue alone, was the limit.";
+
+    "The clocks of the two CPUs of an open loop are known to agree only within more than 5% of the \
+     median delivery time."
+    "clocks-apart" clocks_apart(bound, median) =
+        "The clocks of the two CPUs agree within {bound:.0} ns, which is more than 5% of the median of {median:.0} ns: it may be off by that much.";
+
     "The 95% interval of the stretches is more than 10%, and more than the cost of four stamps, away \
      from both mean and median of the stamped round trips."
     "stretches-disagree" stretches_disagree(stretches, stamped) =

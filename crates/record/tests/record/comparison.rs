@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use threadtoll_record::comparison::{ComparedCell, Outcome, Refusal, Unjudged, compare};
 use threadtoll_record::file::Results;
 use threadtoll_record::{
-    Block, Comparison, Document, Machine, Origin, Plan, QueueSubject, Subject, Wait, fold,
+    Block, Comparison, Document, Load, Machine, Origin, Plan, QueueSubject, Subject, Wait, fold,
 };
 
 use crate::fixture::{self, AT, stamped, stretches};
@@ -39,6 +39,7 @@ impl Run {
                 batch: 1,
                 version: version.into(),
                 senders: 1,
+                load: Load::NONE,
             });
         }
         self

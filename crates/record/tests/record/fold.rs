@@ -3,8 +3,8 @@
 use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
 use threadtoll_record::fold::{WORST, compared, drifted};
 use threadtoll_record::{
-    Block, BlockCost, Cause, Experiment, Fraction, LoopKind, Ns, OneWayBlock, OneWayMethod, Origin,
-    Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
+    Block, BlockCost, Cause, Experiment, Fraction, Load, LoopKind, Ns, OneWayBlock, OneWayMethod,
+    Origin, Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -575,6 +575,7 @@ fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
             batch: *batch,
             version: "1.0.0".into(),
             senders: 1,
+            load: Load::NONE,
         });
         planned
     }));

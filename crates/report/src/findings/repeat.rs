@@ -83,6 +83,11 @@ fn figure(record: &Record) -> Option<(Figure, f64)> {
     Some(match record.kind {
         RecordKind::RoundTrip => (Figure::OneWayMedian, record.one_way_p50()?),
         RecordKind::Stream => (Figure::Rate, record.rate_per_s?.get()),
+        RecordKind::Delivery => match record.burst {
+            Some(burst) => (Figure::BurstTime, burst.last_ns?.get()),
+            None => (Figure::DeliveryMedian, record.quantiles.p50?.get()),
+        },
+        RecordKind::Calls => (Figure::ReceiveTime, record.calls.as_ref()?.receive_ns?.get()),
         RecordKind::Wait => (Figure::Speedup, record.contention.as_ref()?.speedup?.get()),
     })
 }

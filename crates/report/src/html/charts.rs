@@ -38,6 +38,7 @@ struct RunData {
 #[derive(Serialize)]
 struct QueuesData {
     streams: bool,
+    axis: &'static str,
     marks: Vec<ChartRowData>,
 }
 
@@ -171,7 +172,8 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
                 lines,
             }
         });
-        all.push(QueuesData { streams: comparison.streams(), marks: marks.collect() });
+        let axis = comparison.view().axis;
+        all.push(QueuesData { streams: comparison.streams(), axis, marks: marks.collect() });
     }
     all
 }

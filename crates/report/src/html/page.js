@@ -197,7 +197,7 @@
   const drawQueue = (element, run) => {
     const queue = run.queues[Number(element.dataset.nth)];
     if (!queue || queue.marks.length === 0) return element.remove();
-    const { marks, streams } = queue;
+    const { marks, streams, axis } = queue;
     const traces = Object.entries(KINDS).map(([kind, [symbol, ink]]) => {
       const trace = {
         name: kind, x: [], y: [], hovertext: [], hoverinfo: "text", mode: "markers",
@@ -221,7 +221,7 @@
     element.style.height = height + "px";
     draw(element, [...traces, ON_TOP], listed(marks, height, {
       range: [Math.log10(low), Math.log10(high)],
-      title: streams ? "messages per second (higher is better)" : "one way, p50 (lower is better)",
+      title: axis,
       ...(streams ? rateTicks(low, high) : timeTicks(low, high)),
     }));
   };

@@ -223,7 +223,7 @@ fn ladder(table: &Table) -> Markup {
 }
 
 fn queue_chart(nth: usize, comparison: &Comparison<'_>) -> Markup {
-    let figures = if comparison.streams() { "Messages per second" } else { "One-way medians" };
+    let figures = comparison.view().caption;
     html! {
         div class="chart" data-chart="queue" data-nth=(nth) role="img" aria-label={ (figures) " by queue, best first; the table below has the figures" } {} "\n"
     }

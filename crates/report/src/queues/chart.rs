@@ -1,18 +1,18 @@
 //! Charts of queues.
 
-use threadtoll_record::{Origin, PerSecond};
+use threadtoll_record::Origin;
 
 use super::{Comparison, Row};
 use crate::cost::{cpu_ns, switches};
 use crate::table::Marks;
-use crate::units::{digits, digits_range, maybe_time, per_op, time, time_within};
+use crate::units::{per_op, time};
 
 #[derive(Debug)]
 pub(crate) struct ChartRow {
     pub(crate) label: String,
     /// Kind of queue, for the legend.
     pub(crate) kind: &'static str,
-    /// Million messages per second, or the one-way median in nanoseconds.
+    /// Million messages per second, or a time in nanoseconds.
     pub(crate) figure: f64,
     pub(crate) interval: Option<[f64; 2]>,
     /// Details, one per line.
@@ -29,11 +29,11 @@ impl Comparison<'_> {
     fn chart_row(&self, row: &Row<'_>) -> Option<ChartRow> {
         let record = &row.record;
         let ns = row.ns()?;
+        let interval = (self.view().interval)(record);
         let (figure, interval) = if self.streams() {
-            let millions = |rate: PerSecond| rate.get() / 1e6;
-            (1e3 / ns, record.interval95.rate_per_s.map(|interval| interval.map(millions)))
+            (1e3 / ns, interval.map(|interval| interval.map(|rate| rate / 1e6)))
         } else {
-            (ns, record.one_way_p50_interval95())
+            (ns, interval)
         };
         let kind = match row.origin() {
             Some(Origin::Ours | Origin::Twin) => "threadtoll",
@@ -52,40 +52,17 @@ impl Comparison<'_> {
             capacity.unwrap_or_default(),
             Marks::of(record)
         );
-        Some(ChartRow {
-            label,
-            kind,
-            figure,
-            interval,
-            lines: self.lines(row, ns, figure, interval),
-        })
+        Some(ChartRow { label, kind, figure, interval, lines: self.lines(row) })
     }
 
-    fn lines(
-        &self,
-        row: &Row<'_>,
-        ns: f64,
-        figure: f64,
-        interval: Option<[f64; 2]>,
-    ) -> Vec<String> {
+    fn lines(&self, row: &Row<'_>) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(row.queue().map(|queue| format!("receiver: {}", queue.wait.name())));
-        if self.streams() {
-            let interval = interval
-                .map_or_else(String::new, |interval| format!(" ({})", digits_range(interval)));
-            lines.push(format!("{} million messages per s{interval}", digits(figure)));
-            lines.push(format!("a message: {}", time(ns)));
-        } else {
-            lines.push(format!("one way p50 {}", time_within(ns, interval)));
-            let quantiles = &row.record.quantiles;
-            lines.push(format!(
-                "round trip p50 {}, p99 {}",
-                maybe_time(quantiles.p50),
-                maybe_time(quantiles.p99)
-            ));
-        }
+        lines.extend((self.view().lines)(&row.record));
         let cost = &row.record.cost;
-        if let (Some(cpu_ns), Some(switches)) = (cpu_ns(cost), switches(cost)) {
+        if let (true, Some(cpu_ns), Some(switches)) =
+            (self.view().costs, cpu_ns(cost), switches(cost))
+        {
             lines.push(format!("per message: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
         }
         lines

@@ -67,6 +67,7 @@ fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
         }
         .to_string(),
     );
+    parts.extend(super::load(criteria.load));
     if criteria.batched {
         parts.push("batches".into());
     }

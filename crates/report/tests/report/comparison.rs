@@ -49,6 +49,7 @@ fn queue(name: &str) -> ComparedCell {
         batch: 256,
         version: "1.0".into(),
         senders: 1,
+        load: Load::NONE,
     });
     let one = cell("", [0.97, 1.04], Outcome::Open);
     ComparedCell {

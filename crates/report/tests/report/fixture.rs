@@ -272,6 +272,9 @@ fn block(
             .then(|| 0.4 + 0.2 * draws.next()))
         .map(Into::into),
         contention: None,
+        open_loop: None,
+        burst: None,
+        calls: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
             vec![Worst {
@@ -448,6 +451,7 @@ fn queue(
         batch,
         version: if origin == Origin::Rust { "1.2.3".into() } else { "0.1.0".into() },
         senders,
+        load: Load::NONE,
     });
     spec
 }

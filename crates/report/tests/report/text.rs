@@ -319,6 +319,9 @@ fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
         rate_per_s: None,
         cost: record.cost,
         contention: None,
+        open_loop: None,
+        burst: None,
+        calls: None,
         against: record.against.clone(),
     }
 }

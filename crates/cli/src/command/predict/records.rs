@@ -43,6 +43,8 @@ pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
         RecordKind::RoundTrip => "round trips",
         RecordKind::Stream => "messages",
         RecordKind::Wait => "waits for the lock",
+        RecordKind::Delivery => "deliveries",
+        RecordKind::Calls => "calls on a queue",
     };
     let whose = if results.machine.simulated { " of a simulated machine" } else { "" };
     console::err(&format!(

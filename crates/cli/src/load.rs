@@ -1,0 +1,115 @@
+//! The options for times at which messages are sent.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::{Serialize, Serializer};
+use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, Trace};
+use threadtoll_record::Scale;
+
+use crate::failure::Failure;
+use crate::parse::{counts, duration_ns, list, optional};
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// open-loop: times between messages, uniform or poisson, or a file with a time a line: 1.5ms
+    /// since the start, or +250us since the line before [default: poisson]
+    #[arg(long, value_name = "ARRIVALS")]
+    arrivals: Option<String>,
+    /// open-loop: factor by which the times of an arrivals file are multiplied [default: 1]
+    #[arg(long, value_name = "F", allow_hyphen_values = true)]
+    scale: Option<String>,
+    /// open-loop: messages per second, such as 1000,64000 [default: from 1,000 by factors of 4 to
+    /// 65,536,000]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    rate: Option<String>,
+    /// burst: messages that are due at the same time [default: 1,8,64,512,4096]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    burst: Option<String>,
+    /// burst: times from one burst to the next [default: 10us,100us,1ms]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    gap: Option<String>,
+    /// depth: messages that the queue holds [default: 1 to 10,000,000 by factors of 10]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    depth: Option<String>,
+}
+
+/// Validated options. A plan keeps them by field name.
+#[derive(Debug, Serialize)]
+pub(crate) struct LoadRequest {
+    #[serde(serialize_with = "as_given")]
+    arrivals: Option<ArrivalsChoice>,
+    scale: Option<Scale>,
+    rate: Option<Vec<u64>>,
+    burst: Option<Vec<u64>>,
+    gap_ns: Option<Vec<u64>>,
+    depth: Option<Vec<u64>>,
+}
+
+fn as_given<S: Serializer>(
+    arrivals: &Option<ArrivalsChoice>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let text = arrivals.as_ref().map(|arrivals| match arrivals {
+        ArrivalsChoice::Uniform => "uniform",
+        ArrivalsChoice::Poisson => "poisson",
+        ArrivalsChoice::File(trace) => trace.file.as_str(),
+    });
+    text.serialize(serializer)
+}
+
+impl LoadArgs {
+    pub(crate) fn check(&self) -> Result<LoadRequest, Failure> {
+        let numbers = |option: &'static str| move |text: &str| counts(option, text, u64::MAX);
+        Ok(LoadRequest {
+            arrivals: optional(&self.arrivals, arrivals)?,
+            scale: optional(&self.scale, scale)?,
+            rate: optional(&self.rate, numbers("--rate"))?,
+            burst: optional(&self.burst, numbers("--burst"))?,
+            gap_ns: optional(&self.gap, |text| {
+                list("--gap", text, "time", |part| duration_ns("--gap", part))
+            })?,
+            depth: optional(&self.depth, numbers("--depth"))?,
+        })
+    }
+}
+
+impl LoadRequest {
+    pub(crate) fn choice(&self) -> LoadChoice {
+        LoadChoice {
+            arrivals: self.arrivals.clone(),
+            scale: self.scale,
+            rates: self.rate.clone(),
+            bursts: self.burst.clone(),
+            gaps_ns: self.gap_ns.clone(),
+            depths: self.depth.clone(),
+        }
+    }
+}
+
+fn arrivals(text: &str) -> Result<ArrivalsChoice, Failure> {
+    match text {
+        "uniform" => return Ok(ArrivalsChoice::Uniform),
+        "poisson" => return Ok(ArrivalsChoice::Poisson),
+        _ => {}
+    }
+    // A run may be resumed from another folder.
+    let path = Path::new(text).canonicalize().map_err(|error| {
+        Failure::usage(format!("--arrivals {text}: {error}"))
+            .hint("use uniform, poisson, or a file with a time a line")
+    })?;
+    let trace: Arc<Trace> = Trace::read(&path).map_err(|why| {
+        Failure::usage(format!("--arrivals: {why}"))
+            .hint("write a time a line: 1.5ms since the start, or +250us since the line before")
+    })?;
+    Ok(ArrivalsChoice::File(trace))
+}
+
+fn scale(text: &str) -> Result<Scale, Failure> {
+    let factor = text.parse::<f64>().ok().and_then(Scale::new);
+    factor.ok_or_else(|| {
+        Failure::usage(format!("--scale {text}: not a factor from 0.000001 to 1,000,000"))
+            .hint("0.5 doubles the rate, 2 halves it")
+    })
+}

@@ -1,0 +1,90 @@
+//! `burst`: messages that are due all at once, again and again: when the first and the last one of
+//! them arrive, how long the queue takes to drain, and if the next burst finds it empty.
+
+use threadtoll_record::{Budget, Kind, Load};
+
+use super::arrivals::MAX_MESSAGES;
+use super::paced;
+use super::{
+    Channel, LoadChoice, LoadOption, Overrides, Program, QUEUE_ROUNDS, RING_BYTES, Scenario,
+    Unsuitable, Usage, rounds,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "burst",
+    sentence: "bursts of messages: first, last, time to drain, and if the next finds the queue empty",
+    kind: Kind::OpenLoop,
+    options: &[LoadOption::Burst, LoadOption::Gap],
+    check,
+    loads,
+    has_load,
+    budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: Some("futex"),
+};
+
+const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];
+const GAPS_NS: [u64; 3] = [10_000, 100_000, 1_000_000];
+/// Largest burst: a block has three of them.
+const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
+/// Longest time between two bursts.
+const MAX_GAP_NS: u64 = 60_000_000_000;
+/// Usual length of a block, and its fewest bursts.
+const BLOCK_NS: u64 = 12_000_000;
+const LEAST: u64 = 4;
+
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
+    let gap_ns = load.gap_ns.map_or(1, |gap| gap.get()).max(1);
+    let burst = load.burst.map_or(1, |burst| burst.get()).max(1);
+    let most = (MAX_MESSAGES as u64 / burst).saturating_sub(1).max(2);
+    let block_ns = BLOCK_NS.max(LEAST * gap_ns).min(most * gap_ns);
+    let asked = overrides.time_ns.or(overrides.samples.map(|samples| samples / burst * gap_ns));
+    let block_ns = match asked {
+        Some(ns) => (ns / u64::from(QUEUE_ROUNDS)).clamp(2 * gap_ns, block_ns.max(2 * gap_ns)),
+        None => block_ns,
+    };
+    let rounds = asked.map_or(QUEUE_ROUNDS, |ns| rounds(ns as f64 / block_ns as f64));
+    Budget { rounds, stretch_ns: 0, stamped_ns: block_ns, stamped_count: None }
+}
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
+    let LoadChoice { bursts, gaps_ns, .. } = &overrides.load;
+    if let Some(burst) = bursts.iter().flatten().find(|burst| **burst > MAX_BURST) {
+        let why = format!("--burst {burst}: a burst has at most {MAX_BURST} messages");
+        return Err(Unsuitable { why, hint: "use a smaller one" });
+    }
+    if gaps_ns.iter().flatten().any(|gap| *gap > MAX_GAP_NS) {
+        let why = "--gap: bursts are at most a minute apart".into();
+        return Err(Unsuitable { why, hint: "use a shorter one" });
+    }
+    Ok(())
+}
+
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let LoadChoice { bursts, gaps_ns, .. } = &overrides.load;
+    let bursts = bursts.as_deref().unwrap_or(&BURSTS);
+    let gaps_ns = gaps_ns.as_deref().unwrap_or(&GAPS_NS);
+    let load = |gap: u64, burst: u64| Load {
+        burst: Some(burst.into()),
+        gap_ns: Some(gap.into()),
+        ..Load::NONE
+    };
+    gaps_ns.iter().flat_map(|gap| bursts.iter().map(|burst| load(*gap, *burst))).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    let plain = Load { burst: load.burst, gap_ns: load.gap_ns, ..Load::NONE };
+    let in_range = load.burst.is_some_and(|burst| (1..=MAX_BURST).contains(&burst.get()))
+        && load.gap_ns.is_some_and(|gap| (1..=MAX_GAP_NS).contains(&gap.get()));
+    (in_range && *load == plain).then_some(()).ok_or_else(|| "its bursts are out of range".into())
+}
+
+pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    paced::program::<C>(usage)
+}
+
+pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    paced::program::<C>(usage)
+}

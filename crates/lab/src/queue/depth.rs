@@ -1,0 +1,292 @@
+//! `depth`: the time of a send call and of a receive call on a queue that holds many messages, and
+//! the memory that it takes.
+//!
+//! ```text
+//!   sender:    fills it ─ K sends ────────────── K sends ─ …
+//!   receiver:  ─────────────────── K receives ─────────── … ─ drains it
+//! ```
+//!
+//! The two take turns, so that neither meets the other in the queue: the calls are as cheap as the
+//! queue's memory allows. K is the number of messages between two stamps, at most the depth.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
+
+use crate::cache_padded::CachePadded;
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
+use crate::exchange::on_a_line;
+use crate::program::Program;
+use crate::samples::{DepthCalls, Samples};
+
+use super::{
+    Channel, LoadOption, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink, Slots, Source,
+    Unsuitable, Usage, rounds,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "depth",
+    sentence: "cost of send and receive while the queue holds 1 to 10,000,000 messages; its memory",
+    kind: Kind::Depth,
+    options: &[LoadOption::Depth],
+    check,
+    loads,
+    has_load,
+    budget,
+    capacity,
+    batches: |_, _, _| vec![1],
+    wake_up: None,
+};
+
+const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+/// Largest depth that a bounded queue can have.
+const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
+/// Most calls between two stamps.
+const CALLS: u64 = 256;
+/// Stretches of calls in a block, at most.
+const TURNS: usize = 64;
+/// About the time per message to fill and drain a queue, for estimates.
+const FILL_NS: u64 = 40;
+const BLOCK_NS: u64 = 2_000_000;
+
+fn calls(depth: u64) -> u64 {
+    depth.clamp(1, CALLS)
+}
+
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
+    let depth = load.depth.map_or(1, |depth| depth.get());
+    let block_ns = BLOCK_NS + depth * FILL_NS;
+    let asked = overrides.time_ns.map(|ns| rounds(ns as f64 / block_ns as f64));
+    Budget {
+        rounds: asked.unwrap_or(QUEUE_ROUNDS),
+        stretch_ns: block_ns,
+        stamped_ns: 0,
+        stamped_count: None,
+    }
+}
+
+/// The smallest power of two that has room for a stretch more.
+fn capacity(slots: &Slots, load: &Load) -> u64 {
+    let depth = load.depth.map_or(1, |depth| depth.get());
+    slots.capacity((depth + calls(depth)).next_power_of_two())
+}
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
+    if overrides.samples.is_some() {
+        let why = "--samples does not apply to depth, which has no single samples".into();
+        return Err(Unsuitable { why, hint: "use --time to set the measuring time of each cell" });
+    }
+    if overrides.capacities.is_some() {
+        let why = "--capacity does not apply to depth, whose bounded queues have room for it".into();
+        return Err(Unsuitable { why, hint: "use --depth" });
+    }
+    if let Some(depth) =
+        overrides.load.depths.iter().flatten().find(|depth| **depth > MAX_DEPTH)
+    {
+        let why = format!("--depth {depth}: at most {MAX_DEPTH} messages");
+        return Err(Unsuitable { why, hint: "use a smaller depth" });
+    }
+    Ok(())
+}
+
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let load = |depth: &u64| Load { depth: Some((*depth).into()), ..Load::NONE };
+    overrides.load.depths.as_deref().unwrap_or(&DEPTHS).iter().map(load).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    let plain = Load { depth: load.depth, ..Load::NONE };
+    let in_range = load.depth.is_some_and(|depth| (1..=MAX_DEPTH).contains(&depth.get()));
+    (in_range && *load == plain).then_some(()).ok_or_else(|| "its depth is out of range".into())
+}
+
+pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    let Usage { flow, class, grows, load } = usage;
+    let depth = load.depth.map_or(1, |depth| depth.get());
+    Some(Program::Crew(CrewProgram {
+        make: Arc::new(move || {
+            let (source, sink) = C::open(flow.capacity)?;
+            Ok(crew(source, sink, depth))
+        }),
+        threads: 2,
+        read: Arc::new(move |worked| read(worked, depth)),
+        simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
+        class,
+        grows,
+    }))
+}
+
+pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    one_sender::<C>(usage)
+}
+
+/// Whose turn it is: even numbers are the sender's, odd ones the receiver's.
+#[derive(Default)]
+struct Turn(CachePadded<AtomicU64>);
+
+impl Turn {
+    fn wait(&self, turn: u64) {
+        let mut looks = 0u32;
+        // Acquire: pairs with `end`, so that a turn sees all of the one before.
+        while self.0.0.load(Ordering::Acquire) < turn {
+            looks += 1;
+            if looks.is_multiple_of(256) {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
+        }
+    }
+
+    fn end(&self, turn: u64) {
+        self.0.0.store(turn + 1, Ordering::Release);
+    }
+}
+
+fn crew<So: Source, Si: Sink>(source: So, sink: Si, depth: u64) -> Crew {
+    let turn = Arc::new(Turn::default());
+    let sender = Sender { source, depth, next: 1, turn: Arc::clone(&turn), at: 0 };
+    vec![Box::new(sender), Box::new(Receiver { sink, depth, next: 1, turn, at: 0 })]
+}
+
+struct Sender<S> {
+    source: S,
+    depth: u64,
+    next: u64,
+    turn: Arc<Turn>,
+    /// Its next turn.
+    at: u64,
+}
+
+impl<S: Source> Part for Sender<S> {
+    fn enter(&mut self) {
+        self.source.enter();
+    }
+
+    fn prepare(&mut self, _: Shift, _: &Clock) {}
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let before = resident_bytes();
+        send(&mut self.source, &mut self.next, self.depth);
+        let full = resident_bytes();
+        let calls = calls(self.depth);
+        let mut times = Vec::with_capacity(2 * TURNS);
+        for _ in 0..TURNS {
+            self.turn.wait(self.at);
+            times.push(clock.stamp());
+            send(&mut self.source, &mut self.next, calls);
+            times.push(clock.stamp());
+            self.turn.end(self.at);
+            self.at += 2;
+        }
+        Log { times: vec![times], numbers: vec![before, full], wrong: 0 }
+    }
+}
+
+#[inline(never)]
+fn send<S: Source>(source: &mut S, next: &mut u64, count: u64) {
+    on_a_line();
+    let first = *next;
+    for number in first..first + count {
+        source.send(number);
+    }
+    *next = first + count;
+}
+
+struct Receiver<S> {
+    sink: S,
+    depth: u64,
+    next: u64,
+    turn: Arc<Turn>,
+    at: u64,
+}
+
+impl<S: Sink> Part for Receiver<S> {
+    fn enter(&mut self) {
+        self.sink.enter();
+    }
+
+    fn prepare(&mut self, _: Shift, _: &Clock) {}
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let calls = calls(self.depth);
+        let mut times = Vec::with_capacity(2 * TURNS);
+        let mut wrong = 0;
+        for _ in 0..TURNS {
+            self.turn.wait(self.at + 1);
+            times.push(clock.stamp());
+            wrong |= receive(&mut self.sink, &mut self.next, calls);
+            times.push(clock.stamp());
+            self.turn.end(self.at + 1);
+            self.at += 2;
+        }
+        wrong |= receive(&mut self.sink, &mut self.next, self.depth);
+        Log { times: vec![times], numbers: vec![resident_bytes()], wrong }
+    }
+}
+
+/// Returns the bits in which messages were wrong.
+#[inline(never)]
+fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
+    on_a_line();
+    let first = *next;
+    let wrong = (first..first + count).fold(0, |wrong, number| wrong | (sink.receive() ^ number));
+    *next = first + count;
+    wrong
+}
+
+/// Memory of this process; 0 if the kernel does not tell.
+fn resident_bytes() -> u64 {
+    let kib = std::fs::read_to_string("/proc/self/status").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    kib.unwrap_or(0) * 1024
+}
+
+fn read(worked: Worked, depth: u64) -> Option<Reading> {
+    let [sender, receiver] = worked.logs.as_slice() else { return None };
+    let lengths = |log: &Log| -> Option<Vec<u64>> {
+        let stamps = log.times.first()?.chunks_exact(2);
+        Some(stamps.map(|pair| pair[1].saturating_sub(pair[0])).collect())
+    };
+    let (send_ps, receive_ps) = (lengths(sender)?, lengths(receiver)?);
+    let (&[before, full], &[drained]) = (sender.numbers.as_slice(), receiver.numbers.as_slice())
+    else {
+        return None;
+    };
+    let known = [before, full, drained].iter().all(|bytes| *bytes > 0);
+    let resident_bytes = known.then(|| ResidentBytes {
+        before: before.into(),
+        full: full.into(),
+        drained: drained.into(),
+    });
+    let calls_each = calls(depth);
+    let messages = depth + calls_each * send_ps.len() as u64;
+    let calls = DepthCalls { send_ps, receive_ps, calls_each, resident_bytes };
+    Some((Samples::Depth(calls), messages))
+}
+
+/// Memory of a simulated process without messages, and of each message.
+const VIRTUAL_BYTES: u64 = 32 << 20;
+const VIRTUAL_MESSAGE: u64 = 16;
+
+/// A queue whose calls take as long whatever its depth.
+fn simulate(queue: &mut VirtualQueue<'_>, depth: u64) -> Vec<Log> {
+    let calls = calls(depth);
+    let mut now = queue.begins_ps;
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    for turn in 0..TURNS {
+        for times in [&mut sent, &mut received] {
+            times.push(now);
+            now += (queue.service_ps)(turn, TURNS) * calls;
+            times.push(now);
+        }
+    }
+    let full = VIRTUAL_BYTES + depth * VIRTUAL_MESSAGE;
+    let log = |times, numbers| Log { times: vec![times], numbers, wrong: 0 };
+    vec![log(sent, vec![VIRTUAL_BYTES, full]), log(received, vec![VIRTUAL_BYTES])]
+}

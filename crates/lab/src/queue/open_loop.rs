@@ -1,0 +1,161 @@
+//! `open-loop`: messages are sent when they are due, whether or not the receiver keeps up, and each
+//! delivery is counted from the moment at which it was due.
+
+use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
+
+use super::arrivals::{MAX_MESSAGES, MAX_RATE, Trace};
+use super::paced;
+use super::{
+    ArrivalsChoice, Channel, LoadChoice, LoadOption, Overrides, Program, QUEUE_ROUNDS, RING_BYTES,
+    Scenario, Unsuitable, Usage, rounds,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "open-loop",
+    sentence: "latency under load: messages sent at given times and rates, up to saturation",
+    kind: Kind::OpenLoop,
+    options: &[LoadOption::Arrivals, LoadOption::Scale, LoadOption::Rate],
+    check,
+    loads,
+    has_load,
+    budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: Some("futex"),
+};
+
+/// Default rates: from far apart to more than any queue takes one at a time.
+const RATES: [u64; 9] =
+    [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000];
+/// Usual length of a block.
+const BLOCK_NS: f64 = 25e6;
+/// Messages of a block at low rates, as far as its length allows.
+const MESSAGES: f64 = 100.0;
+/// Longest block, unless messages are rarer than that.
+const LONG_BLOCK_NS: f64 = 250e6;
+
+fn rate(load: &Load) -> f64 {
+    let of_file = || {
+        let trace = Trace::of(load).ok()?;
+        Some(trace.rate(load.scale.unwrap_or(Scale::ONE)))
+    };
+    load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_file).unwrap_or(1.0)
+}
+
+/// At low rates, blocks have fewer messages, but each has some. Blocks of files are long where the
+/// file has a gap.
+fn block_ns(rate: f64, of_file: bool) -> f64 {
+    let gap_ns = 1e9 / rate;
+    let usual_ns = (MESSAGES * gap_ns).clamp(BLOCK_NS, LONG_BLOCK_NS);
+    if of_file { usual_ns } else { usual_ns.max(2.0 * gap_ns) }
+}
+
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
+    let rate = rate(load);
+    let usual_ns = block_ns(rate, load.arrivals == Some(Arrivals::File));
+    let most_ns = MAX_MESSAGES as f64 * 1e9 / rate;
+    let of_samples = overrides.samples.map(|samples| samples as f64 * 1e9 / rate);
+    let asked_ns = of_samples.or(overrides.time_ns.map(|ns| ns as f64));
+    let whole_ns = asked_ns.unwrap_or(usual_ns * f64::from(QUEUE_ROUNDS));
+    let block_ns = (whole_ns / f64::from(QUEUE_ROUNDS)).min(usual_ns).min(most_ns).max(1.0);
+    let rounds = if asked_ns.is_some() { rounds(whole_ns / block_ns) } else { QUEUE_ROUNDS };
+    Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
+}
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
+    let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
+    let of_file = matches!(arrivals, Some(ArrivalsChoice::File(_)));
+    let unsuitable = |why: &str, hint| Err(Unsuitable { why: why.into(), hint });
+    if scale.is_some() && !of_file {
+        return unsuitable(
+            "--scale stretches the times of an arrivals file, and none is given",
+            "use --rate, or --arrivals FILE",
+        );
+    }
+    if rates.is_some() && of_file {
+        return unsuitable(
+            "--rate does not apply to arrivals from a file, which has its own rate",
+            "use --scale: 0.5 doubles the rate",
+        );
+    }
+    if let Some(rate) = rates.iter().flatten().find(|rate| **rate > MAX_RATE) {
+        let why = format!("--rate {rate}: no clock can stamp more than {MAX_RATE} messages a second");
+        return Err(Unsuitable { why, hint: "use a smaller rate" });
+    }
+    let Some(ArrivalsChoice::File(trace)) = arrivals else { return Ok(()) };
+    let scale = scale.unwrap_or(Scale::ONE);
+    let longest_ns = trace.longest_ns(scale);
+    let run_ns = overrides.time_ns.map_or_else(
+        || block_ns(trace.rate(scale), true) * f64::from(QUEUE_ROUNDS),
+        |ns| ns as f64,
+    );
+    if longest_ns > run_ns {
+        let why = format!(
+            "{} has a gap of {:.3} s, which is longer than the {:.3} s that a cell is measured",
+            trace.file,
+            longest_ns / 1e9,
+            run_ns / 1e9
+        );
+        return Err(Unsuitable { why, hint: "use a longer --time or a smaller --scale" });
+    }
+    if trace.rate(scale) > MAX_RATE as f64 {
+        let why = format!(
+            "{} has {:.0} arrivals a second, and no clock can stamp more than {MAX_RATE}",
+            trace.file,
+            trace.rate(scale)
+        );
+        return Err(Unsuitable { why, hint: "use a larger --scale" });
+    }
+    if trace.most_at_once() > MAX_MESSAGES / 2 {
+        let why = format!("{} has {} arrivals at one time", trace.file, trace.most_at_once());
+        return Err(Unsuitable { why, hint: "use `threadtoll queue burst`, or other arrivals" });
+    }
+    Ok(())
+}
+
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
+    let arrivals = match arrivals {
+        Some(ArrivalsChoice::File(trace)) => return vec![trace.load(scale.unwrap_or(Scale::ONE))],
+        Some(ArrivalsChoice::Uniform) => Arrivals::Uniform,
+        Some(ArrivalsChoice::Poisson) | None => Arrivals::Poisson,
+    };
+    let load = |rate: &u64| Load {
+        arrivals: Some(arrivals),
+        rate_per_s: Some((*rate).into()),
+        ..Load::NONE
+    };
+    rates.as_deref().unwrap_or(&RATES).iter().map(load).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    let Load { arrivals, rate_per_s, .. } = load;
+    match arrivals {
+        Some(Arrivals::File) => {
+            let trace = Trace::of(load)?;
+            let scale = load.scale.ok_or("the arrivals have no scale")?;
+            let usable = trace.rate(scale) <= MAX_RATE as f64
+                && trace.most_at_once() <= MAX_MESSAGES / 2
+                && *load == trace.load(scale);
+            usable.then_some(()).ok_or_else(|| "its arrivals are out of range".into())
+        }
+        Some(arrivals) => {
+            let plain =
+                Load { arrivals: Some(*arrivals), rate_per_s: *rate_per_s, ..Load::NONE };
+            let in_range = rate_per_s.is_some_and(|rate| (1..=MAX_RATE).contains(&rate.get()));
+            (in_range && *load == plain)
+                .then_some(())
+                .ok_or_else(|| "its rate is out of range".into())
+        }
+        None => Err("it does not say when messages are due".into()),
+    }
+}
+
+pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    paced::program::<C>(usage)
+}
+
+pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    paced::program::<C>(usage)
+}

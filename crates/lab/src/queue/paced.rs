@@ -1,0 +1,357 @@
+//! Messages that are sent when they are due, for scenarios with one paced sender.
+//!
+//! ```text
+//!   generator ──▶ queue ──▶ receiver: in order? and a stamp for each message
+//!       │ due, sent, after the send call                   │ received
+//!       └──────────────────────────┬───────────────────────┘
+//!                                  ▼
+//!                   delivery: received − due;  lateness: sent − due
+//! ```
+//!
+//! All times at which messages are due are drawn before the clock starts, and a delivery is counted
+//! from there. So whatever delays the generator or the receiver lengthens the deliveries of all
+//! messages that were due meanwhile (no "coordinated omission"; G. Tene, *How NOT to Measure
+//! Latency*, 2013).
+
+use std::sync::Arc;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::Load;
+
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
+use crate::error::Unavailable;
+use crate::exchange::on_a_line;
+use crate::program::Program;
+use crate::samples::{Deliveries, Samples};
+
+use super::arrivals::{LEAST, MAX_MESSAGES, Pattern, Schedule};
+use super::stream::with;
+use super::{Channel, Sink, Source, Usage};
+
+/// Ends a block. Queues never deliver it otherwise: numbers begin with 1.
+const END: u64 = 0;
+/// Time from the moment at which all parts are ready to the start of the schedule, so that the
+/// receiver is waiting.
+const AHEAD_NS: f64 = 100_000.0;
+/// The generator gives up after this multiple of a block's length: the queue is saturated.
+const PATIENCE: f64 = 2.0;
+
+/// The program of a generator and a receiver.
+pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
+    let Usage { flow, class, grows, load } = usage;
+    let burst = load.burst.map(|burst| burst.get() as usize);
+    let pattern = move |load: &Load| {
+        let invalid = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidData, why);
+        Pattern::of(load).map_err(|why| Unavailable::new("its arrivals", invalid(why)))
+    };
+    let of_simulated = load.clone();
+    Some(Program::Crew(CrewProgram {
+        make: Arc::new(move || {
+            let (source, sink) = C::open(flow.capacity)?;
+            Ok(crew(pattern(&load)?, source, sink))
+        }),
+        threads: 2,
+        read: Arc::new(move |worked| read(worked, burst)),
+        simulate: Arc::new(move |queue| Ok(simulate(&pattern(&of_simulated)?, queue))),
+        class,
+        grows,
+    }))
+}
+
+fn crew<So: Source, Si: Sink>(pattern: Pattern, source: So, sink: Si) -> Crew {
+    let generator = Generator {
+        pattern,
+        source: Some(source),
+        due: Vec::new(),
+        lead: 0,
+        until: 0,
+        sent: Vec::new(),
+        after: Vec::new(),
+    };
+    vec![Box::new(generator), Box::new(Receiver { sink: Some(sink), received: Vec::new() })]
+}
+
+#[repr(align(128))]
+struct Generator<S> {
+    pattern: Pattern,
+    source: Option<S>,
+    /// Times of the block's messages since its start, in ticks.
+    due: Vec<u64>,
+    lead: usize,
+    /// When it gives up, since the block's start.
+    until: u64,
+    sent: Vec<u64>,
+    /// When the send calls had returned.
+    after: Vec<u64>,
+}
+
+impl<S: Source> Part for Generator<S> {
+    fn enter(&mut self) {
+        with(&mut self.source, Source::enter);
+    }
+
+    fn prepare(&mut self, shift: Shift, clock: &Clock) {
+        let Schedule { due_ps, lead } =
+            self.pattern.schedule(shift.length_ns, MAX_MESSAGES, shift.seed);
+        self.due = due_ps.iter().map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
+        self.lead = lead;
+        let last = self.due.last().copied().unwrap_or(0);
+        self.until = last.max(clock.ticks(shift.length_ns)).saturating_mul(PATIENCE as u64);
+        self.sent = touched(self.due.len());
+        self.after = touched(self.due.len());
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let Generator { source, due, lead, until, sent, after, .. } = self;
+        let begin = clock.stamp() + clock.ticks(AHEAD_NS);
+        due.iter_mut().for_each(|due| *due += begin);
+        let until = begin.saturating_add(*until);
+        let made = with(
+            source,
+            #[inline(always)]
+            |source| generate(source, clock, due, *lead + LEAST, until, sent, after),
+        );
+        due.truncate(made);
+        sent.truncate(made);
+        after.truncate(made);
+        Log {
+            times: vec![std::mem::take(due), std::mem::take(sent), std::mem::take(after)],
+            numbers: vec![*lead as u64],
+            wrong: 0,
+        }
+    }
+}
+
+/// Sends each message as soon as it is due, and returns their number: all, or at least `least` if
+/// the time is `until`. One stamp a message while it
+/// is late: the one after a send call is the one before the next.
+#[inline(always)]
+fn generate<S: Source>(
+    source: &mut S,
+    clock: &Clock,
+    due: &[u64],
+    least: usize,
+    until: u64,
+    sent: &mut [u64],
+    after: &mut [u64],
+) -> usize {
+    on_a_line();
+    let mut now = clock.stamp();
+    let mut number = 0;
+    for ((due, sent), after) in due.iter().zip(sent).zip(after) {
+        if now > until && number as usize >= least {
+            break;
+        }
+        while now < *due {
+            now = clock.stamp();
+        }
+        *sent = now;
+        number += 1;
+        source.send(number);
+        now = clock.stamp();
+        *after = now;
+    }
+    source.send(END);
+    number as usize
+}
+
+#[repr(align(128))]
+struct Receiver<S> {
+    sink: Option<S>,
+    received: Vec<u64>,
+}
+
+impl<S: Sink> Part for Receiver<S> {
+    fn enter(&mut self) {
+        with(&mut self.sink, Sink::enter);
+    }
+
+    fn prepare(&mut self, _: Shift, _: &Clock) {
+        // A trace may have many messages at the same time.
+        self.received = touched(2 * MAX_MESSAGES);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let received = &mut self.received;
+        let (count, wrong) = with(
+            &mut self.sink,
+            #[inline(always)]
+            |sink| receive(sink, clock, received),
+        );
+        self.received.truncate(count);
+        Log { times: vec![std::mem::take(&mut self.received)], numbers: Vec::new(), wrong }
+    }
+}
+
+/// Receives until the end of the block; returns the number of messages and the bits in which they
+/// were wrong.
+#[inline(always)]
+fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
+    on_a_line();
+    let mut wrong = 0;
+    let mut count = 0;
+    loop {
+        let message = sink.receive();
+        let now = clock.stamp();
+        if message == END {
+            return (count, wrong);
+        }
+        let Some(place) = received.get_mut(count) else { return (count, u64::MAX) };
+        *place = now;
+        count += 1;
+        wrong |= message ^ count as u64;
+    }
+}
+
+fn touched(len: usize) -> Vec<u64> {
+    std::iter::repeat_n(std::hint::black_box(0), len).collect()
+}
+
+/// Deliveries from the logs of both parts; `None` if they do not have the same messages.
+fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
+    let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
+    let [generator, receiver] = logs.as_mut_slice() else { return None };
+    let [due_ps, sent_ps, after_ps] = generator.times.as_mut_slice() else { return None };
+    let received_ps = std::mem::take(receiver.times.first_mut()?);
+    let (due_ps, sent_ps, after_ps) =
+        (std::mem::take(due_ps), std::mem::take(sent_ps), std::mem::take(after_ps));
+    let lead = *generator.numbers.first()? as usize;
+    if due_ps.len() != received_ps.len() || lead >= due_ps.len() {
+        return None;
+    }
+    let sending_ps: u64 =
+        sent_ps.iter().zip(&after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum();
+    let messages = due_ps.len() as u64;
+    // The sender may sleep in a call.
+    let sending_ns = (sending_ps / 1000).min(*cpu_ns.first()?);
+    let deliveries = Deliveries {
+        due_ps,
+        sent_ps,
+        after_ps,
+        received_ps,
+        lead,
+        burst,
+        busy_ns: sending_ns + *cpu_ns.get(1)?,
+        cpu,
+        clock_bound_ns,
+    };
+    Some((Samples::OpenLoop(deliveries), messages))
+}
+
+/// A queue with one server: each message waits for the one before.
+fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<Log> {
+    let Schedule { due_ps, lead } =
+        pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
+    let due_ps: Vec<u64> = due_ps.iter().map(|due| queue.begins_ps + due).collect();
+    let count = due_ps.len();
+    let (mut sent_ps, mut received_ps) = (Vec::new(), Vec::new());
+    let (mut free, mut idle) = (queue.begins_ps, queue.begins_ps);
+    for (at, due) in due_ps.iter().enumerate() {
+        free = free.max(*due) + (queue.stall_ps)(at, count);
+        sent_ps.push(free);
+        idle = idle.max(free) + (queue.service_ps)(at, count);
+        received_ps.push(idle);
+    }
+    let generator =
+        Log { times: vec![due_ps, sent_ps.clone(), sent_ps], numbers: vec![lead as u64], wrong: 0 };
+    vec![generator, Log { times: vec![received_ps], ..Log::default() }]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::{Condvar, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A queue whose receiver sleeps once.
+    #[derive(Clone, Default)]
+    struct Sleepy(Arc<(Mutex<VecDeque<u64>>, Condvar)>);
+
+    struct Sleeper {
+        queue: Sleepy,
+        clock: Clock,
+        /// When it fell asleep and when it woke.
+        slept: Arc<Mutex<Option<[u64; 2]>>>,
+    }
+
+    const SLEEPS_AFTER: u64 = 20;
+    const SLEEP: Duration = Duration::from_millis(50);
+
+    impl Source for Sleepy {
+        fn send(&mut self, message: u64) {
+            self.0.0.lock().unwrap().push_back(message);
+            self.0.1.notify_one();
+        }
+    }
+
+    impl Sink for Sleeper {
+        fn receive(&mut self) -> u64 {
+            let (messages, arrived) = &*self.queue.0;
+            let mut messages = messages.lock().unwrap();
+            loop {
+                match messages.pop_front() {
+                    Some(SLEEPS_AFTER) => {
+                        drop(messages);
+                        let asleep = self.clock.stamp();
+                        std::thread::sleep(SLEEP);
+                        *self.slept.lock().unwrap() = Some([asleep, self.clock.stamp()]);
+                        return SLEEPS_AFTER;
+                    }
+                    Some(message) => return message,
+                    None => messages = arrived.wait(messages).unwrap(),
+                }
+            }
+        }
+    }
+
+    /// Both parts on threads of their own, as on the real machine.
+    #[test]
+    fn every_message_that_a_sleeping_receiver_made_late_is_late() {
+        let (clock, _) = Clock::gate().unwrap();
+        let queue = Sleepy::default();
+        let slept = Arc::default();
+        let sink = Sleeper { queue: queue.clone(), clock, slept: Arc::clone(&slept) };
+        // Ten messages before, one with which it falls asleep, at least fifty meanwhile.
+        let pattern = Pattern::Uniform { gap_ns: 1e6 };
+        let mut parts = crew(pattern, queue, sink);
+        let shift = Shift { length_ns: 120e6, seed: 1 };
+        let run = |mut part: Box<dyn Part>| {
+            std::thread::spawn(move || {
+                part.prepare(shift, &clock);
+                part.work(&clock)
+            })
+        };
+        let receiver = run(parts.remove(1));
+        let generator = run(parts.remove(0));
+        let logs = vec![generator.join().unwrap(), receiver.join().unwrap()];
+        let [asleep, awake] = slept.lock().unwrap().unwrap();
+        let worked = Worked { logs, cpu_ns: vec![0, 0], cpu: 0, clock_bound_ns: None };
+        let (samples, count) = read(worked, None).unwrap();
+        let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
+        // Stamps are still in ticks. Certain, however late the threads were: none that was due
+        // meanwhile can have been received before.
+        let times = deliveries.due_ps.iter().zip(&deliveries.received_ps);
+        let meanwhile: Vec<_> = times.filter(|(due, _)| (asleep..awake).contains(*due)).collect();
+        assert!(meanwhile.len() >= 49, "{} of {count}", meanwhile.len());
+        assert!(meanwhile.iter().all(|(due, received)| *received - *due >= awake - *due));
+    }
+
+    #[test]
+    fn a_lost_message_is_no_reading() {
+        let log = |times: &[&[u64]], numbers: &[u64]| Log {
+            times: times.iter().map(|times| times.to_vec()).collect(),
+            numbers: numbers.to_vec(),
+            wrong: 0,
+        };
+        let worked = |received: &[u64]| Worked {
+            logs: vec![log(&[&[1, 2, 3], &[1, 2, 3], &[1, 2, 3]], &[1]), log(&[received], &[])],
+            cpu_ns: vec![7, 5],
+            cpu: 1,
+            clock_bound_ns: None,
+        };
+        assert!(read(worked(&[2, 3, 4]), None).is_some());
+        assert!(read(worked(&[2, 3]), None).is_none());
+    }
+}

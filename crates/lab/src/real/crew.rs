@@ -1,0 +1,194 @@
+//! A cell whose threads are a crew.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, ThreadProbe, account};
+use threadtoll_record::{BlockKind, Placement, PlannedCell};
+
+use crate::LabError;
+use crate::backend::OpenCell;
+use crate::crew::{Crew, CrewProgram, Log, Part, Shift, Worked};
+use crate::program::Make;
+use crate::samples::{BlockSamples, Counters};
+
+use super::displacement::Displacement;
+use super::environment::Environment;
+use super::pool::{Pool, Setup, Worker};
+use super::seats::Seats;
+use super::{GroupState, Opening, RealCell};
+
+struct ThreadReport {
+    log: Log,
+    counters: ThreadCounters,
+}
+
+type Threads = Pool<Shift, ThreadReport>;
+
+/// Everything that the threads of a crew are started with, as often as needed.
+struct CrewStart {
+    clock: Clock,
+    name: String,
+    make: Make<Crew>,
+    placement: Placement,
+    seats: Seats,
+}
+
+impl CrewStart {
+    /// Starts the threads and waits until everything is created, touched and placed. The thread of
+    /// the last part creates all of them, so that the queue's memory is local to the receiver.
+    fn start(&self) -> Result<Threads, LabError> {
+        let CrewStart { clock, name, make, placement, seats } = self;
+        let clock = *clock;
+        let together = Arc::new(Barrier::new(seats.others.len() + 1));
+        let (give, take) = channel::<Crew>();
+        let (of, entered, make) = (name.clone(), Arc::clone(&together), Arc::clone(make));
+        let last = Worker::start("receive", seats.last.clone(), move |setup| {
+            let _displacement = Displacement::random();
+            let mut parts = match make() {
+                Err(reason) => {
+                    drop(give);
+                    return setup.fail(LabError::Unavailable { mechanism: of, reason });
+                }
+                Ok(parts) => parts,
+            };
+            let Some(own) = parts.pop() else { unreachable!("a crew has parts") };
+            let _ = give.send(parts);
+            serve(own, setup, &entered, clock);
+        })?;
+        let mut pool = Pool::new(name, *placement);
+        // There are none if the last thread failed, which it reports itself.
+        let parts = take.recv().unwrap_or_default();
+        for (part, cpus) in parts.into_iter().zip(&seats.others) {
+            let together = Arc::clone(&together);
+            pool.add(Worker::start("send", cpus.clone(), move |setup| {
+                serve(part, setup, &together, clock);
+            }))?;
+        }
+        pool.add(Ok(last))?;
+        pool.ready()?;
+        Ok(pool)
+    }
+}
+
+fn serve(
+    mut part: Box<dyn Part>,
+    setup: Setup<Shift, ThreadReport>,
+    together: &Barrier,
+    clock: Clock,
+) {
+    part.enter();
+    together.wait();
+    let probe = ThreadProbe::new();
+    setup.serve(|shift| {
+        part.prepare(shift, &clock);
+        together.wait();
+        let before = probe.sample();
+        let log = part.work(&clock);
+        let after = probe.sample_after();
+        ThreadReport { log, counters: after.delta(&before) }
+    });
+}
+
+pub(super) struct CrewCell {
+    planned: PlannedCell,
+    clock: Clock,
+    program: CrewProgram,
+    start: CrewStart,
+    threads: Threads,
+    environment: Environment,
+    clock_bound_ns: Option<f64>,
+    start_ticks: u64,
+    patience: Duration,
+}
+
+impl CrewCell {
+    pub(super) fn open(opening: Opening<'_>, program: CrewProgram) -> Result<Self, LabError> {
+        let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
+        let cell = &planned.cell;
+        let start = CrewStart {
+            clock: *clock,
+            name: cell.name().to_string(),
+            make: Arc::clone(&program.make),
+            placement: cell.placement,
+            seats: Seats::of(cell.placement, &cell.cpus, program.threads - 1),
+        };
+        let threads = start.start()?;
+        Ok(CrewCell {
+            planned: planned.clone(),
+            clock: *clock,
+            program,
+            start,
+            threads,
+            environment: Environment::start(cell, allowed)?,
+            clock_bound_ns: None,
+            start_ticks,
+            patience,
+        })
+    }
+
+    fn samples(
+        &self,
+        reports: Vec<ThreadReport>,
+        system: SystemCounters,
+    ) -> Result<BlockSamples, LabError> {
+        let counters: Vec<ThreadCounters> = reports.iter().map(|report| report.counters).collect();
+        let mut logs: Vec<Log> = reports.into_iter().map(|report| report.log).collect();
+        if logs.iter().any(|log| log.wrong != 0) {
+            return Err(self.threads.wrong_message());
+        }
+        for time in logs.iter_mut().flat_map(|log| &mut log.times).flatten() {
+            *time = self.clock.ps(time.saturating_sub(self.start_ticks));
+        }
+        let worked = Worked {
+            logs,
+            cpu_ns: counters.iter().map(|counters| counters.cpu_ns).collect(),
+            cpu: self.start.seats.last.first().copied().unwrap_or(0),
+            clock_bound_ns: self.clock_bound_ns,
+        };
+        let Some((samples, operations)) = (self.program.read)(worked) else {
+            return Err(self.threads.wrong_message());
+        };
+        let (cost, disturbance) = account(&counters, system, None);
+        // Some threads wait for the time of a message, and no stamp would tell a gap from that.
+        let spins = false;
+        let grows = self.program.grows;
+        let counters = Counters { cost, operations, disturbance, spins, grows };
+        Ok(BlockSamples { counters, samples })
+    }
+}
+
+impl RealCell for CrewCell {
+    fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
+        if let &[a, b] = self.planned.cell.cpus.as_slice() {
+            self.clock_bound_ns = group.bounds_ns.get(&(a, b)).copied();
+        }
+        Ok(())
+    }
+}
+
+impl OpenCell for CrewCell {
+    fn reopen(&mut self) -> Result<(), LabError> {
+        self.threads = self.start.start()?;
+        Ok(())
+    }
+
+    fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
+        let budget = &self.planned.budget;
+        let length_ns = match kind {
+            BlockKind::Stretch => budget.stretch_ns,
+            BlockKind::Stamped => budget.stamped_ns,
+        };
+        let shift = Shift { length_ns: length_ns as f64, seed: RandomState::new().hash_one(()) };
+        // Includes the time to drain a queue that has filled during the block.
+        let patience = self.patience + Duration::from_nanos(length_ns.saturating_mul(10));
+        let parts = self.program.threads;
+        let before = self.environment.begin()?;
+        let reports = self.threads.run(std::iter::repeat_n(shift, parts), patience);
+        let system = self.environment.end(&before);
+        self.samples(reports?, system)
+    }
+}

@@ -1,0 +1,195 @@
+//! Queues under a load, on simulated machines whose queues are those of textbooks.
+
+use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
+use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, Overrides, scenario};
+use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
+use threadtoll_record::{Histogram, Load, Placement, Plan, PlannedCell, Record, Subject, Wait};
+
+use crate::{OURS, latency_plan, run_simulated};
+
+/// Time in which the simulated receivers take a message, in nanoseconds.
+const SERVICE_NS: f64 = 1000.0;
+
+fn plan(name: &str, overrides: Overrides) -> Plan {
+    let topology = SimulatedBackend::topology();
+    let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
+    let site = CpuSelection::whole(&topology, &allowed);
+    let choice = QueueChoice {
+        queues: vec![OURS.queues.find("pipe").unwrap()],
+        placements: vec![Placement::Pinned],
+        waits: vec![Wait::Spin],
+        neighbour: None,
+        overrides,
+    };
+    let scenario = scenario(name).unwrap();
+    assert_eq!(scenario.check(&choice.overrides), Ok(()));
+    let plan = latency_plan(1, 1, queue(&site, scenario, &OURS, &choice));
+    assert_eq!(validate(&plan, &topology, &OURS), Ok(()), "what is planned can be resumed");
+    plan
+}
+
+/// The records of the queue, in the order of its loads.
+fn records(plan: &Plan, delays: Delays) -> Vec<Record> {
+    let machine = || SimulatedBackend::new(1).with_registry(OURS.clone()).with_delays(delays);
+    let results = run_simulated(&machine, plan);
+    results.records().into_iter().filter(|record| record.cell.queue().is_some()).collect()
+}
+
+fn open_loop(arrivals: ArrivalsChoice, rates: &[u64], time_ns: Option<u64>) -> Plan {
+    let load = LoadChoice {
+        arrivals: Some(arrivals),
+        rates: Some(rates.to_vec()),
+        ..LoadChoice::default()
+    };
+    plan("open-loop", Overrides { load, time_ns, ..Overrides::default() })
+}
+
+fn served(service: Service) -> Delays {
+    Delays { service: Some(service), ..Delays::default() }
+}
+
+#[track_caller]
+fn near(found: Option<impl Into<f64>>, expected: f64, within: f64) {
+    let found: f64 = found.unwrap().into();
+    assert!((found / expected - 1.0).abs() <= within, "{found} instead of {expected}");
+}
+
+/// F. Pollaczek and A. Khinchin: a mean wait of ρD / 2(1 − ρ) before the service of D.
+#[test]
+fn poisson_arrivals_and_fixed_service_are_m_d_1() {
+    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(4_000_000_000));
+    for (record, load) in records(&plan, served(Service::Fixed(SERVICE_NS))).iter().zip([0.5, 0.8])
+    {
+        near(record.mean, SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load))), 0.02);
+        let open_loop = record.open_loop.as_ref().unwrap();
+        near(open_loop.rate_per_s, load * 1e9 / SERVICE_NS, 0.01);
+        near(open_loop.achieved_per_s, load * 1e9 / SERVICE_NS, 0.01);
+        assert!(!open_loop.saturated && !open_loop.generator_was_limit);
+    }
+}
+
+/// Sojourns are exponential with mean D / (1 − ρ).
+#[test]
+fn poisson_arrivals_and_exponential_service_are_m_m_1() {
+    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(4_000_000_000));
+    let delays = served(Service::Exponential(SERVICE_NS));
+    for (record, load) in records(&plan, delays).iter().zip([0.5, 0.8]) {
+        let mean = SERVICE_NS / (1.0 - load);
+        near(record.mean, mean, 0.02);
+        near(record.quantiles.p50, mean * 2f64.ln(), 0.02);
+        near(record.quantiles.p99, mean * 100f64.ln(), 0.03);
+    }
+}
+
+#[test]
+fn uniform_arrivals_never_wait_until_the_queue_is_saturated() {
+    let plan = open_loop(ArrivalsChoice::Uniform, &[100_000, 900_000, 2_000_000], None);
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    for record in &records[..2] {
+        near(record.quantiles.p50, SERVICE_NS, 0.001);
+        near(record.max, SERVICE_NS, 0.001);
+        assert_eq!(record.open_loop.as_ref().unwrap().saturated_at_per_s, None);
+    }
+    let open_loop = records[2].open_loop.as_ref().unwrap();
+    assert!(open_loop.saturated);
+    near(open_loop.rate_per_s, 2e6, 0.001);
+    near(open_loop.saturated_at_per_s, 1e6, 0.01);
+    let [low, high] = open_loop.saturated_at_interval95.unwrap().map(f64::from);
+    assert!(low <= 1.01e6 && high >= 0.99e6, "{low} to {high}");
+}
+
+fn longer_than(histogram: &Histogram, ps: u64) -> u64 {
+    histogram.buckets().filter(|(value, _)| *value > ps).map(|(_, count)| count).sum()
+}
+
+/// Ten messages are due in each millisecond, and a hundred while the sender stalls.
+#[test]
+fn a_sender_that_stalls_shows_in_both_histograms() {
+    let plan = open_loop(ArrivalsChoice::Uniform, &[10_000], None);
+    let rounds = u64::from(plan.groups[0][0].budget.rounds);
+    let delays = Delays { sender_stalls_ns: 10_000_000, ..served(Service::Fixed(SERVICE_NS)) };
+    let record = &records(&plan, delays)[0];
+    let open_loop = record.open_loop.as_ref().unwrap();
+    let late = longer_than(open_loop.lateness.histogram.as_ref().unwrap(), 2_000_000);
+    assert_eq!(late, 100 * rounds);
+    assert_eq!(open_loop.lateness.quantiles.p50, Some(0.0.into()));
+    // Those that are sent at its end also wait for each other, and the next one for them.
+    let slow = longer_than(record.histogram.as_ref().unwrap(), 3_000_000);
+    assert_eq!(slow, 101 * rounds);
+    near(record.max, 10e6, 0.02);
+    assert!(open_loop.generator_was_limit, "of the 1% that were slowest");
+    assert!(record.warnings.iter().any(|warning| warning.code == "generator-was-limit"));
+}
+
+#[test]
+fn a_receiver_that_sleeps_makes_all_messages_late_that_were_due_meanwhile() {
+    let plan = open_loop(ArrivalsChoice::Uniform, &[1000], None);
+    let rounds = u64::from(plan.groups[0][0].budget.rounds);
+    let delays = Delays { receiver_sleeps_ns: 50_000_000, ..served(Service::Fixed(SERVICE_NS)) };
+    let record = &records(&plan, delays)[0];
+    let histogram = record.histogram.as_ref().unwrap();
+    assert_eq!(longer_than(histogram, 100_000_000), 50 * rounds);
+    // They are late by 50 ms, 49 ms, …: the first ten by more than 40.
+    assert_eq!(longer_than(histogram, 40_500_000_000), 10 * rounds);
+    let open_loop = record.open_loop.as_ref().unwrap();
+    let lateness = open_loop.lateness.histogram.as_ref().unwrap();
+    assert_eq!(longer_than(lateness, 1000), 0, "the sender was on time");
+    assert!(!open_loop.generator_was_limit);
+}
+
+#[test]
+fn bursts_drain_one_service_a_message() {
+    let load = LoadChoice {
+        bursts: Some(vec![1, 8, 16]),
+        gaps_ns: Some(vec![10_000]),
+        ..LoadChoice::default()
+    };
+    let plan = plan("burst", Overrides { load, ..Overrides::default() });
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    for (record, (size, empty)) in records.iter().zip([(1.0, 1.0), (8.0, 1.0), (16.0, 0.0)]) {
+        let burst = record.burst.unwrap();
+        assert_eq!(burst.next_found_empty, Some(empty.into()), "{size}");
+        if empty == 1.0 {
+            near(burst.first_ns, SERVICE_NS, 0.02);
+            near(burst.last_ns, size * SERVICE_NS, 0.02);
+            near(burst.drain_ns, size * SERVICE_NS, 0.02);
+        } else {
+            assert!(burst.last_ns.unwrap() > 10.0 * size * SERVICE_NS, "it jams: {burst:?}");
+        }
+    }
+}
+
+#[test]
+fn calls_cost_what_the_queue_takes_whatever_its_depth() {
+    let load = LoadChoice { depths: Some(vec![1, 1000, 100_000]), ..LoadChoice::default() };
+    let plan = plan("depth", Overrides { load, ..Overrides::default() });
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    for (record, depth) in records.iter().zip([1, 1000, 100_000]) {
+        let calls = record.calls.unwrap();
+        near(calls.send_ns, SERVICE_NS, 0.001);
+        near(calls.receive_ns, SERVICE_NS, 0.001);
+        let bytes = record.resident_bytes.unwrap();
+        assert_eq!(bytes.full.get() - bytes.before.get(), 16 * depth);
+        assert_eq!(bytes.drained, bytes.before);
+    }
+}
+
+#[test]
+fn loads_out_of_range_are_not_resumed() {
+    let spoilt = |spoil: &dyn Fn(&mut Load)| {
+        let mut plan = open_loop(ArrivalsChoice::Poisson, &[1000], None);
+        for PlannedCell { cell, .. } in plan.groups.iter_mut().flatten() {
+            if let Subject::Queue(queue) = &mut cell.subject {
+                spoil(&mut queue.load);
+            }
+        }
+        let found = validate(&plan, &SimulatedBackend::topology(), &OURS);
+        found.err().unwrap_or_default()
+    };
+    assert_eq!(spoilt(&|_| {}), "");
+    assert!(spoilt(&|load| load.rate_per_s = Some(0.into())).contains("rate is out of range"));
+    assert!(spoilt(&|load| load.burst = Some(1.into())).contains("rate is out of range"));
+    assert!(spoilt(&|load| *load = Load::NONE).contains("when messages are due"));
+    let file = |load: &mut Load| load.arrivals = Some(threadtoll_record::Arrivals::File);
+    assert!(spoilt(&file).contains("does not name the file"));
+}

@@ -1,0 +1,41 @@
+//! Queues that hold many messages, as blocks and records describe them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Count, Ns};
+
+/// Memory of a process, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResidentBytes {
+    /// Before the queue is filled.
+    pub before: Count,
+    /// While it holds its messages.
+    pub full: Count,
+    /// After they have been received.
+    pub drained: Count,
+}
+
+/// A block of a queue that holds many messages. Times are medians over stretches, per message.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallsBlock {
+    /// Time of a send call.
+    pub send_ns: Ns,
+    /// Time of a receive call.
+    pub receive_ns: Ns,
+    /// Memory of the process; null if the kernel does not tell.
+    pub resident_bytes: Option<ResidentBytes>,
+}
+
+/// Calls on a queue that holds many messages. Times are medians over blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calls {
+    /// Time of a send call.
+    pub send_ns: Option<Ns>,
+    /// Its 95% interval, from resampling blocks.
+    pub send_interval95: Option<[Ns; 2]>,
+    /// Time of a receive call.
+    pub receive_ns: Option<Ns>,
+    /// Its 95% interval, from resampling blocks.
+    pub receive_interval95: Option<[Ns; 2]>,
+}

@@ -1,0 +1,76 @@
+//! Queues that hold many messages: times of calls, medians over blocks.
+
+use crate::{
+    Block, BlockKind, Calls, CallsBlock, Count, Kind, LoopKind, Ns, RecordKind, ResidentBytes,
+    median, resample,
+};
+
+use super::{
+    Comparison, Distribution, Figures, Folding, Traffic, cost, oversubscribed, processes,
+    rounded_ns, stretch_median,
+};
+
+pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+    let blocks: Vec<(&Block, CallsBlock)> = folding
+        .blocks(BlockKind::Stretch)
+        .filter_map(|block| Some((block, block.calls?)))
+        .collect();
+    let of_process = processes(blocks.iter().map(|(block, _)| *block));
+    let call = |of: fn(&CallsBlock) -> Ns| {
+        let values: Vec<f64> = blocks.iter().map(|(_, calls)| of(calls).get()).collect();
+        resample::median_with_interval(&values, &of_process, folding.seed)
+    };
+    let (send, receive) = (call(|calls| calls.send_ns), call(|calls| calls.receive_ns));
+    let figure = |found: Option<(f64, _)>| found.map(|(ns, _)| rounded_ns(ns));
+    let interval = |found: Option<(f64, Option<[f64; 2]>)>| {
+        found.and_then(|(_, interval)| interval).map(|interval| interval.map(rounded_ns))
+    };
+    let calls = Calls {
+        send_ns: figure(send),
+        send_interval95: interval(send),
+        receive_ns: figure(receive),
+        receive_interval95: interval(receive),
+    };
+    Figures {
+        loop_kind: LoopKind::Closed,
+        kind: RecordKind::Calls,
+        count: blocks.iter().map(|(block, _)| block.count).sum(),
+        distribution: Distribution::of(folding),
+        one_way: None,
+        rate: None,
+        cost: cost(folding.blocks(BlockKind::Stretch), 1.0),
+        contention: None,
+        traffic: Traffic {
+            calls: Some(calls),
+            resident_bytes: resident_bytes(&blocks),
+            ..Traffic::default()
+        },
+        against: folding.compared(|other| Comparison {
+            of: "calls",
+            own: time,
+            base: if other == Kind::Depth { time } else { stretch_median },
+            more_is_better: false,
+        }),
+        between_processes: None,
+        warnings: oversubscribed(folding.cell()).into_iter().collect(),
+    }
+}
+
+/// A send call and a receive call together.
+pub(super) fn time(block: &Block) -> Option<f64> {
+    let calls = block.calls?;
+    Some(calls.send_ns.get() + calls.receive_ns.get())
+}
+
+fn resident_bytes(blocks: &[(&Block, CallsBlock)]) -> Option<ResidentBytes> {
+    let known: Vec<ResidentBytes> =
+        blocks.iter().filter_map(|(_, calls)| calls.resident_bytes).collect();
+    let median = |of: fn(&ResidentBytes) -> Count| {
+        median(known.iter().map(|bytes| of(bytes).as_f64())).map(|bytes| Count::from(bytes as u64))
+    };
+    Some(ResidentBytes {
+        before: median(|bytes| bytes.before)?,
+        full: median(|bytes| bytes.full)?,
+        drained: median(|bytes| bytes.drained)?,
+    })
+}

@@ -1,0 +1,185 @@
+//! Loads: the times at which a scenario sends its messages.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::{Checksum, Count, Text};
+
+/// Times at which messages are sent. Scenarios that send as fast as they can have none of these.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Load {
+    /// Distribution of the arrivals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// File of the arrivals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals_file: Option<Text>,
+    /// SHA-256 of that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals_sha256: Option<Checksum>,
+    /// Factor by which the times of that file are multiplied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
+    /// Intended messages per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<Count>,
+    /// Messages that are due at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Count>,
+    /// Time from one burst to the next, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_ns: Option<Count>,
+    /// Messages that the queue holds while it is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<Count>,
+}
+
+impl Load {
+    /// The load of scenarios that send as fast as they can.
+    pub const NONE: Load = Load {
+        arrivals: None,
+        arrivals_file: None,
+        arrivals_sha256: None,
+        scale: None,
+        rate_per_s: None,
+        burst: None,
+        gap_ns: None,
+        depth: None,
+    };
+
+    /// Its parameters as tables and labels name them, each with a comma before it.
+    pub(crate) fn label(&self) -> String {
+        let mut label = String::new();
+        if let Some(arrivals) = self.arrivals {
+            label.push_str(&format!(", {arrivals}"));
+        }
+        if let Some(file) = &self.arrivals_file {
+            label.push_str(&format!(" {file}"));
+        }
+        if let Some(scale) = self.scale.filter(|scale| scale.value() != 1.0) {
+            label.push_str(&format!(" × {}", scale.value()));
+        }
+        if let Some(rate) = self.rate_per_s {
+            label.push_str(&format!(", {}/s", rate.get()));
+        }
+        if let Some(burst) = self.burst {
+            label.push_str(&format!(", bursts of {}", burst.get()));
+        }
+        if let Some(gap_ns) = self.gap_ns {
+            label.push_str(&format!(" every {} ns", gap_ns.get()));
+        }
+        if let Some(depth) = self.depth {
+            label.push_str(&format!(", depth {}", depth.get()));
+        }
+        label
+    }
+}
+
+/// Distribution of the times between arrivals.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// All times are equal.
+    Uniform,
+    /// Exponential times, as of many independent sources.
+    Poisson,
+    /// Times from a file.
+    File,
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Arrivals::Uniform => "uniform",
+            Arrivals::Poisson => "poisson",
+            Arrivals::File => "file",
+        })
+    }
+}
+
+/// A factor in whole millionths, so that cells can be compared and sorted; in files, a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Scale(u64);
+
+impl Scale {
+    /// Largest factor.
+    pub const MAX: f64 = 1e6;
+
+    /// One.
+    pub const ONE: Scale = Scale(1_000_000);
+
+    /// The nearest millionth; `None` if `factor` is smaller than a millionth or larger than
+    /// [`Scale::MAX`].
+    pub fn new(factor: f64) -> Option<Scale> {
+        let millionths = (factor * 1e6).round();
+        (1.0..=Self::MAX * 1e6).contains(&millionths).then_some(Scale(millionths as u64))
+    }
+
+    /// The factor.
+    pub fn value(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl TryFrom<f64> for Scale {
+    type Error = &'static str;
+
+    fn try_from(factor: f64) -> Result<Self, Self::Error> {
+        Scale::new(factor).ok_or("a scale is from a millionth to a million")
+    }
+}
+
+impl From<Scale> for f64 {
+    fn from(scale: Scale) -> f64 {
+        scale.value()
+    }
+}
+
+impl JsonSchema for Scale {
+    fn schema_name() -> Cow<'static, str> {
+        "Scale".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A factor.", "type": "number", "minimum": 1e-6, "maximum": Self::MAX
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_positive_numbers_in_files() {
+        let scale = Scale::new(0.25).unwrap();
+        assert_eq!(serde_json::to_string(&scale).unwrap(), "0.25");
+        assert_eq!(serde_json::from_str::<Scale>("0.25").unwrap(), scale);
+        for wrong in ["0", "-1", "1e-7", "1e7", "\"twice\""] {
+            assert!(serde_json::from_str::<Scale>(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Scale::new(f64::NAN), None);
+    }
+
+    #[test]
+    fn labels_name_what_is_given() {
+        let load = Load {
+            arrivals: Some(Arrivals::Poisson),
+            rate_per_s: Some(64_000.into()),
+            ..Load::NONE
+        };
+        assert_eq!(load.label(), ", poisson, 64000/s");
+        let load = Load { burst: Some(8.into()), gap_ns: Some(1000.into()), ..Load::NONE };
+        assert_eq!(load.label(), ", bursts of 8 every 1000 ns");
+        assert_eq!(Load::NONE.label(), "");
+    }
+}

@@ -1,0 +1,106 @@
+//! Messages at intended times, as blocks and records describe them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Count, Fraction, Histogram, Ns, PerSecond, Quantiles};
+
+/// What a block of an open loop has in addition to the messages' delivery times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenLoopBlock {
+    /// Time from the moment at which a message was due until its send call began.
+    pub lateness: Histogram,
+    /// Time from the first message that counts to the last one, as intended, in nanoseconds.
+    pub window_ns: Count,
+    /// Messages that were due in this time.
+    pub due: Count,
+    /// Messages that were received in this time.
+    pub received: Count,
+    /// CPU time of the receiver and time in send calls, over all messages of the block, in
+    /// nanoseconds. The time in which the sender waits for the next message is not part of it.
+    pub busy_ns: Count,
+    /// Number of messages that `busy_ns` covers.
+    pub busy_messages: Count,
+    /// Number of messages that were received, by the clock of one CPU, before they were due by the
+    /// clock of another.
+    pub negative: Count,
+    /// Two-sided bound on the disagreement of these clocks, in nanoseconds; null if the threads
+    /// were not pinned.
+    pub clock_bound_ns: Option<Ns>,
+}
+
+impl OpenLoopBlock {
+    pub(crate) fn validate(&self) -> Result<(), &'static str> {
+        if self.window_ns.get() == 0 || self.due.get() == 0 {
+            return Err("the open loop of the block lasted no time, or had no message");
+        }
+        Ok(())
+    }
+}
+
+/// Figures of an open loop beyond the distribution of delivery times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenLoop {
+    /// Messages per second that were due.
+    pub rate_per_s: Option<PerSecond>,
+    /// Lateness of the sender.
+    pub lateness: Lateness,
+    /// Messages per second that were received, median over blocks.
+    pub achieved_per_s: Option<PerSecond>,
+    /// Its 95% interval, from resampling blocks.
+    pub achieved_interval95: Option<[PerSecond; 2]>,
+    /// True if surely fewer than 95% of the messages that were due were received meanwhile.
+    pub saturated: bool,
+    /// Messages per second of a saturated queue.
+    pub saturated_at_per_s: Option<PerSecond>,
+    /// Its 95% interval.
+    pub saturated_at_interval95: Option<[PerSecond; 2]>,
+    /// True if the sender's lateness is more than a quarter of the delivery time, at the median or
+    /// at the 99% quantile, or if a stamp takes more than a quarter of a saturated queue's time per
+    /// message.
+    pub generator_was_limit: bool,
+    /// CPU time of the receiver and time in send calls, per message.
+    pub cpu_ns_per_message: Option<Ns>,
+    /// Two-sided bound on the disagreement of the two CPUs' clocks.
+    pub clock_bound_ns: Option<Ns>,
+}
+
+/// Distribution of the times from the moment at which a message was due until its send call began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// Its quantiles.
+    pub quantiles: Quantiles,
+    /// The distribution; null without any.
+    pub histogram: Option<Histogram>,
+}
+
+/// The bursts of a block. Times are medians over its bursts, in nanoseconds since the burst was
+/// due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BurstBlock {
+    /// Number of bursts.
+    pub bursts: Count,
+    /// Until the first message was received.
+    pub first_ns: Ns,
+    /// Until the last message was received.
+    pub last_ns: Ns,
+    /// From the end of the last send call until the last message was received.
+    pub drain_ns: Ns,
+    /// Number of bursts that were due when all messages of the one before had been received.
+    pub found_empty: Count,
+}
+
+/// Bursts of messages. Times are medians over blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Burst {
+    /// Time until the first message of a burst was received.
+    pub first_ns: Option<Ns>,
+    /// Time until the last message of a burst was received.
+    pub last_ns: Option<Ns>,
+    /// Its 95% interval, from resampling blocks.
+    pub last_interval95: Option<[Ns; 2]>,
+    /// Time from the end of the last send call until the last message was received.
+    pub drain_ns: Option<Ns>,
+    /// Share of the bursts that found the queue empty.
+    pub next_found_empty: Option<Fraction>,
+}

@@ -1,0 +1,140 @@
+//! The view of bursts.
+
+use std::collections::BTreeSet;
+
+use threadtoll_record::{Burst, Ns, file::Results};
+
+use super::columns::Column;
+use super::pairs;
+use super::view::View;
+use super::{Comparison, Row};
+use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::units::{count, maybe_time, round_time, share, time, time_range};
+
+pub(super) const VIEW: View = View {
+    shows: |record| record.burst.is_some(),
+    sentence: "messages that are due at once, again and again. First and last: from then until the receiver has them; drain: from the end of the last send call until the receiver has the last.",
+    rates: false,
+    costs: false,
+    axis: "until the last message of a burst (lower is better)",
+    caption: "Times of bursts",
+    ns: |record| record.burst?.last_ns.map(Ns::get),
+    interval: |record| Some(record.burst?.last_interval95?.map(Ns::get)),
+    text: |record| maybe_time(record.burst.and_then(|burst| burst.last_ns)),
+    columns,
+    lines: |record| {
+        record.burst.map_or_else(Vec::new, |burst| {
+            vec![
+                format!("first {}", maybe_time(burst.first_ns)),
+                format!("last {}", maybe_time(burst.last_ns)),
+                format!("drain {}", maybe_time(burst.drain_ns)),
+                format!(
+                    "next burst found it empty: {}",
+                    burst.next_found_empty.map_or_else(String::new, |part| share(part.get()))
+                ),
+            ]
+        })
+    },
+    summary,
+};
+
+fn burst(row: &Row<'_>) -> Option<Burst> {
+    row.record.burst
+}
+
+fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
+    let figure = |heading: &'static str, rank: u8, title, of: fn(Burst) -> Option<Ns>| {
+        Column::new("", heading, rank, title, move |row| {
+            Cell::figure(burst(row).and_then(of), time)
+        })
+    };
+    vec![
+        figure("first", 3, "until the first message is received", |burst| burst.first_ns),
+        figure("last", 0, "until the last message is received", |burst| burst.last_ns)
+            .emphasis(Emphasis::Main),
+        Column::new("", "95%", 5, "95% interval of the time of the last message", |row| {
+            let interval = burst(row).and_then(|burst| burst.last_interval95);
+            interval.map_or_else(Cell::unknown, |interval| {
+                Cell::text(time_range(interval.map(Ns::get)))
+            })
+        }),
+        figure("drain", 2, "from the last send call to the last message", |burst| burst.drain_ns),
+        Column::new(
+            "next",
+            "found empty",
+            1,
+            "share of bursts that found the queue empty",
+            |row| Cell::figure(burst(row).and_then(|burst| burst.next_found_empty), share),
+        ),
+    ]
+}
+
+/// A queue over all bursts that come with one gap.
+struct Jam {
+    name: String,
+    wait: &'static str,
+    gap_ns: u64,
+    /// Sizes, with the share of bursts that found the queue empty.
+    found: Vec<(u64, f64)>,
+}
+
+impl Jam {
+    /// The smallest size from which on most bursts meet messages of the one before.
+    fn jammed_from(&self) -> Option<u64> {
+        self.found.iter().rev().take_while(|(_, empty)| *empty < 0.5).map(|(size, _)| *size).last()
+    }
+}
+
+/// For each queue and gap, the size from which on the next burst no longer finds the queue empty.
+fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+    let mut all: Vec<Jam> = Vec::new();
+    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+    for row in rows.filter(|row| !row.record.cell.is_twin()) {
+        let Some((queue, burst)) = row.queue().zip(burst(row)) else { continue };
+        let (Some(size), Some(gap), Some(empty)) =
+            (queue.load.burst, queue.load.gap_ns, burst.next_found_empty)
+        else {
+            continue;
+        };
+        let (name, wait, gap_ns) = (pairs::name(row), queue.wait.name(), gap.get());
+        let same = |known: &Jam| (&known.name, known.wait, known.gap_ns) == (&name, wait, gap_ns);
+        let place = all.iter().position(same).unwrap_or_else(|| {
+            all.push(Jam { name, wait, gap_ns, found: Vec::new() });
+            all.len() - 1
+        });
+        all[place].found.push((size.get(), empty.get()));
+    }
+    all.iter_mut().for_each(|jam| jam.found.sort_by_key(|(size, _)| *size));
+    all.sort_by(|a, b| {
+        let key =
+            |jam: &Jam| (jam.gap_ns, std::cmp::Reverse(jam.jammed_from().unwrap_or(u64::MAX)));
+        key(a).cmp(&key(b)).then_with(|| (&a.name, a.wait).cmp(&(&b.name, b.wait)))
+    });
+    let sizes: BTreeSet<u64> =
+        all.iter().flat_map(|jam| jam.found.iter().map(|(size, _)| *size)).collect();
+    let columns: Vec<table::Column<'_, Jam>> = vec![
+        table::Column::new("", "wait", 2, "wait strategy of the receiver", |jam: &Jam| {
+            Cell::text(jam.wait)
+        })
+        .emphasis(Emphasis::Faint),
+        table::Column::new("", "gap", 0, "time from one burst to the next", |jam: &Jam| {
+            Cell::new(Some(jam.gap_ns as f64), round_time(jam.gap_ns as f64))
+        }),
+        table::Column::new("", "jammed from", 0, "messages of a burst", |jam: &Jam| {
+            match jam.jammed_from() {
+                Some(size) => Cell::new(Some(size as f64), format!("{} messages", count(size))),
+                None => Cell::text("no burst measured"),
+            }
+        })
+        .emphasis(Emphasis::Main),
+    ];
+    (sizes.len() > 1).then(|| {
+        Section::new(
+            "Size from which on most bursts find messages of the one before",
+            "queue",
+            columns,
+            &all,
+            |jam| Label::new(&jam.name),
+        )
+    })
+}

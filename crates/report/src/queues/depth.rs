@@ -1,0 +1,67 @@
+//! The view of queues that hold many messages.
+
+use threadtoll_record::{Calls, Ns, RecordKind, ResidentBytes, file::Results};
+
+use super::Comparison;
+use super::columns::Column;
+use super::view::View;
+use crate::table::{Cell, Emphasis};
+use crate::units::{digits, maybe_time, time, time_range};
+
+pub(super) const VIEW: View = View {
+    shows: |record| record.kind == RecordKind::Calls,
+    sentence: "calls on a queue that holds as many messages as the depth says, the two ends in turn. Memory: of the process, compared with that before the queue was filled.",
+    rates: false,
+    costs: false,
+    axis: "a receive call (lower is better)",
+    caption: "Times of receive calls",
+    ns: |record| record.calls?.receive_ns.map(Ns::get),
+    interval: |record| Some(record.calls?.receive_interval95?.map(Ns::get)),
+    text: |record| maybe_time(record.calls.and_then(|calls| calls.receive_ns)),
+    columns,
+    lines: |record| {
+        let calls = record.calls.map(|calls| {
+            format!("send {}, receive {}", maybe_time(calls.send_ns), maybe_time(calls.receive_ns))
+        });
+        calls.into_iter().collect()
+    },
+    summary: |_| None,
+};
+
+/// More memory than before, in MiB.
+fn more(bytes: Option<ResidentBytes>, of: fn(ResidentBytes) -> u64) -> Cell {
+    let mebibytes =
+        |bytes: ResidentBytes| (of(bytes) as f64 - bytes.before.as_f64()) / f64::from(1 << 20);
+    Cell::figure(bytes.map(mebibytes), |size| match size.abs() {
+        size if size < 0.05 => "0".into(),
+        _ => format!("{} MiB", digits(size)),
+    })
+}
+
+fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
+    let call = |heading: &'static str, rank: u8, title, of: fn(Calls) -> Option<Ns>| {
+        Column::new("a call", heading, rank, title, move |row| {
+            Cell::figure(row.record.calls.and_then(of), time)
+        })
+    };
+    let interval = |title, rank: u8, of: fn(Calls) -> Option<[Ns; 2]>| {
+        Column::new("a call", "95%", rank, title, move |row| {
+            let interval = row.record.calls.and_then(of);
+            interval.map_or_else(Cell::unknown, |interval| {
+                Cell::text(time_range(interval.map(Ns::get)))
+            })
+        })
+    };
+    vec![
+        call("send", 1, "a send call", |calls| calls.send_ns),
+        interval("95% interval of a send call", 6, |calls| calls.send_interval95),
+        call("receive", 0, "a receive call", |calls| calls.receive_ns).emphasis(Emphasis::Main),
+        interval("95% interval of a receive call", 5, |calls| calls.receive_interval95),
+        Column::new("memory", "full", 3, "more than before the queue was filled", |row| {
+            more(row.record.resident_bytes, |bytes| bytes.full.get())
+        }),
+        Column::new("memory", "drained", 4, "more than before the queue was filled", |row| {
+            more(row.record.resident_bytes, |bytes| bytes.drained.get())
+        }),
+    ]
+}

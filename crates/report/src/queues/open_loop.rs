@@ -1,0 +1,175 @@
+//! The view of open loops: delivery times, lateness and saturation.
+
+use threadtoll_record::{Ns, OpenLoop, Record, RecordKind, file::Results};
+
+use super::columns::Column;
+use super::pairs;
+use super::view::View;
+use super::{Comparison, Row};
+use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
+
+pub(super) const VIEW: View = View {
+    shows: |record| record.kind == RecordKind::Delivery && record.burst.is_none(),
+    sentence: "messages are sent when they are due, and a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
+    rates: false,
+    costs: false,
+    axis: "delivery, p50 (lower is better)",
+    caption: "Median delivery times",
+    ns: |record| record.quantiles.p50.map(Ns::get),
+    interval: |record| record.interval95.p50.map(|interval| interval.map(Ns::get)),
+    text: |record| maybe_time(record.quantiles.p50),
+    columns,
+    lines,
+    summary,
+};
+
+fn open_loop<'r>(row: &'r Row<'_>) -> Option<&'r OpenLoop> {
+    row.record.open_loop.as_ref()
+}
+
+/// `5.20 M/s (5.10–5.31 M/s)`.
+fn saturation(open_loop: &OpenLoop) -> Option<String> {
+    let rate = per_second(open_loop.saturated_at_per_s?.get());
+    Some(match open_loop.saturated_at_interval95 {
+        Some(interval) => format!("{rate}/s ({})", range_per_second(interval.map(f64::from))),
+        None => format!("{rate}/s"),
+    })
+}
+
+fn limit(open_loop: &OpenLoop) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(saturation(open_loop).map(|at| format!("saturated at {at}")));
+    if open_loop.generator_was_limit {
+        parts.push("generator".into());
+    }
+    parts.join("; ")
+}
+
+fn columns<'c, 'a>(results: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
+    let delivery = |heading: &'static str, rank: u8, figure: fn(&Record) -> Option<f64>| {
+        Column::new("delivery", heading, rank, "from when it was due", move |row| {
+            Cell::figure(figure(&row.record), time)
+        })
+    };
+    let over = format!(">{}", round_time(results.plan.over_ns as f64));
+    vec![
+        delivery("p50", 0, |record| record.quantiles.p50.map(Ns::get)).emphasis(Emphasis::Main),
+        Column::new("delivery", "95%", 10, "95% interval of the median", |row| {
+            let interval = row.record.interval95.p50;
+            interval.map_or_else(Cell::unknown, |interval| {
+                Cell::text(time_range(interval.map(Ns::get)))
+            })
+        }),
+        delivery("p99", 1, |record| record.quantiles.p99.map(Ns::get)),
+        delivery("p99.9", 7, |record| record.quantiles.p999.map(Ns::get)),
+        delivery("max", 6, |record| record.max.map(Ns::get)),
+        Column::new("delivery", over, 9, "share of deliveries over the limit", |row| {
+            Cell::figure(row.record.over.share, share)
+        }),
+        Column::new("sent late", "p50", 8, "lateness of the generator", |row| {
+            Cell::figure(open_loop(row).and_then(|own| own.lateness.quantiles.p50), time)
+        }),
+        Column::new("sent late", "p99", 5, "lateness of the generator", |row| {
+            Cell::figure(open_loop(row).and_then(|own| own.lateness.quantiles.p99), time)
+        }),
+        Column::new("per message", "CPU", 3, "CPU time of the receiver and of send calls", |row| {
+            Cell::figure(open_loop(row).and_then(|own| own.cpu_ns_per_message), time)
+        }),
+        Column::new("", "received", 4, "messages received per second, median over blocks", |row| {
+            Cell::figure(open_loop(row).and_then(|own| own.achieved_per_s), |rate| {
+                format!("{}/s", per_second(rate))
+            })
+        }),
+        Column::new("", "limit", 2, "the queue was saturated, or the generator was late", |row| {
+            Cell::text(open_loop(row).map_or_else(String::new, limit))
+        }),
+    ]
+}
+
+fn lines(record: &Record) -> Vec<String> {
+    let quantiles = &record.quantiles;
+    let mut lines = vec![format!(
+        "delivery p50 {}, p99 {}, p99.9 {}",
+        maybe_time(quantiles.p50),
+        maybe_time(quantiles.p99),
+        maybe_time(quantiles.p999)
+    )];
+    if let Some(open_loop) = &record.open_loop {
+        let late = &open_loop.lateness.quantiles;
+        lines.push(format!("sent late p50 {}, p99 {}", maybe_time(late.p50), maybe_time(late.p99)));
+        lines.extend(
+            open_loop.cpu_ns_per_message.map(|ns| format!("per message: CPU {}", time(ns.get()))),
+        );
+        lines.extend(Some(limit(open_loop)).filter(|limit| !limit.is_empty()));
+    }
+    lines
+}
+
+/// A queue over all rates.
+struct Saturation<'r> {
+    name: String,
+    wait: &'static str,
+    /// The highest rate at which it kept up.
+    kept_up: Option<&'r OpenLoop>,
+    /// The lowest rate at which it did not.
+    saturated: Option<&'r OpenLoop>,
+}
+
+fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+    let mut all: Vec<Saturation<'_>> = Vec::new();
+    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+    for row in rows.filter(|row| !row.record.cell.is_twin()) {
+        let (Some(queue), Some(own)) = (row.queue(), open_loop(row)) else { continue };
+        let (name, wait) = (pairs::name(row), queue.wait.name());
+        let place = all.iter().position(|known| (&known.name, known.wait) == (&name, wait));
+        let place = place.unwrap_or_else(|| {
+            all.push(Saturation { name, wait, kept_up: None, saturated: None });
+            all.len() - 1
+        });
+        let rate = |own: &OpenLoop| own.rate_per_s.map_or(0.0, f64::from);
+        let known = &mut all[place];
+        if own.saturated {
+            let lower = known.saturated.is_none_or(|other| rate(own) < rate(other));
+            known.saturated = if lower { Some(own) } else { known.saturated };
+        } else {
+            let higher = known.kept_up.is_none_or(|other| rate(own) > rate(other));
+            known.kept_up = if higher { Some(own) } else { known.kept_up };
+        }
+    }
+    type Column<'a> = table::Column<'static, Saturation<'a>>;
+    let saturated_at = |row: &Saturation<'_>| row.saturated?.saturated_at_per_s.map(f64::from);
+    all.sort_by(|a, b| {
+        let key = |row: &Saturation<'_>| saturated_at(row).unwrap_or(f64::INFINITY);
+        key(b).total_cmp(&key(a)).then_with(|| (&a.name, a.wait).cmp(&(&b.name, b.wait)))
+    });
+    let columns: Vec<Column<'_>> = vec![
+        Column::new("", "wait", 1, "wait strategy of the receiver", |row| Cell::text(row.wait))
+            .emphasis(Emphasis::Faint),
+        Column::new("", "kept up with", 2, "highest rate at which it was not saturated", |row| {
+            let rate = row.kept_up.and_then(|own| own.rate_per_s);
+            Cell::figure(rate, |rate| format!("{}/s", per_second(rate)))
+        }),
+        Column::new(
+            "",
+            "saturated at",
+            0,
+            "messages received at the lowest rate above",
+            move |row| {
+                let text = row.saturated.and_then(saturation);
+                match text {
+                    Some(text) => Cell::new(saturated_at(row), text),
+                    None => Cell::text("not reached"),
+                }
+            },
+        )
+        .emphasis(Emphasis::Main),
+        Column::new("", "limit", 3, "the generator had no time between two stamps", |row| {
+            let generator = row.saturated.is_some_and(|own| own.generator_was_limit);
+            Cell::text(if generator { "generator" } else { "" })
+        }),
+    ];
+    let rates = comparisons.iter().any(|comparison| comparison.criteria.load.rate_per_s.is_some());
+    (rates && !all.is_empty())
+        .then(|| Section::new("Saturation", "queue", columns, &all, |row| Label::new(&row.name)))
+}
