@@ -29,8 +29,7 @@ const NO_BREAK: char = '\u{A0}';
 
 /// Ties figures to their units, so that no line ends between them.
 fn unbroken(text: &str) -> String {
-    const UNITS: [&str; 11] =
-        ["ns", "µs", "ms", "s", "min", "h", "B", "KiB", "ppm", "M/s", "M"];
+    const UNITS: [&str; 11] = ["ns", "µs", "ms", "s", "min", "h", "B", "KiB", "ppm", "M/s", "M"];
     let mut tied = String::with_capacity(text.len());
     for (index, word) in text.split(' ').enumerate() {
         if index > 0 {

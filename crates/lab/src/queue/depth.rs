@@ -80,12 +80,11 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
         return Err(Unsuitable { why, hint: "use --time to set the measuring time of each cell" });
     }
     if overrides.capacities.is_some() {
-        let why = "--capacity does not apply to depth, whose bounded queues have room for it".into();
+        let why =
+            "--capacity does not apply to depth, whose bounded queues have room for it".into();
         return Err(Unsuitable { why, hint: "use --depth" });
     }
-    if let Some(depth) =
-        overrides.load.depths.iter().flatten().find(|depth| **depth > MAX_DEPTH)
-    {
+    if let Some(depth) = overrides.load.depths.iter().flatten().find(|depth| **depth > MAX_DEPTH) {
         let why = format!("--depth {depth}: at most {MAX_DEPTH} messages");
         return Err(Unsuitable { why, hint: "use a smaller depth" });
     }

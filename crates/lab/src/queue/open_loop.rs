@@ -80,7 +80,8 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
         );
     }
     if let Some(rate) = rates.iter().flatten().find(|rate| **rate > MAX_RATE) {
-        let why = format!("--rate {rate}: no clock can stamp more than {MAX_RATE} messages a second");
+        let why =
+            format!("--rate {rate}: no clock can stamp more than {MAX_RATE} messages a second");
         return Err(Unsuitable { why, hint: "use a smaller rate" });
     }
     let Some(ArrivalsChoice::File(trace)) = arrivals else { return Ok(()) };
@@ -141,8 +142,7 @@ fn has_load(load: &Load) -> Result<(), String> {
             usable.then_some(()).ok_or_else(|| "its arrivals are out of range".into())
         }
         Some(arrivals) => {
-            let plain =
-                Load { arrivals: Some(*arrivals), rate_per_s: *rate_per_s, ..Load::NONE };
+            let plain = Load { arrivals: Some(*arrivals), rate_per_s: *rate_per_s, ..Load::NONE };
             let in_range = rate_per_s.is_some_and(|rate| (1..=MAX_RATE).contains(&rate.get()));
             (in_range && *load == plain)
                 .then_some(())

@@ -29,8 +29,7 @@ pub(super) fn draw(map: &Map, style: &Style) -> String {
     if let [measured, predicted] = squares.as_slice()
         && style.width.is_none_or(|most| 2 * width + GAP <= most)
     {
-        let pairs =
-            measured.lines(all.clone(), style).into_iter().zip(predicted.lines(all, style));
+        let pairs = measured.lines(all.clone(), style).into_iter().zip(predicted.lines(all, style));
         lines.extend(pairs.map(|((left, own), (right, _))| {
             format!("{left}{}{right}", " ".repeat(width - own + GAP))
         }));
@@ -77,7 +76,10 @@ impl Square<'_> {
         let all = self.map.columns.len();
         let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(self.side));
         let most = (room / self.cell_width()).max(1);
-        (0..all).step_by(most.min(all.max(1))).map(|from| from..all.min(from.saturating_add(most))).collect()
+        (0..all)
+            .step_by(most.min(all.max(1)))
+            .map(|from| from..all.min(from.saturating_add(most)))
+            .collect()
     }
 
     /// The lines of some columns, each with its width.

@@ -187,7 +187,9 @@ fn numbers(threads: &[u32]) -> String {
         {
             format!("{} to {} threads", number(first), number(last))
         }
-        [first @ .., last] if threads.len() <= 7 => format!("{} and {} threads", named(first), number(last)),
+        [first @ .., last] if threads.len() <= 7 => {
+            format!("{} and {} threads", named(first), number(last))
+        }
         [first, .., last] => {
             let (first, last) = (number(first), number(last));
             format!("{} numbers of threads from {first} to {last}", threads.len())

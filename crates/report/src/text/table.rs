@@ -168,7 +168,9 @@ impl<'s> Drawing<'s> {
                 for line in lines {
                     // A cell on one line is painted as in a table.
                     match line.strip_suffix(cell.as_str()) {
-                        Some(before) => text.push_str(&format!("{before}{}", style.paint(*with, cell))),
+                        Some(before) => {
+                            text.push_str(&format!("{before}{}", style.paint(*with, cell)))
+                        }
                         None => text.push_str(&line),
                     }
                     text.push('\n');
