@@ -128,7 +128,8 @@ impl SimulatedBackend {
     }
 
     /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, a stream's time per
-    /// message, a receiver's time per message, or a lock's from one acquisition to the next, whichever thread it is.
+    /// message, a receiver's time per message, or a lock's from one acquisition to the next,
+    /// whichever thread it is.
     ///
     /// # Errors
     ///

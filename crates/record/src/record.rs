@@ -44,7 +44,7 @@ pub struct Record {
     pub kind: RecordKind,
     /// Unit of values without a unit in their name.
     pub unit: Unit,
-    /// Number of stamped round trips, of messages, of calls on a queue, or of acquisitions of a lock
+    /// Number of stamped round trips, messages, calls on a queue, or acquisitions of a lock
     /// (whose waits are the values).
     pub count: Count,
     /// One-way times, from stretches; null for streams and locks.

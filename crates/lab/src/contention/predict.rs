@@ -109,15 +109,15 @@ const NORMAL_99: f64 = 2.576;
 /// ticks. It is about the error of predictions on calm machines, beyond that of their inputs.
 const UNMODELLED: f64 = 0.01;
 
-/// 95% interval for a figure that is measured as it was predicted, from predictions by batches; from
-/// the standard error that the measured figure has if it is from as few acquisitions as the cell
-/// will see; and from `unmodelled`, half the width of an interval for what no model describes.
+/// 95% interval for a figure that is measured as it was predicted: from predictions by batches,
+/// from the standard error of a measured figure with as few acquisitions as the cell will see, and
+/// from `unmodelled`, half the width of an interval for what no model describes.
 ///
 /// Batches are spread over the calibration of a group, and differ by chance and by what the machine
 /// does in one second and not in the next. A cell finds the machine as one of them did: the
-/// interval is that of one more batch. The lowest and the highest batch count as their neighbours do
-/// (J. W. Tukey and D. H. McLaughlin, *Sankhyā* A 25, 1963), because a second in which the host took
-/// the CPU away spoils one batch, and cells that are disturbed so are marked.
+/// interval is that of one more batch. The lowest and the highest count as their neighbours do (J.
+/// W. Tukey and D. H. McLaughlin, *Sankhyā* A 25, 1963): a second in which the host took the CPU
+/// away spoils one batch, and cells that are disturbed so are marked.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(NORMAL_95 * error).hypot(unmodelled);
@@ -261,8 +261,8 @@ impl HandoffModel {
 }
 
 /// `hold` and `think` are without a lock; half the cost of an uncontended acquisition and release
-/// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread. `free_ns` is the time from
-/// the request of a free lock until it is acquired, between stamps.
+/// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread. `free_ns` is the time
+/// from the request of a free lock until it is acquired, between stamps.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,

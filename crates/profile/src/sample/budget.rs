@@ -80,8 +80,8 @@ const REPORT_NS: f64 = 5e6;
 /// if it were spread over as much at least.
 const REPAID_NS: f64 = 3e9;
 
-/// Time whose budget may be left for later at most: a program that did nothing for long is no reason
-/// to use more than the budget when it goes on.
+/// Longest time whose budget may be left for later: a program that did nothing for long is no
+/// reason to use more than the budget when it goes on.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
 /// Share of the budget that looks have whatever the rest takes.

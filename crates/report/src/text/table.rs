@@ -1,5 +1,5 @@
-//! Tables that drop their least important columns if the terminal is too narrow, and stack the others
-//! if those do not fit either.
+//! Tables that drop their least important columns if the terminal is too narrow, and stack the
+//! others if those do not fit either.
 
 use unicode_width::UnicodeWidthStr;
 

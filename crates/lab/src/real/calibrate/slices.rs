@@ -78,8 +78,8 @@ pub(super) fn wait_ns(
     })
 }
 
-/// A figure of some of the threads in one slice, from their reports and its length in nanoseconds. It
-/// is zero where they did nothing.
+/// A figure of some of the threads in one slice, from their reports and its length in nanoseconds.
+/// It is zero where they did nothing.
 fn run(
     bench: &Bench,
     threads: &mut LockThreads,
