@@ -21,7 +21,7 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let regimes = Regimes::of(results, records);
     let of_one = regimes.records(records);
     let mut findings = mechanisms::findings(&of_one);
-    findings.extend(locks::findings(&of_one));
+    findings.extend(locks::findings(&of_one, records));
     findings.extend(run::findings(results, records, &regimes));
     if !records.is_empty() {
         findings.push(repeat::finding(results, &regimes));

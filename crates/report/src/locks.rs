@@ -222,6 +222,16 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
+/// The sweeps among some of the records, whose cells are named as among all.
+fn within<'r>(all: &[Sweep<'_>], some: &'r [Record]) -> Vec<Sweep<'r>> {
+    let mut found = sweeps(some);
+    for sweep in &mut found {
+        let whole = all.iter().find(|whole| whole.criteria == sweep.criteria);
+        sweep.axis = whole.map_or(sweep.axis, |whole| whole.axis);
+    }
+    found
+}
+
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     let sweeps = sweeps(records);
     if sweeps.is_empty() {

@@ -199,7 +199,7 @@ sentences! {
          missing to 100% are blocks in which the regime changed, and groups in which the reference’s \
          interval is wider than that."
         several_regimes(times, main) =
-            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it.";
+            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it; errors of predictions are of all cells.";
 
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =

@@ -81,7 +81,7 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
         detail: card.detail,
         class: "line named",
     }));
-    cards.extend(locks::cards(&records).into_iter().map(|card| Card {
+    cards.extend(locks::cards(&records, run.records()).into_iter().map(|card| Card {
         figure: card.figure,
         caption: card.heading,
         detail: card.detail,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use threadtoll_record::Record;
 
 use super::findings::{Errors, enough_threads};
-use super::{Axis, Row, Sweep, sweeps};
+use super::{Axis, Row, Sweep, sweeps, within};
 use crate::label::plural;
 use crate::units::{digits, digits_range, share, time};
 
@@ -19,8 +19,9 @@ pub(crate) struct Card {
 }
 
 /// Cards of the first lock, and the error of all predictions.
-pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
-    let sweeps = sweeps(records);
+pub(crate) fn cards(of_one: &[Record], all: &[Record]) -> Vec<Card> {
+    let all = sweeps(all);
+    let sweeps = within(&all, of_one);
     let mut cards = Vec::new();
     cards.extend(sweeps.first().and_then(knee));
     let of_all_tasks = |sweep: &Sweep<'_>| {
@@ -32,7 +33,7 @@ pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
     };
     cards.extend(sweeps.first().and_then(of_all_tasks));
     cards.extend(sweeps.first().and_then(worth));
-    cards.extend(Errors::of(&sweeps).card());
+    cards.extend(Errors::of(&all).card());
     cards
 }
 

@@ -4,7 +4,7 @@ use threadtoll_record::Record;
 
 use super::cards::Card;
 use super::claims::claims;
-use super::{Axis, Row, Sweep, sweeps};
+use super::{Axis, Row, Sweep, sweeps, within};
 use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
@@ -12,12 +12,14 @@ use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
 /// Largest total time, relative to the shortest, that counts as equally good.
 const GOOD_ENOUGH: f64 = 1.05;
 
-pub(crate) fn findings(records: &[Record]) -> Vec<Sentence> {
-    let sweeps = sweeps(records);
-    let mut findings: Vec<Sentence> = sweeps.iter().filter_map(enough).collect();
-    findings.extend(worse_than_one_thread(&sweeps));
-    findings.extend(claims(&sweeps));
-    findings.extend(agreement(&sweeps));
+/// Findings on the records of one regime, and on the predictions of all.
+pub(crate) fn findings(of_one: &[Record], all: &[Record]) -> Vec<Sentence> {
+    let all = sweeps(all);
+    let of_one = within(&all, of_one);
+    let mut findings: Vec<Sentence> = of_one.iter().filter_map(enough).collect();
+    findings.extend(worse_than_one_thread(&of_one));
+    findings.extend(claims(&of_one));
+    findings.extend(agreement(&all));
     findings
 }
 

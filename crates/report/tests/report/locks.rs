@@ -166,3 +166,27 @@ fn equal_counts_of_predictions_are_said_once() {
     assert!(text.contains("95% interval in 1 of 1 cell."), "{text}");
     assert!(told(1).contains("All 1 predicted cells"), "{}", told(1));
 }
+
+/// Cells of one hold share were measured while the machine was slow.
+#[test]
+fn cells_are_named_alike_however_many_a_regime_leaves() {
+    let results = fixture::survey();
+    let mut records = results.records();
+    let template = records[0].clone();
+    for record in records.iter_mut().filter(|record| record.group == 0) {
+        let one_way = record.one_way.as_mut().unwrap();
+        one_way.p50 = one_way.p50.map(|p50| (4.0 * p50.get()).into());
+        one_way.p50_interval95 =
+            one_way.p50_interval95.map(|bounds| bounds.map(|ns| (4.0 * ns.get()).into()));
+        record.disturbance.blocks = 1;
+    }
+    let cell = |group, hold_share| {
+        let cell = Measured { hold_share, threads: 3, speedup: 0.8, ..COMPUTING };
+        Record { group, ..cell.record(&template) }
+    };
+    records.extend([cell(0, 0.5), cell(1, 0.95)]);
+    let text = text::findings(&results, &records, &WIDE);
+    assert!(text.contains("The machine changed speed"), "{text}");
+    assert!(text.contains("than 3 threads that each hold it for 95% of their time"), "{text}");
+    assert!(!text.contains("in 2 of 2 cells"), "{text}");
+}
