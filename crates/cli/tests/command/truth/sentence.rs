@@ -32,8 +32,9 @@ pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
     }
 }
 
-/// The regimes in which a figure holds the truth about a cell's one-way median; none if it is not
-/// that of one of its records.
+/// The regimes in which a figure's interval comes within 2% of the truth about a cell's one-way
+/// median; none if it is not that of one of its records. How often intervals hold the truth itself
+/// is judged of all records; regimes are much further apart.
 fn medians(found: &Figure, run: &Measured, cell: &Cell) -> Vec<bool> {
     let of_cell = run.records.iter().filter(|record| record.cell == *cell);
     let shown = |one_way: &&OneWay| {
@@ -46,7 +47,8 @@ fn medians(found: &Figure, run: &Measured, cell: &Cell) -> Vec<bool> {
     });
     let method = all.filter(shown).map(|one_way| one_way.method).next();
     let Some(method) = method.filter(|_| found.is_sound()) else { return Vec::new() };
-    run.one_way(cell, method).0.iter().map(|truth| found.overlaps(*truth)).collect()
+    let near = |[least, most]: &[f64; 2]| found.overlaps([least / 1.02, most * 1.02]);
+    run.one_way(cell, method).0.iter().map(near).collect()
 }
 
 /// The regimes in which a ratio's interval holds the truth, which lies on the same side of 1.
