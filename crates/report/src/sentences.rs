@@ -234,13 +234,13 @@ sentences! {
         measured_again(later, rows, difference, row, first, again) =
             "Measured again {later} later, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
 
-        "The same, of the paired ratios in both."
+        "The same, where not both saw the regime with the most blocks: each has the figures of its own."
+        measured_again_at_another_speed(later, rows, difference, row, first, again) =
+            "Measured again {later} later, when the machine ran at another speed, the figures of {rows} differed by up to {difference} ({row}: {first} and {again}).";
+
+        "After either of these, where ratios were paired in both."
         ratios_again(difference, rows, first, again) =
             "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
-
-        "The first group was measured again, and not both saw the regime with the most blocks."
-        other_regime_again(later) =
-            "Measured again {later} later, the machine ran at another speed, so the figures are not compared.";
 
         "No group was measured again, or its repetition is incomplete or without figures."
         one_run() = "One run: figures of another one may differ by more than these intervals show.";

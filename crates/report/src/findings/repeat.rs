@@ -1,5 +1,7 @@
 //! The difference between the figures of a group that was measured twice.
 
+use std::borrow::Cow;
+
 use threadtoll_record::comparison::Figure;
 use threadtoll_record::{Experiment, Record, RecordKind, Repeat, file::Results, unix_ns};
 
@@ -36,16 +38,18 @@ pub(super) fn finding(results: &Results, regimes: &Regimes) -> Sentence {
 fn measured_again(results: &Results, regimes: &Regimes) -> Option<Sentence> {
     let [first, again] = results.repetition()?;
     let later = long_time(later_ns(results.plan.repeat?, first, again));
-    let [of_first, of_again] = [first, again].map(|records| regimes.records(records));
+    let mut both = [first, again].map(|records| regimes.records(records));
+    let at_another_speed = both.iter().any(|records| records.is_empty());
+    if at_another_speed {
+        both = [first, again].map(Cow::Borrowed);
+    }
+    let [first, again] = &both;
     let rows = || {
-        of_first.iter().filter_map(|first| {
-            Some((first, of_again.iter().find(|again| again.cell == first.cell)?))
-        })
+        first
+            .iter()
+            .filter_map(|first| Some((first, again.iter().find(|again| again.cell == first.cell)?)))
     };
     let figures: Vec<Pair> = rows().filter_map(|(first, again)| figures(first, again)).collect();
-    if figures.is_empty() && regimes.main().is_some() {
-        return Some(say::other_regime_again(later));
-    }
     let rows_compared = plural(figures.len() as u64, "row");
     let most = furthest(figures)?;
     let ratios = rows().flat_map(|(first, again)| ratios(first, again)).collect();
@@ -56,7 +60,12 @@ fn measured_again(results: &Results, regimes: &Regimes) -> Option<Sentence> {
     });
     let off = share(most.apart() - 1.0);
     let [value, other] = most.texts;
-    Some(say::measured_again(later, rows_compared, off, most.row, value, other).and(ratios))
+    let told = if at_another_speed {
+        say::measured_again_at_another_speed(later, rows_compared, off, most.row, value, other)
+    } else {
+        say::measured_again(later, rows_compared, off, most.row, value, other)
+    };
+    Some(told.and(ratios))
 }
 
 fn furthest(pairs: Vec<Pair>) -> Option<Pair> {
