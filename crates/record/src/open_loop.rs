@@ -49,7 +49,8 @@ pub struct OpenLoop {
     pub achieved_per_s: Option<PerSecond>,
     /// Its 95% interval, from resampling blocks.
     pub achieved_interval95: Option<[PerSecond; 2]>,
-    /// True if surely fewer than 95% of the messages that were due were received meanwhile.
+    /// True if surely fewer than 95% of the messages that were due were received meanwhile, in
+    /// undisturbed blocks if there are at least six.
     pub saturated: bool,
     /// Messages per second of a saturated queue.
     pub saturated_at_per_s: Option<PerSecond>,

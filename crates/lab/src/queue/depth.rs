@@ -165,7 +165,9 @@ impl<S: Source> Part for Sender<S> {
         self.source.enter();
     }
 
-    fn prepare(&mut self, _: Shift, _: &Clock) {}
+    fn prepare(&mut self, _: Shift, _: &Clock) {
+        give_back();
+    }
 
     fn work(&mut self, clock: &Clock) -> Log {
         let before = resident_bytes();
@@ -235,6 +237,16 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     let wrong = (first..first + count).fold(0, |wrong, number| wrong | (sink.receive() ^ number));
     *next = first + count;
     wrong
+}
+
+/// Returns memory that the allocator keeps of earlier queues, so that this one has to ask for its
+/// own.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it may be called at any time, by any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Memory of this process; 0 if the kernel does not tell.

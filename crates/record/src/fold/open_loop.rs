@@ -13,6 +13,9 @@ use super::{
 
 /// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
 const KEEPS_UP: f64 = 0.95;
+/// Undisturbed blocks that are enough to judge by, without the others: an end that loses its CPU for
+/// milliseconds leaves messages unreceived, whatever the queue.
+const ENOUGH: usize = 6;
 /// Largest share of the delivery time that the sender's lateness may be, and of the time per
 /// message that a stamp may take.
 const OWN: f64 = 0.25;
@@ -84,8 +87,7 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     let per_s =
         |count: Count, block: &OpenLoopBlock| count.as_f64() / block.window_ns.as_f64() * 1e9;
     let achieved = median(&|block| per_s(block.received, block));
-    let kept_up = median(&|block| block.received.as_f64() / block.due.as_f64());
-    let saturated = kept_up
+    let saturated = kept_up(folding)
         .is_some_and(|(share, interval)| interval.map_or(share, |[_, high]| high) < KEEPS_UP);
     let histograms: Vec<&Histogram> = blocks.iter().map(|(_, block)| &block.lateness).collect();
     let lateness = resample::quantiles(&histograms, &of_process, &QUANTILES, folding.seed);
@@ -125,6 +127,19 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
         lateness,
     };
     (open_loop, limit)
+}
+
+/// Share of the messages that were due which were received meanwhile, with its interval.
+fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
+    let (clean, disturbed): (Vec<_>, Vec<_>) = folding
+        .own()
+        .filter_map(|marked| Some((marked, marked.block.open_loop.as_ref()?)))
+        .partition(|(marked, _)| marked.clean());
+    let judged = if clean.len() < ENOUGH { [clean, disturbed].concat() } else { clean };
+    let share = |block: &OpenLoopBlock| block.received.as_f64() / block.due.as_f64();
+    let shares: Vec<f64> = judged.iter().map(|(_, block)| share(block)).collect();
+    let of_process = processes(judged.iter().map(|(marked, _)| marked.block));
+    resample::median_with_interval(&shares, &of_process, folding.seed)
 }
 
 /// Stamps are what a saturated generator does in addition to its send calls.

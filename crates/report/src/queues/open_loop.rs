@@ -112,11 +112,12 @@ struct Saturation<'r> {
     wait: &'static str,
     /// The highest rate at which it kept up.
     kept_up: Option<&'r OpenLoop>,
-    /// The lowest rate at which it did not.
-    saturated: Option<&'r OpenLoop>,
+    /// The rates at which it did not; in the end only the lowest one above.
+    saturated: Vec<&'r OpenLoop>,
 }
 
 fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+    let rate = |own: &OpenLoop| own.rate_per_s.map_or(0.0, f64::from);
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     for row in rows.filter(|row| !row.record.cell.is_twin()) {
@@ -124,21 +125,27 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
         let (name, wait) = (pairs::name(row), queue.wait.name());
         let place = all.iter().position(|known| (&known.name, known.wait) == (&name, wait));
         let place = place.unwrap_or_else(|| {
-            all.push(Saturation { name, wait, kept_up: None, saturated: None });
+            all.push(Saturation { name, wait, kept_up: None, saturated: Vec::new() });
             all.len() - 1
         });
-        let rate = |own: &OpenLoop| own.rate_per_s.map_or(0.0, f64::from);
         let known = &mut all[place];
         if own.saturated {
-            let lower = known.saturated.is_none_or(|other| rate(own) < rate(other));
-            known.saturated = if lower { Some(own) } else { known.saturated };
+            known.saturated.push(own);
         } else {
             let higher = known.kept_up.is_none_or(|other| rate(own) > rate(other));
             known.kept_up = if higher { Some(own) } else { known.kept_up };
         }
     }
+    for known in &mut all {
+        // A queue that was held up at a rate, and kept up with a higher one, was not saturated.
+        let kept_up = known.kept_up.map_or(0.0, rate);
+        known.saturated.retain(|own| rate(own) > kept_up);
+        known.saturated.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+        known.saturated.truncate(1);
+    }
     type Column<'a> = table::Column<'static, Saturation<'a>>;
-    let saturated_at = |row: &Saturation<'_>| row.saturated?.saturated_at_per_s.map(f64::from);
+    let saturated_at =
+        |row: &Saturation<'_>| row.saturated.first()?.saturated_at_per_s.map(f64::from);
     all.sort_by(|a, b| {
         let key = |row: &Saturation<'_>| saturated_at(row).unwrap_or(f64::INFINITY);
         key(b).total_cmp(&key(a)).then_with(|| (&a.name, a.wait).cmp(&(&b.name, b.wait)))
@@ -156,7 +163,7 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
             0,
             "messages received at the lowest rate above",
             move |row| {
-                let text = row.saturated.and_then(saturation);
+                let text = row.saturated.first().and_then(|own| saturation(own));
                 match text {
                     Some(text) => Cell::new(saturated_at(row), text),
                     None => Cell::text("not reached"),
@@ -165,7 +172,7 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
         )
         .emphasis(Emphasis::Main),
         Column::new("", "limit", 3, "the generator had no time between two stamps", |row| {
-            let generator = row.saturated.is_some_and(|own| own.generator_was_limit);
+            let generator = row.saturated.iter().any(|own| own.generator_was_limit);
             Cell::text(if generator { "generator" } else { "" })
         }),
     ];
