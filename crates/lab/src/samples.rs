@@ -116,6 +116,13 @@ pub struct Acquisitions {
     pub waits: Vec<Waited>,
 }
 
+impl Acquisitions {
+    /// Work per nanosecond.
+    pub(crate) fn rate(&self) -> f64 {
+        self.block.work.get() / self.elapsed_ns as f64
+    }
+}
+
 /// A wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {

@@ -142,7 +142,8 @@ impl Baseline {
 
 /// Returns the causes that reached their thresholds, in the order of files.
 ///
-/// [`Cause::ReferenceDrift`] is not among them: it shows only in several blocks.
+/// [`Cause::ReferenceDrift`] and [`Cause::WorkDrift`] are not among them: they show only in several
+/// blocks.
 pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut mark = |cause, reached: bool| {

@@ -145,6 +145,8 @@ pub struct BlockCost {
 pub enum Cause {
     /// The reference cell changed by more than 10% around the block.
     ReferenceDrift,
+    /// CPUs did over 10% more or less work together than when cells were predicted.
+    WorkDrift,
     /// A pinned end ran on the wrong CPU.
     Migration,
     /// Another thread preempted an end.
@@ -166,6 +168,7 @@ impl Cause {
     pub fn name(self) -> &'static str {
         match self {
             Cause::ReferenceDrift => "reference-drift",
+            Cause::WorkDrift => "work-drift",
             Cause::Migration => "migration",
             Cause::InvoluntarySwitch => "involuntary-switch",
             Cause::RunQueueDelay => "run-queue-delay",

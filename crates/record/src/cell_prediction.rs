@@ -82,4 +82,7 @@ pub struct Calibrated {
     pub takeover_ns: Option<Ns>,
     /// Uncontended lock and unlock, in nanoseconds.
     pub pair_ns: Ns,
+    /// Factor by which threads that compute at once slow each other down; absent if they sleep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Ratio>,
 }

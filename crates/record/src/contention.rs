@@ -16,6 +16,10 @@ pub struct ContentionBlock {
     /// CPUs may differ in speed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
+    /// Such cells on several CPUs: the work per nanosecond of a thread on each of them at once,
+    /// together, just after the block. They share nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_together: Option<Ratio>,
     /// Times and queue lengths from stamps; absent in stretch blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ContentionSeen>,
@@ -75,6 +79,13 @@ pub struct Contention {
     pub speedup: Option<Ratio>,
     /// Its 95% interval, from resampling pairs.
     pub speedup_interval95: Option<[Ratio; 2]>,
+    /// Cells of one thread alone: the work of a thread on each of its CPUs at once, which share
+    /// nothing, divided by that of one; median over blocks. No lock can do better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_lock: Option<Ratio>,
+    /// Its 95% interval, from resampling blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_lock_interval95: Option<[Ratio; 2]>,
     /// Share of the threads' time spent waiting.
     pub wait_share: Option<Fraction>,
     /// Number of waiting threads, averaged over time, without the holder.

@@ -75,9 +75,10 @@ pub fn fold(
     let all: Vec<Marked<'_>> = blocks
         .iter()
         .zip(drifted(blocks))
-        .map(|(block, moved)| {
+        .zip(contention::work_drifted(cells, blocks, predictions))
+        .map(|((block, moved), work_drifted)| {
             let drifted = moved && !cells.get(block.cell).is_some_and(sleeps);
-            Marked { block, moved, drifted }
+            Marked { block, moved, drifted, work_drifted }
         })
         .collect();
     let (states, of_block) = states::states(&all);
@@ -470,11 +471,13 @@ struct Marked<'a> {
     moved: bool,
     /// The change disturbed the block.
     drifted: bool,
+    /// Threads that share nothing did other work around the block than when it was predicted.
+    work_drifted: bool,
 }
 
 impl Marked<'_> {
     fn clean(&self) -> bool {
-        self.block.clean && !self.drifted
+        self.block.clean && !self.drifted && !self.work_drifted
     }
 }
 
@@ -531,6 +534,9 @@ fn summary<'a>(blocks: impl Iterator<Item = &'a Marked<'a>>) -> DisturbanceSumma
         }
         if marked.drifted {
             *causes.entry(Cause::ReferenceDrift).or_insert(0) += 1;
+        }
+        if marked.work_drifted {
+            *causes.entry(Cause::WorkDrift).or_insert(0) += 1;
         }
     }
     DisturbanceSummary { blocks: all, disturbed, causes }

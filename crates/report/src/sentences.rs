@@ -158,6 +158,15 @@ sentences! {
          undecided. Of a lock with more than three such cells, their numbers and an example."
         claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
+        "Threads on several CPUs also computed at once without a lock, just after one that computed \
+         alone: their work per second, divided by that of one."
+        without_lock(cpus, speedup) =
+            "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing.";
+
+        "The same in several groups: the median, least and largest of the groups’ figures."
+        without_lock_in_groups(cpus, speedup, groups, least, most) =
+            "A thread on each of {cpus} CPUs does {speedup} the work of one if they share nothing (median of {groups}; {least} to {most}).";
+
         "The sweep of frequencies calibrated its locks: median, least and largest of each."
         uncontended(locks) =
             "Uncontended lock and unlock, median over the calibrations, with the least and the largest: {locks}.";

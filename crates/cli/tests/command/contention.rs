@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_record::file::{self, Results};
-use threadtoll_record::{Contention, LockSubject, Record, RecordKind, Refusal};
+use threadtoll_record::{Contention, LockSubject, NO_LOCK, Record, RecordKind, Refusal};
 
 use crate::program::{Ended, command, ran, threadtoll, words};
 
@@ -256,7 +256,15 @@ pub(crate) fn measures_locks(locks: &str) {
     let threads = if cpus > 1 { "1,2" } else { "1" };
     let line =
         format!("contention hold-sweep {locks} --threads {threads} --hold-share 50% --time 250ms");
-    for (subject, contention, record) in of_locks(&measured(directory.path(), &line)) {
+    let results = measured(directory.path(), &line);
+    let limits = results.records().into_iter().filter(|record| record.cell.name() == NO_LOCK);
+    for alone in limits {
+        let limit = alone.contention.unwrap().without_lock.map(f64::from);
+        // The second CPU may have been taken away, but does not make two of one.
+        assert_eq!(limit.is_some(), alone.cell.cpus.len() > 1);
+        assert!(limit.is_none_or(|limit| limit > 0.1 && limit < 1.5 * cpus as f64), "{limit:?}");
+    }
+    for (subject, contention, record) in of_locks(&results) {
         let threads = f64::from(subject.threads);
         // On a machine that kept changing speed, there may be no ratio.
         assert!(contention.speedup.is_none_or(|speedup| speedup > 0.0), "{subject:?}");

@@ -260,31 +260,42 @@ impl HandoffModel {
     }
 }
 
-/// `hold` and `think` are without a lock; half the cost of an uncontended acquisition and release
-/// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread. `free_ns` is the time
-/// from the request of a free lock until it is acquired, between stamps.
+/// Times of a cell's threads, without a lock.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadTimes {
+    pub(crate) hold: Shape,
+    pub(crate) think: Shape,
+    /// Mean of both on a thread alone.
+    pub(crate) alone_ns: f64,
+    /// Factor by which threads that compute at once slow each other down.
+    pub(crate) slowdown: Option<f64>,
+}
+
+/// Half the cost of an uncontended acquisition and release (`pair_ns`) is added to each of the
+/// times. `free_ns` is the time from the request of a free lock until it is acquired, between
+/// stamps.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
     stripes: u32,
-    (hold, think): (Shape, Shape),
-    alone_ns: f64,
+    times: ThreadTimes,
     (pair_ns, free_ns): (f64, f64),
     handoff: &HandoffModel,
 ) -> Result<Inputs, ModelError> {
     let lengthened = |shape: Shape| {
         shape.with_mean(shape.mean_ns() + pair_ns / 2.0).or_else(|_| Shape::fixed(pair_ns / 2.0))
     };
-    let (hold, think) = (lengthened(hold)?, lengthened(think)?);
+    let (hold, think) = (lengthened(times.hold)?, lengthened(times.think)?);
     let figures = Calibrated {
         hold_ns: hold.mean_ns().into(),
         think_ns: think.mean_ns().into(),
-        alone_ns: alone_ns.into(),
+        alone_ns: times.alone_ns.into(),
         handoff_ns: handoff.wake_ns.into(),
         wake_cost_ns: handoff.wake_cost_ns.map(Into::into),
         spin_ns: handoff.spin_ns.map(Into::into),
         takeover_ns: handoff.takeover_ns.map(Into::into),
         pair_ns: pair_ns.into(),
+        slowdown: times.slowdown.map(Into::into),
     };
     let short_of_cores = subject.work == Work::Spin && subject.threads > cpus;
     let workload = Workload {

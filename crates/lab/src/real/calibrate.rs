@@ -17,7 +17,7 @@ use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Text, Work}
 
 use crate::LabError;
 use crate::contention::lengths::TimeDistributions;
-use crate::contention::predict::{Calibration, HandoffModel, cpus, inputs};
+use crate::contention::predict::{Calibration, HandoffModel, ThreadTimes, cpus, inputs};
 use crate::contention::repeated::{Part, Repeated};
 use crate::lock::{GrantPolicy, LockSpec};
 
@@ -142,12 +142,12 @@ impl Calibrator {
             handoff::measure(&self.bench, &mut self.handoffs, self.pass, cell, subject, lock)?
         };
         let calibration = Calibration::by_part(|part| {
-            let (mut hold, mut think, alone_ns) = times.at(subject, part).ok()?;
+            let mut times = times.at(subject, part).ok()?;
             let mut pair_ns = alone.lock_ns.get(part);
             if let Some(cost_ns) = shared_line {
                 // Nothing is handed over, but the cache line has to travel: the throughput of all
                 // threads together gives its service time.
-                hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(hold);
+                times.hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(times.hold);
                 pair_ns = 0.0;
             }
             let mut free_ns = 0.0;
@@ -155,12 +155,13 @@ impl Calibrator {
                 // A thread that takes a lock after another waits for the cache line, which has the
                 // same effect as think time.
                 let travels_ns = (rare.cost_ns().get(part) - pair_ns).max(0.0);
-                think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
+                let think = &times.think;
+                times.think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(times.think);
                 free_ns = rare.wait_ns().get(part);
             }
             let handoff = HandoffModel::of(lock.policy(), &handoffs.at(part)).ok()?;
             let acquisition = (pair_ns, free_ns);
-            inputs(subject, cpus, lock.stripes, (hold, think), alone_ns, acquisition, &handoff).ok()
+            inputs(subject, cpus, lock.stripes, times, acquisition, &handoff).ok()
         });
         Ok(CellCalibration { lengths, calibration })
     }
@@ -279,8 +280,8 @@ enum Times {
 }
 
 impl Times {
-    /// Hold and think times, and the mean of both on a thread alone, from this part of the repeats.
-    fn at(&self, subject: &LockSubject, part: Part) -> Result<(Shape, Shape, f64), ModelError> {
+    /// The times from this part of the repeats.
+    fn at(&self, subject: &LockSubject, part: Part) -> Result<ThreadTimes, ModelError> {
         let spread = subject.spread;
         let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
         match self {
@@ -291,17 +292,19 @@ impl Times {
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
                 // At a few nanoseconds per cycle the loop counts as work too, with and without a
                 // lock.
-                Ok((
-                    shape(spread, hold_ns * slowdown)?,
-                    shape(spread, (think_ns + loop_ns) * slowdown)?,
-                    hold_ns + think_ns + loop_ns,
-                ))
+                Ok(ThreadTimes {
+                    hold: shape(spread, hold_ns * slowdown)?,
+                    think: shape(spread, (think_ns + loop_ns) * slowdown)?,
+                    alone_ns: hold_ns + think_ns + loop_ns,
+                    slowdown: Some(slowdown),
+                })
             }
-            Times::Sleeping { one, together } => Ok((
-                sleep::shape(spread, hold_ns, part.of(&together.hold))?,
-                sleep::shape(spread, think_ns, part.of(&together.think))?,
-                subject.cycle_ns() as f64 + one.mean_cycle_ns(part),
-            )),
+            Times::Sleeping { one, together } => Ok(ThreadTimes {
+                hold: sleep::shape(spread, hold_ns, part.of(&together.hold))?,
+                think: sleep::shape(spread, think_ns, part.of(&together.think))?,
+                alone_ns: subject.cycle_ns() as f64 + one.mean_cycle_ns(part),
+                slowdown: None,
+            }),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Contention {
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
         let threads = self.threads.count();
-        // A single thread runs on each CPU in turn.
+        // A single thread runs on each CPU in turn. After that, one runs on each at once.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
         let before = self.environment.begin()?;
@@ -87,6 +87,11 @@ impl Contention {
             .collect();
         let system = self.environment.end(&before);
         let mut done = done?;
+        let work_together = if turns > 1 {
+            Some(self.turn(kind, 0..threads, turns as u64)?.acquisitions.rate())
+        } else {
+            None
+        };
         let counters: Vec<ThreadCounters> =
             done.iter_mut().flat_map(|turn| turn.counters.drain(..)).collect();
         let (cost, disturbance) = account(&counters, system, None);
@@ -97,7 +102,8 @@ impl Contention {
             spins: false,
             grows: false,
         };
-        Ok((counters, joined(done.into_iter().map(|turn| turn.acquisitions).collect())))
+        let turns = done.into_iter().map(|turn| turn.acquisitions).collect();
+        Ok((counters, joined(turns, work_together)))
     }
 
     /// Runs some of the threads for one of the turns of a block.
@@ -156,6 +162,7 @@ impl Contention {
                 .map(|report| (report.done.acquisitions.round() as u64).into())
                 .collect(),
             work_by_cpu: Vec::new(),
+            work_together: None,
             seen: None,
         };
         let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
@@ -199,6 +206,7 @@ impl Contention {
             work: trace.units.into(),
             acquisitions: trace.acquisitions.into_iter().map(Into::into).collect(),
             work_by_cpu: Vec::new(),
+            work_together: None,
             seen: Some(seen),
         };
         let elapsed_ns = self.clock.ns(until - from) as u64;
@@ -252,16 +260,16 @@ struct Turn {
 }
 
 /// Joins the turns of a block; several turns are one thread's, each on another CPU.
-fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
+fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisitions {
     if parts.len() == 1 {
         return parts.swap_remove(0);
     }
-    let rate = |part: &Acquisitions| part.block.work.get() / part.elapsed_ns as f64;
     let acquisitions = parts.iter().flat_map(|part| &part.block.acquisitions).copied().sum();
     let block = ContentionBlock {
         work: parts.iter().map(|part| part.block.work.get()).sum::<f64>().into(),
         acquisitions: vec![acquisitions],
-        work_by_cpu: parts.iter().map(rate).map(Into::into).collect(),
+        work_by_cpu: parts.iter().map(|part| part.rate().into()).collect(),
+        work_together: work_together.map(Into::into),
         // A single thread never waits.
         seen: None,
     };

@@ -13,7 +13,9 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::contention::predict::{self, Calibration, HandoffModel, Inputs, WaitedHandoff};
+use crate::contention::predict::{
+    self, Calibration, HandoffModel, Inputs, ThreadTimes, WaitedHandoff,
+};
 use crate::contention::repeated::{Part, Repeated};
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
@@ -76,7 +78,12 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
             Spread::Exponential => Shape::exponential(ns).ok(),
         }
     };
-    let shapes = (shape(subject.hold_ns, errors.hold)?, shape(subject.think_ns, errors.think)?);
+    let times = ThreadTimes {
+        hold: shape(subject.hold_ns, errors.hold)?,
+        think: shape(subject.think_ns, errors.think)?,
+        alone_ns: subject.cycle_ns() as f64,
+        slowdown: None,
+    };
     let handoffs: &[(f64, f64)] = match (subject.threads, spec.policy().spins()) {
         (1, _) => &[],
         (_, true) => &SPUN,
@@ -90,10 +97,9 @@ fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<I
     };
     let handoffs: Vec<WaitedHandoff> = handoffs.iter().map(handoff).collect();
     let handoff = HandoffModel::of(spec.policy(), &handoffs).ok()?;
-    let alone_ns = subject.cycle_ns() as f64;
     let pair_ns = PAIR_NS * errors.pair.get(part);
     let cpus = predict::cpus(cell);
-    predict::inputs(subject, cpus, spec.stripes, shapes, alone_ns, (pair_ns, 0.0), &handoff).ok()
+    predict::inputs(subject, cpus, spec.stripes, times, (pair_ns, 0.0), &handoff).ok()
 }
 
 /// Behaviour of a lock; `None` if no model covers the cell.
@@ -214,6 +220,7 @@ impl OpenCell for Lock {
             work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
             work_by_cpu: Vec::new(),
+            work_together: None,
             seen,
         };
         let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits });

@@ -1,15 +1,15 @@
 //! Locks: waits instead of round trips, and the speed-up over one thread alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{self, Paired, Round};
 use crate::{
-    Against, Block, BlockKind, Contention, ContentionBlock, Count, LockSubject, LoopKind,
-    PlannedCell, RecordKind, Work, resample,
+    Against, Block, BlockKind, CellPrediction, Contention, ContentionBlock, Count, LockSubject,
+    LoopKind, PlannedCell, RecordKind, Work, median, resample,
 };
 
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
+    DRIFT, Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
     oversubscribed, processes, round, significant, stretch_median,
 };
 
@@ -50,6 +50,65 @@ pub(super) fn work_by_round(
 ) -> BTreeMap<Round, f64> {
     let kind = rate_kind(planned);
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
+}
+
+/// Work of a thread on each CPU at once, divided by that of one alone, in a block of the latter.
+fn without_lock(block: &Block) -> Option<f64> {
+    let contention = block.contention.as_ref()?;
+    let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
+    let speedup = contention.work_together?.get() / alone * contention.work_by_cpu.len() as f64;
+    (speedup.is_finite() && speedup > 0.0).then_some(speedup)
+}
+
+/// Returns for each block of several threads that compute whether threads that share nothing did
+/// other work around it, by more than [`DRIFT`], than the calibration had expected of them: the
+/// host gives CPUs more or less of their cores, or the machine has changed its frequency.
+///
+/// A short block of a thread on each CPU is disturbed easily. So a change counts if the median of
+/// three neighbours shows it.
+pub(super) fn work_drifted(
+    cells: &[PlannedCell],
+    blocks: &[Block],
+    predictions: &[CellPrediction],
+) -> Vec<bool> {
+    let subject = |cell: usize| cells.get(cell).and_then(|planned| planned.cell.lock());
+    let is_alone = |cell: usize| subject(cell).is_some_and(LockSubject::is_alone);
+    let Some(alone) = (0..cells.len()).find(|cell| is_alone(*cell)) else {
+        return vec![false; blocks.len()];
+    };
+    let threads = cells[alone].cell.cpus.len() as u32;
+    let expected = predictions
+        .iter()
+        .filter(|prediction| subject(prediction.cell).is_some_and(|own| own.threads == threads))
+        .find_map(|prediction| prediction.from?.slowdown)
+        .map(|slowdown| f64::from(threads) / slowdown.get());
+    let kind = rate_kind(&cells[alone]);
+    let measured: Vec<(Round, f64)> = blocks
+        .iter()
+        .filter(|block| block.cell == alone && block.kind == kind)
+        .filter_map(|block| Some(((block.process, block.seq), without_lock(block)?)))
+        .collect();
+    let off = |speedups: &[(Round, f64)]| {
+        let own = median(speedups.iter().map(|(_, speedup)| *speedup));
+        let ratio = own.zip(expected).map_or(1.0, |(own, expected)| own / expected);
+        ratio.max(1.0 / ratio) - 1.0
+    };
+    let drifted: BTreeSet<Round> = measured
+        .chunk_by(|one, next| one.0.0 == next.0.0)
+        .flat_map(|own| {
+            let near = |at: usize| {
+                let from = at.saturating_sub(1).min(own.len().saturating_sub(3));
+                &own[from..own.len().min(from + 3)]
+            };
+            (0..own.len()).filter(move |at| off(near(*at)) > DRIFT).map(|at| own[at].0)
+        })
+        .collect();
+    let contend =
+        |cell: usize| subject(cell).is_some_and(|own| own.work == Work::Spin && own.threads > 1);
+    blocks
+        .iter()
+        .map(|block| contend(block.cell) && drifted.contains(&(block.process, block.seq)))
+        .collect()
 }
 
 /// The baseline of a lock's speed-up in its group.
@@ -113,6 +172,9 @@ fn contention(
     };
     let total =
         resample::median_with_interval(&totals, &processes(folding.blocks(kind)), folding.seed);
+    let limits: Vec<f64> = folding.blocks(kind).filter_map(without_lock).collect();
+    let of_limits = folding.blocks(kind).filter(|block| without_lock(block).is_some());
+    let without_lock = resample::median_with_interval(&limits, &processes(of_limits), folding.seed);
     let seen = summed(own());
     let seen = seen.as_ref();
     let each = |total_ns: fn(&Seen) -> f64| {
@@ -126,6 +188,10 @@ fn contention(
         speedup: speedup.map(|found| significant(found.ratio).into()),
         speedup_interval95: speedup
             .map(|found| found.interval95.map(|bound| significant(bound).into())),
+        without_lock: without_lock.map(|(speedup, _)| significant(speedup).into()),
+        without_lock_interval95: without_lock
+            .and_then(|(_, interval)| interval)
+            .map(|interval| interval.map(|bound| significant(bound).into())),
         wait_share: seen.map(|seen| {
             let threads_ns = seen.elapsed_ns * f64::from(subject.threads);
             significant((seen.wait_ns / threads_ns).clamp(0.0, 1.0)).into()

@@ -1,8 +1,8 @@
 //! Speed-ups worked out by hand.
 
 use threadtoll_record::{
-    Block, Cause, Cell, ContentionBlock, Experiment, LockSubject, NO_LOCK, Origin, Plan,
-    PlannedCell, Record, Spread, Subject, Work, fold,
+    Block, Calibrated, Cause, Cell, CellPrediction, ContentionBlock, Experiment, LockSubject,
+    NO_LOCK, Origin, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -43,6 +43,7 @@ fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
         work: work.into(),
         acquisitions: vec![10.into()],
         work_by_cpu: by_cpu.iter().map(|rate| (*rate).into()).collect(),
+        work_together: None,
         seen: None,
     };
     Block {
@@ -116,4 +117,63 @@ fn a_lock_is_compared_with_its_twin() {
     let twin = lock.against.iter().find(|against| against.cell.is_twin()).unwrap();
     assert_eq!((&*twin.of, twin.ratio.get()), ("work_per_s", 1.2));
     assert_eq!(speedup(lock), Some(1.6), "still relative to one thread alone");
+}
+
+/// Two threads that share nothing do 1.9 times the work of one in the calibration; later the host
+/// gives both CPUs the power of one.
+#[test]
+fn cells_that_were_measured_at_another_pace_than_predicted_are_disturbed() {
+    let plan = plan_of(Work::Spin, 9);
+    let together = |seq: u32| match seq {
+        1 => 1.0,
+        4.. => 1.1,
+        _ => 1.9,
+    };
+    let blocks: Vec<Block> = (0..9)
+        .flat_map(|seq| {
+            let mut alone = worked(1, seq, 1000.0, &[1.0, 1.0]);
+            let contention = alone.contention.as_mut().unwrap();
+            contention.work_together = Some(together(seq).into());
+            let others = [(2, 1000.0), (3, 1000.0 * together(seq))];
+            let others = others.map(|(index, work)| worked(index, seq, work, &[]));
+            [stretches(0, seq, &[100.0]), alone].into_iter().chain(others)
+        })
+        .collect();
+    let predicted = |threads: usize, slowdown: Option<f64>| CellPrediction {
+        cell: 1 + threads,
+        from: Some(Calibrated { slowdown: slowdown.map(Into::into), ..Calibrated::default() }),
+        run: plan.run.clone(),
+        group: 0,
+        attempt: 1,
+        at: AT.into(),
+        refused: None,
+        model: None,
+        why: None,
+        speedup: None,
+        speedup_interval95: None,
+        wait_share: None,
+        queue_mean: None,
+        queue_mean_interval95: None,
+        queue_on_entry: None,
+        total_s: None,
+    };
+    let drift = |predictions: &[CellPrediction]| -> Vec<u32> {
+        let records = fold(&machine(), &plan, 0, 1, &blocks, predictions, AT);
+        let marked = |record: &Record| record.disturbance.causes.get(&Cause::WorkDrift).copied();
+        records.iter().map(|record| marked(record).unwrap_or(0)).collect()
+    };
+    let expected = 2.0 / 1.9;
+    // A single block of 1.0 is an accident; from the fifth round on it is the machine.
+    assert_eq!(drift(&[predicted(1, Some(1.0)), predicted(2, Some(expected))]), [0, 0, 0, 5]);
+    assert_eq!(drift(&[predicted(2, Some(2.0 / 1.1))]), [0, 0, 0, 4], "it was faster then");
+    assert_eq!(drift(&[predicted(1, Some(1.0))]), [0; 4], "of one thread alone");
+    assert_eq!(drift(&[predicted(2, None)]), [0; 4], "threads that sleep");
+    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
+    let limit = |record: &Record| {
+        let contention = record.contention.as_ref()?;
+        let [low, high] = contention.without_lock_interval95?.map(f64::from);
+        Some((contention.without_lock?.get(), low <= 1.1 && high >= 1.9))
+    };
+    assert_eq!(limit(&records[1]), Some((1.1, true)));
+    assert_eq!(limit(&records[3]), None);
 }

@@ -28,7 +28,10 @@ pub(crate) fn cards(of_one: &[Record], all: &[Record]) -> Vec<Card> {
         enough_threads(sweep).map(|enough| Card {
             figure: plural(enough.threads.into(), "thread"),
             heading: format!("worth having, {}", sweep.lock()),
-            detail: format!("all tasks in {}; more gain less than 5%", enough.time),
+            detail: format!(
+                "all tasks in {}; more, up to {} measured, gain less than 5%",
+                enough.time, enough.most
+            ),
         })
     };
     cards.extend(sweeps.first().and_then(of_all_tasks));
@@ -117,7 +120,9 @@ fn worth(sweep: &Sweep<'_>) -> Option<Card> {
     }
     match sweep.axis {
         Axis::HoldShare | Axis::None => {
-            let row = enough(focus(sweep)?)?;
+            let column = focus(sweep)?;
+            let most = column.iter().map(|row| row.subject.threads).max()?;
+            let row = enough(column)?;
             Some(Card {
                 figure: plural(row.subject.threads.into(), "thread"),
                 heading: format!(
@@ -125,7 +130,7 @@ fn worth(sweep: &Sweep<'_>) -> Option<Card> {
                     share(row.subject.hold_share())
                 ),
                 detail: format!(
-                    "{}: speed-up {}; more gain less than 5%",
+                    "{}: speed-up {}; more, up to {most} measured, gain less than 5%",
                     sweep.lock(),
                     digits_range(interval(row)?)
                 ),

@@ -1,5 +1,7 @@
 //! Findings on locks.
 
+use std::collections::BTreeMap;
+
 use threadtoll_record::Record;
 
 use super::cards::Card;
@@ -13,14 +15,36 @@ use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
 const GOOD_ENOUGH: f64 = 1.05;
 
 /// Findings on the records of one regime, and on the predictions of all.
-pub(crate) fn findings(of_one: &[Record], all: &[Record]) -> Vec<Sentence> {
+pub(crate) fn findings(of_one_records: &[Record], all: &[Record]) -> Vec<Sentence> {
     let all = sweeps(all);
-    let of_one = within(&all, of_one);
+    let of_one = within(&all, of_one_records);
     let mut findings: Vec<Sentence> = of_one.iter().filter_map(enough).collect();
     findings.extend(worse_than_one_thread(&of_one));
     findings.extend(claims(&of_one));
+    findings.extend(limits(of_one_records));
     findings.extend(agreement(&all));
     findings
+}
+
+/// What threads that share nothing do, by the number of their CPUs.
+fn limits(records: &[Record]) -> Vec<Sentence> {
+    let mut by_cpus: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for record in records {
+        let limit = record.contention.as_ref().and_then(|contention| contention.without_lock);
+        if let Some(limit) = limit {
+            by_cpus.entry(record.cell.cpus.len()).or_default().push(limit.get());
+        }
+    }
+    let sentence = |(cpus, mut limits): (usize, Vec<f64>)| {
+        limits.sort_by(f64::total_cmp);
+        let [least, .., most] = limits[..] else {
+            return say::without_lock(cpus, ratio(limits[0]));
+        };
+        let middle = limits[limits.len() / 2];
+        let groups = plural(limits.len() as u64, "group");
+        say::without_lock_in_groups(cpus, ratio(middle), groups, ratio(least), ratio(most))
+    };
+    by_cpus.into_iter().map(sentence).collect()
 }
 
 fn enough(sweep: &Sweep<'_>) -> Option<Sentence> {
@@ -55,7 +79,7 @@ pub(super) struct Enough {
     /// Time for all tasks, with its interval.
     pub(super) time: String,
     /// Largest number of threads measured.
-    most: u32,
+    pub(super) most: u32,
 }
 
 /// The fewest threads that no larger number surely beats by more than the margin.

@@ -49,6 +49,8 @@ impl Measured {
             locks_per_s: (1e9 / self.cycle_ns as f64).into(),
             speedup: Some(self.speedup.into()),
             speedup_interval95: Some([0.99, 1.01].map(|off| (off * self.speedup).into())),
+            without_lock: None,
+            without_lock_interval95: None,
             wait_share: None,
             queue_mean: None,
             queue_on_entry: None,
