@@ -10,11 +10,14 @@ pub(crate) const PASSES: usize = 3;
 
 /// Slices per median, over all passes.
 pub(crate) const SLICES: usize = 45;
-/// Length of a slice: CPUs take a millisecond or so to settle at the frequency that they have in a
-/// block, and ticks belong to both.
+/// Time that a CPU which has been idle for some milliseconds takes to reach its frequency: on a
+/// virtual machine of an EPYC it computed 19% more slowly for the first 0.5 to 0.75 ms, and as fast
+/// as ever after 1.5 ms.
+pub(crate) const SETTLING_NS: u64 = 2_000_000;
+/// Length of a slice: long enough for ticks, which belong to blocks too.
 pub(crate) const SLICE_NS: u64 = 5_000_000;
 /// A slice's warm-up.
-pub(crate) const SLICE_WARM_UP_NS: u64 = 500_000;
+pub(crate) const SLICE_WARM_UP_NS: u64 = SETTLING_NS;
 /// Time until all threads have a slice's task, about.
 const LEAD_NS: u64 = 500_000;
 /// Slices for measuring how much threads slow each other down, because load on resources shared

@@ -14,6 +14,7 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::backend::OpenCell;
+use crate::contention::calibration_schedule::SETTLING_NS;
 use crate::contention::predict::Calibration;
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
@@ -32,7 +33,7 @@ const MIN_CYCLE_NS: u64 = 50;
 const LOOK_NS: u64 = 3_000;
 /// Length of the warm-up in cycles, and its shortest and longest time.
 const WARM_UP_CYCLES: u64 = 5;
-const WARM_UP_NS: u64 = 500_000;
+const WARM_UP_NS: u64 = SETTLING_NS;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 
 pub(super) struct Contention {
