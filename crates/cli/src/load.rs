@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::{Serialize, Serializer};
-use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, Trace};
+use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, Trace};
 use threadtoll_record::Scale;
 
 use crate::failure::Failure;
@@ -20,8 +20,8 @@ pub(crate) struct LoadArgs {
     /// open-loop: factor by which the times of an arrivals file are multiplied [default: 1]
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<String>,
-    /// open-loop: messages per second, such as 1000,64000 [default: from 1,000 by factors of 4 to
-    /// 65,536,000]
+    /// open-loop, chain: messages per second, such as 1000,64000 [default: from 1,000 by factors of
+    /// 4 to 65,536,000; chain: 10000]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     rate: Option<String>,
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]
@@ -33,6 +33,10 @@ pub(crate) struct LoadArgs {
     /// depth: messages that the queue holds [default: 1 to 10,000,000 by factors of 10]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     depth: Option<String>,
+    /// workers: numbers of receiving threads that share the messages; 1 is always measured, to
+    /// compare with [default: 1,2,4,8]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    receivers: Option<String>,
 }
 
 /// Validated options. A plan keeps them by field name.
@@ -45,6 +49,7 @@ pub(crate) struct LoadRequest {
     burst: Option<Vec<u64>>,
     gap_ns: Option<Vec<u64>>,
     depth: Option<Vec<u64>>,
+    receivers: Option<Vec<u64>>,
 }
 
 fn as_given<S: Serializer>(
@@ -71,6 +76,9 @@ impl LoadArgs {
                 list("--gap", text, "time", |part| duration_ns("--gap", part))
             })?,
             depth: optional(&self.depth, numbers("--depth"))?,
+            receivers: optional(&self.receivers, |text| {
+                counts("--receivers", text, MAX_RECEIVERS)
+            })?,
         })
     }
 }
@@ -84,6 +92,7 @@ impl LoadRequest {
             bursts: self.burst.clone(),
             gaps_ns: self.gap_ns.clone(),
             depths: self.depth.clone(),
+            receivers: self.receivers.clone(),
         }
     }
 }

@@ -5,11 +5,13 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, Histogram, Ns,
-    OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, Worst, median,
+    Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise, Histogram, Ns,
+    OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, WorkersBlock, Worst, median,
 };
 
-use crate::samples::{Acquisitions, BlockSamples, DepthCalls, RoundTrips, Samples, Stretches};
+use crate::samples::{
+    Acquisitions, BlockSamples, DepthCalls, RoundTrips, Samples, SharedMessages, Stretches,
+};
 
 use worst::{Excess, Longest};
 
@@ -53,6 +55,8 @@ struct Figures {
     open_loop: Option<OpenLoopBlock>,
     burst: Option<BurstBlock>,
     calls: Option<CallsBlock>,
+    workers: Option<WorkersBlock>,
+    chain: Option<ChainBlock>,
     worst: Vec<Worst>,
 }
 
@@ -88,6 +92,7 @@ pub(crate) fn to_block(
     let figures = match samples {
         Samples::Exchange(round_trips) => exchange(round_trips, context),
         Samples::Stream(stretches) => stream(&stretches, &context),
+        Samples::Shared(messages) => shared(messages, &context),
         Samples::OpenLoop(messages) => deliveries::figures(messages, context),
         Samples::Depth(calls) => depth(&calls),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
@@ -133,6 +138,8 @@ pub(crate) fn to_block(
         open_loop: figures.open_loop,
         burst: figures.burst,
         calls: figures.calls,
+        workers: figures.workers,
+        chain: figures.chain,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),
@@ -158,6 +165,15 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Figures {
         over: context.stamped.then(|| over(lengths.iter().copied(), context.over_ps)),
         ..Figures::default()
     }
+}
+
+/// Figures of all messages of a block as one stretch.
+fn shared(messages: SharedMessages, context: &Context<'_>) -> Figures {
+    let SharedMessages { elapsed_ps, received, bundle } = messages;
+    let all = received.iter().sum();
+    let stretch = Stretches { lengths_ps: vec![elapsed_ps], operations_each: all };
+    let messages = received.into_iter().map(Into::into).collect();
+    Figures { workers: Some(WorkersBlock { bundle, messages }), ..stream(&stretch, context) }
 }
 
 /// Figures of calls: medians over stretches, because some pay for memory.

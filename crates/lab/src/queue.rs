@@ -43,6 +43,8 @@ pub const MAX_CAPACITY: u64 = 1 << 24;
 pub const MAX_BATCH: u64 = BLOCKS[3];
 /// Most sending threads.
 pub const MAX_SENDERS: u32 = 64;
+/// Most receiving threads.
+pub const MAX_RECEIVERS: u64 = 64;
 
 /// The sending end of a queue.
 pub trait Source: Send + 'static {
@@ -102,6 +104,8 @@ pub struct Way {
     pub batches: bool,
     /// True if several threads may send.
     pub many_senders: bool,
+    /// True if several threads may receive.
+    pub many_receivers: bool,
     programs: Programs,
 }
 
@@ -197,20 +201,30 @@ pub enum Capacity {
 impl Way {
     fn new(
         wait: Wait,
-        many_senders: bool,
         programs: impl Fn(&Scenario, Usage) -> Option<Program> + Send + Sync + 'static,
     ) -> Self {
-        Way { wait, batches: false, many_senders, programs: Arc::new(programs) }
+        Way {
+            wait,
+            batches: false,
+            many_senders: false,
+            many_receivers: false,
+            programs: Arc::new(programs),
+        }
     }
 
     /// A queue with one sender.
     pub fn one_sender<C: Channel>(wait: Wait) -> Self {
-        Self::new(wait, false, one_sender::<C>)
+        Self::new(wait, one_sender::<C>)
     }
 
     /// A queue whose sending end is cloned for each sender.
     pub fn many_senders<C: Channel<Source: Clone>>(wait: Wait) -> Self {
-        Self::new(wait, true, many_senders::<C>)
+        Way { many_senders: true, ..Self::new(wait, many_senders::<C>) }
+    }
+
+    /// A queue whose ends are both cloned, for each sender and each receiver.
+    pub fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(wait: Wait) -> Self {
+        Way { many_senders: true, many_receivers: true, ..Self::new(wait, many_receivers::<C>) }
     }
 
     /// Marks the row as having batch calls.
@@ -220,19 +234,19 @@ impl Way {
 
     /// A row with its own exchange, for no other scenario.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
-        Self::new(wait, false, move |scenario, usage| {
+        Self::new(wait, move |scenario, usage| {
             let make = Arc::new(make);
-            (scenario.kind == Kind::Exchange)
+            (scenario.name == ask_reply::SCENARIO.name)
                 .then(|| Program::Exchange { make, class: usage.class })
         })
     }
 
     /// A row with its own stream, always in batches, for no other scenario.
     pub(crate) fn stream_only(wait: Wait, make: fn(Flow) -> Result<Streams, Unavailable>) -> Self {
-        let way = Self::new(wait, false, move |scenario, usage| {
+        let way = Self::new(wait, move |scenario, usage| {
             let Usage { flow, class, grows, .. } = usage;
             let make = Arc::new(move || make(flow));
-            (scenario.kind == Kind::Stream).then(|| Program::Stream { make, class, grows })
+            (scenario.name == stream::SCENARIO.name).then(|| Program::Stream { make, class, grows })
         });
         way.in_batches()
     }
@@ -409,6 +423,8 @@ pub struct LoadChoice {
     pub gaps_ns: Option<Vec<u64>>,
     /// Messages that the queue holds.
     pub depths: Option<Vec<u64>>,
+    /// Receivers that share the messages.
+    pub receivers: Option<Vec<u64>>,
 }
 
 /// Requested arrivals.
@@ -437,16 +453,19 @@ pub enum LoadOption {
     Gap,
     /// `--depth`.
     Depth,
+    /// `--receivers`.
+    Receivers,
 }
 
 impl LoadOption {
-    const ALL: [LoadOption; 6] = [
+    const ALL: [LoadOption; 7] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
         LoadOption::Burst,
         LoadOption::Gap,
         LoadOption::Depth,
+        LoadOption::Receivers,
     ];
 
     fn name(self) -> &'static str {
@@ -457,6 +476,7 @@ impl LoadOption {
             LoadOption::Burst => "--burst",
             LoadOption::Gap => "--gap",
             LoadOption::Depth => "--depth",
+            LoadOption::Receivers => "--receivers",
         }
     }
 
@@ -468,6 +488,7 @@ impl LoadOption {
             LoadOption::Burst => load.bursts.is_some(),
             LoadOption::Gap => load.gaps_ns.is_some(),
             LoadOption::Depth => load.depths.is_some(),
+            LoadOption::Receivers => load.receivers.is_some(),
         }
     }
 }
@@ -504,6 +525,9 @@ pub struct Scenario {
     pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
     /// Mechanism measured next to queues whose receiver sleeps.
     pub(crate) wake_up: Option<&'static str>,
+    /// True if a row's cells with all loads are compared with each other, and not with other rows:
+    /// they share a group.
+    pub(crate) loads_together: bool,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -529,6 +553,22 @@ fn rounds(wanted: f64) -> u32 {
 /// Measuring time per round of cells other than queues in scenarios of their own kinds.
 const OTHERS_NS: u64 = 3_000_000;
 
+/// The loops of a scenario, compiled for every queue, which return the program of its threads;
+/// `None` if the scenario does not apply.
+trait Loops {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program>;
+
+    /// For a queue whose sending end is cloned.
+    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+        Self::one_sender::<C>(usage)
+    }
+
+    /// For a queue whose ends are both cloned.
+    fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(usage: Usage) -> Option<Program> {
+        Self::many_senders::<C>(usage)
+    }
+}
+
 /// Compiles the scenarios' loops for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
@@ -539,7 +579,7 @@ macro_rules! scenarios {
 
         fn one_sender<C: Channel>(scenario: &Scenario, usage: Usage) -> Option<Program> {
             $(if scenario.name == $module::SCENARIO.name {
-                return $module::one_sender::<C>(usage);
+                return $module::Compiled::one_sender::<C>(usage);
             })+
             None
         }
@@ -549,7 +589,17 @@ macro_rules! scenarios {
             usage: Usage,
         ) -> Option<Program> {
             $(if scenario.name == $module::SCENARIO.name {
-                return $module::many_senders::<C>(usage);
+                return $module::Compiled::many_senders::<C>(usage);
+            })+
+            None
+        }
+
+        fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(
+            scenario: &Scenario,
+            usage: Usage,
+        ) -> Option<Program> {
+            $(if scenario.name == $module::SCENARIO.name {
+                return $module::Compiled::many_receivers::<C>(usage);
             })+
             None
         }
@@ -562,6 +612,8 @@ scenarios! {
     open_loop,
     burst,
     depth,
+    workers,
+    chain,
 }
 
 /// Returns the scenario with this name.

@@ -34,6 +34,8 @@ pub enum Samples {
     Exchange(RoundTrips),
     /// Messages in one direction.
     Stream(Stretches),
+    /// Messages in one direction, shared by receivers.
+    Shared(SharedMessages),
     /// Messages that were sent when they were due.
     OpenLoop(Deliveries),
     /// Calls on a queue that holds many messages.
@@ -78,6 +80,8 @@ pub struct Deliveries {
     pub sent_ps: Vec<u64>,
     /// When its send call had returned.
     pub after_ps: Vec<u64>,
+    /// When the threads between the sender and the receiver had it, by thread.
+    pub relayed_ps: Vec<Vec<u64>>,
     /// When the receiver had it.
     pub received_ps: Vec<u64>,
     /// Number of messages, at the beginning, that do not count.
@@ -90,6 +94,17 @@ pub struct Deliveries {
     pub cpu: u32,
     /// Two-sided bound on the disagreement of the clocks, if known.
     pub clock_bound_ns: Option<f64>,
+}
+
+/// Messages that receivers shared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedMessages {
+    /// Time from the first send call until the last receiver was done.
+    pub elapsed_ps: u64,
+    /// Messages by receiver.
+    pub received: Vec<u64>,
+    /// True if each receiver has a queue of its own.
+    pub bundle: bool,
 }
 
 /// Calls on a queue that holds many messages.

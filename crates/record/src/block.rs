@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BurstBlock, CallsBlock, ContentionBlock, Count, Fraction, Histogram, Ns, OpenLoopBlock,
-    Seconds, Text, fold,
+    BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction, Histogram, Ns,
+    OpenLoopBlock, Seconds, Text, WorkersBlock, fold,
 };
 
 /// The loop that produced a block.
@@ -80,6 +80,12 @@ pub struct Block {
     /// then the times of a send call and a receive call together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallsBlock>,
+    /// Receivers that share messages only: how many each received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<WorkersBlock>,
+    /// Queues in a row only: times of each hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainBlock>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,

@@ -59,8 +59,9 @@ pub struct Cell {
     /// Placement of the ends.
     pub placement: Placement,
     /// The CPUs. Pinned: of the first and the second end (for queues: all senders, then the
-    /// receiver; for locks: those among which the threads are distributed in turn); same-cpu: one;
-    /// free: all allowed ones.
+    /// receiver, or all receivers that share messages, then the sender, or the threads of a chain;
+    /// for locks: those among which the threads are distributed in turn); same-cpu: one; free: all
+    /// allowed ones.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,
@@ -132,7 +133,7 @@ impl Cell {
     /// `false` if all threads were placed on one CPU on purpose, or sleep.
     pub fn oversubscribed(&self) -> bool {
         let threads = match &self.subject {
-            Subject::Queue(queue) => queue.senders as usize + 1,
+            Subject::Queue(queue) => queue.threads(),
             Subject::Lock(lock) if lock.work == Work::Spin => lock.threads as usize,
             Subject::Lock(_) | Subject::Mechanism { .. } => 0,
         };

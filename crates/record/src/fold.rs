@@ -10,6 +10,7 @@ mod calls;
 mod contention;
 mod exchange;
 mod open_loop;
+mod shares;
 mod states;
 mod stream;
 mod twin;
@@ -20,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Class, Contention, Cost,
-    Count, DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
-    OpenLoop, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime,
-    ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work, Worst, median,
+    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Chain, Class, Contention,
+    Cost, Count, DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns,
+    OneWay, OpenLoop, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind,
+    Regime, ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work, Workers, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -177,6 +178,8 @@ struct Traffic {
     burst: Option<Burst>,
     calls: Option<Calls>,
     resident_bytes: Option<ResidentBytes>,
+    workers: Option<Workers>,
+    chain: Option<Chain>,
 }
 
 impl Figures {
@@ -198,6 +201,8 @@ impl Figures {
             open_loop: self.traffic.open_loop.clone(),
             burst: self.traffic.burst,
             calls: self.traffic.calls,
+            workers: self.traffic.workers.clone(),
+            chain: self.traffic.chain.clone(),
             against: self.against.clone(),
         }
     }
@@ -339,6 +344,8 @@ impl<'a> Folding<'a> {
             burst: figures.traffic.burst,
             calls: figures.traffic.calls,
             resident_bytes: figures.traffic.resident_bytes,
+            workers: figures.traffic.workers,
+            chain: figures.traffic.chain,
             worst: worst(self.blocks(BlockKind::Stamped)),
             against: figures.against,
             regimes,
@@ -404,8 +411,9 @@ fn times(_: Kind) -> Comparison {
 /// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A row
 /// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is
 /// compared with everything in the group that waits as it does; with itself spinning, if it may
-/// sleep but hardly does; and, in batches, with every bare copy. The plan decides which cells share
-/// a group.
+/// sleep but hardly does; and, in batches, with every bare copy. Any queue with several receivers,
+/// or in a chain, is compared with itself with one receiver, or in one hop. The plan decides which
+/// cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -417,7 +425,9 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
                 || is_twin_of(other, cell)
                 || is_futex_for(other, cell)
         }
-        Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(planned, queue, other),
+        Subject::Queue(queue) => {
+            is_base_of(other, cell) || queue.origin == Origin::Ours && rivals(planned, queue, other)
+        }
         // Locks compare another figure: see `contention`.
         Subject::Lock(_) => false,
     };
@@ -447,6 +457,13 @@ fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
         && !cell.is_twin()
 }
 
+/// Returns `true` if `other` is the same queue with one receiver, or one hop, in place of several.
+fn is_base_of(other: &Cell, cell: &Cell) -> bool {
+    let Subject::Queue(queue) = &cell.subject else { return false };
+    let base = queue.load.base().map(|load| QueueSubject { load, ..queue.clone() });
+    base.is_some_and(|base| other.queue() == Some(&base)) && other.placement == cell.placement
+}
+
 /// Returns `true` if a cell with a threadtoll queue is compared with another one.
 fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
@@ -454,6 +471,9 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let Some(rival) = other.queue() else { return alike };
     if rival.origin == Origin::Twin {
         return is_twin_of(other, cell);
+    }
+    if rival.load != queue.load {
+        return false;
     }
     // A receiver that always parks does so for each message that it waits for, except in a stream.
     let hardly_sleeps =

@@ -37,6 +37,12 @@ pub struct Load {
     /// Messages that the queue holds while it is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<Count>,
+    /// Receivers that share the messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receivers: Option<Count>,
+    /// Queues in a row that each message goes through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<Count>,
 }
 
 impl Load {
@@ -50,7 +56,28 @@ impl Load {
         burst: None,
         gap_ns: None,
         depth: None,
+        receivers: None,
+        hops: None,
     };
+
+    /// The load with which this one is compared: one receiver in place of several, or one hop.
+    pub fn base(&self) -> Option<Load> {
+        let several = |number: Option<Count>| number.is_some_and(|number| number > 1);
+        let (receivers, hops) = (several(self.receivers), several(self.hops));
+        let one =
+            |changes: bool, number: Option<Count>| if changes { Some(1.into()) } else { number };
+        (receivers || hops).then(|| Load {
+            receivers: one(receivers, self.receivers),
+            hops: one(hops, self.hops),
+            ..self.clone()
+        })
+    }
+
+    /// Threads in addition to the senders.
+    pub fn other_threads(&self) -> u64 {
+        let number = |of: Option<Count>| of.map_or(1, Count::get);
+        number(self.receivers).saturating_add(number(self.hops)) - 1
+    }
 
     /// Its parameters as tables and labels name them, each with a comma before it.
     pub(crate) fn label(&self) -> String {
@@ -75,6 +102,13 @@ impl Load {
         }
         if let Some(depth) = self.depth {
             label.push_str(&format!(", depth {}", depth.get()));
+        }
+        for (number, noun) in [(self.receivers, "receiver"), (self.hops, "hop")] {
+            match number.map(Count::get) {
+                None => {}
+                Some(1) => label.push_str(&format!(", 1 {noun}")),
+                Some(number) => label.push_str(&format!(", {number} {noun}s")),
+            }
         }
         label
     }
@@ -181,5 +215,15 @@ mod tests {
         let load = Load { burst: Some(8.into()), gap_ns: Some(1000.into()), ..Load::NONE };
         assert_eq!(load.label(), ", bursts of 8 every 1000 ns");
         assert_eq!(Load::NONE.label(), "");
+        let load = Load { receivers: Some(4.into()), ..Load::NONE };
+        assert_eq!((load.label().as_str(), load.other_threads()), (", 4 receivers", 4));
+    }
+
+    #[test]
+    fn several_receivers_and_hops_are_compared_with_one() {
+        let chain = Load { rate_per_s: Some(10.into()), hops: Some(3.into()), ..Load::NONE };
+        let hop = Load { hops: Some(1.into()), ..chain.clone() };
+        assert_eq!((chain.base(), chain.other_threads()), (Some(hop.clone()), 3));
+        assert_eq!((hop.base(), Load::NONE.base()), (None, None));
     }
 }

@@ -48,7 +48,15 @@ impl QueueSubject {
         if !(1..=MAX_THREADS).contains(&self.senders) {
             return Err(format!("{} senders are out of range", self.senders));
         }
+        if self.load.other_threads() > u64::from(MAX_THREADS) {
+            return Err("its number of receivers or hops is out of range".into());
+        }
         Ok(())
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.senders as usize + self.load.other_threads() as usize
     }
 }
 

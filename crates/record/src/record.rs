@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Histogram, MAX_ROUNDS, Ns,
-    OpenLoop, PerSecond, Ratio, ResidentBytes, Text, Warning, Worst, fold,
+    Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction, Histogram,
+    MAX_ROUNDS, Ns, OpenLoop, PerSecond, Ratio, ResidentBytes, Text, Warning, Workers, Worst, fold,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -92,6 +92,13 @@ pub struct Record {
     /// Queues that hold many messages only: memory of the process, medians over blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<ResidentBytes>,
+    /// Receivers that share messages only: how evenly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Workers>,
+    /// Queues in a row only: times of each hop. The values are then the times from the moment at
+    /// which a message was due until the last thread received it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Chain>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
@@ -135,6 +142,8 @@ impl Record {
         if (self.kind == RecordKind::Delivery) != self.open_loop.is_some()
             || (self.kind == RecordKind::Calls) != self.calls.is_some()
             || self.burst.is_some() && self.open_loop.is_none()
+            || self.chain.is_some() && self.open_loop.is_none()
+            || self.workers.is_some() && self.kind != RecordKind::Stream
         {
             return Err("the record lacks what its open loop or its calls gave, or has too much");
         }
@@ -196,6 +205,12 @@ pub struct Regime {
     /// Queues that hold many messages only: times of calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
+    /// Receivers that share messages only: how evenly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Workers>,
+    /// Queues in a row only: times of each hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Chain>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
 }

@@ -10,6 +10,7 @@ use crate::{Class, LockSubject, Origin, QueueSubject, Text, WaitFamily};
 /// Subject of a cell. Files distinguish the kinds by their first field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "there are few cells, mostly of one kind")]
 pub enum Subject {
     /// A mechanism.
     Mechanism {

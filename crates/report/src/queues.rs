@@ -2,6 +2,7 @@
 
 mod ask_reply;
 mod burst;
+mod chain;
 mod chart;
 mod columns;
 mod depth;
@@ -9,13 +10,14 @@ mod open_loop;
 mod pairs;
 mod stream;
 mod view;
+mod workers;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Experiment, Load, Origin, Placement, QueueSubject, Record, RecordKind, Verdict,
-    WaitFamily, compare, file::Results,
+    Against, Cell, Count, Experiment, Load, Origin, Placement, QueueSubject, Record, RecordKind,
+    Verdict, WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -396,7 +398,10 @@ fn load(load: &Load) -> Option<String> {
         format!("{} at once every {}", count(burst.get()), round_time(gap_ns.as_f64()))
     });
     let depth = load.depth.map(|depth| format!("depth {}", count(depth.get())));
-    times.or(bursts).or(depth)
+    let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
+    let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
+    let parts: Vec<String> = [times, bursts, depth].into_iter().chain(threads).flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Sentence on the sizes of bounded queues; `None` if no record has one that does not follow from

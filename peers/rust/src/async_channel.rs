@@ -19,7 +19,7 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| async_channel::unbounded(),
     };
-    many_senders: (Sender<u64>, Receiver<u64>);
+    many_receivers: (Sender<u64>, Receiver<u64>);
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |receiver| receiver.try_recv().ok(),

@@ -1,7 +1,7 @@
 //! Messages that a batch call took from a queue.
 
 /// A batch handed on in parts: some queues give all their messages or none.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Buffer {
     messages: Vec<u64>,
     taken: usize,

@@ -20,7 +20,7 @@ peer! {
         capacity: Capacity::Slots(Slots::NUMBERED),
         open: |capacity| shared(ArrayQueue::new(capacity)),
     };
-    many_senders: (Arc<ArrayQueue<u64>>, Arc<ArrayQueue<u64>>);
+    many_receivers: (Arc<ArrayQueue<u64>>, Arc<ArrayQueue<u64>>);
     calls: {
         try_send: |queue, message| queue.push(message).is_ok(),
         try_receive: |queue| queue.pop(),
@@ -35,7 +35,7 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| shared(SegQueue::new()),
     };
-    many_senders: (Arc<SegQueue<u64>>, Arc<SegQueue<u64>>);
+    many_receivers: (Arc<SegQueue<u64>>, Arc<SegQueue<u64>>);
     calls: {
         try_send: |queue, message| {
             queue.push(message);

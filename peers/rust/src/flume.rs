@@ -23,7 +23,7 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| buffered(flume::unbounded()),
     };
-    many_senders: (Sender<u64>, (Receiver<u64>, Buffer));
+    many_receivers: (Sender<u64>, (Receiver<u64>, Buffer));
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |(receiver, _)| receiver.try_recv().ok(),

@@ -218,6 +218,17 @@ pub(crate) fn many_senders<P: Peer<Sender: Clone>>() -> Vec<Way> {
     ways::<P>(polls, blocks)
 }
 
+/// The ways of waiting of a peer whose ends are both cloned.
+pub(crate) fn many_receivers<P: Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
+    let polls = [
+        Way::many_receivers::<Row<P, TIGHT>>(Wait::Poll),
+        Way::many_receivers::<Row<P, BACKOFF>>(Wait::PollBackoff),
+    ];
+    let blocks =
+        if P::BLOCKS { Some(Way::many_receivers::<Row<P, BLOCK>>(Wait::Block)) } else { None };
+    ways::<P>(polls, blocks)
+}
+
 fn ways<P: Peer>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {
     let batched = |way: Way, batches| if batches { way.in_batches() } else { way };
     let polls = polls.map(|way| batched(way, P::POLLS_BATCHES));
@@ -274,6 +285,12 @@ impl<P: Peer, const WAIT: u32> Source for To<P, WAIT> {
 }
 
 struct From<P: Peer, const WAIT: u32>(P::Receiver);
+
+impl<P: Peer<Receiver: Clone>, const WAIT: u32> Clone for From<P, WAIT> {
+    fn clone(&self) -> Self {
+        From(self.0.clone())
+    }
+}
 
 impl<P: Peer, const WAIT: u32> Sink for From<P, WAIT> {
     #[inline(always)]

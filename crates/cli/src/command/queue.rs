@@ -99,12 +99,14 @@ impl MeasureCommand for Queue {
             neighbour: self.neighbour.check()?,
         };
         if let Some(scenario) = scenario {
-            for (name, why) in request.leave_out(scenario)? {
-                if !self.measure.quiet {
+            let left_out = request.leave_out(scenario)?;
+            request.validate(scenario, common)?;
+            // The plan of a resumed run may have another scenario.
+            if !self.measure.quiet && !resumed {
+                for (name, why) in left_out {
                     console::note(&format!("left out: {name} ({why})."));
                 }
             }
-            request.validate(scenario, common)?;
         }
         Ok(request)
     }
@@ -160,8 +162,12 @@ impl Request {
         }
     }
 
-    /// Leaves out queues that have no row for `--wait`, each with the reason.
-    fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(&'static str, String)>, Failure> {
+    /// Leaves out queues that have no row for `--wait`, each with the reason, and names those that
+    /// cannot take part where none was named.
+    fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(String, String)>, Failure> {
+        if self.queues.is_empty() {
+            return Ok(self.cannot(scenario));
+        }
         let waits = &self.wait;
         let lacks = |queue: &&'static KnownQueue| {
             let mut ways = ways(queue, scenario).peekable();
@@ -184,7 +190,23 @@ impl Request {
             .hint("omit --wait, or give another"));
         }
         self.queues = left;
-        Ok(lacking.into_iter().map(|queue| (queue.name.as_str(), why(queue))).collect())
+        Ok(lacking.into_iter().map(|queue| (queue.name.clone(), why(queue))).collect())
+    }
+
+    /// The queues that have no row in the scenario, and those that have none with several senders.
+    fn cannot(&self, scenario: &Scenario) -> Vec<(String, String)> {
+        let (able, unable): (Vec<&'static KnownQueue>, Vec<_>) =
+            registry().queues.all().partition(|queue| ways(queue, scenario).next().is_some());
+        let several = self.senders.iter().flatten().any(|senders| *senders > 1);
+        let lone = able
+            .into_iter()
+            .filter(|queue| several && !ways(queue, scenario).any(|way| way.many_senders));
+        let names = |queues: Vec<&KnownQueue>| -> String {
+            queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let unable = (names(unable), format!("cannot run {}", scenario.name));
+        let lone = (names(lone.collect()), "only one sender".to_string());
+        [unable, lone].into_iter().filter(|(names, _)| !names.is_empty()).collect()
     }
 
     fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {

@@ -60,6 +60,8 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "open-loop",
             "burst",
             "depth",
+            "workers",
+            "chain",
             "hold-sweep",
             "frequency-sweep",
             "hold-think",

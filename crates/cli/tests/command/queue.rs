@@ -143,6 +143,15 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("depth --depth 100000000", "--depth 100000000: at most", "smaller"),
         ("depth --capacity 64", "--capacity does not apply to depth", "--depth"),
         ("depth --samples 10", "no single samples", "--time"),
+        ("workers --receivers 0", "at least 1", "whole number"),
+        ("workers --receivers 65", "at most 64", "smaller"),
+        ("workers --receivers 4,4", "contains 4 twice", "once"),
+        ("workers --senders 2", "does not apply to workers", "stream"),
+        ("workers --samples 10", "no single samples", "--time"),
+        ("workers call", "call cannot run workers", "list queues"),
+        ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
+        ("chain --rate 100000001", "no clock can stamp", "smaller"),
+        ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
     ] {
         let ended = threadtoll(words(&format!("queue {arguments}"), &[]));
         ended.bad().says(what).says(hint);
@@ -205,6 +214,9 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("open_loop", tables(&format!("queue open-loop rtrb pipe {rates}")));
     insta::assert_snapshot!("burst", tables("queue burst rtrb pipe --wait spin --gap 10us"));
     insta::assert_snapshot!("depth", tables("queue depth rtrb pipe --wait spin --depth 1,1000"));
+    let shared = "queue workers crossbeam-bounded pipe --wait spin --receivers 4,9";
+    insta::assert_snapshot!("workers", tables(shared));
+    insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
 }
 
 #[test]
@@ -239,6 +251,20 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
         assert!(ended.out.contains(row), "{row} in {}", ended.out);
     }
     assert!(!ended.out.contains("adaptive"), "{}", ended.out);
+}
+
+#[test]
+fn queues_that_cannot_take_part_are_named_in_a_line() {
+    let plan = |line: &str| {
+        threadtoll(words(&format!("queue {line} --simulated-machine 7 --plan"), &[])).done().err
+    };
+    let left_out = plan("workers --receivers 2");
+    assert!(left_out.contains("left out: call, raw-copy (cannot run workers)"), "{left_out}");
+    let left_out = plan("stream --senders 1,2");
+    assert!(left_out.contains("left out: call (cannot run stream)"), "{left_out}");
+    assert!(left_out.contains("rtrb"), "{left_out}");
+    assert!(left_out.contains("(only one sender)"), "{left_out}");
+    assert_eq!(plan("workers pipe --receivers 2"), "");
 }
 
 #[test]
@@ -302,15 +328,30 @@ pub(crate) fn measures_streams(queues: &str) {
     }
 }
 
-/// Open loops, bursts and depths: what is certain whatever the machine.
+/// Open loops, bursts and depths.
 pub(crate) fn measures_loads(queues: &str) {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("run.jsonl");
-    for (options, kind) in [
+    let loads = [
         ("open-loop --rate 20000,50000000 --time 30ms", RecordKind::Delivery),
         ("burst --burst 1,64 --gap 20us --time 10ms", RecordKind::Delivery),
         ("depth --depth 1,1000 --time 1ms", RecordKind::Calls),
-    ] {
+    ];
+    measures(queues, &loads);
+}
+
+/// Scenarios of more than two threads, with receivers that sleep.
+fn measures_crews(queues: &str) {
+    let crews = [
+        ("workers --receivers 2 --time 1ms --wait park", RecordKind::Stream),
+        ("chain --rate 5000 --time 1s --wait park", RecordKind::Delivery),
+    ];
+    measures(queues, &crews);
+}
+
+/// What is certain whatever the machine.
+fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    for (options, kind) in scenarios.iter().copied() {
         let (scenario, rest) = options.split_once(' ').unwrap();
         let line = format!("queue {scenario} {queues} {rest} --relaunch 1 --quiet --out");
         threadtoll(words(&line, &[&path])).done();
@@ -336,6 +377,17 @@ pub(crate) fn measures_loads(queues: &str) {
             if let Some(burst) = &record.burst {
                 assert!(burst.first_ns <= burst.last_ns, "{name}: {burst:?}");
             }
+            if let Some(workers) = &record.workers {
+                assert!(record.rate_per_s.unwrap() > 0.0, "{name}");
+                assert!(workers.fairness.unwrap() > 0.0, "{name}: {workers:?}");
+                let alone = record.cell.queue().unwrap().load.base().is_none();
+                assert!(!alone || workers.fairness == Some(1.0.into()), "{name}: {workers:?}");
+            }
+            if let Some(chain) = &record.chain {
+                assert_eq!(chain.hops.len() as u64, load.hops.unwrap().get(), "{name}");
+                let hops = chain.hops.iter().map(|hop| hop.p50.unwrap());
+                assert!(hops.max_by(|a, b| a.get().total_cmp(&b.get())) <= record.max, "{name}");
+            }
             if let Some(calls) = &record.calls {
                 assert!(calls.send_ns.unwrap() > 0.0 && calls.receive_ns.unwrap() > 0.0, "{name}");
                 assert!(record.resident_bytes.unwrap().before > 0, "{name}");
@@ -356,6 +408,7 @@ fn queues_of_the_real_machine_give_figures_that_make_sense() {
     let queues = "rtrb crossbeam-unbounded std-mpsc-bounded gil";
     measures_streams(&format!("{queues} raw-copy"));
     measures_loads(&format!("pipe pipe-bounded funnel {queues}"));
+    measures_crews("pipe funnel crossbeam-unbounded");
     let command =
         "queue stream crossbeam-unbounded --wait block --senders 1,2 --cpus 0,1 --time 1ms --json";
     if allowed_cpus().starts_with(&[0, 1]) {

@@ -1,7 +1,7 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{BurstBlock, Histogram, OpenLoopBlock, median};
+use threadtoll_record::{BurstBlock, ChainBlock, Histogram, OpenLoopBlock, median};
 
 use crate::samples::{Deliveries, Waited};
 
@@ -47,6 +47,12 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             negative: (all - count).into(),
             clock_bound_ns: messages.clock_bound_ns.map(rounded),
         }),
+        chain: context
+            .planned
+            .cell
+            .queue()
+            .and_then(|queue| queue.load.hops)
+            .map(|_| hops(&messages)),
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
         worst: worst::of_waits(
             times().filter_map(waited).collect(),
@@ -55,6 +61,24 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
         ),
         ..Figures::default()
     }
+}
+
+/// Times from one thread to the next of the messages that count.
+fn hops(messages: &Deliveries) -> ChainBlock {
+    let Deliveries { sent_ps, relayed_ps, received_ps, lead, .. } = messages;
+    let threads: Vec<&[u64]> = std::iter::once(sent_ps)
+        .chain(relayed_ps)
+        .chain([received_ps])
+        .map(|times| &times[*lead..])
+        .collect();
+    let hop = |pair: &[&[u64]]| {
+        let mut histogram = Histogram::new();
+        let times = pair[0].iter().zip(pair[1]);
+        let took = times.filter_map(|(from, to)| to.checked_sub(*from));
+        took.for_each(|ps| histogram.record_ps(ps));
+        histogram.packed()
+    };
+    ChainBlock { hops: threads.windows(2).map(hop).collect() }
 }
 
 /// The bursts that count; `None` if none is complete.

@@ -48,7 +48,10 @@ pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
 const SLICES_NS: u64 = 100_000_000;
 
 fn over_slices(budget: Budget) -> Budget {
-    Budget { stretch_ns: budget.stretch_ns.max(SLICES_NS), ..budget }
+    match budget.stretch_ns {
+        0 => Budget { stamped_ns: budget.stamped_ns.max(SLICES_NS), ..budget },
+        stretch_ns => Budget { stretch_ns: stretch_ns.max(SLICES_NS), ..budget },
+    }
 }
 
 /// Plans queues in a scenario, in all their ways that were requested.
@@ -64,36 +67,49 @@ pub fn queue(
     let mut builder = PlanBuilder::default();
     let overrides = &choice.overrides;
     let loads = (scenario.loads)(overrides);
+    let families: Vec<&[Load]> = if scenario.loads_together {
+        // A load follows the one that it is compared with.
+        loads.chunk_by(|_, next| next.base().is_some()).collect()
+    } else {
+        loads.chunks(1).collect()
+    };
     let capacities: Vec<Option<u64>> = match &overrides.capacities {
         None => vec![None],
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
         let senders = overrides.senders.as_deref().unwrap_or(&[1]);
-        for (senders, load) in loads.iter().flat_map(|load| senders.iter().map(move |n| (n, load)))
-        {
-            let budget = (scenario.budget)(overrides, load);
-            for (nth, capacity) in capacities.iter().enumerate() {
-                let (placement, senders, capacity) = (*placement, *senders, *capacity);
-                let context = PlanContext {
+        let families = families.iter().flat_map(|loads| senders.iter().map(move |n| (*n, *loads)));
+        for (senders, loads) in families {
+            for (nth, capacity) in capacities.iter().copied().enumerate() {
+                let context = |load| PlanContext {
                     site,
                     scenario,
                     registry,
                     choice,
-                    placement,
+                    placement: *placement,
                     senders,
                     capacity,
                     load,
                 };
-                let rows = choice.queues.iter().flat_map(|queue| context.rows(queue, &mut builder));
-                // An unbounded queue is measured once; for later capacities it only serves as a
-                // comparison.
-                let rows: Vec<Row<'_>> =
-                    rows.filter(|row| nth == 0 || row.has_capacity() || !row.peer()).collect();
-                let crowded = rows.iter().any(|row| row.cell.oversubscribed());
-                let budget = if crowded { over_slices(budget) } else { budget };
-                let plan = GroupPlan { context, budget, is_later: nth > 0 };
-                builder.groups.extend(plan.groups(&rows));
+                let mut budget = (scenario.budget)(overrides, &loads[0]);
+                // By load. An unbounded queue is measured once; for later capacities it only serves
+                // as a comparison.
+                let mut rows = |load| -> Vec<Row<'_>> {
+                    let context = context(load);
+                    let rows =
+                        choice.queues.iter().flat_map(|queue| context.rows(queue, &mut builder));
+                    rows.filter(|row| nth == 0 || row.has_capacity() || !row.peer()).collect()
+                };
+                let rows: Vec<Vec<Row<'_>>> = loads.iter().map(&mut rows).collect();
+                if rows.iter().flatten().any(|row| row.cell.oversubscribed()) {
+                    budget = over_slices(budget);
+                }
+                let plan = GroupPlan { context: context(&loads[0]), budget, is_later: nth > 0 };
+                builder.groups.extend(match rows.as_slice() {
+                    [rows] => plan.groups(rows),
+                    all => plan.by_row(all),
+                });
             }
         }
     }
@@ -236,8 +252,8 @@ impl PlanContext<'_> {
         Some(row.cell.twin())
     }
 
-    /// CPUs of the threads: one per sender while there are enough, and the last one for the
-    /// receiver.
+    /// CPUs of the threads: one for each while there are enough, and the last one for the thread
+    /// that has its CPU to itself.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
             return Err("its sender waits for the time of each message without sleeping, and so \
@@ -245,12 +261,13 @@ impl PlanContext<'_> {
         }
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
         let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };
-        if self.placement != Placement::Pinned || self.senders < 2 {
+        let threads = self.senders as usize + self.load.other_threads() as usize;
+        if self.placement != Placement::Pinned || threads < 3 {
             return Ok((cpus, relation));
         }
         let others = self.site.pool.iter().copied().filter(|cpu| *cpu != a && *cpu != b);
-        let senders = std::iter::once(a).chain(others.take(self.senders as usize - 1));
-        let cpus: Vec<u32> = senders.chain([b]).collect();
+        let others = std::iter::once(a).chain(others.take(threads - 2));
+        let cpus: Vec<u32> = others.chain([b]).collect();
         let relation = farthest(self.site.topology, &cpus).unwrap_or(relation);
         Ok((cpus, relation))
     }
@@ -301,6 +318,29 @@ impl GroupPlan<'_> {
         groups
     }
 
+    /// Groups of rows with all their loads, given by load. Each group has the first load of its
+    /// rows, with which the others are compared, and their twins.
+    fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
+        // Leaves room for the reference, the first load, and the twin.
+        const OTHERS: usize = GROUP - 3;
+        let Some((first, others)) = rows.split_first() else { return Vec::new() };
+        let mut bundles = Vec::new();
+        for (nth, row) in first.iter().enumerate() {
+            if self.is_later && !row.has_capacity() {
+                continue;
+            }
+            let twin = self.context.twin(row);
+            let cells: Vec<Cell> = others.iter().map(|rows| rows[nth].cell.clone()).collect();
+            bundles.extend(cells.chunks(OTHERS).map(|part| {
+                let part = part.iter().cloned();
+                std::iter::once(row.cell.clone()).chain(part).chain(twin.clone()).collect()
+            }));
+        }
+        group(bundles, &[self.context.site.reference()], self.packed(), |cell| {
+            self.context.scenario.planned(cell, self.budget)
+        })
+    }
+
     /// The budget by which groups are packed: rare messages, or deep queues, take long blocks, but
     /// that is no reason to take a row from those that it is compared with.
     fn packed(&self) -> Budget {
@@ -311,6 +351,9 @@ impl GroupPlan<'_> {
                 stamped_ns: stamped_ns.min(LONG_BLOCK_NS),
                 ..self.budget
             },
+            Kind::Stream if self.context.scenario.loads_together => {
+                Budget { stretch_ns: stretch_ns.min(LONG_BLOCK_NS), ..self.budget }
+            }
             Kind::Exchange | Kind::Stream | Kind::Contention => self.budget,
         }
     }

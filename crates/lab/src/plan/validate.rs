@@ -193,9 +193,7 @@ fn relation(cell: &Cell, class: Class, topology: &Topology) -> Option<Relation> 
         (Class::OneThread, Placement::Pinned, [_]) => Some(Relation::SameThread),
         (Class::OneThread, ..) => None,
         (_, Placement::Pinned, &[a, b]) => Some(topology.relation(a, b)),
-        (_, Placement::Pinned, cpus @ [_, _, ..])
-            if cpus.len() <= cell.queue()?.senders as usize + 1 =>
-        {
+        (_, Placement::Pinned, cpus @ [_, _, ..]) if cpus.len() <= cell.queue()?.threads() => {
             farthest(topology, cpus)
         }
         (Class::Poll | Class::Sleep, Placement::SameCpu, [_]) => Some(Relation::SameCpu),

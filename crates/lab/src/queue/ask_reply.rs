@@ -13,7 +13,7 @@ use crate::exchange::{Ends, Exchange};
 use crate::program::Program;
 
 use super::{
-    CAPACITY, Channel, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source, Unsuitable, Usage,
+    CAPACITY, Channel, Loops, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source, Unsuitable, Usage,
     has_no_load, no_loads,
 };
 
@@ -31,6 +31,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity(CAPACITY),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
+    loads_together: false,
 };
 
 /// Default measuring time per cell: 31 rounds of a block of stretches and a stamped block, 12 ms
@@ -81,13 +82,13 @@ impl<C: Channel> Exchange for End<C> {
     }
 }
 
-pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-    let capacity = usage.flow.capacity;
-    Some(Program::Exchange { make: Arc::new(move || ends::<C>(capacity)), class: usage.class })
-}
+pub(super) enum Compiled {}
 
-pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-    one_sender::<C>(usage)
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        let capacity = usage.flow.capacity;
+        Some(Program::Exchange { make: Arc::new(move || ends::<C>(capacity)), class: usage.class })
+    }
 }
 
 fn ends<C: Channel>(capacity: usize) -> Result<Ends, Unavailable> {

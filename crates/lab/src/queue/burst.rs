@@ -6,7 +6,7 @@ use threadtoll_record::{Budget, Kind, Load};
 use super::arrivals::MAX_MESSAGES;
 use super::paced;
 use super::{
-    Channel, LoadChoice, LoadOption, Overrides, Program, QUEUE_ROUNDS, RING_BYTES, Scenario,
+    Channel, LoadChoice, LoadOption, Loops, Overrides, Program, QUEUE_ROUNDS, RING_BYTES, Scenario,
     Unsuitable, Usage, rounds,
 };
 
@@ -22,6 +22,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
+    loads_together: false,
 };
 
 const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];
@@ -81,10 +82,10 @@ fn has_load(load: &Load) -> Result<(), String> {
     (in_range && *load == plain).then_some(()).ok_or_else(|| "its bursts are out of range".into())
 }
 
-pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-    paced::program::<C>(usage)
-}
+pub(super) enum Compiled {}
 
-pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-    paced::program::<C>(usage)
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        paced::program::<C>(usage)
+    }
 }

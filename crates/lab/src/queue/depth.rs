@@ -16,14 +16,14 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
 
 use super::{
-    Channel, LoadOption, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink, Slots, Source,
-    Unsuitable, Usage, rounds,
+    Channel, LoadOption, Loops, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink, Slots,
+    Source, Unsuitable, Usage, rounds,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -38,6 +38,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity,
     batches: |_, _, _| vec![1],
     wake_up: None,
+    loads_together: false,
 };
 
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -75,10 +76,7 @@ fn capacity(slots: &Slots, load: &Load) -> u64 {
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    if overrides.samples.is_some() {
-        let why = "--samples does not apply to depth, which has no single samples".into();
-        return Err(Unsuitable { why, hint: "use --time to set the measuring time of each cell" });
-    }
+    super::stream::no_samples(SCENARIO.name, overrides)?;
     if overrides.capacities.is_some() {
         let why =
             "--capacity does not apply to depth, whose bounded queues have room for it".into();
@@ -102,24 +100,25 @@ fn has_load(load: &Load) -> Result<(), String> {
     (in_range && *load == plain).then_some(()).ok_or_else(|| "its depth is out of range".into())
 }
 
-pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-    let Usage { flow, class, grows, load } = usage;
-    let depth = load.depth.map_or(1, |depth| depth.get());
-    Some(Program::Crew(CrewProgram {
-        make: Arc::new(move || {
-            let (source, sink) = C::open(flow.capacity)?;
-            Ok(crew(source, sink, depth))
-        }),
-        threads: 2,
-        read: Arc::new(move |worked| read(worked, depth)),
-        simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
-        class,
-        grows,
-    }))
-}
+pub(super) enum Compiled {}
 
-pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-    one_sender::<C>(usage)
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        let Usage { flow, class, grows, load } = usage;
+        let depth = load.depth.map_or(1, |depth| depth.get());
+        Some(Program::Crew(CrewProgram {
+            make: Arc::new(move || {
+                let (source, sink) = C::open(flow.capacity)?;
+                Ok(crew(source, sink, depth))
+            }),
+            threads: 2,
+            seating: Seating::LastAlone,
+            read: Arc::new(move |worked| read(worked, depth)),
+            simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
+            class,
+            grows,
+        }))
+    }
 }
 
 /// Whose turn it is: even numbers are the sender's, odd ones the receiver's.

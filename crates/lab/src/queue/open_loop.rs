@@ -6,8 +6,8 @@ use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
 use super::arrivals::{MAX_MESSAGES, MAX_RATE, Trace};
 use super::paced;
 use super::{
-    ArrivalsChoice, Channel, LoadChoice, LoadOption, Overrides, Program, QUEUE_ROUNDS, RING_BYTES,
-    Scenario, Unsuitable, Usage, rounds,
+    ArrivalsChoice, Channel, LoadChoice, LoadOption, Loops, Overrides, Program, QUEUE_ROUNDS,
+    RING_BYTES, Scenario, Unsuitable, Usage, rounds,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -22,6 +22,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
+    loads_together: false,
 };
 
 /// Default rates: from far apart to more than any queue takes one at a time.
@@ -51,8 +52,13 @@ fn block_ns(rate: f64, of_file: bool) -> f64 {
 }
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
+    budget_of_blocks(overrides, load, block_ns(rate(load), load.arrivals == Some(Arrivals::File)))
+}
+
+/// The budget of blocks that usually have this length.
+pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64) -> Budget {
     let rate = rate(load);
-    let usual_ns = block_ns(rate, load.arrivals == Some(Arrivals::File));
+    let usual_ns = usual_ns.max(2e9 / rate);
     let most_ns = MAX_MESSAGES as f64 * 1e9 / rate;
     let of_samples = overrides.samples.map(|samples| samples as f64 * 1e9 / rate);
     let asked_ns = of_samples.or(overrides.time_ns.map(|ns| ns as f64));
@@ -79,11 +85,7 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
             "use --scale: 0.5 doubles the rate",
         );
     }
-    if let Some(rate) = rates.iter().flatten().find(|rate| **rate > MAX_RATE) {
-        let why =
-            format!("--rate {rate}: no clock can stamp more than {MAX_RATE} messages a second");
-        return Err(Unsuitable { why, hint: "use a smaller rate" });
-    }
+    check_rates(overrides)?;
     let Some(ArrivalsChoice::File(trace)) = arrivals else { return Ok(()) };
     let scale = scale.unwrap_or(Scale::ONE);
     let longest_ns = trace.longest_ns(scale);
@@ -113,6 +115,19 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
         return Err(Unsuitable { why, hint: "use `threadtoll queue burst`, or other arrivals" });
     }
     Ok(())
+}
+
+/// Rejects rates that no clock can stamp.
+pub(super) fn check_rates(overrides: &Overrides) -> Result<(), Unsuitable> {
+    match overrides.load.rates.iter().flatten().find(|rate| **rate > MAX_RATE) {
+        None => Ok(()),
+        Some(rate) => Err(Unsuitable {
+            why: format!(
+                "--rate {rate}: no clock can stamp more than {MAX_RATE} messages a second"
+            ),
+            hint: "use a smaller rate",
+        }),
+    }
 }
 
 fn loads(overrides: &Overrides) -> Vec<Load> {
@@ -152,10 +167,10 @@ fn has_load(load: &Load) -> Result<(), String> {
     }
 }
 
-pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-    paced::program::<C>(usage)
-}
+pub(super) enum Compiled {}
 
-pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-    paced::program::<C>(usage)
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        paced::program::<C>(usage)
+    }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
@@ -29,10 +29,10 @@ use super::stream::with;
 use super::{Channel, Sink, Source, Usage};
 
 /// Ends a block. Queues never deliver it otherwise: numbers begin with 1.
-const END: u64 = 0;
+pub(super) const END: u64 = 0;
 /// Time from the moment at which all parts are ready to the start of the schedule, so that the
 /// receiver is waiting.
-const AHEAD_NS: f64 = 100_000.0;
+pub(super) const AHEAD_NS: f64 = 100_000.0;
 /// The generator gives up after this multiple of a block's length: the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
@@ -40,10 +40,6 @@ const PATIENCE: f64 = 2.0;
 pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
     let Usage { flow, class, grows, load } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
-    let pattern = move |load: &Load| {
-        let invalid = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidData, why);
-        Pattern::of(load).map_err(|why| Unavailable::new("its arrivals", invalid(why)))
-    };
     let of_simulated = load.clone();
     Some(Program::Crew(CrewProgram {
         make: Arc::new(move || {
@@ -51,6 +47,7 @@ pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
             Ok(crew(pattern(&load)?, source, sink))
         }),
         threads: 2,
+        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, burst)),
         simulate: Arc::new(move |queue| Ok(simulate(&pattern(&of_simulated)?, queue))),
         class,
@@ -58,21 +55,17 @@ pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
     }))
 }
 
+pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
+    let invalid = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidData, why);
+    Pattern::of(load).map_err(|why| Unavailable::new("its arrivals", invalid(why)))
+}
+
 fn crew<So: Source, Si: Sink>(pattern: Pattern, source: So, sink: Si) -> Crew {
-    let generator = Generator {
-        pattern,
-        source: Some(source),
-        due: Vec::new(),
-        lead: 0,
-        until: 0,
-        sent: Vec::new(),
-        after: Vec::new(),
-    };
-    vec![Box::new(generator), Box::new(Receiver { sink: Some(sink), received: Vec::new() })]
+    vec![Box::new(Generator::new(pattern, source)), Box::new(Receiver::new(sink))]
 }
 
 #[repr(align(128))]
-struct Generator<S> {
+pub(super) struct Generator<S> {
     pattern: Pattern,
     source: Option<S>,
     /// Times of the block's messages since its start, in ticks.
@@ -83,6 +76,20 @@ struct Generator<S> {
     sent: Vec<u64>,
     /// When the send calls had returned.
     after: Vec<u64>,
+}
+
+impl<S> Generator<S> {
+    pub(super) fn new(pattern: Pattern, source: S) -> Self {
+        Generator {
+            pattern,
+            source: Some(source),
+            due: Vec::new(),
+            lead: 0,
+            until: 0,
+            sent: Vec::new(),
+            after: Vec::new(),
+        }
+    }
 }
 
 impl<S: Source> Part for Generator<S> {
@@ -156,9 +163,15 @@ fn generate<S: Source>(
 }
 
 #[repr(align(128))]
-struct Receiver<S> {
+pub(super) struct Receiver<S> {
     sink: Option<S>,
     received: Vec<u64>,
+}
+
+impl<S> Receiver<S> {
+    pub(super) fn new(sink: S) -> Self {
+        Receiver { sink: Some(sink), received: Vec::new() }
+    }
 }
 
 impl<S: Sink> Part for Receiver<S> {
@@ -203,20 +216,25 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize
     }
 }
 
-fn touched(len: usize) -> Vec<u64> {
+pub(super) fn touched(len: usize) -> Vec<u64> {
     std::iter::repeat_n(std::hint::black_box(0), len).collect()
 }
 
-/// Deliveries from the logs of both parts; `None` if they do not have the same messages.
-fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
+/// Deliveries from the logs of the generator, of any relays, and of the receiver; `None` if they do
+/// not have the same messages.
+pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
-    let [generator, receiver] = logs.as_mut_slice() else { return None };
+    let [generator, relays @ .., receiver] = logs.as_mut_slice() else { return None };
     let [due_ps, sent_ps, after_ps] = generator.times.as_mut_slice() else { return None };
     let received_ps = std::mem::take(receiver.times.first_mut()?);
     let (due_ps, sent_ps, after_ps) =
         (std::mem::take(due_ps), std::mem::take(sent_ps), std::mem::take(after_ps));
+    let relayed_ps: Option<Vec<Vec<u64>>> =
+        relays.iter_mut().map(|relay| relay.times.first_mut().map(std::mem::take)).collect();
+    let relayed_ps = relayed_ps?;
     let lead = *generator.numbers.first()? as usize;
-    if due_ps.len() != received_ps.len() || lead >= due_ps.len() {
+    let complete = relayed_ps.iter().chain([&received_ps]).all(|all| all.len() == due_ps.len());
+    if !complete || lead >= due_ps.len() {
         return None;
     }
     let sending_ps: u64 =
@@ -228,10 +246,11 @@ fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         due_ps,
         sent_ps,
         after_ps,
+        relayed_ps,
         received_ps,
         lead,
         burst,
-        busy_ns: sending_ns + *cpu_ns.get(1)?,
+        busy_ns: sending_ns + cpu_ns[1..].iter().sum::<u64>(),
         cpu,
         clock_bound_ns,
     };
@@ -239,7 +258,7 @@ fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
 }
 
 /// A queue with one server: each message waits for the one before.
-fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<Log> {
+pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<Log> {
     let Schedule { due_ps, lead } =
         pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
     let due_ps: Vec<u64> = due_ps.iter().map(|due| queue.begins_ps + due).collect();

@@ -24,8 +24,8 @@ use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpe
 
 use super::words::{count_up, difference};
 use super::{
-    BLOCKS, Channel, Flow, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue, Scenario, Sink, Source,
-    Unsuitable, Usage, Way, has_no_load, no_loads,
+    BLOCKS, Channel, Flow, Loops, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue, Scenario, Sink,
+    Source, Unsuitable, Usage, Way, has_no_load, no_loads,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -40,6 +40,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
     wake_up: None,
+    loads_together: false,
 };
 
 /// Default measuring time per cell: 31 blocks of 12 ms.
@@ -51,7 +52,7 @@ pub const RING_BYTES: u64 = 256 << 10;
 /// other holds a batch.
 pub const BATCH: u64 = 256;
 /// Messages between two checks of the stop flag, for single messages.
-const ROUND: u64 = 64;
+pub(super) const ROUND: u64 = 64;
 /// Fewest messages received before the first stamp of a block, to fill the queue and train the
 /// branch predictors of the receiver's loop.
 const SETTLING: u64 = 256;
@@ -60,17 +61,22 @@ const SETTLING: u64 = 256;
 const NUMBER_BITS: u32 = 56;
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    no_samples("a stream", overrides)
+}
+
+/// Rejects a number of samples.
+pub(super) fn no_samples(of: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
     match overrides.samples {
         None => Ok(()),
         Some(_) => Err(Unsuitable {
-            why: "--samples does not apply to a stream, which has no single samples".into(),
+            why: format!("--samples does not apply to {of}, which has no single samples"),
             hint: "use --time to set the measuring time of each cell",
         }),
     }
 }
 
 /// Spends all of the time on stretches.
-fn budget(overrides: &Overrides, _: &Load) -> Budget {
+pub(super) fn budget(overrides: &Overrides, _: &Load) -> Budget {
     let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
     let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
     Budget {
@@ -94,21 +100,25 @@ fn batches(queue: &Queue, way: &Way, asked: Option<u64>) -> Vec<u64> {
     }
 }
 
-pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-    program(usage, |flow| {
-        let (source, sink) = C::open(flow.capacity)?;
-        Ok(streams(vec![source], sink, flow.batch))
-    })
-}
+pub(super) enum Compiled {}
 
-/// Streams from senders that each clone the sending end.
-pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-    program(usage, |flow| {
-        let (source, sink) = C::open(flow.capacity)?;
-        let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
-        sources.push(source);
-        Ok(streams(sources, sink, flow.batch))
-    })
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        program(usage, |flow| {
+            let (source, sink) = C::open(flow.capacity)?;
+            Ok(streams(vec![source], sink, flow.batch))
+        })
+    }
+
+    /// Streams from senders that each clone the sending end.
+    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+        program(usage, |flow| {
+            let (source, sink) = C::open(flow.capacity)?;
+            let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
+            sources.push(source);
+            Ok(streams(sources, sink, flow.batch))
+        })
+    }
 }
 
 fn program(usage: Usage, make: fn(Flow) -> Result<Streams, Unavailable>) -> Option<Program> {

@@ -39,7 +39,7 @@ struct CrewStart {
 
 impl CrewStart {
     /// Starts the threads and waits until everything is created, touched and placed. The thread of
-    /// the last part creates all of them, so that the queue's memory is local to the receiver.
+    /// the last part, mostly the receiver, creates all of them: the queue's memory is local to it.
     fn start(&self) -> Result<Threads, LabError> {
         let CrewStart { clock, name, make, placement, seats } = self;
         let clock = *clock;
@@ -114,7 +114,7 @@ impl CrewCell {
             name: cell.name().to_string(),
             make: Arc::clone(&program.make),
             placement: cell.placement,
-            seats: Seats::of(cell.placement, &cell.cpus, program.threads - 1),
+            seats: Seats::seated(program.seating, cell.placement, &cell.cpus, program.threads - 1),
         };
         let threads = start.start()?;
         Ok(CrewCell {

@@ -3,7 +3,9 @@
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
 use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, Overrides, scenario};
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
-use threadtoll_record::{Histogram, Load, Placement, Plan, PlannedCell, Record, Subject, Wait};
+use threadtoll_record::{
+    Against, Histogram, Load, Placement, Plan, PlannedCell, Record, Subject, Wait,
+};
 
 use crate::{OURS, latency_plan, run_simulated};
 
@@ -172,6 +174,75 @@ fn calls_cost_what_the_queue_takes_whatever_its_depth() {
         assert_eq!(bytes.full.get() - bytes.before.get(), 16 * depth);
         assert_eq!(bytes.drained, bytes.before);
     }
+}
+
+/// The ratio to the row with one receiver, or one hop.
+fn to_one(record: &Record) -> f64 {
+    let base = record.cell.queue().unwrap().load.base().unwrap();
+    let is_base = |against: &&Against| {
+        against.cell.queue().is_some_and(|queue| queue.load == base) && !against.cell.is_twin()
+    };
+    record.against.iter().find(is_base).unwrap().ratio.get()
+}
+
+#[test]
+fn receivers_that_are_the_limit_take_a_service_time_a_message_each() {
+    let load = LoadChoice { receivers: Some(vec![2, 5]), ..LoadChoice::default() };
+    let plan = plan("workers", Overrides { load, ..Overrides::default() });
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    let own = records.iter().filter(|record| !record.cell.is_twin());
+    for (record, receivers) in own.zip([1.0, 2.0, 5.0]) {
+        near(record.rate_per_s, receivers * 1e9 / SERVICE_NS, 0.01);
+        let workers = record.workers.as_ref().unwrap();
+        assert!(workers.bundle, "a pipe has one receiver");
+        near(workers.fairness, 1.0, 0.001);
+        if receivers > 1.0 {
+            near(Some(to_one(record)), receivers, 0.01);
+        }
+    }
+}
+
+#[test]
+fn more_receivers_than_cpus_are_said_to_be() {
+    let load = LoadChoice { receivers: Some(vec![8]), ..LoadChoice::default() };
+    let plan = plan("workers", Overrides { load, ..Overrides::default() });
+    for record in records(&plan, served(Service::Fixed(SERVICE_NS))) {
+        let several = record.cell.queue().unwrap().load.base().is_some();
+        let said = record.warnings.iter().any(|warning| warning.code == "oversubscribed");
+        assert_eq!(said, several, "{}", record.cell.label());
+    }
+}
+
+#[test]
+fn a_chain_takes_one_service_a_hop() {
+    let plan = plan("chain", Overrides::default());
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    let own = records.iter().filter(|record| !record.cell.is_twin());
+    for (record, hops) in own.zip([1, 3]) {
+        let whole = f64::from(hops) * SERVICE_NS;
+        near(record.quantiles.p50, whole, 0.001);
+        near(record.quantiles.p99, whole, 0.001);
+        let chain = record.chain.as_ref().unwrap();
+        assert_eq!(chain.hops.len(), hops as usize);
+        chain.hops.iter().for_each(|hop| near(hop.p50, SERVICE_NS, 0.001));
+        near(chain.p50_sum_ns, whole, 0.001);
+        near(chain.p99_sum_ns, whole, 0.001);
+        if hops > 1 {
+            near(Some(to_one(record)), 3.0, 0.001);
+        }
+    }
+}
+
+/// Tails of exponential hops do not add up: all three are rarely slow together. Times of three are
+/// Erlang distributed, and their 99% quantile is 8.406 services.
+#[test]
+fn the_tail_of_a_chain_is_shorter_than_the_sum_of_its_tails() {
+    let plan = plan("chain", Overrides { time_ns: Some(4_000_000_000), ..Overrides::default() });
+    let records = records(&plan, served(Service::Exponential(SERVICE_NS)));
+    let chain = records.iter().find(|record| record.cell.queue().unwrap().load.base().is_some());
+    let chain = chain.unwrap();
+    near(chain.quantiles.p99, 8.406 * SERVICE_NS, 0.03);
+    near(chain.chain.as_ref().unwrap().p99_sum_ns, 3.0 * 100f64.ln() * SERVICE_NS, 0.03);
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn groups_are_small_and_begin_with_the_reference() {
 fn every_row_of_every_queue_is_measured() {
     for scenario in SCENARIOS {
         let groups = planned(scenario, &choice());
-        let batches: &[u64] = if scenario.kind == Kind::Stream { &[1, BATCH] } else { &[1] };
+        let batches: &[u64] = if scenario.name == "stream" { &[1, BATCH] } else { &[1] };
         for queue in REGISTRY.queues.all().filter(|queue| queue.origin != Origin::Raw) {
             for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {

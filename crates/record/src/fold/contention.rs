@@ -8,6 +8,7 @@ use crate::{
     LoopKind, PlannedCell, RecordKind, Work, median, resample,
 };
 
+use super::shares::jain;
 use super::{
     DRIFT, Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
     oversubscribed, processes, round, significant, stretch_median,
@@ -283,18 +284,12 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
-/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of the threads' acquisitions in a
-/// block, averaged over the blocks.
+/// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
 /// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<f64> {
     let indices: Vec<f64> = blocks
-        .filter_map(|block| {
-            let got = &block.contention.as_ref()?.acquisitions;
-            let sum: f64 = got.iter().map(|count| count.as_f64()).sum();
-            let squares: f64 = got.iter().map(|count| count.as_f64().powi(2)).sum();
-            (squares > 0.0).then(|| sum * sum / (f64::from(threads) * squares))
-        })
+        .filter_map(|block| jain(&block.contention.as_ref()?.acquisitions, threads as usize))
         .collect();
     (!indices.is_empty()).then(|| indices.iter().sum::<f64>() / indices.len() as f64)
 }

@@ -2,6 +2,7 @@
 
 use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
 
+use super::shares;
 use super::{
     Comparison, Distribution, Figures, Folding, RATE, Traffic, cost, oversubscribed, processes,
     significant, stretch_median,
@@ -32,7 +33,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
         },
         contention: None,
-        traffic: Traffic::default(),
+        traffic: Traffic { workers: shares::workers(folding), ..Traffic::default() },
         against: folding.compared(rates_of),
         between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),

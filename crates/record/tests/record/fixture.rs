@@ -105,6 +105,8 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         open_loop: None,
         burst: None,
         calls: None,
+        workers: None,
+        chain: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
         cost_round_trips: (values_ns.len() as u64).into(),

@@ -10,7 +10,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{digits, digits_range, share, time};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::Stream,
+    shows: |record| record.kind == RecordKind::Stream && record.workers.is_none(),
     sentence: "as many messages of 8 bytes as the queue takes, each verified.",
     rates: true,
     costs: true,

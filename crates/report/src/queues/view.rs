@@ -5,10 +5,11 @@ use std::fmt;
 use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
-use super::{Comparison, ask_reply, burst, depth, open_loop, stream};
+use super::{Comparison, ask_reply, burst, chain, depth, open_loop, stream, workers};
 use crate::table::Section;
 
 /// The view of one kind of scenario.
+#[derive(Clone, Copy)]
 pub(crate) struct View {
     /// Returns `true` if it shows this record.
     pub(super) shows: fn(&Record) -> bool,
@@ -36,8 +37,15 @@ pub(crate) struct View {
 }
 
 /// All views, in the order of tables.
-pub(super) static VIEWS: &[View] =
-    &[ask_reply::VIEW, stream::VIEW, open_loop::VIEW, burst::VIEW, depth::VIEW];
+pub(super) static VIEWS: &[View] = &[
+    ask_reply::VIEW,
+    stream::VIEW,
+    open_loop::VIEW,
+    burst::VIEW,
+    depth::VIEW,
+    workers::VIEW,
+    chain::VIEW,
+];
 
 impl View {
     pub(super) fn of(record: &Record) -> Option<&'static View> {

@@ -275,6 +275,8 @@ fn block(
         open_loop: None,
         burst: None,
         calls: None,
+        workers: None,
+        chain: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
             vec![Worst {

@@ -322,6 +322,8 @@ fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
         open_loop: None,
         burst: None,
         calls: None,
+        workers: None,
+        chain: None,
         against: record.against.clone(),
     }
 }

@@ -1,0 +1,332 @@
+//! `workers`: one sender, as fast as it can, and receivers that share its messages.
+//!
+//! ```text
+//!                      ┌──▶ receiver 1                 ┌──▶ queue 1 ──▶ receiver 1
+//!   sender ──▶ queue ──┼──▶ receiver 2   or   sender ──┼──▶ queue 2 ──▶ receiver 2
+//!                      └──▶ receiver n                 └──▶ queue n ──▶ receiver n
+//! ```
+//!
+//! Queues with many receivers are shared. Of others, each receiver has its own, and the sender
+//! deals out its messages in turn: a bundle. Receivers check that their messages ascend, and all together
+//! that none is missing. The sender, not a receiver, has a CPU to itself. Each row is compared with
+//! itself with one receiver.
+
+use std::sync::Arc;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Kind, Load};
+
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::exchange::on_a_line;
+use crate::program::{Make, Program};
+use crate::samples::{Samples, SharedMessages};
+
+use super::paced::{AHEAD_NS, END};
+use super::stream::{ROUND, budget, no_samples, with};
+use super::{
+    Channel, LoadOption, Loops, MAX_RECEIVERS, Overrides, RING_BYTES, Scenario, Sink, Source,
+    Unsuitable, Usage,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "workers",
+    sentence: "throughput of one sender and receivers that share its messages, to one receiver",
+    kind: Kind::Stream,
+    options: &[LoadOption::Receivers],
+    check,
+    loads,
+    has_load,
+    budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: None,
+    loads_together: true,
+};
+
+const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
+    no_samples(SCENARIO.name, overrides)
+}
+
+/// One receiver is always measured, because the others are compared with it.
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let asked = overrides.load.receivers.as_deref().unwrap_or(&RECEIVERS);
+    let others = asked.iter().copied().filter(|receivers| *receivers > 1);
+    let load = |receivers: u64| Load { receivers: Some(receivers.into()), ..Load::NONE };
+    std::iter::once(1).chain(others).map(load).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    let plain = Load { receivers: load.receivers, ..Load::NONE };
+    let in_range = load.receivers.is_some_and(|many| (1..=MAX_RECEIVERS).contains(&many.get()));
+    (in_range && *load == plain)
+        .then_some(())
+        .ok_or_else(|| "its number of receivers is out of range".into())
+}
+
+pub(super) enum Compiled {}
+
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        let (receivers, capacity) = (receivers(&usage.load), usage.flow.capacity);
+        let make = move || {
+            let (mut sources, mut sinks) = (Vec::new(), Vec::new());
+            for _ in 0..receivers {
+                let (source, sink) = C::open(capacity)?;
+                sources.push(source);
+                sinks.push(sink);
+            }
+            // Nothing is dealt out to a single receiver.
+            Ok(match sources.len() {
+                1 => crew(sources.remove(0), sinks),
+                _ => crew(Bundle { sources, next: 0 }, sinks),
+            })
+        };
+        Some(program(usage, receivers, Arc::new(make), true))
+    }
+
+    fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(usage: Usage) -> Option<Program> {
+        let (receivers, capacity) = (receivers(&usage.load), usage.flow.capacity);
+        let make = move || {
+            let (source, sink) = C::open(capacity)?;
+            let mut sinks: Vec<C::Sink> = (1..receivers).map(|_| sink.clone()).collect();
+            sinks.push(sink);
+            Ok(crew(source, sinks))
+        };
+        Some(program(usage, receivers, Arc::new(make), false))
+    }
+}
+
+fn receivers(load: &Load) -> usize {
+    load.receivers.map_or(1, |receivers| receivers.get() as usize)
+}
+
+fn program(usage: Usage, receivers: usize, make: Make<Crew>, bundle: bool) -> Program {
+    Program::Crew(CrewProgram {
+        make,
+        threads: receivers + 1,
+        seating: Seating::LastAlone,
+        read: Arc::new(move |worked| read(worked, bundle)),
+        simulate: Arc::new(move |queue| Ok(simulate(queue, receivers, bundle))),
+        class: usage.class,
+        grows: usage.grows,
+    })
+}
+
+/// Queues among which messages are dealt out in turn.
+struct Bundle<S> {
+    sources: Vec<S>,
+    next: usize,
+}
+
+impl<S: Source> Source for Bundle<S> {
+    fn enter(&mut self) {
+        self.sources.iter_mut().for_each(Source::enter);
+    }
+
+    #[inline(always)]
+    fn send(&mut self, message: u64) {
+        self.sources[self.next].send(message);
+        self.next += 1;
+        if self.next == self.sources.len() {
+            self.next = 0;
+        }
+    }
+}
+
+fn crew<So: Source, Si: Sink>(source: So, sinks: Vec<Si>) -> Crew {
+    let sender = Sender { source: Some(source), receivers: sinks.len(), length: 0 };
+    let receiver = |sink| -> Box<dyn Part> { Box::new(Receiver { sink: Some(sink) }) };
+    sinks.into_iter().map(receiver).chain([Box::new(sender) as Box<dyn Part>]).collect()
+}
+
+#[repr(align(128))]
+struct Sender<S> {
+    source: Option<S>,
+    receivers: usize,
+    /// Length of the next block, in ticks.
+    length: u64,
+}
+
+impl<S: Source> Part for Sender<S> {
+    fn enter(&mut self) {
+        with(&mut self.source, Source::enter);
+    }
+
+    fn prepare(&mut self, shift: Shift, clock: &Clock) {
+        self.length = clock.ticks(shift.length_ns);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let (length, receivers) = (self.length, self.receivers);
+        let (begin, sent) = with(
+            &mut self.source,
+            #[inline(always)]
+            |source| send(source, clock, length, receivers),
+        );
+        Log { times: vec![vec![begin]], numbers: vec![sent], wrong: 0 }
+    }
+}
+
+/// Sends for the length of a block, then one end to each receiver; returns when it began, and the
+/// number of messages.
+#[inline(always)]
+fn send<S: Source>(source: &mut S, clock: &Clock, length: u64, receivers: usize) -> (u64, u64) {
+    on_a_line();
+    let begin = clock.stamp() + clock.ticks(AHEAD_NS);
+    while clock.stamp() < begin {}
+    let mut sent = 0;
+    loop {
+        for _ in 0..ROUND {
+            sent += 1;
+            source.send(sent);
+        }
+        if clock.stamp() >= begin + length {
+            break;
+        }
+    }
+    // In a bundle, that many messages in a row go to each receiver once.
+    (0..receivers).for_each(|_| source.send(END));
+    (begin, sent)
+}
+
+#[repr(align(128))]
+struct Receiver<S> {
+    sink: Option<S>,
+}
+
+impl<S: Sink> Part for Receiver<S> {
+    fn enter(&mut self) {
+        with(&mut self.sink, Sink::enter);
+    }
+
+    fn prepare(&mut self, _: Shift, _: &Clock) {}
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let (count, sum, last) = with(
+            &mut self.sink,
+            #[inline(always)]
+            |sink| receive(sink),
+        );
+        // The last one is the end, unless a message was lower than the one before.
+        let wrong = last ^ END;
+        Log { times: vec![vec![clock.stamp()]], numbers: vec![count, sum], wrong }
+    }
+}
+
+/// Receives ascending numbers; returns how many, their sum, and what came after them.
+#[inline(always)]
+fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
+    on_a_line();
+    let (mut count, mut sum, mut before) = (0, 0u64, END);
+    loop {
+        let message = sink.receive();
+        if message <= before {
+            return (count, sum, message);
+        }
+        before = message;
+        count += 1;
+        sum = sum.wrapping_add(message);
+    }
+}
+
+/// One stretch, from the first send call until the last receiver was done; `None` if a message was
+/// lost or came twice.
+fn read(worked: Worked, bundle: bool) -> Option<Reading> {
+    let (sender, receivers) = worked.logs.split_last()?;
+    let (begin, sent) = (*sender.times.first()?.first()?, *sender.numbers.first()?);
+    let end = receivers.iter().flat_map(|log| &log.times).flatten().max()?;
+    let numbers = |of: usize| -> Option<Vec<u64>> {
+        receivers.iter().map(|log| log.numbers.get(of).copied()).collect()
+    };
+    let (received, sums) = (numbers(0)?, numbers(1)?);
+    let sum = sums.iter().fold(0u64, |sum, own| sum.wrapping_add(*own));
+    let complete = received.iter().sum::<u64>() == sent && sum == sent * (sent + 1) / 2;
+    let elapsed_ps = end.saturating_sub(begin).max(1000);
+    let messages = SharedMessages { elapsed_ps, received, bundle };
+    complete.then_some((Samples::Shared(messages), sent))
+}
+
+/// Receivers that are the only limit.
+fn simulate(queue: &mut VirtualQueue<'_>, receivers: usize, bundle: bool) -> Vec<Log> {
+    let begin = queue.begins_ps;
+    let end = begin + (queue.shift.length_ns * 1000.0) as u64;
+    let mut logs = vec![(begin, 0u64, 0u64); receivers];
+    let mut sent = 0;
+    loop {
+        let earliest = (0..receivers).min_by_key(|nth| logs[*nth].0).unwrap_or(0);
+        let at = if bundle { sent % receivers } else { earliest };
+        if sent >= receivers && (logs[at].0 >= end || sent >= queue.most) {
+            break;
+        }
+        let (free, count, sum) = &mut logs[at];
+        *free += (queue.service_ps)(sent, queue.most);
+        sent += 1;
+        *count += 1;
+        *sum += sent as u64;
+    }
+    let log = |times, numbers| Log { times: vec![vec![times]], numbers, wrong: 0 };
+    let receivers = logs.into_iter().map(|(free, count, sum)| log(free, vec![count, sum]));
+    receivers.chain([log(begin, vec![sent as u64])]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_lost_or_comes_twice_is_no_reading() {
+        let log = |time: u64, numbers: &[u64]| Log {
+            times: vec![vec![time]],
+            numbers: numbers.to_vec(),
+            wrong: 0,
+        };
+        let worked = |first: [u64; 2], second: [u64; 2]| Worked {
+            logs: vec![log(9_000, &first), log(8_000, &second), log(4_000, &[5])],
+            cpu_ns: vec![0; 3],
+            cpu: 0,
+            clock_bound_ns: None,
+        };
+        let (samples, count) = read(worked([2, 1 + 4], [3, 2 + 3 + 5]), true).unwrap();
+        let expected = SharedMessages { elapsed_ps: 5_000, received: vec![2, 3], bundle: true };
+        assert_eq!((samples, count), (Samples::Shared(expected), 5));
+        assert_eq!(read(worked([2, 1 + 4], [2, 2 + 5]), true), None, "3 was lost");
+        assert_eq!(read(worked([2, 1 + 4], [3, 2 + 4 + 5]), true), None, "4 came twice");
+    }
+
+    /// The first message keeps its receiver for a millisecond. Another one takes the rest from a
+    /// shared queue; in a bundle half of them wait.
+    #[test]
+    fn a_slow_message_holds_up_others_only_in_a_bundle() {
+        let run = |bundle| {
+            let mut service_ps = |at: usize, _| if at == 0 { 1_000_000_000 } else { 1_000_000 };
+            let shift = Shift { length_ns: 1.0, seed: 1 };
+            let (begins_ps, most) = (0, 1_000);
+            let stall_ps = &|_, _| 0;
+            let mut queue =
+                VirtualQueue { shift, begins_ps, most, service_ps: &mut service_ps, stall_ps };
+            queue.shift.length_ns = 2_000_000.0;
+            let logs = simulate(&mut queue, 2, bundle);
+            let worked = Worked { logs, cpu_ns: vec![0; 3], cpu: 0, clock_bound_ns: None };
+            let (samples, _) = read(worked, bundle).unwrap();
+            let Samples::Shared(messages) = samples else { panic!("{samples:?}") };
+            (messages.received, messages.elapsed_ps)
+        };
+        assert_eq!(run(false), (vec![1, 999], 1_000_000_000));
+        assert_eq!(run(true), (vec![500, 500], 1_499_000_000));
+    }
+
+    #[test]
+    fn a_receiver_stops_at_what_does_not_ascend() {
+        struct Gives(Vec<u64>);
+        impl Sink for Gives {
+            fn receive(&mut self) -> u64 {
+                self.0.remove(0)
+            }
+        }
+        assert_eq!(receive(&mut Gives(vec![1, 3, 4, END])), (3, 8, END));
+        assert_eq!(receive(&mut Gives(vec![1, 3, 3])), (2, 4, 3));
+    }
+}
