@@ -20,8 +20,8 @@ pub(crate) struct LoadArgs {
     /// open-loop: factor by which the times of an arrivals file are multiplied [default: 1]
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<String>,
-    /// open-loop, chain: messages per second, such as 1000,64000 [default: from 1,000 by factors of
-    /// 4 to 65,536,000; chain: 10000]
+    /// open-loop, chain: messages per second, such as 1000,64000; flood: lines per second [default:
+    /// from 1,000 by factors of 4 to 65,536,000; chain, flood: 10000]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     rate: Option<String>,
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]

@@ -6,11 +6,13 @@ mod worst;
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
     Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise, Histogram, Ns,
-    OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, WorkersBlock, Worst, median,
+    OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock, WorkersBlock, Worst,
+    median,
 };
 
 use crate::samples::{
-    Acquisitions, BlockSamples, DepthCalls, RoundTrips, Samples, SharedMessages, Stretches,
+    Acquisitions, BlockSamples, DepthCalls, RoundTrips, Samples, SendCalls, SharedMessages,
+    Stretches,
 };
 
 use worst::{Excess, Longest};
@@ -57,6 +59,7 @@ struct Figures {
     calls: Option<CallsBlock>,
     workers: Option<WorkersBlock>,
     chain: Option<ChainBlock>,
+    sends: Option<SendsBlock>,
     worst: Vec<Worst>,
 }
 
@@ -95,6 +98,7 @@ pub(crate) fn to_block(
         Samples::Shared(messages) => shared(messages, &context),
         Samples::OpenLoop(messages) => deliveries::figures(messages, context),
         Samples::Depth(calls) => depth(&calls),
+        Samples::SendCalls(sends) => send_calls(sends, context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
     };
     // With more threads than CPUs, scheduling and migration are part of the measurement.
@@ -140,6 +144,7 @@ pub(crate) fn to_block(
         calls: figures.calls,
         workers: figures.workers,
         chain: figures.chain,
+        sends: figures.sends,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),
@@ -198,6 +203,24 @@ fn depth(calls: &DepthCalls) -> Figures {
             receive_ns: rounded(receive_ns),
             resident_bytes: calls.resident_bytes,
         }),
+        ..Figures::default()
+    }
+}
+
+fn send_calls(sends: SendCalls, context: Context<'_>) -> Figures {
+    let SendCalls { calls, elapsed_ps, refused, dropped } = sends;
+    let values = Values::of(calls.iter().map(|call| call.ps));
+    let count = calls.len() as u64;
+    Figures {
+        count,
+        elapsed_ps,
+        mean_ns: values.sum_ps as f64 / 1000.0 / count.max(1) as f64,
+        min_ns: values.min_ps as f64 / 1000.0,
+        max_ns: values.max_ps as f64 / 1000.0,
+        histogram: Some(values.histogram.packed()),
+        over: Some(over(calls.iter().map(|call| call.ps), context.over_ps)),
+        sends: Some(SendsBlock { refused: refused.into(), dropped: dropped.into() }),
+        worst: worst::of_waits(calls, &context.excess, context.longest),
         ..Figures::default()
     }
 }

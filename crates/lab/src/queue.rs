@@ -54,6 +54,22 @@ pub trait Source: Send + 'static {
     /// Sends one message; waits while the queue is full, in the row's way.
     fn send(&mut self, message: u64);
 
+    /// True if `force_send` can make room.
+    const OVERWRITES: bool = false;
+
+    /// Sends one message, unless the queue is full; returns `false` if it is. Queues that are never
+    /// full may leave it to `send`.
+    fn try_send(&mut self, message: u64) -> bool {
+        self.send(message);
+        true
+    }
+
+    /// Sends one message. If the queue is full, drops the oldest one and returns `true`.
+    fn force_send(&mut self, message: u64) -> bool {
+        self.send(message);
+        false
+    }
+
     /// Sends all messages in order, with the queue's own batch calls if it has any.
     fn send_batch(&mut self, messages: &[u64]) {
         messages.iter().for_each(|message| self.send(*message));
@@ -521,6 +537,8 @@ pub struct Scenario {
     pub(crate) has_load: fn(&Load) -> Result<(), String>,
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
+    /// Default numbers of senders, given that of CPUs.
+    pub(crate) senders: fn(usize) -> Vec<u32>,
     /// Largest batches of a queue's cells, given the requested one.
     pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
     /// Mechanism measured next to queues whose receiver sleeps.
@@ -614,6 +632,7 @@ scenarios! {
     depth,
     workers,
     chain,
+    flood,
 }
 
 /// Returns the scenario with this name.
@@ -638,7 +657,7 @@ impl Scenario {
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
         // The reference, and the mechanism behind a wake-up, are exchanges.
         let budget = match self.kind {
-            Kind::OpenLoop | Kind::Depth if cell.queue().is_none() => {
+            Kind::OpenLoop | Kind::Depth | Kind::SendCall if cell.queue().is_none() => {
                 Budget { stretch_ns: OTHERS_NS, stamped_ns: 0, stamped_count: None, ..budget }
             }
             _ => budget,
@@ -666,8 +685,17 @@ impl Scenario {
 
     /// Returns `true` if the scenario applies to a queue's row.
     pub fn takes(&self, way: &Way) -> bool {
+        self.takes_usage(way, false, &Load::NONE)
+    }
+
+    /// Returns `true` if the scenario applies to a queue's row with this load.
+    pub(crate) fn takes_with(&self, queue: &Queue, way: &Way, load: &Load) -> bool {
+        self.takes_usage(way, !queue.bounded(), load)
+    }
+
+    fn takes_usage(&self, way: &Way, grows: bool, load: &Load) -> bool {
         let flow = Flow { senders: 1, batch: 1, capacity: 1 };
-        let usage = Usage { flow, class: class(way.wait), grows: false, load: Load::NONE };
+        let usage = Usage { flow, class: class(way.wait), grows, load: load.clone() };
         way.program(self, usage).is_some()
     }
 

@@ -40,6 +40,8 @@ pub enum Samples {
     OpenLoop(Deliveries),
     /// Calls on a queue that holds many messages.
     Depth(DepthCalls),
+    /// Sends into a flooded queue.
+    SendCalls(SendCalls),
     /// Acquisitions of a lock.
     Contention(Acquisitions),
 }
@@ -120,6 +122,19 @@ pub struct DepthCalls {
     pub resident_bytes: Option<ResidentBytes>,
 }
 
+/// Sends into a flooded queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SendCalls {
+    /// The calls.
+    pub calls: Vec<Waited>,
+    /// Time from the begin of the first call to the end of the last one.
+    pub elapsed_ps: u64,
+    /// Number of messages that the queue refused.
+    pub refused: u64,
+    /// Number of messages that the queue took and dropped later.
+    pub dropped: u64,
+}
+
 /// Acquisitions of a lock by all threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acquisitions {
@@ -138,7 +153,7 @@ impl Acquisitions {
     }
 }
 
-/// A wait for a lock.
+/// A wait for a lock, or a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
     /// Length in picoseconds.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction, Histogram, Ns,
-    OpenLoopBlock, Seconds, Text, WorkersBlock, fold,
+    OpenLoopBlock, Seconds, SendsBlock, Text, WorkersBlock, fold,
 };
 
 /// The loop that produced a block.
@@ -86,6 +86,10 @@ pub struct Block {
     /// Queues in a row only: times of each hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<ChainBlock>,
+    /// Sends into a flooded queue only: messages that were lost. The values of the block are then
+    /// the times of their send calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends: Option<SendsBlock>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
@@ -113,6 +117,12 @@ impl Block {
         }
         if self.worst.len() > fold::WORST {
             return Err("the block has too many longest samples");
+        }
+        let lost = |sends: SendsBlock| {
+            sends.refused.get().saturating_add(sends.dropped.get()) > self.count.get()
+        };
+        if self.sends.is_some_and(lost) {
+            return Err("more messages of the block were lost than it has");
         }
         self.open_loop.as_ref().map_or(Ok(()), OpenLoopBlock::validate)?;
         self.contention.as_ref().map_or(Ok(()), |contention| contention.validate(self.count))

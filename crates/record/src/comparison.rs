@@ -146,6 +146,9 @@ pub enum Figure {
     /// Time in nanoseconds of a receive call: less is better.
     #[serde(rename = "calls.receive_ns")]
     ReceiveTime,
+    /// Median time in nanoseconds of a send call into a flooded queue: less is better.
+    #[serde(rename = "send_call.p50")]
+    SendCallMedian,
     /// Speed-up over one thread alone: more is better.
     #[serde(rename = "contention.speedup")]
     Speedup,

@@ -130,6 +130,8 @@ pub enum Kind {
     OpenLoop,
     /// Messages sent to a queue that holds many, and received from it: the time of each call.
     Depth,
+    /// Messages sent to a queue that another thread floods: the time of each send call.
+    SendCall,
     /// Threads take a lock: waits and a speed-up.
     Contention,
 }

@@ -10,6 +10,7 @@ mod calls;
 mod contention;
 mod exchange;
 mod open_loop;
+mod send_call;
 mod shares;
 mod states;
 mod stream;
@@ -180,6 +181,8 @@ struct Traffic {
     resident_bytes: Option<ResidentBytes>,
     workers: Option<Workers>,
     chain: Option<Chain>,
+    /// Messages that were refused, and those that were dropped later.
+    lost: Option<[Count; 2]>,
 }
 
 impl Figures {
@@ -291,6 +294,7 @@ impl<'a> Folding<'a> {
             (None, Kind::Stream) => stream::fold(self),
             (None, Kind::OpenLoop) => open_loop::fold(self),
             (None, Kind::Depth) => calls::fold(self),
+            (None, Kind::SendCall) => send_call::fold(self),
             (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
         };
         let main = main_figures(self.all, self.index, self.planned());
@@ -346,6 +350,8 @@ impl<'a> Folding<'a> {
             resident_bytes: figures.traffic.resident_bytes,
             workers: figures.traffic.workers,
             chain: figures.traffic.chain,
+            refused: figures.traffic.lost.map(|[refused, _]| refused),
+            dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
             worst: worst(self.blocks(BlockKind::Stamped)),
             against: figures.against,
             regimes,
@@ -391,6 +397,7 @@ fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTree
         Kind::Stream => undrifted(stream::rate),
         Kind::OpenLoop => undrifted(open_loop::time),
         Kind::Depth => undrifted(calls::time),
+        Kind::SendCall => undrifted(send_call::time),
         Kind::Contention => contention::work_by_round(all, cell, planned),
     }
 }

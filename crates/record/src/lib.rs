@@ -40,6 +40,7 @@ mod record;
 mod regime;
 pub mod resample;
 pub mod schema;
+mod sends;
 mod share;
 mod sharing;
 mod subject;
@@ -62,7 +63,7 @@ pub use fit::{Fit, FittedRow};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
-pub use load::{Arrivals, Load, Scale};
+pub use load::{Arrivals, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};
@@ -79,6 +80,7 @@ pub use record::{
     Record, RecordKind, Regime, Unit, Verdict,
 };
 pub use regime::regimes;
+pub use sends::SendsBlock;
 pub use share::Share;
 pub use sharing::{Workers, WorkersBlock};
 pub use subject::Subject;

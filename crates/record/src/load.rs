@@ -43,6 +43,9 @@ pub struct Load {
     /// Queues in a row that each message goes through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<Count>,
+    /// Message that is lost if the queue is full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lose: Option<Lose>,
 }
 
 impl Load {
@@ -58,6 +61,7 @@ impl Load {
         depth: None,
         receivers: None,
         hops: None,
+        lose: None,
     };
 
     /// The load with which this one is compared: one receiver in place of several, or one hop.
@@ -103,6 +107,9 @@ impl Load {
         if let Some(depth) = self.depth {
             label.push_str(&format!(", depth {}", depth.get()));
         }
+        if let Some(lose) = self.lose {
+            label.push_str(&format!(", loses {}", lose.name()));
+        }
         for (number, noun) in [(self.receivers, "receiver"), (self.hops, "hop")] {
             match number.map(Count::get) {
                 None => {}
@@ -135,6 +142,31 @@ impl fmt::Display for Arrivals {
             Arrivals::Poisson => "poisson",
             Arrivals::File => "file",
         })
+    }
+}
+
+/// Message that is lost if a queue is full.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lose {
+    /// None: the sender waits, or the queue grows.
+    Never,
+    /// The one that is being sent: the queue refuses it.
+    Newest,
+    /// The one that has been in the queue for longest.
+    Oldest,
+}
+
+impl Lose {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lose::Never => "never",
+            Lose::Newest => "newest",
+            Lose::Oldest => "oldest",
+        }
     }
 }
 

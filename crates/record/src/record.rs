@@ -99,6 +99,12 @@ pub struct Record {
     /// which a message was due until the last thread received it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Chain>,
+    /// Sends into a flooded queue only: number of messages that the queue refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Count>,
+    /// Sends into a flooded queue only: number of messages that the queue took and dropped later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Count>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
@@ -144,6 +150,8 @@ impl Record {
             || self.burst.is_some() && self.open_loop.is_none()
             || self.chain.is_some() && self.open_loop.is_none()
             || self.workers.is_some() && self.kind != RecordKind::Stream
+            || (self.kind == RecordKind::SendCall) != self.refused.is_some()
+            || self.refused.is_some() != self.dropped.is_some()
         {
             return Err("the record lacks what its open loop or its calls gave, or has too much");
         }
@@ -241,6 +249,8 @@ pub enum RecordKind {
     Delivery,
     /// A send call and a receive call together.
     Calls,
+    /// A send call.
+    SendCall,
 }
 
 /// The unit of a record's values.

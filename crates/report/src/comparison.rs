@@ -83,9 +83,11 @@ pub(crate) fn limit(comparison: &Comparison) -> String {
 
 pub(crate) fn figure_text(figure: Figure, value: f64) -> String {
     match figure {
-        Figure::OneWayMedian | Figure::DeliveryMedian | Figure::BurstTime | Figure::ReceiveTime => {
-            time(value)
-        }
+        Figure::OneWayMedian
+        | Figure::DeliveryMedian
+        | Figure::BurstTime
+        | Figure::ReceiveTime
+        | Figure::SendCallMedian => time(value),
         Figure::Rate => format!("{}/s", per_second(value)),
         Figure::Speedup => ratio(value),
     }
@@ -188,6 +190,7 @@ fn heading(compared: &ComparedCell) -> String {
         Figure::DeliveryMedian => "median delivery",
         Figure::BurstTime => "time of a burst",
         Figure::ReceiveTime => "receive call",
+        Figure::SendCallMedian => "median send call",
         Figure::Rate => "messages per second",
         Figure::Speedup => "speed-up over one thread",
     };

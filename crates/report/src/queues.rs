@@ -6,6 +6,7 @@ mod chain;
 mod chart;
 mod columns;
 mod depth;
+mod flood;
 mod open_loop;
 mod pairs;
 mod stream;
@@ -16,8 +17,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Count, Experiment, Load, Origin, Placement, QueueSubject, Record, RecordKind,
-    Verdict, WaitFamily, compare, file::Results,
+    Against, Cell, Count, Experiment, Load, Lose, Origin, Placement, QueueSubject, Record,
+    RecordKind, Verdict, WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -398,9 +399,18 @@ fn load(load: &Load) -> Option<String> {
         format!("{} at once every {}", count(burst.get()), round_time(gap_ns.as_f64()))
     });
     let depth = load.depth.map(|depth| format!("depth {}", count(depth.get())));
+    let lose = load.lose.map(|lose| {
+        match lose {
+            Lose::Never => "sends that wait for room",
+            Lose::Newest => "sends that may be refused",
+            Lose::Oldest => "sends that drop the oldest message",
+        }
+        .to_string()
+    });
     let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
     let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> = [times, bursts, depth].into_iter().chain(threads).flatten().collect();
+    let parts: Vec<String> =
+        [times, bursts, depth, lose].into_iter().chain(threads).flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

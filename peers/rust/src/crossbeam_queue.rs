@@ -24,6 +24,7 @@ peer! {
     calls: {
         try_send: |queue, message| queue.push(message).is_ok(),
         try_receive: |queue| queue.pop(),
+        force_send: |queue, message| queue.force_push(message).is_some(),
     }
 }
 

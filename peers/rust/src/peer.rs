@@ -45,6 +45,14 @@ pub(crate) trait Peer: 'static {
         unreachable!("this peer does not block")
     }
 
+    /// True if it has `force_send`.
+    const OVERWRITES: bool = false;
+
+    /// Drops the oldest message if the queue is full, and returns `true` then.
+    fn force_send(_: &mut Self::Sender, _: u64) -> bool {
+        unreachable!("this peer drops no message")
+    }
+
     /// Sends as many of `messages` as fit, at least one given; returns how many.
     #[inline(always)]
     fn try_send_batch(sender: &mut Self::Sender, messages: &[u64]) -> usize {
@@ -125,6 +133,7 @@ macro_rules! calls {
             send: |$blocking_to:pat_param, $sent:ident| $send:expr,
             receive: |$blocking_from:pat_param| $receive:expr,
         )?
+        $(force_send: |$forced_to:pat_param, $forced:ident| $force_send:expr,)?
         $(try_send_batch: |$batch_to:pat_param, $messages:ident| $try_send_batch:expr,)?
         $(
             try_receive_batch: |$batch_from:pat_param, $limit:ident, $take:ident|
@@ -156,6 +165,15 @@ macro_rules! calls {
             #[inline(always)]
             fn receive($blocking_from: &mut Self::Receiver) -> u64 {
                 $receive.unwrap_or($crate::peer::NOBODY)
+            }
+        )?
+
+        $(
+            const OVERWRITES: bool = true;
+
+            #[inline(always)]
+            fn force_send($forced_to: &mut Self::Sender, $forced: u64) -> bool {
+                $force_send
             }
         )?
 
@@ -266,6 +284,18 @@ impl<P: Peer, const WAIT: u32> Source for To<P, WAIT> {
                 pause::<WAIT>();
             }
         }
+    }
+
+    const OVERWRITES: bool = P::OVERWRITES;
+
+    #[inline(always)]
+    fn try_send(&mut self, message: u64) -> bool {
+        P::try_send(&mut self.0, message)
+    }
+
+    #[inline(always)]
+    fn force_send(&mut self, message: u64) -> bool {
+        P::force_send(&mut self.0, message)
     }
 
     #[inline(always)]

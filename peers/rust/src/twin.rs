@@ -98,6 +98,18 @@ impl<E: Source> Source for Twin<E> {
         self.0.send(message);
     }
 
+    const OVERWRITES: bool = E::OVERWRITES;
+
+    #[inline(always)]
+    fn try_send(&mut self, message: u64) -> bool {
+        self.0.try_send(message)
+    }
+
+    #[inline(always)]
+    fn force_send(&mut self, message: u64) -> bool {
+        self.0.force_send(message)
+    }
+
     #[inline(always)]
     fn send_batch(&mut self, messages: &[u64]) {
         self.0.send_batch(messages);

@@ -62,6 +62,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "depth",
             "workers",
             "chain",
+            "flood",
             "hold-sweep",
             "frequency-sweep",
             "hold-think",

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
-use threadtoll_record::{Cell, LoopKind, PerSecond, RecordKind, Wait};
+use threadtoll_record::{Cell, LoopKind, Lose, PerSecond, RecordKind, Wait};
 
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{command, ran, threadtoll, words};
@@ -149,6 +149,10 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("workers --senders 2", "does not apply to workers", "stream"),
         ("workers --samples 10", "no single samples", "--time"),
         ("workers call", "call cannot run workers", "list queues"),
+        ("flood pipe", "pipe cannot run flood", "list queues"),
+        ("flood --senders 3", "does not apply to flood, which has two senders", "stream"),
+        ("flood --batch 16", "one message at a time", "stream"),
+        ("flood --depth 10", "--depth does not apply to flood", "list scenarios"),
         ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
         ("chain --rate 100000001", "no clock can stamp", "smaller"),
         ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
@@ -216,6 +220,8 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("depth", tables("queue depth rtrb pipe --wait spin --depth 1,1000"));
     let shared = "queue workers crossbeam-bounded pipe --wait spin --receivers 4,9";
     insta::assert_snapshot!("workers", tables(shared));
+    let flooded = "queue flood funnel crossbeam-array-queue --wait spin";
+    insta::assert_snapshot!("flood", tables(flooded));
     insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
 }
 
@@ -345,6 +351,8 @@ fn measures_crews(queues: &str) {
         ("chain --rate 5000 --time 1s --wait park", RecordKind::Delivery),
     ];
     measures(queues, &crews);
+    let lossy = "funnel crossbeam-bounded crossbeam-array-queue";
+    measures(lossy, &[("flood --time 1s", RecordKind::SendCall)]);
 }
 
 /// What is certain whatever the machine.
@@ -382,6 +390,14 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                 assert!(workers.fairness.unwrap() > 0.0, "{name}: {workers:?}");
                 let alone = record.cell.queue().unwrap().load.base().is_none();
                 assert!(!alone || workers.fairness == Some(1.0.into()), "{name}: {workers:?}");
+            }
+            if let Some((refused, dropped)) = record.refused.zip(record.dropped) {
+                let lost = [refused > 0, dropped > 0];
+                match load.lose.unwrap() {
+                    Lose::Never => assert_eq!(lost, [false, false], "{name}"),
+                    Lose::Newest => assert!(!lost[1], "{name}: {dropped:?}"),
+                    Lose::Oldest => assert!(!lost[0], "{name}: {refused:?}"),
+                }
             }
             if let Some(chain) = &record.chain {
                 assert_eq!(chain.hops.len() as u64, load.hops.unwrap().get(), "{name}");

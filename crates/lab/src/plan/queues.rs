@@ -78,7 +78,8 @@ pub fn queue(
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
-        let senders = overrides.senders.as_deref().unwrap_or(&[1]);
+        let usual = (scenario.senders)(site.pool.len());
+        let senders = overrides.senders.as_deref().unwrap_or(&usual);
         let families = families.iter().flat_map(|loads| senders.iter().map(move |n| (*n, *loads)));
         for (senders, loads) in families {
             for (nth, capacity) in capacities.iter().copied().enumerate() {
@@ -189,7 +190,8 @@ impl PlanContext<'_> {
         let mut rows = Vec::new();
         for way in &queue.ways {
             let wanted = wants(&self.choice.waits, queue, way);
-            if !wanted || !self.scenario.takes(way) || (self.senders > 1 && !way.many_senders) {
+            let senders = self.senders == 1 || way.many_senders;
+            if !wanted || !senders || !self.scenario.takes_with(queue, way, self.load) {
                 continue;
             }
             let (cpus, relation) = match self.place(way) {
@@ -346,7 +348,7 @@ impl GroupPlan<'_> {
     fn packed(&self) -> Budget {
         let Budget { stretch_ns, stamped_ns, .. } = self.budget;
         match self.context.scenario.kind {
-            Kind::OpenLoop | Kind::Depth => Budget {
+            Kind::OpenLoop | Kind::Depth | Kind::SendCall => Budget {
                 stretch_ns: stretch_ns.min(LONG_BLOCK_NS),
                 stamped_ns: stamped_ns.min(LONG_BLOCK_NS),
                 ..self.budget

@@ -21,9 +21,11 @@ pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);
     for group in groups {
         let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
-        // Open loops take a while to get into their usual state, and depths are filled first.
-        let settles =
-            |planned: &PlannedCell| matches!(planned.kind(), Kind::OpenLoop | Kind::Depth);
+        // Open loops and floods take a while to get into their usual state, and depths are filled
+        // first.
+        let settles = |planned: &PlannedCell| {
+            matches!(planned.kind(), Kind::OpenLoop | Kind::Depth | Kind::SendCall)
+        };
         if group.iter().any(|planned| scheduled(&planned.cell) || settles(planned)) {
             continue;
         }

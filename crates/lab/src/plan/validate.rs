@@ -157,7 +157,8 @@ fn validate_queue(
     if asked.version != *queue.version || queue.origin != asked.origin {
         return Err("this version has another version of the queue".into());
     }
-    let way = queue.way(asked.wait).filter(|way| scenario.takes(way));
+    let way = queue.way(asked.wait);
+    let way = way.filter(|way| scenario.takes_with(queue, way, &asked.load));
     let Some(way) = way else {
         return Err("this version does not use the queue like that".into());
     };

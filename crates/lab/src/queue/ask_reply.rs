@@ -31,6 +31,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity(CAPACITY),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
+    senders: |_| vec![1],
     loads_together: false,
 };
 
@@ -42,14 +43,20 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     one_at_a_time(SCENARIO.name, overrides)
 }
 
-/// Rejects batches and several senders.
-pub(super) fn one_at_a_time(name: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
+/// Rejects batches.
+pub(super) fn no_batches(name: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
     if overrides.batch.is_some_and(|batch| batch > 1) {
         return Err(Unsuitable {
             why: format!("--batch does not apply to {name}, which sends one message at a time"),
             hint: "omit it, or use `threadtoll queue stream`",
         });
     }
+    Ok(())
+}
+
+/// Rejects batches and several senders.
+pub(super) fn one_at_a_time(name: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
+    no_batches(name, overrides)?;
     if overrides.senders.iter().flatten().any(|senders| *senders > 1) {
         return Err(Unsuitable {
             why: format!("--senders does not apply to {name}, which has one sender"),

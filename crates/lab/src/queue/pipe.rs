@@ -95,6 +95,11 @@ impl<W: Waiting> Source for To<W> {
     }
 
     #[inline(always)]
+    fn try_send(&mut self, message: u64) -> bool {
+        self.0.try_send(message).is_ok()
+    }
+
+    #[inline(always)]
     fn send_batch(&mut self, messages: &[u64]) {
         let _ = self.0.send_slice(messages);
     }

@@ -40,6 +40,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
     wake_up: None,
+    senders: |_| vec![1],
     loads_together: false,
 };
 
@@ -58,7 +59,7 @@ pub(super) const ROUND: u64 = 64;
 const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; the sender's number is above them.
-const NUMBER_BITS: u32 = 56;
+pub(super) const NUMBER_BITS: u32 = 56;
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     no_samples("a stream", overrides)
@@ -147,7 +148,7 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
     Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver, round }
 }
 
-fn first(sender: usize) -> u64 {
+pub(super) fn first(sender: usize) -> u64 {
     ((sender as u64) << NUMBER_BITS) + 1
 }
 

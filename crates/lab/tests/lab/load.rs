@@ -1,10 +1,15 @@
 //! Queues under a load, on simulated machines whose queues are those of textbooks.
 
-use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
-use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, Overrides, scenario};
+use threadtoll_lab::Registry;
+use threadtoll_lab::mechanism::Unavailable;
+use threadtoll_lab::plan::{CpuSelection, QueueChoice, validate};
+use threadtoll_lab::queue::{
+    ArrivalsChoice, Capacity, Channel, LoadChoice, Overrides, Queue, Queues, Sink, Slots, Source,
+    Way, scenario,
+};
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::{
-    Against, Histogram, Load, Placement, Plan, PlannedCell, Record, Subject, Wait,
+    Against, Histogram, Load, Origin, Placement, Plan, PlannedCell, Record, Subject, Wait,
 };
 
 use crate::{OURS, latency_plan, run_simulated};
@@ -13,11 +18,15 @@ use crate::{OURS, latency_plan, run_simulated};
 const SERVICE_NS: f64 = 1000.0;
 
 fn plan(name: &str, overrides: Overrides) -> Plan {
+    plan_with(&OURS, name, "pipe", overrides)
+}
+
+fn plan_with(registry: &Registry, name: &str, queue: &str, overrides: Overrides) -> Plan {
     let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = CpuSelection::whole(&topology, &allowed);
     let choice = QueueChoice {
-        queues: vec![OURS.queues.find("pipe").unwrap()],
+        queues: vec![registry.queues.find(queue).unwrap()],
         placements: vec![Placement::Pinned],
         waits: vec![Wait::Spin],
         neighbour: None,
@@ -25,8 +34,8 @@ fn plan(name: &str, overrides: Overrides) -> Plan {
     };
     let scenario = scenario(name).unwrap();
     assert_eq!(scenario.check(&choice.overrides), Ok(()));
-    let plan = latency_plan(1, 1, queue(&site, scenario, &OURS, &choice));
-    assert_eq!(validate(&plan, &topology, &OURS), Ok(()), "what is planned can be resumed");
+    let plan = latency_plan(1, 1, threadtoll_lab::plan::queue(&site, scenario, registry, &choice));
+    assert_eq!(validate(&plan, &topology, registry), Ok(()), "what is planned can be resumed");
     plan
 }
 
@@ -243,6 +252,67 @@ fn the_tail_of_a_chain_is_shorter_than_the_sum_of_its_tails() {
     let chain = chain.unwrap();
     near(chain.quantiles.p99, 8.406 * SERVICE_NS, 0.03);
     near(chain.chain.as_ref().unwrap().p99_sum_ns, 3.0 * 100f64.ln() * SERVICE_NS, 0.03);
+}
+
+/// A queue that grows takes a line at once. In one that is full, a line waits for the next message
+/// that leaves: for half a service on average. Calls that do not wait lose all lines.
+#[test]
+fn a_line_waits_for_room_in_a_flooded_queue_only_if_it_is_bounded() {
+    let mean_ns = |queue, registry: &Registry| {
+        let plan = plan_with(registry, "flood", queue, Overrides::default());
+        let machine = || {
+            let delays = served(Service::Fixed(SERVICE_NS));
+            SimulatedBackend::new(1).with_registry(registry.clone()).with_delays(delays)
+        };
+        let results = run_simulated(&machine, &plan);
+        let records = results.records().into_iter();
+        let own = records.filter(|record| record.cell.queue().is_some());
+        own.map(|record| {
+            let lost = [record.refused.unwrap().get(), record.dropped.unwrap().get()];
+            (record.mean.unwrap().get(), record.count.get(), lost)
+        })
+        .collect::<Vec<_>>()
+    };
+    let [(grown, _, lost)] = mean_ns("funnel", &OURS)[..] else { panic!("it cannot be full") };
+    near(Some(grown), SERVICE_NS, 0.001);
+    assert_eq!(lost, [0, 0]);
+    let registry = with_full_queue();
+    let [waited, refused] = mean_ns("full", &registry)[..] else { panic!("it never overwrites") };
+    near(Some(waited.0), 1.5 * SERVICE_NS, 0.02);
+    assert_eq!(waited.2, [0, 0]);
+    near(Some(refused.0), SERVICE_NS, 0.001);
+    assert_eq!(refused.2, [refused.1, 0]);
+}
+
+/// With a bounded queue of many senders, which is only simulated.
+fn with_full_queue() -> Registry {
+    struct Simulated;
+    #[derive(Clone)]
+    struct End;
+    impl Source for End {
+        fn send(&mut self, _: u64) {}
+    }
+    impl Sink for End {
+        fn receive(&mut self) -> u64 {
+            0
+        }
+    }
+    impl Channel for Simulated {
+        type Source = End;
+        type Sink = End;
+        fn open(_: usize) -> Result<(End, End), Unavailable> {
+            Ok((End, End))
+        }
+    }
+    let full = Queue {
+        name: "full".into(),
+        origin: Origin::Rust,
+        version: "1.0.0".into(),
+        sentence: "a queue of a test".into(),
+        capacity: Capacity::Slots(Slots::PLAIN),
+        ways: vec![Way::many_senders::<Simulated>(Wait::Poll)],
+    };
+    Registry { queues: Queues::with(vec![full], Vec::new()), ..OURS.clone() }
 }
 
 #[test]

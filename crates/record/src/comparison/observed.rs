@@ -253,6 +253,7 @@ impl<'a> Figures<'a> {
             Figure::OneWayMedian
             | Figure::DeliveryMedian
             | Figure::BurstTime
+            | Figure::SendCallMedian
             | Figure::ReceiveTime => value,
             Figure::Rate => 1e9 / value,
             Figure::Speedup => return false,
@@ -285,6 +286,10 @@ impl<'a> Figures<'a> {
                 let calls = self.calls?;
                 let interval = calls.receive_interval95?.map(Ns::get);
                 (Figure::ReceiveTime, calls.receive_ns?.get(), interval)
+            }
+            RecordKind::SendCall => {
+                let (quantiles, intervals) = self.values;
+                (Figure::SendCallMedian, quantiles.p50?.get(), intervals.p50?.map(Ns::get))
             }
             RecordKind::Wait => {
                 let contention = self.contention?;

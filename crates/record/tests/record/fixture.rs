@@ -107,6 +107,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         calls: None,
         workers: None,
         chain: None,
+        sends: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
         cost_round_trips: (values_ns.len() as u64).into(),

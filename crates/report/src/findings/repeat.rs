@@ -97,6 +97,7 @@ fn figure(record: &Record) -> Option<(Figure, f64)> {
             None => (Figure::DeliveryMedian, record.quantiles.p50?.get()),
         },
         RecordKind::Calls => (Figure::ReceiveTime, record.calls.as_ref()?.receive_ns?.get()),
+        RecordKind::SendCall => (Figure::SendCallMedian, record.quantiles.p50?.get()),
         RecordKind::Wait => (Figure::Speedup, record.contention.as_ref()?.speedup?.get()),
     })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
-use super::{Comparison, ask_reply, burst, chain, depth, open_loop, stream, workers};
+use super::{Comparison, ask_reply, burst, chain, depth, flood, open_loop, stream, workers};
 use crate::table::Section;
 
 /// The view of one kind of scenario.
@@ -45,6 +45,7 @@ pub(super) static VIEWS: &[View] = &[
     depth::VIEW,
     workers::VIEW,
     chain::VIEW,
+    flood::VIEW,
 ];
 
 impl View {

@@ -277,6 +277,7 @@ fn block(
         calls: None,
         workers: None,
         chain: None,
+        sends: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
             vec![Worst {

@@ -45,6 +45,7 @@ pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
         RecordKind::Wait => "waits for the lock",
         RecordKind::Delivery => "deliveries",
         RecordKind::Calls => "calls on a queue",
+        RecordKind::SendCall => "send calls",
     };
     let whose = if results.machine.simulated { " of a simulated machine" } else { "" };
     console::err(&format!(

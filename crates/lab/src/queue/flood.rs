@@ -1,0 +1,448 @@
+//! `flood`: one sender dumps megabytes into a queue, and another one sends a line now and then: the
+//! time of *its* send call.
+//!
+//! ```text
+//!   dumper:  8 MiB as fast as it can ──┐
+//!   writer:  a line ── a line ─────────┴▶ queue ──▶ receiver, slower than the dumper
+//!             └─┘ send call
+//! ```
+//!
+//! A bounded queue is full while the dump lasts: it makes both senders wait or, with calls that do
+//! not wait, refuses messages or drops the oldest. An unbounded one grows. The writer sleeps
+//! between lines, so that it does not keep its CPU from the dumper where both share one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::place;
+use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose};
+
+use crate::cache_padded::CachePadded;
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::exchange::on_a_line;
+use crate::program::Program;
+use crate::samples::{Samples, SendCalls, Waited};
+
+use super::arrivals::{MAX_MESSAGES, Pattern};
+use super::paced::{AHEAD_NS, END, pattern};
+use super::stream::{NUMBER_BITS, ROUND, first, with};
+use super::{
+    Channel, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Sink, Source, Unsuitable, Usage,
+    open_loop,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "flood",
+    sentence: "send calls of a line while another thread dumps 8 MiB; lines refused or dropped",
+    kind: Kind::SendCall,
+    options: &[LoadOption::Rate],
+    check,
+    loads,
+    has_load,
+    budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: None,
+    senders: |_| vec![SENDERS],
+    loads_together: false,
+};
+
+/// The dumper and the writer.
+const SENDERS: u32 = 2;
+/// Messages of a dump: 8 MiB.
+const DUMP: u64 = 1 << 20;
+/// Time for which the receiver computes after each message, so that the dump lasts for a block.
+const COMPUTES_NS: f64 = 100.0;
+/// Lines per second.
+const RATES: [u64; 1] = [10_000];
+/// Usual length of a block.
+const BLOCK_NS: f64 = 100e6;
+/// Shorter waits of the writer are spent spinning.
+const NAP: Duration = Duration::from_micros(20);
+
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
+    open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
+}
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::no_batches(SCENARIO.name, overrides)?;
+    if overrides.senders.iter().flatten().any(|senders| *senders != SENDERS) {
+        let why = "--senders does not apply to flood, which has two senders".into();
+        return Err(Unsuitable { why, hint: "omit it, or use `threadtoll queue stream`" });
+    }
+    open_loop::check_rates(overrides)
+}
+
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let rates = overrides.load.rates.as_deref().unwrap_or(&RATES);
+    let load = |rate: u64, lose: Lose| Load {
+        arrivals: Some(Arrivals::Poisson),
+        rate_per_s: Some(rate.into()),
+        lose: Some(lose),
+        ..Load::NONE
+    };
+    let all = [Lose::Never, Lose::Newest, Lose::Oldest];
+    rates.iter().flat_map(|rate| all.map(|lose| load(*rate, lose))).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    if load.lose.is_none() || load.arrivals != Some(Arrivals::Poisson) {
+        return Err("it does not say which messages it may lose, or when lines are due".into());
+    }
+    (open_loop::SCENARIO.has_load)(&Load { lose: None, ..load.clone() })
+}
+
+pub(super) enum Compiled {}
+
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(_: Usage) -> Option<Program> {
+        None
+    }
+
+    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+        let Usage { flow, class, grows, load } = usage;
+        let lose = load.lose.unwrap_or(Lose::Never);
+        let can = match lose {
+            Lose::Never => true,
+            Lose::Newest => !grows,
+            Lose::Oldest => C::Source::OVERWRITES,
+        };
+        let of_simulated = load.clone();
+        let make = move || {
+            let (source, sink) = C::open(flow.capacity)?;
+            let state = Arc::new(State::default());
+            let dumper = Dumper { source: Some(source.clone()), lose, state: Arc::clone(&state) };
+            let writer = Writer {
+                source: Some(source),
+                lose,
+                pattern: pattern(&load)?,
+                due: Vec::new(),
+                state,
+            };
+            let receiver = Receiver { sink: Some(sink) };
+            let parts: Crew = vec![Box::new(dumper), Box::new(writer), Box::new(receiver)];
+            Ok(parts)
+        };
+        can.then(|| {
+            Program::Crew(CrewProgram {
+                make: Arc::new(make),
+                threads: 3,
+                seating: Seating::LastAlone,
+                read: Arc::new(read),
+                simulate: Arc::new(move |queue| {
+                    Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))
+                }),
+                class,
+                grows,
+            })
+        })
+    }
+}
+
+/// What the senders of a block tell each other.
+#[derive(Default)]
+struct State {
+    /// All lines have been sent.
+    written: CachePadded<AtomicBool>,
+    /// The dumper has sent its last message.
+    dumped: CachePadded<AtomicBool>,
+}
+
+enum Sent {
+    /// The queue had room, made some by growing, or the sender waited.
+    Taken,
+    Refused,
+    /// The queue took it and dropped another one.
+    Dropped,
+}
+
+#[inline(always)]
+fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent {
+    match lose {
+        Lose::Never => {
+            source.send(message);
+            Sent::Taken
+        }
+        Lose::Newest if source.try_send(message) => Sent::Taken,
+        Lose::Newest => Sent::Refused,
+        Lose::Oldest if source.force_send(message) => Sent::Dropped,
+        Lose::Oldest => Sent::Taken,
+    }
+}
+
+/// Messages that the queue took, and those that it dropped for them.
+#[derive(Default)]
+struct Tally {
+    taken: u64,
+    dropped: u64,
+}
+
+impl Tally {
+    #[inline(always)]
+    fn count(&mut self, sent: Sent) {
+        match sent {
+            Sent::Taken => self.taken += 1,
+            Sent::Refused => {}
+            Sent::Dropped => {
+                self.taken += 1;
+                self.dropped += 1;
+            }
+        }
+    }
+}
+
+#[repr(align(128))]
+struct Dumper<S> {
+    source: Option<S>,
+    lose: Lose,
+    state: Arc<State>,
+}
+
+impl<S: Source> Part for Dumper<S> {
+    fn enter(&mut self) {
+        with(&mut self.source, Source::enter);
+    }
+
+    fn prepare(&mut self, _: Shift, _: &Clock) {
+        // All parts meet between this and the block.
+        self.state.written.0.store(false, Ordering::Relaxed);
+        self.state.dumped.0.store(false, Ordering::Relaxed);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let begin = clock.stamp() + clock.ticks(AHEAD_NS);
+        while clock.stamp() < begin {}
+        let (lose, written) = (self.lose, &self.state.written.0);
+        let Tally { taken, dropped } = with(
+            &mut self.source,
+            #[inline(always)]
+            |source| dump(source, lose, written),
+        );
+        // Release: pairs with the writer, so that its end comes after all messages of the dump.
+        self.state.dumped.0.store(true, Ordering::Release);
+        Log { times: Vec::new(), numbers: vec![taken, dropped], wrong: 0 }
+    }
+}
+
+/// Sends until the queue has taken the dump, or all lines have been sent.
+#[inline(always)]
+fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
+    on_a_line();
+    let mut tally = Tally::default();
+    let mut number = first(0);
+    // Relaxed: it may see the end of the lines a round later at no cost.
+    while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
+        for _ in 0..ROUND {
+            tally.count(send(source, number, lose));
+            number += 1;
+        }
+    }
+    tally
+}
+
+#[repr(align(128))]
+struct Writer<S> {
+    source: Option<S>,
+    lose: Lose,
+    pattern: Pattern,
+    /// Times of the block's lines since its start, in ticks.
+    due: Vec<u64>,
+    state: Arc<State>,
+}
+
+impl<S: Source> Part for Writer<S> {
+    fn enter(&mut self) {
+        with(&mut self.source, Source::enter);
+    }
+
+    fn prepare(&mut self, shift: Shift, clock: &Clock) {
+        let schedule = self.pattern.schedule(shift.length_ns, MAX_MESSAGES, shift.seed);
+        // After the start of the dump.
+        let ticks = |ps: &u64| clock.ticks(*ps as f64 / 1e3 + 2.0 * AHEAD_NS);
+        self.due = schedule.due_ps.iter().map(ticks).collect();
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let Writer { source, lose, due, state, .. } = self;
+        let begin = clock.stamp();
+        let mut times = [Vec::with_capacity(due.len()), Vec::with_capacity(due.len())];
+        let (mut tally, mut refused) = (Tally::default(), 0);
+        with(source, |source| {
+            for (number, due) in (first(1)..).zip(due.iter()) {
+                wait_until(begin + due, clock);
+                let before = clock.stamp();
+                let sent = send(source, number, *lose);
+                let after = clock.stamp();
+                refused += u64::from(matches!(sent, Sent::Refused));
+                tally.count(sent);
+                times[0].push(before);
+                times[1].push(after);
+            }
+            state.written.0.store(true, Ordering::Relaxed);
+            while !state.dumped.0.load(Ordering::Acquire) {
+                std::thread::sleep(NAP);
+            }
+            source.send(END);
+        });
+        let numbers = vec![tally.taken, tally.dropped, refused, place::current_cpu().into()];
+        Log { times: times.to_vec(), numbers, wrong: 0 }
+    }
+}
+
+fn wait_until(due: u64, clock: &Clock) {
+    loop {
+        let now = clock.stamp();
+        if now >= due {
+            return;
+        }
+        let left = Duration::from_nanos(clock.ns(due - now) as u64);
+        if left > NAP {
+            std::thread::sleep(left);
+        }
+    }
+}
+
+#[repr(align(128))]
+struct Receiver<S> {
+    sink: Option<S>,
+}
+
+impl<S: Sink> Part for Receiver<S> {
+    fn enter(&mut self) {
+        with(&mut self.sink, Sink::enter);
+    }
+
+    fn prepare(&mut self, _: Shift, _: &Clock) {}
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let ([dumped, lines], wrong) = with(
+            &mut self.sink,
+            #[inline(always)]
+            |sink| receive(sink, clock),
+        );
+        Log { times: Vec::new(), numbers: vec![dumped, lines], wrong }
+    }
+}
+
+/// Receives until the end of the block, and computes after each message; returns the messages by
+/// sender, and 0 if those of each ascended.
+#[inline(always)]
+fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
+    on_a_line();
+    let computes = clock.ticks(COMPUTES_NS);
+    let (mut counts, mut last) = ([0; 2], [first(0) - 1, first(1) - 1]);
+    loop {
+        let message = sink.receive();
+        if message == END {
+            return (counts, 0);
+        }
+        let sender = usize::from(message >> NUMBER_BITS != 0);
+        if message <= last[sender] || message >> NUMBER_BITS > 1 {
+            return (counts, message);
+        }
+        last[sender] = message;
+        counts[sender] += 1;
+        let until = clock.stamp() + computes;
+        while clock.stamp() < until {}
+    }
+}
+
+/// The calls of the writer; `None` if a message was lost that the queue had not dropped.
+fn read(worked: Worked) -> Option<Reading> {
+    let [dumper, writer, receiver] = worked.logs.as_slice() else { return None };
+    let &[dumped, dropped_for_dump] = dumper.numbers.as_slice() else { return None };
+    let &[lines, dropped_for_lines, refused, cpu] = writer.numbers.as_slice() else { return None };
+    let &[dump_received, lines_received] = receiver.numbers.as_slice() else { return None };
+    let received = dump_received + lines_received;
+    if received + dropped_for_dump + dropped_for_lines != dumped + lines || lines_received > lines {
+        return None;
+    }
+    let [before, after] = writer.times.as_slice() else { return None };
+    let call = |(before, after): (&u64, &u64)| Waited {
+        ps: after.saturating_sub(*before),
+        at_s: *after as f64 / 1e12,
+        cpu: cpu as u32,
+    };
+    let sends = SendCalls {
+        calls: before.iter().zip(after).map(call).collect(),
+        elapsed_ps: after.last()?.saturating_sub(*before.first()?).max(1000),
+        refused,
+        dropped: lines - lines_received,
+    };
+    Some((Samples::SendCalls(sends), received))
+}
+
+/// A dump without end into a queue with one server, which is full all the time if it is bounded: a
+/// sender that waits gets the place of the next message that is received, and a line that takes the
+/// place of another is itself dropped soon. A call takes as long as the receiver takes a message.
+fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: bool) -> Vec<Log> {
+    let schedule = pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
+    let count = schedule.due_ps.len();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let (mut now, mut leaves) = (queue.begins_ps, queue.begins_ps);
+    for (at, due) in schedule.due_ps.iter().enumerate() {
+        now = now.max(queue.begins_ps + due) + (queue.stall_ps)(at, count);
+        before.push(now);
+        let call_ps = (queue.service_ps)(at, count);
+        if lose == Lose::Never && !grows {
+            while leaves < now {
+                leaves += call_ps;
+            }
+            now = leaves;
+        }
+        now += call_ps;
+        after.push(now);
+    }
+    let lines = count as u64;
+    let (taken, refused, dropped) = match lose {
+        Lose::Never => (lines, 0, 0),
+        Lose::Newest => (0, lines, 0),
+        Lose::Oldest => (lines, 0, lines),
+    };
+    let log = |times, numbers| Log { times, numbers, wrong: 0 };
+    vec![
+        log(Vec::new(), vec![0, 0]),
+        log(vec![before, after], vec![taken, dropped, refused, 0]),
+        log(Vec::new(), vec![0, taken - dropped]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worked(dumper: [u64; 2], writer: [u64; 4], receiver: [u64; 2]) -> Worked {
+        let log = |numbers: &[u64]| Log { numbers: numbers.to_vec(), ..Log::default() };
+        let calls = vec![vec![1_000, 9_000], vec![3_000, 9_500]];
+        let logs = vec![log(&dumper), Log { times: calls, ..log(&writer) }, log(&receiver)];
+        Worked { logs, cpu_ns: vec![0; 3], cpu: 1, clock_bound_ns: None }
+    }
+
+    #[test]
+    fn lines_that_were_refused_or_dropped_are_counted() {
+        let (samples, count) = read(worked([100, 7], [2, 1, 1, 5], [93, 1])).unwrap();
+        let Samples::SendCalls(sends) = samples else { panic!("{samples:?}") };
+        assert_eq!((sends.refused, sends.dropped, count), (1, 1, 94));
+        assert_eq!((sends.elapsed_ps, sends.calls[0].cpu), (8_500, 5));
+        assert_eq!(sends.calls.iter().map(|call| call.ps).collect::<Vec<_>>(), [2_000, 500]);
+        assert!(read(worked([100, 0], [2, 0, 0, 5], [99, 2])).is_none(), "one is missing");
+    }
+
+    #[test]
+    fn a_receiver_stops_at_what_does_not_ascend() {
+        struct Gives(Vec<u64>);
+        impl Sink for Gives {
+            fn receive(&mut self) -> u64 {
+                self.0.remove(0)
+            }
+        }
+        let (clock, _) = Clock::gate().unwrap();
+        let (line, dumped) = (first(1), first(0));
+        let good = vec![dumped, line, dumped + 5, line + 1, END];
+        assert_eq!(receive(&mut Gives(good), &clock), ([2, 2], 0));
+        let twice = vec![dumped, line, line];
+        assert_eq!(receive(&mut Gives(twice), &clock), ([1, 1], line));
+    }
+}

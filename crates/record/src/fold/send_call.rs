@@ -1,0 +1,42 @@
+//! Sends into a flooded queue: the distribution of their calls, and the messages that were lost.
+
+use crate::{Block, BlockKind, Count, Kind, LoopKind, RecordKind, SendsBlock};
+
+use super::{
+    Comparison, Distribution, Figures, Folding, Traffic, cost, oversubscribed, stretch_median,
+};
+
+pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+    let distribution = Distribution::of(folding);
+    let sum = |of: fn(&SendsBlock) -> Count| -> Count {
+        folding.blocks(BlockKind::Stamped).filter_map(|block| block.sends.as_ref().map(of)).sum()
+    };
+    Figures {
+        loop_kind: LoopKind::Open,
+        kind: RecordKind::SendCall,
+        count: distribution.count,
+        one_way: None,
+        rate: None,
+        cost: cost(folding.blocks(BlockKind::Stamped), 1.0),
+        contention: None,
+        traffic: Traffic {
+            lost: Some([sum(|sends| sends.refused), sum(|sends| sends.dropped)]),
+            ..Traffic::default()
+        },
+        against: folding.compared(|other| Comparison {
+            of: "quantiles.p50",
+            own: time,
+            base: if other == Kind::SendCall { time } else { stretch_median },
+            more_is_better: false,
+        }),
+        between_processes: None,
+        warnings: oversubscribed(folding.cell()).into_iter().collect(),
+        distribution,
+    }
+}
+
+/// The median send call of a block.
+pub(super) fn time(block: &Block) -> Option<f64> {
+    block.sends?;
+    block.histogram.as_ref()?.quantile_ns(0.5)
+}
