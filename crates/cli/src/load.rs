@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::{Serialize, Serializer};
-use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, Trace};
+use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, MAX_SENDERS, Trace};
 use threadtoll_record::Scale;
 
 use crate::failure::Failure;
-use crate::parse::{counts, duration_ns, list, optional};
+use crate::parse::{count, counts, duration_ns, list, optional};
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -20,8 +20,9 @@ pub(crate) struct LoadArgs {
     /// open-loop: factor by which the times of an arrivals file are multiplied [default: 1]
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<String>,
-    /// open-loop, chain: messages per second, such as 1000,64000; flood: lines per second [default:
-    /// from 1,000 by factors of 4 to 65,536,000; chain, flood: 10000]
+    /// open-loop, chain: messages per second, such as 1000,64000; flood: lines per second;
+    /// funnel: of all chatty senders together [default: from 1,000 by factors of 4 to 65,536,000;
+    /// chain, flood: 10000; funnel: 200000]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     rate: Option<String>,
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]
@@ -37,6 +38,10 @@ pub(crate) struct LoadArgs {
     /// compare with [default: 1,2,4,8]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     receivers: Option<String>,
+    /// funnel: senders of rare important messages, a thousand per second each; the others are
+    /// chatty [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    important: Option<String>,
 }
 
 /// Validated options. A plan keeps them by field name.
@@ -50,6 +55,7 @@ pub(crate) struct LoadRequest {
     gap_ns: Option<Vec<u64>>,
     depth: Option<Vec<u64>>,
     receivers: Option<Vec<u64>>,
+    important: Option<u64>,
 }
 
 fn as_given<S: Serializer>(
@@ -79,6 +85,9 @@ impl LoadArgs {
             receivers: optional(&self.receivers, |text| {
                 counts("--receivers", text, MAX_RECEIVERS)
             })?,
+            important: optional(&self.important, |text| {
+                count("--important", text, 1, u64::from(MAX_SENDERS))
+            })?,
         })
     }
 }
@@ -93,6 +102,7 @@ impl LoadRequest {
             gaps_ns: self.gap_ns.clone(),
             depths: self.depth.clone(),
             receivers: self.receivers.clone(),
+            important: self.important,
         }
     }
 }

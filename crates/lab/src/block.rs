@@ -5,9 +5,9 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise, Histogram, Ns,
-    OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock, WorkersBlock, Worst,
-    median,
+    Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise, FunnelBlock,
+    Histogram, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock,
+    WorkersBlock, Worst, median,
 };
 
 use crate::samples::{
@@ -60,6 +60,7 @@ struct Figures {
     workers: Option<WorkersBlock>,
     chain: Option<ChainBlock>,
     sends: Option<SendsBlock>,
+    funnel: Option<FunnelBlock>,
     worst: Vec<Worst>,
 }
 
@@ -145,6 +146,7 @@ pub(crate) fn to_block(
         workers: figures.workers,
         chain: figures.chain,
         sends: figures.sends,
+        funnel: figures.funnel,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),

@@ -441,6 +441,8 @@ pub struct LoadChoice {
     pub depths: Option<Vec<u64>>,
     /// Receivers that share the messages.
     pub receivers: Option<Vec<u64>>,
+    /// Senders of important messages.
+    pub important: Option<u64>,
 }
 
 /// Requested arrivals.
@@ -471,10 +473,12 @@ pub enum LoadOption {
     Depth,
     /// `--receivers`.
     Receivers,
+    /// `--important`.
+    Important,
 }
 
 impl LoadOption {
-    const ALL: [LoadOption; 7] = [
+    const ALL: [LoadOption; 8] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -482,6 +486,7 @@ impl LoadOption {
         LoadOption::Gap,
         LoadOption::Depth,
         LoadOption::Receivers,
+        LoadOption::Important,
     ];
 
     fn name(self) -> &'static str {
@@ -493,6 +498,7 @@ impl LoadOption {
             LoadOption::Gap => "--gap",
             LoadOption::Depth => "--depth",
             LoadOption::Receivers => "--receivers",
+            LoadOption::Important => "--important",
         }
     }
 
@@ -505,6 +511,7 @@ impl LoadOption {
             LoadOption::Gap => load.gaps_ns.is_some(),
             LoadOption::Depth => load.depths.is_some(),
             LoadOption::Receivers => load.receivers.is_some(),
+            LoadOption::Important => load.important.is_some(),
         }
     }
 }
@@ -537,8 +544,8 @@ pub struct Scenario {
     pub(crate) has_load: fn(&Load) -> Result<(), String>,
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
-    /// Default numbers of senders, given that of CPUs.
-    pub(crate) senders: fn(usize) -> Vec<u32>,
+    /// Default numbers of senders, given the options and the number of CPUs.
+    pub(crate) senders: fn(&Overrides, usize) -> Vec<u32>,
     /// Largest batches of a queue's cells, given the requested one.
     pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
     /// Mechanism measured next to queues whose receiver sleeps.
@@ -633,6 +640,7 @@ scenarios! {
     workers,
     chain,
     flood,
+    funnel_load,
 }
 
 /// Returns the scenario with this name.
@@ -663,6 +671,11 @@ impl Scenario {
             _ => budget,
         };
         PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
+    }
+
+    /// Returns `true` if the scenario has several senders by default.
+    pub fn has_several_senders(&self) -> bool {
+        (self.senders)(&Overrides::default(), 1).iter().any(|senders| *senders > 1)
     }
 
     /// Checks that the scenario has these options.

@@ -88,10 +88,14 @@ pub struct Deliveries {
     pub received_ps: Vec<u64>,
     /// Number of messages, at the beginning, that do not count.
     pub lead: usize,
+    /// Messages of other senders, if those that count are the important ones.
+    pub chatty: Option<Vec<Chat>>,
     /// Messages of a burst, if they come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver and time in send calls, over all messages, in nanoseconds.
     pub busy_ns: u64,
+    /// Number of messages that it covers, if not that of `due_ps`.
+    pub busy_messages: Option<u64>,
     /// CPU of the receiver.
     pub cpu: u32,
     /// Two-sided bound on the disagreement of the clocks, if known.
@@ -108,6 +112,9 @@ pub struct SharedMessages {
     /// True if each receiver has a queue of its own.
     pub bundle: bool,
 }
+
+/// Delivery times of a chatty sender's messages, in picoseconds.
+pub type Chat = Vec<u64>;
 
 /// Calls on a queue that holds many messages.
 #[derive(Clone, Debug, Default, PartialEq)]

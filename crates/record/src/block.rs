@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction, Histogram, Ns,
-    OpenLoopBlock, Seconds, SendsBlock, Text, WorkersBlock, fold,
+    BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction, FunnelBlock, Histogram,
+    Ns, OpenLoopBlock, Seconds, SendsBlock, Text, WorkersBlock, fold,
 };
 
 /// The loop that produced a block.
@@ -90,6 +90,9 @@ pub struct Block {
     /// the times of their send calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<SendsBlock>,
+    /// Important messages among others only: the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub funnel: Option<FunnelBlock>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,

@@ -23,9 +23,10 @@ use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
     Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Chain, Class, Contention,
-    Cost, Count, DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns,
-    OneWay, OpenLoop, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind,
-    Regime, ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work, Workers, Worst, median,
+    Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Intervals, Kind, LoopKind,
+    Machine, Ns, OneWay, OpenLoop, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject,
+    Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work,
+    Workers, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -181,6 +182,7 @@ struct Traffic {
     resident_bytes: Option<ResidentBytes>,
     workers: Option<Workers>,
     chain: Option<Chain>,
+    funnel: Option<Funnel>,
     /// Messages that were refused, and those that were dropped later.
     lost: Option<[Count; 2]>,
 }
@@ -206,6 +208,7 @@ impl Figures {
             calls: self.traffic.calls,
             workers: self.traffic.workers.clone(),
             chain: self.traffic.chain.clone(),
+            funnel: self.traffic.funnel.clone(),
             against: self.against.clone(),
         }
     }
@@ -350,6 +353,7 @@ impl<'a> Folding<'a> {
             resident_bytes: figures.traffic.resident_bytes,
             workers: figures.traffic.workers,
             chain: figures.traffic.chain,
+            funnel: figures.traffic.funnel,
             refused: figures.traffic.lost.map(|[refused, _]| refused),
             dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
             worst: worst(self.blocks(BlockKind::Stamped)),

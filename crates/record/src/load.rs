@@ -46,6 +46,9 @@ pub struct Load {
     /// Message that is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
+    /// Senders of rare, important messages; the others are chatty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub important: Option<Count>,
 }
 
 impl Load {
@@ -62,6 +65,7 @@ impl Load {
         receivers: None,
         hops: None,
         lose: None,
+        important: None,
     };
 
     /// The load with which this one is compared: one receiver in place of several, or one hop.
@@ -106,6 +110,9 @@ impl Load {
         }
         if let Some(depth) = self.depth {
             label.push_str(&format!(", depth {}", depth.get()));
+        }
+        if let Some(important) = self.important {
+            label.push_str(&format!(", {} important", important.get()));
         }
         if let Some(lose) = self.lose {
             label.push_str(&format!(", loses {}", lose.name()));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction, Histogram,
+    Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction, Funnel, Histogram,
     MAX_ROUNDS, Ns, OpenLoop, PerSecond, Ratio, ResidentBytes, Text, Warning, Workers, Worst, fold,
 };
 
@@ -105,6 +105,10 @@ pub struct Record {
     /// Sends into a flooded queue only: number of messages that the queue took and dropped later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Count>,
+    /// Important messages among others only: the others. The values are those of the important
+    /// ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub funnel: Option<Funnel>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
@@ -149,6 +153,7 @@ impl Record {
             || (self.kind == RecordKind::Calls) != self.calls.is_some()
             || self.burst.is_some() && self.open_loop.is_none()
             || self.chain.is_some() && self.open_loop.is_none()
+            || self.funnel.is_some() && self.open_loop.is_none()
             || self.workers.is_some() && self.kind != RecordKind::Stream
             || (self.kind == RecordKind::SendCall) != self.refused.is_some()
             || self.refused.is_some() != self.dropped.is_some()
@@ -219,6 +224,9 @@ pub struct Regime {
     /// Queues in a row only: times of each hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Chain>,
+    /// Important messages among others only: the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub funnel: Option<Funnel>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
 }

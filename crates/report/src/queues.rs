@@ -7,6 +7,7 @@ mod chart;
 mod columns;
 mod depth;
 mod flood;
+mod funnel;
 mod open_loop;
 mod pairs;
 mod stream;
@@ -407,10 +408,11 @@ fn load(load: &Load) -> Option<String> {
         }
         .to_string()
     });
+    let important = load.important.map(|important| format!("{} important", count(important.get())));
     let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
     let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
     let parts: Vec<String> =
-        [times, bursts, depth, lose].into_iter().chain(threads).flatten().collect();
+        [times, bursts, depth, lose, important].into_iter().chain(threads).flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -36,7 +36,8 @@ pub(crate) struct Queue {
     /// stream: largest batch, 1 for one message at a time [default: one at a time and 256]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
-    /// stream: numbers of sending threads, such as 1,2,4 [default: 1]
+    /// stream, funnel: numbers of sending threads, such as 1,2,4 [default: 1; funnel: up to twice the
+    /// CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     senders: Option<String>,
     /// Capacities of bounded queues in messages, such as 64,1024; a queue may round down [default:
@@ -120,7 +121,9 @@ impl MeasureCommand for Queue {
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
-        let Some(scenario) = request.scenario else { return Planned::default() };
+        let Some(scenario) = request.scenario else {
+            return Planned::default();
+        };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {
                 [] => registry().queues.all().collect(),
@@ -166,7 +169,7 @@ impl Request {
     /// cannot take part where none was named.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(String, String)>, Failure> {
         if self.queues.is_empty() {
-            return Ok(self.cannot(scenario));
+            return Ok(self.cannot(scenario, registry().queues.all().collect()));
         }
         let waits = &self.wait;
         let lacks = |queue: &&'static KnownQueue| {
@@ -190,14 +193,25 @@ impl Request {
             .hint("omit --wait, or give another"));
         }
         self.queues = left;
-        Ok(lacking.into_iter().map(|queue| (queue.name.clone(), why(queue))).collect())
+        let lacking = lacking.into_iter().map(|queue| (queue.name.clone(), why(queue)));
+        // One that cannot run the scenario at all is an error.
+        let able = self.queues.iter().copied();
+        let able = able.filter(|queue| ways(queue, scenario).next().is_some()).collect();
+        Ok(lacking.chain(self.cannot(scenario, able)).collect())
     }
 
     /// The queues that have no row in the scenario, and those that have none with several senders.
-    fn cannot(&self, scenario: &Scenario) -> Vec<(String, String)> {
+    fn cannot(
+        &self,
+        scenario: &Scenario,
+        queues: Vec<&'static KnownQueue>,
+    ) -> Vec<(String, String)> {
         let (able, unable): (Vec<&'static KnownQueue>, Vec<_>) =
-            registry().queues.all().partition(|queue| ways(queue, scenario).next().is_some());
-        let several = self.senders.iter().flatten().any(|senders| *senders > 1);
+            queues.into_iter().partition(|queue| ways(queue, scenario).next().is_some());
+        let several = match &self.senders {
+            Some(senders) => senders.iter().any(|senders| *senders > 1),
+            None => scenario.has_several_senders(),
+        };
         let lone = able
             .into_iter()
             .filter(|queue| several && !ways(queue, scenario).any(|way| way.many_senders));
@@ -205,7 +219,7 @@ impl Request {
             queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
-        let lone = (names(lone.collect()), "only one sender".to_string());
+        let lone = (names(lone.collect()), "with several senders: only one may send".to_string());
         [unable, lone].into_iter().filter(|(names, _)| !names.is_empty()).collect()
     }
 

@@ -63,6 +63,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "workers",
             "chain",
             "flood",
+            "funnel",
             "hold-sweep",
             "frequency-sweep",
             "hold-think",

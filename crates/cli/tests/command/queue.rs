@@ -76,8 +76,9 @@ fn plain(text: &str) -> String {
         word.split('.').count() == 3
             && word.split('.').all(|part| part.chars().all(|c| c.is_ascii_digit()))
     };
-    let word =
-        |word: &'_ str| if is_version(word) { "VERSION".to_string() } else { word.to_string() };
+    let word = |word: &'_ str| {
+        if is_version(word) { "VERSION".to_string() } else { word.to_string() }
+    };
     let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -153,6 +154,11 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("flood --senders 3", "does not apply to flood, which has two senders", "stream"),
         ("flood --batch 16", "one message at a time", "stream"),
         ("flood --depth 10", "--depth does not apply to flood", "list scenarios"),
+        ("funnel pipe --senders 2", "pipe has one sender, not 2", "omit the queue"),
+        ("funnel --senders 65", "at most 64", "smaller"),
+        ("funnel --important 0", "at least 1", "whole number"),
+        ("funnel --important 3 --senders 2,4", "more than --senders 2", "more senders"),
+        ("flood --important 1", "--important does not apply to flood", "list scenarios"),
         ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
         ("chain --rate 100000001", "no clock can stamp", "smaller"),
         ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
@@ -222,6 +228,8 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("workers", tables(shared));
     let flooded = "queue flood funnel crossbeam-array-queue --wait spin";
     insta::assert_snapshot!("flood", tables(flooded));
+    let among = "queue funnel funnel crossbeam-bounded --wait spin --senders 1,4";
+    insta::assert_snapshot!("funnel", tables(among));
     insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
 }
 
@@ -269,7 +277,11 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     let left_out = plan("stream --senders 1,2");
     assert!(left_out.contains("left out: call (cannot run stream)"), "{left_out}");
     assert!(left_out.contains("rtrb"), "{left_out}");
-    assert!(left_out.contains("(only one sender)"), "{left_out}");
+    assert!(left_out.contains("(with several senders: only one may send)"), "{left_out}");
+    let left_out = plan("funnel pipe funnel");
+    assert!(left_out.contains("left out: pipe (with several senders"), "{left_out}");
+    let left_out = plan("flood");
+    assert!(left_out.contains("left out: pipe, pipe-bounded, call, raw-copy, rtrb"), "{left_out}");
     assert_eq!(plan("workers pipe --receivers 2"), "");
 }
 
@@ -353,6 +365,8 @@ fn measures_crews(queues: &str) {
     measures(queues, &crews);
     let lossy = "funnel crossbeam-bounded crossbeam-array-queue";
     measures(lossy, &[("flood --time 1s", RecordKind::SendCall)]);
+    let many = "funnel --senders 1,3 --rate 20000 --time 1s --wait park";
+    measures("funnel crossbeam-unbounded", &[(many, RecordKind::Delivery)]);
 }
 
 /// What is certain whatever the machine.
@@ -398,6 +412,11 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                     Lose::Newest => assert!(!lost[1], "{name}: {dropped:?}"),
                     Lose::Oldest => assert!(!lost[0], "{name}: {refused:?}"),
                 }
+            }
+            if let Some(funnel) = &record.funnel {
+                let chatty = record.cell.queue().unwrap().senders > 1;
+                assert_eq!(funnel.chatty.p50.is_some(), chatty, "{name}");
+                assert_eq!(funnel.fairness.is_some(), chatty, "{name}");
             }
             if let Some(chain) = &record.chain {
                 assert_eq!(chain.hops.len() as u64, load.hops.unwrap().get(), "{name}");

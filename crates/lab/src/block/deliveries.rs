@@ -1,9 +1,9 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{BurstBlock, ChainBlock, Histogram, OpenLoopBlock, median};
+use threadtoll_record::{BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, median};
 
-use crate::samples::{Deliveries, Waited};
+use crate::samples::{Chat, Deliveries, Waited};
 
 use super::{Context, Figures, Values, over, rounded, worst};
 
@@ -43,7 +43,7 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             due: (within(due_ps) as u64).max(1).into(),
             received: (within(received_ps) as u64).into(),
             busy_ns: messages.busy_ns.into(),
-            busy_messages: (due_ps.len() as u64).into(),
+            busy_messages: messages.busy_messages.unwrap_or(due_ps.len() as u64).into(),
             negative: (all - count).into(),
             clock_bound_ns: messages.clock_bound_ns.map(rounded),
         }),
@@ -53,6 +53,7 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             .queue()
             .and_then(|queue| queue.load.hops)
             .map(|_| hops(&messages)),
+        funnel: messages.chatty.as_deref().map(chatty),
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
         worst: worst::of_waits(
             times().filter_map(waited).collect(),
@@ -60,6 +61,15 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             context.longest,
         ),
         ..Figures::default()
+    }
+}
+
+fn chatty(senders: &[Chat]) -> FunnelBlock {
+    let all = Values::of(senders.iter().flatten().copied());
+    let mean = |own: &Chat| rounded(own.iter().sum::<u64>() as f64 / 1e3 / own.len() as f64);
+    FunnelBlock {
+        chatty: (all.histogram.count() > 0).then(|| all.histogram.packed()),
+        means_ns: senders.iter().filter(|own| !own.is_empty()).map(mean).collect(),
     }
 }
 

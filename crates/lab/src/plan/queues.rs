@@ -78,7 +78,7 @@ pub fn queue(
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
-        let usual = (scenario.senders)(site.pool.len());
+        let usual = (scenario.senders)(overrides, site.pool.len());
         let senders = overrides.senders.as_deref().unwrap_or(&usual);
         let families = families.iter().flat_map(|loads| senders.iter().map(move |n| (*n, *loads)));
         for (senders, loads) in families {

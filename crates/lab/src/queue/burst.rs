@@ -22,7 +22,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
-    senders: |_| vec![1],
+    senders: |_, _| vec![1],
     loads_together: false,
 };
 

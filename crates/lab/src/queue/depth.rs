@@ -38,7 +38,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity,
     batches: |_, _, _| vec![1],
     wake_up: None,
-    senders: |_| vec![1],
+    senders: |_, _| vec![1],
     loads_together: false,
 };
 

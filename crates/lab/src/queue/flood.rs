@@ -45,7 +45,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
-    senders: |_| vec![SENDERS],
+    senders: |_, _| vec![SENDERS],
     loads_together: false,
 };
 

@@ -14,6 +14,7 @@
 //! Latency*, 2013).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
@@ -33,6 +34,8 @@ pub(super) const END: u64 = 0;
 /// Time from the moment at which all parts are ready to the start of the schedule, so that the
 /// receiver is waiting.
 pub(super) const AHEAD_NS: f64 = 100_000.0;
+/// About the time by which a sleep ends late, timer slack included.
+const WAKE_NS: f64 = 150_000.0;
 /// The generator gives up after this multiple of a block's length: the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
@@ -76,6 +79,10 @@ pub(super) struct Generator<S> {
     sent: Vec<u64>,
     /// When the send calls had returned.
     after: Vec<u64>,
+    /// The number of the first message.
+    first: u64,
+    /// True if it sleeps while its next message is not due for long.
+    naps: bool,
 }
 
 impl<S> Generator<S> {
@@ -88,7 +95,19 @@ impl<S> Generator<S> {
             until: 0,
             sent: Vec::new(),
             after: Vec::new(),
+            first: 1,
+            naps: false,
         }
+    }
+
+    /// Begins each block with this number.
+    pub(super) fn from(self, first: u64) -> Self {
+        Generator { first, ..self }
+    }
+
+    /// Sleeps while its next message is not due for long, and spins only before.
+    pub(super) fn with_naps(self) -> Self {
+        Generator { naps: true, ..self }
     }
 }
 
@@ -109,14 +128,35 @@ impl<S: Source> Part for Generator<S> {
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let Generator { source, due, lead, until, sent, after, .. } = self;
+        let Generator { source, due, lead, until, sent, after, first, naps, .. } = self;
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         due.iter_mut().for_each(|due| *due += begin);
         let until = begin.saturating_add(*until);
         let made = with(
             source,
             #[inline(always)]
-            |source| generate(source, clock, due, *lead + LEAST, until, sent, after),
+            |source| match naps {
+                false => generate::<S, false>(
+                    source,
+                    clock,
+                    due,
+                    *lead + LEAST,
+                    until,
+                    *first,
+                    sent,
+                    after,
+                ),
+                true => generate::<S, true>(
+                    source,
+                    clock,
+                    due,
+                    *lead + LEAST,
+                    until,
+                    *first,
+                    sent,
+                    after,
+                ),
+            },
         );
         due.truncate(made);
         sent.truncate(made);
@@ -130,36 +170,49 @@ impl<S: Source> Part for Generator<S> {
 }
 
 /// Sends each message as soon as it is due, and returns their number: all, or at least `least` if
-/// the time is `until`. One stamp a message while it
-/// is late: the one after a send call is the one before the next.
+/// the time is `until`. One stamp a message while it is late: the one after a send call is the one
+/// before the next.
 #[inline(always)]
-fn generate<S: Source>(
+#[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
+fn generate<S: Source, const NAPS: bool>(
     source: &mut S,
     clock: &Clock,
     due: &[u64],
     least: usize,
     until: u64,
+    first: u64,
     sent: &mut [u64],
     after: &mut [u64],
 ) -> usize {
     on_a_line();
     let mut now = clock.stamp();
-    let mut number = 0;
+    let mut number = first;
     for ((due, sent), after) in due.iter().zip(sent).zip(after) {
-        if now > until && number as usize >= least {
+        if now > until && (number - first) as usize >= least {
             break;
         }
         while now < *due {
+            if NAPS {
+                nap(*due - now, clock);
+            }
             now = clock.stamp();
         }
         *sent = now;
-        number += 1;
         source.send(number);
+        number += 1;
         now = clock.stamp();
         *after = now;
     }
     source.send(END);
-    number as usize
+    (number - first) as usize
+}
+
+/// Sleeps until shortly before a time that is this number of ticks away.
+fn nap(ticks: u64, clock: &Clock) {
+    let left_ns = clock.ns(ticks);
+    if left_ns > 2.0 * WAKE_NS {
+        std::thread::sleep(Duration::from_nanos((left_ns - WAKE_NS) as u64));
+    }
 }
 
 #[repr(align(128))]
@@ -249,8 +302,10 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         relayed_ps,
         received_ps,
         lead,
+        chatty: None,
         burst,
         busy_ns: sending_ns + cpu_ns[1..].iter().sum::<u64>(),
+        busy_messages: None,
         cpu,
         clock_bound_ns,
     };
@@ -280,7 +335,6 @@ pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<L
 mod tests {
     use std::collections::VecDeque;
     use std::sync::{Condvar, Mutex};
-    use std::time::Duration;
 
     use super::*;
 

@@ -315,6 +315,32 @@ fn with_full_queue() -> Registry {
     Registry { queues: Queues::with(vec![full], Vec::new()), ..OURS.clone() }
 }
 
+/// Messages of independent Poisson senders together are Poisson, and important ones wait like all.
+#[test]
+fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
+    let load = LoadChoice { rates: Some(vec![500_000]), ..LoadChoice::default() };
+    let senders = Some(vec![1, 5]);
+    let time_ns = Some(12_000_000_000);
+    let plan = plan_with(
+        &OURS,
+        "funnel",
+        "funnel",
+        Overrides { senders, time_ns, load, ..Overrides::default() },
+    );
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    let own: Vec<_> = records.iter().filter(|record| !record.cell.is_twin()).collect();
+    let [alone, among] = own[..] else { panic!("{} records", own.len()) };
+    near(alone.quantiles.p50, SERVICE_NS, 0.001);
+    let none = alone.funnel.as_ref().unwrap();
+    assert_eq!((none.chatty.p50, none.fairness), (None, None));
+    // 500,000 a second and the important thousand, each served in 1 µs.
+    let load = 0.501;
+    near(among.mean, SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load))), 0.05);
+    let funnel = among.funnel.as_ref().unwrap();
+    near(funnel.fairness, 1.0, 0.01);
+    near(funnel.chatty.p50, among.quantiles.p50.unwrap().get(), 0.1);
+}
+
 #[test]
 fn loads_out_of_range_are_not_resumed() {
     let spoilt = |spoil: &dyn Fn(&mut Load)| {

@@ -289,7 +289,10 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
 /// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<f64> {
     let indices: Vec<f64> = blocks
-        .filter_map(|block| jain(&block.contention.as_ref()?.acquisitions, threads as usize))
+        .filter_map(|block| {
+            let got = &block.contention.as_ref()?.acquisitions;
+            jain(got.iter().map(|count| count.as_f64()), threads as usize)
+        })
         .collect();
     (!indices.is_empty()).then(|| indices.iter().sum::<f64>() / indices.len() as f64)
 }

@@ -6,6 +6,7 @@ use crate::{
     LoopKind, Ns, OpenLoop, OpenLoopBlock, Quantiles, RecordKind, Warning, resample,
 };
 
+use super::shares;
 use super::{
     AGREEMENT, Comparison, Distribution, Figures, Folding, QUANTILES, Traffic, cost,
     oversubscribed, processes, quantiles, rounded_ns, significant, stretch_median, warnings,
@@ -42,6 +43,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             open_loop: Some(open_loop),
             burst,
             chain: chain(folding),
+            funnel: shares::funnel(folding),
             ..Traffic::default()
         },
         against: folding.compared(compared),

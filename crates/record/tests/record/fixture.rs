@@ -108,6 +108,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         workers: None,
         chain: None,
         sends: None,
+        funnel: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
         cost_round_trips: (values_ns.len() as u64).into(),

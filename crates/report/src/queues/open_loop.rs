@@ -11,7 +11,10 @@ use crate::units::{maybe_time, per_second, range_per_second, round_time, share, 
 
 pub(super) const VIEW: View = View {
     shows: |record| {
-        record.kind == RecordKind::Delivery && record.burst.is_none() && record.chain.is_none()
+        record.kind == RecordKind::Delivery
+            && record.burst.is_none()
+            && record.chain.is_none()
+            && record.funnel.is_none()
     },
     sentence: "messages are sent when they are due, and a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     rates: false,

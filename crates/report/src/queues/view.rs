@@ -5,7 +5,9 @@ use std::fmt;
 use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
-use super::{Comparison, ask_reply, burst, chain, depth, flood, open_loop, stream, workers};
+use super::{
+    Comparison, ask_reply, burst, chain, depth, flood, funnel, open_loop, stream, workers,
+};
 use crate::table::Section;
 
 /// The view of one kind of scenario.
@@ -46,6 +48,7 @@ pub(super) static VIEWS: &[View] = &[
     workers::VIEW,
     chain::VIEW,
     flood::VIEW,
+    funnel::VIEW,
 ];
 
 impl View {

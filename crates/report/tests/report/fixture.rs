@@ -278,6 +278,7 @@ fn block(
         workers: None,
         chain: None,
         sends: None,
+        funnel: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
             vec![Worst {

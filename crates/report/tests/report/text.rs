@@ -324,6 +324,7 @@ fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
         calls: None,
         workers: None,
         chain: None,
+        funnel: None,
         against: record.against.clone(),
     }
 }

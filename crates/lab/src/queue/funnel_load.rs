@@ -1,0 +1,407 @@
+//! `funnel`: rare important messages among those of chatty senders, in one queue.
+//!
+//! ```text
+//!   chatty 1 ────┐
+//!   chatty n ────┼──▶ queue ──▶ receiver: a stamp for each message, by sender
+//!   important ───┘
+//! ```
+//!
+//! Every sender is an open loop of its own. Chatty ones never sleep: between two messages they are
+//! taken to compute. Important ones sleep until their next message is nearly due.
+
+use std::sync::Arc;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Arrivals, Budget, Kind, Load};
+
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::exchange::on_a_line;
+use crate::program::Program;
+use crate::samples::{Chat, Deliveries, Samples};
+
+use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
+use super::paced::{END, Generator, touched};
+use super::stream::{NUMBER_BITS, first, with};
+use super::{
+    Channel, LoadOption, Loops, MAX_SENDERS, Overrides, RING_BYTES, Scenario, Sink, Unsuitable,
+    Usage, open_loop,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "funnel",
+    sentence: "latency of rare important messages among those of chatty senders, and fairness",
+    kind: Kind::OpenLoop,
+    options: &[LoadOption::Rate, LoadOption::Important],
+    check,
+    loads,
+    has_load,
+    budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: None,
+    senders,
+    loads_together: false,
+};
+
+/// Messages per second of all chatty senders together, by default.
+const RATES: [u64; 1] = [200_000];
+/// Time between two messages of an important sender.
+const GAP_NS: f64 = 1e6;
+/// Usual length of a block: each important sender has a hundred messages.
+const BLOCK_NS: f64 = 100e6;
+
+fn budget(overrides: &Overrides, _: &Load) -> Budget {
+    let important = Load { rate_per_s: Some(((1e9 / GAP_NS) as u64).into()), ..Load::NONE };
+    open_loop::budget_of_blocks(overrides, &important, BLOCK_NS)
+}
+
+fn important(overrides: &Overrides) -> u32 {
+    overrides.load.important.map_or(1, |important| important as u32)
+}
+
+/// From the important ones alone to twice as many senders as CPUs.
+fn senders(overrides: &Overrides, cpus: usize) -> Vec<u32> {
+    let least = important(overrides);
+    let most = (2 * cpus as u32).clamp(least, MAX_SENDERS);
+    let powers = (0..).map(|power| 1 << power).take_while(|senders| *senders < most);
+    let mut all: Vec<u32> = std::iter::once(least).chain(powers).chain([most]).collect();
+    all.retain(|senders| *senders >= least);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::no_batches(SCENARIO.name, overrides)?;
+    let important = important(overrides);
+    let fewer = overrides.senders.iter().flatten().find(|senders| **senders < important);
+    if let Some(senders) = fewer {
+        let why = format!("--important {important}: more than --senders {senders}");
+        return Err(Unsuitable { why, hint: "use more senders, or fewer important ones" });
+    }
+    open_loop::check_rates(overrides)
+}
+
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let rates = overrides.load.rates.as_deref().unwrap_or(&RATES);
+    let load = |rate: &u64| Load {
+        arrivals: Some(Arrivals::Poisson),
+        rate_per_s: Some((*rate).into()),
+        important: Some(u64::from(important(overrides)).into()),
+        ..Load::NONE
+    };
+    rates.iter().map(load).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    let many = 1..=u64::from(MAX_SENDERS);
+    let in_range = load.important.is_some_and(|important| many.contains(&important.get()));
+    if !in_range || load.arrivals != Some(Arrivals::Poisson) {
+        return Err("its important senders or its arrivals are out of range".into());
+    }
+    (open_loop::SCENARIO.has_load)(&Load { important: None, ..load.clone() })
+}
+
+/// The senders, those of important messages last.
+#[derive(Clone, Copy)]
+struct Senders {
+    all: usize,
+    chatty: usize,
+    chatty_gap_ns: f64,
+}
+
+impl Senders {
+    fn of(senders: u32, load: &Load) -> Self {
+        let all = senders as usize;
+        let important = load.important.map_or(1, |important| important.get() as usize);
+        let chatty = all.saturating_sub(important);
+        let rate = load.rate_per_s.map_or(1.0, |rate| rate.as_f64());
+        Senders { all, chatty, chatty_gap_ns: chatty as f64 * 1e9 / rate }
+    }
+
+    fn pattern(self, sender: usize) -> Pattern {
+        let gap_ns = if sender < self.chatty { self.chatty_gap_ns } else { GAP_NS };
+        Pattern::Poisson { gap_ns }
+    }
+}
+
+pub(super) enum Compiled {}
+
+impl Loops for Compiled {
+    /// Only a sender of important messages.
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        let senders = Senders::of(1, &usage.load);
+        let capacity = usage.flow.capacity;
+        let make = move || {
+            let (source, sink) = C::open(capacity)?;
+            Ok(crew(vec![source], sink, senders))
+        };
+        (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
+    }
+
+    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+        let senders = Senders::of(usage.flow.senders, &usage.load);
+        let capacity = usage.flow.capacity;
+        let make = move || {
+            let (source, sink) = C::open(capacity)?;
+            let mut sources: Vec<C::Source> = (1..senders.all).map(|_| source.clone()).collect();
+            sources.push(source);
+            Ok(crew(sources, sink, senders))
+        };
+        Some(program(&usage, senders, Arc::new(make)))
+    }
+}
+
+fn program(usage: &Usage, senders: Senders, make: crate::program::Make<Crew>) -> Program {
+    Program::Crew(CrewProgram {
+        make,
+        threads: senders.all + 1,
+        seating: Seating::LastAlone,
+        read: Arc::new(move |worked| read(worked, senders)),
+        simulate: Arc::new(move |queue| Ok(simulate(queue, senders))),
+        class: usage.class,
+        grows: usage.grows,
+    })
+}
+
+fn crew<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Senders) -> Crew {
+    let generator = |(sender, source)| -> Box<dyn Part> {
+        let generator = Seeded {
+            generator: Generator::new(senders.pattern(sender), source).from(first(sender)),
+            sender: sender as u64,
+        };
+        if sender < senders.chatty {
+            Box::new(generator)
+        } else {
+            Box::new(Seeded { generator: generator.generator.with_naps(), ..generator })
+        }
+    };
+    let receiver = Receiver { sink: Some(sink), senders, times: Vec::new(), numbers: Vec::new() };
+    let generators = sources.into_iter().enumerate().map(generator);
+    generators.chain([Box::new(receiver) as Box<dyn Part>]).collect()
+}
+
+/// A generator with arrivals of its own.
+struct Seeded<S> {
+    generator: Generator<S>,
+    sender: u64,
+}
+
+impl<S: super::Source> Part for Seeded<S> {
+    fn enter(&mut self) {
+        self.generator.enter();
+    }
+
+    fn prepare(&mut self, shift: Shift, clock: &Clock) {
+        self.generator.prepare(of_sender(shift, self.sender), clock);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        self.generator.work(clock)
+    }
+}
+
+fn of_sender(shift: Shift, sender: u64) -> Shift {
+    Shift { seed: shift.seed ^ (sender << 32), ..shift }
+}
+
+#[repr(align(128))]
+struct Receiver<S> {
+    sink: Option<S>,
+    senders: Senders,
+    times: Vec<u64>,
+    numbers: Vec<u64>,
+}
+
+impl<S: Sink> Part for Receiver<S> {
+    fn enter(&mut self) {
+        with(&mut self.sink, Sink::enter);
+    }
+
+    fn prepare(&mut self, shift: Shift, _: &Clock) {
+        // Half again as many as are expected, a lead of a tenth included.
+        let Senders { all, chatty, chatty_gap_ns } = self.senders;
+        let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
+        let each = gaps.map(|(senders, gap_ns)| senders as f64 * shift.length_ns / gap_ns);
+        let most = all * MAX_MESSAGES;
+        let room = ((each.iter().sum::<f64>() * 1.65) as usize + 100 * all).min(most);
+        (self.times, self.numbers) = (touched(room), touched(room));
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let Receiver { sink, senders, times, numbers } = self;
+        let (count, wrong) = with(
+            sink,
+            #[inline(always)]
+            |sink| receive(sink, clock, senders.all, times, numbers),
+        );
+        times.truncate(count);
+        numbers.truncate(count);
+        Log { times: vec![std::mem::take(times)], numbers: std::mem::take(numbers), wrong }
+    }
+}
+
+/// Receives until each sender has ended; returns the number of messages, and 0 if there was room
+/// for all.
+#[inline(always)]
+fn receive<S: Sink>(
+    sink: &mut S,
+    clock: &Clock,
+    senders: usize,
+    times: &mut [u64],
+    numbers: &mut [u64],
+) -> (usize, u64) {
+    on_a_line();
+    let (mut count, mut ended, mut wrong) = (0, 0, 0);
+    loop {
+        let message = sink.receive();
+        let now = clock.stamp();
+        if message == END {
+            ended += 1;
+            if ended == senders {
+                return (count, wrong);
+            }
+            continue;
+        }
+        match times.get_mut(count).zip(numbers.get_mut(count)) {
+            Some((time, number)) => {
+                (*time, *number) = (now, message);
+                count += 1;
+            }
+            None => wrong = u64::MAX,
+        }
+    }
+}
+
+/// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,
+/// came twice, or overtook one of its sender.
+fn read(worked: Worked, senders: Senders) -> Option<Reading> {
+    let Worked { logs, cpu_ns, cpu, .. } = worked;
+    let (receiver, generators) = logs.split_last()?;
+    let mut received: Vec<Vec<u64>> = vec![Vec::new(); senders.all];
+    for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
+        let own = received.get_mut((number >> NUMBER_BITS) as usize)?;
+        let expected = first((number >> NUMBER_BITS) as usize) + own.len() as u64;
+        if *number != expected {
+            return None;
+        }
+        own.push(*time);
+    }
+    let mut important: Vec<[u64; 4]> = Vec::new();
+    let mut chatty: Vec<Chat> = Vec::new();
+    let (mut messages, mut sending_ps) = (0, 0);
+    for (sender, (log, received)) in generators.iter().zip(&received).enumerate() {
+        let [due, sent, after] = log.times.as_slice() else { return None };
+        let lead = *log.numbers.first()? as usize;
+        if due.len() != received.len() || lead >= due.len() {
+            return None;
+        }
+        messages += due.len() as u64;
+        sending_ps +=
+            sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent)).sum::<u64>();
+        let counted = lead..due.len();
+        if sender < senders.chatty {
+            let took = counted.filter_map(|nth| received[nth].checked_sub(due[nth]));
+            chatty.push(took.collect());
+        } else {
+            important.extend(counted.map(|nth| [due[nth], sent[nth], after[nth], received[nth]]));
+        }
+    }
+    important.sort_unstable();
+    let column = |of: usize| important.iter().map(|times| times[of]).collect::<Vec<u64>>();
+    let (receiver_ns, senders_ns) = cpu_ns.split_last()?;
+    // Senders may sleep in a call.
+    let sending_ns = (sending_ps / 1000).min(senders_ns.iter().sum());
+    let deliveries = Deliveries {
+        due_ps: column(0),
+        sent_ps: column(1),
+        after_ps: column(2),
+        received_ps: column(3),
+        chatty: Some(chatty),
+        busy_ns: sending_ns + receiver_ns,
+        busy_messages: Some(messages),
+        cpu,
+        ..Deliveries::default()
+    };
+    (important.len() > 1).then_some((Samples::OpenLoop(deliveries), messages))
+}
+
+/// A queue with one server, which serves all senders in the order of their messages.
+fn simulate(queue: &mut VirtualQueue<'_>, senders: Senders) -> Vec<Log> {
+    let schedules: Vec<Schedule> = (0..senders.all)
+        .map(|sender| {
+            let shift = of_sender(queue.shift, sender as u64);
+            senders.pattern(sender).schedule(shift.length_ns, queue.most, shift.seed)
+        })
+        .collect();
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for (sender, schedule) in schedules.iter().enumerate() {
+        all.extend((first(sender)..).zip(&schedule.due_ps).map(|(number, due)| (*due, number)));
+    }
+    all.sort_unstable();
+    let (count, mut idle) = (all.len(), queue.begins_ps);
+    let mut received = Log::default();
+    let mut times = Vec::with_capacity(count);
+    for (at, (due, number)) in all.into_iter().enumerate() {
+        idle = idle.max(queue.begins_ps + due) + (queue.service_ps)(at, count);
+        times.push(idle);
+        received.numbers.push(number);
+    }
+    received.times.push(times);
+    let generator = |schedule: Schedule| {
+        let due: Vec<u64> = schedule.due_ps.iter().map(|due| queue.begins_ps + due).collect();
+        let times = vec![due.clone(), due.clone(), due];
+        Log { times, numbers: vec![schedule.lead as u64], wrong: 0 }
+    };
+    schedules.into_iter().map(generator).chain([received]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_are_told_apart_and_lose_nothing() {
+        let log = |times: &[&[u64]], numbers: &[u64]| Log {
+            times: times.iter().map(|times| times.to_vec()).collect(),
+            numbers: numbers.to_vec(),
+            wrong: 0,
+        };
+        let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
+        let senders = Senders::of(2, &load);
+        let worked = |numbers: &[u64]| {
+            let chatty: [&[u64]; 3] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31]];
+            let important: [&[u64]; 3] = [&[15, 25, 35], &[16, 26, 36], &[17, 27, 37]];
+            let received: [&[u64]; 1] = [&[12, 18, 22, 29, 38, 40]];
+            Worked {
+                logs: vec![log(&chatty, &[1]), log(&important, &[1]), log(&received, numbers)],
+                cpu_ns: vec![1, 1, 5],
+                cpu: 2,
+                clock_bound_ns: None,
+            }
+        };
+        let (chatty, important) = (first(0), first(1));
+        let order = [chatty, important, chatty + 1, important + 1, important + 2, chatty + 2];
+        let (samples, messages) = read(worked(&order), senders).unwrap();
+        let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
+        assert_eq!((messages, deliveries.due_ps), (6, vec![25, 35]));
+        assert_eq!(deliveries.received_ps, [29, 38]);
+        assert_eq!(deliveries.chatty, Some(vec![vec![2, 10]]));
+        let overtaken = [chatty, important, chatty + 1, important + 2, important + 1, chatty + 2];
+        assert!(read(worked(&overtaken), senders).is_none());
+        assert!(read(worked(&order[..5]), senders).is_none());
+    }
+
+    #[test]
+    fn senders_go_from_the_important_ones_to_twice_the_cpus() {
+        let of = |important, cpus| {
+            let load =
+                super::super::LoadChoice { important: Some(important), ..Default::default() };
+            senders(&Overrides { load, ..Overrides::default() }, cpus)
+        };
+        assert_eq!(of(1, 2), [1, 2, 4]);
+        assert_eq!(of(3, 4), [3, 4, 8]);
+        assert_eq!(of(1, 3), [1, 2, 4, 6]);
+        assert_eq!(of(9, 2), [9]);
+    }
+}
