@@ -28,7 +28,8 @@ pub(crate) struct LoadArgs {
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     burst: Option<String>,
-    /// burst: times from one burst to the next [default: 10us,100us,1ms]
+    /// burst: times from one burst to the next [default: 10us,100us,1ms]; night-watch: from one
+    /// message to the next [default: from 10us by factors of 10 to 1s]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     gap: Option<String>,
     /// depth: messages that the queue holds [default: 1 to 10,000,000 by factors of 10]

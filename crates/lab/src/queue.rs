@@ -641,6 +641,7 @@ scenarios! {
     chain,
     flood,
     funnel_load,
+    night_watch,
 }
 
 /// Returns the scenario with this name.

@@ -31,7 +31,7 @@ pub struct Load {
     /// Messages that are due at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Count>,
-    /// Time from one burst to the next, in nanoseconds.
+    /// Time from one burst, or one message, to the next, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_ns: Option<Count>,
     /// Messages that the queue holds while it is measured.
@@ -106,7 +106,8 @@ impl Load {
             label.push_str(&format!(", bursts of {}", burst.get()));
         }
         if let Some(gap_ns) = self.gap_ns {
-            label.push_str(&format!(" every {} ns", gap_ns.get()));
+            let comma = if self.burst.is_none() { "," } else { "" };
+            label.push_str(&format!("{comma} every {} ns", gap_ns.get()));
         }
         if let Some(depth) = self.depth {
             label.push_str(&format!(", depth {}", depth.get()));
@@ -253,6 +254,8 @@ mod tests {
         assert_eq!(load.label(), ", poisson, 64000/s");
         let load = Load { burst: Some(8.into()), gap_ns: Some(1000.into()), ..Load::NONE };
         assert_eq!(load.label(), ", bursts of 8 every 1000 ns");
+        let load = Load { burst: None, ..load };
+        assert_eq!(load.label(), ", every 1000 ns");
         assert_eq!(Load::NONE.label(), "");
         let load = Load { receivers: Some(4.into()), ..Load::NONE };
         assert_eq!((load.label().as_str(), load.other_threads()), (", 4 receivers", 4));

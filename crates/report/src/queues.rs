@@ -8,6 +8,7 @@ mod columns;
 mod depth;
 mod flood;
 mod funnel;
+mod night_watch;
 mod open_loop;
 mod pairs;
 mod stream;
@@ -399,6 +400,8 @@ fn load(load: &Load) -> Option<String> {
     let bursts = load.burst.zip(load.gap_ns).map(|(burst, gap_ns)| {
         format!("{} at once every {}", count(burst.get()), round_time(gap_ns.as_f64()))
     });
+    let rare = load.gap_ns.filter(|_| load.burst.is_none());
+    let rare = rare.map(|gap_ns| format!("a message every {}", round_time(gap_ns.as_f64())));
     let depth = load.depth.map(|depth| format!("depth {}", count(depth.get())));
     let lose = load.lose.map(|lose| {
         match lose {
@@ -411,8 +414,11 @@ fn load(load: &Load) -> Option<String> {
     let important = load.important.map(|important| format!("{} important", count(important.get())));
     let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
     let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> =
-        [times, bursts, depth, lose, important].into_iter().chain(threads).flatten().collect();
+    let parts: Vec<String> = [times, bursts, rare, depth, lose, important]
+        .into_iter()
+        .chain(threads)
+        .flatten()
+        .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -64,6 +64,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "chain",
             "flood",
             "funnel",
+            "night-watch",
             "hold-sweep",
             "frequency-sweep",
             "hold-think",

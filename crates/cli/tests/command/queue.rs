@@ -159,6 +159,9 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("funnel --important 0", "at least 1", "whole number"),
         ("funnel --important 3 --senders 2,4", "more than --senders 2", "more senders"),
         ("flood --important 1", "--important does not apply to flood", "list scenarios"),
+        ("night-watch --gap 2h", "--gap 2h", "durations"),
+        ("night-watch --gap 61s", "at most a minute apart", "shorter"),
+        ("night-watch --burst 8", "--burst does not apply to night-watch", "list scenarios"),
         ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
         ("chain --rate 100000001", "no clock can stamp", "smaller"),
         ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
@@ -230,6 +233,8 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("flood", tables(flooded));
     let among = "queue funnel funnel crossbeam-bounded --wait spin --senders 1,4";
     insta::assert_snapshot!("funnel", tables(among));
+    let rare = "queue night-watch pipe rtrb --wait spin --wait park --gap 1us,100us";
+    insta::assert_snapshot!("night_watch", tables(rare));
     insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
 }
 
@@ -352,6 +357,7 @@ pub(crate) fn measures_loads(queues: &str) {
         ("open-loop --rate 20000,50000000 --time 30ms", RecordKind::Delivery),
         ("burst --burst 1,64 --gap 20us --time 10ms", RecordKind::Delivery),
         ("depth --depth 1,1000 --time 1ms", RecordKind::Calls),
+        ("night-watch --gap 10us,1ms --time 40ms", RecordKind::Delivery),
     ];
     measures(queues, &loads);
 }

@@ -194,6 +194,9 @@ impl Pattern {
         if let (Some(burst), Some(gap_ns)) = (load.burst, load.gap_ns) {
             return Ok(Pattern::Bursts { burst: burst.get() as usize, gap_ns: gap_ns.as_f64() });
         }
+        if let Some(gap_ns) = load.gap_ns {
+            return Ok(Pattern::Uniform { gap_ns: gap_ns.as_f64() });
+        }
         let gap_ns = |rate: Option<Count>| 1e9 / rate.map_or(1.0, Count::as_f64).max(1.0);
         match load.arrivals {
             Some(Arrivals::Uniform) => Ok(Pattern::Uniform { gap_ns: gap_ns(load.rate_per_s) }),

@@ -31,7 +31,7 @@ const GAPS_NS: [u64; 3] = [10_000, 100_000, 1_000_000];
 /// Largest burst: a block has three of them.
 const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
 /// Longest time between two bursts.
-const MAX_GAP_NS: u64 = 60_000_000_000;
+pub(super) const MAX_GAP_NS: u64 = 60_000_000_000;
 /// Usual length of a block, and its fewest bursts.
 const BLOCK_NS: u64 = 12_000_000;
 const LEAST: u64 = 4;

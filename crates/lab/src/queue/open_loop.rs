@@ -41,7 +41,8 @@ fn rate(load: &Load) -> f64 {
         let trace = Trace::of(load).ok()?;
         Some(trace.rate(load.scale.unwrap_or(Scale::ONE)))
     };
-    load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_file).unwrap_or(1.0)
+    let of_gap = || load.gap_ns.map(|gap| 1e9 / gap.as_f64().max(1.0));
+    load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_gap).or_else(of_file).unwrap_or(1.0)
 }
 
 /// At low rates, blocks have fewer messages, but each has some. Blocks of files are long where the
@@ -52,7 +53,7 @@ fn block_ns(rate: f64, of_file: bool) -> f64 {
     if of_file { usual_ns } else { usual_ns.max(2.0 * gap_ns) }
 }
 
-fn budget(overrides: &Overrides, load: &Load) -> Budget {
+pub(super) fn budget(overrides: &Overrides, load: &Load) -> Budget {
     budget_of_blocks(overrides, load, block_ns(rate(load), load.arrivals == Some(Arrivals::File)))
 }
 

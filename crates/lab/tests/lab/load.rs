@@ -342,6 +342,23 @@ fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
 }
 
 #[test]
+fn rare_messages_find_the_receiver_idle() {
+    let load = LoadChoice { gaps_ns: Some(vec![10_000, 1_000_000_000]), ..LoadChoice::default() };
+    let plan = plan("night-watch", Overrides { load, ..Overrides::default() });
+    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
+    let own = records.iter().filter(|record| !record.cell.is_twin());
+    for (record, gap_ns) in own.zip([1e4, 1e9]) {
+        near(record.quantiles.p50, SERVICE_NS, 0.001);
+        near(record.max, SERVICE_NS, 0.001);
+        let open_loop = record.open_loop.as_ref().unwrap();
+        near(open_loop.rate_per_s, 1e9 / gap_ns, 0.01);
+        // The receiver spins all the time, from the begin of a block until its last message.
+        let cpu_ns = open_loop.cpu_ns_per_message.unwrap().get();
+        assert!((0.5..=1.1).contains(&(cpu_ns / gap_ns)), "{cpu_ns} of {gap_ns}");
+    }
+}
+
+#[test]
 fn loads_out_of_range_are_not_resumed() {
     let spoilt = |spoil: &dyn Fn(&mut Load)| {
         let mut plan = open_loop(ArrivalsChoice::Poisson, &[1000], None);

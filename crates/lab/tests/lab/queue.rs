@@ -427,7 +427,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
     assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
     assert!(
-        spoilt(&|planned| planned.experiment = Experiment::queue("night-watch"))
+        spoilt(&|planned| planned.experiment = Experiment::queue("day-watch"))
             .contains("no such scenario")
     );
     let of_kind = |planned: &mut PlannedCell| {

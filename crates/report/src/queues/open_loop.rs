@@ -5,7 +5,7 @@ use threadtoll_record::{Ns, OpenLoop, Record, RecordKind, file::Results};
 use super::columns::Column;
 use super::pairs;
 use super::view::View;
-use super::{Comparison, Row};
+use super::{Comparison, Row, night_watch};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
 
@@ -15,6 +15,7 @@ pub(super) const VIEW: View = View {
             && record.burst.is_none()
             && record.chain.is_none()
             && record.funnel.is_none()
+            && !night_watch::is_rare(record)
     },
     sentence: "messages are sent when they are due, and a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     rates: false,

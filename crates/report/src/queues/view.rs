@@ -6,7 +6,8 @@ use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
 use super::{
-    Comparison, ask_reply, burst, chain, depth, flood, funnel, open_loop, stream, workers,
+    Comparison, ask_reply, burst, chain, depth, flood, funnel, night_watch, open_loop, stream,
+    workers,
 };
 use crate::table::Section;
 
@@ -49,6 +50,7 @@ pub(super) static VIEWS: &[View] = &[
     chain::VIEW,
     flood::VIEW,
     funnel::VIEW,
+    night_watch::VIEW,
 ];
 
 impl View {

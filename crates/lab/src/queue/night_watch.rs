@@ -1,0 +1,59 @@
+//! `night-watch`: messages so rare that the receiver has fallen asleep, up to a minute apart: how
+//! late each arrives, and the CPU time that it takes to stay awake for it.
+
+use threadtoll_record::{Kind, Load};
+
+use super::burst::MAX_GAP_NS;
+use super::paced;
+use super::{
+    Channel, LoadOption, Loops, Overrides, Program, RING_BYTES, Scenario, Unsuitable, Usage,
+    open_loop,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "night-watch",
+    sentence: "rare messages: latency and CPU time by the gap between them, spinning and asleep",
+    kind: Kind::OpenLoop,
+    options: &[LoadOption::Gap],
+    check,
+    loads,
+    has_load,
+    budget: open_loop::budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: Some("futex"),
+    senders: |_, _| vec![1],
+    loads_together: false,
+};
+
+/// From 10 µs to 1 s.
+const GAPS_NS: [u64; 6] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
+    if overrides.load.gaps_ns.iter().flatten().any(|gap| *gap > MAX_GAP_NS) {
+        let why = "--gap: messages are at most a minute apart".into();
+        return Err(Unsuitable { why, hint: "use a shorter one" });
+    }
+    Ok(())
+}
+
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let gaps_ns = overrides.load.gaps_ns.as_deref().unwrap_or(&GAPS_NS);
+    let load = |gap: &u64| Load { gap_ns: Some((*gap).into()), ..Load::NONE };
+    gaps_ns.iter().map(load).collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    let plain = Load { gap_ns: load.gap_ns, ..Load::NONE };
+    let in_range = load.gap_ns.is_some_and(|gap| (1..=MAX_GAP_NS).contains(&gap.get()));
+    (in_range && *load == plain).then_some(()).ok_or_else(|| "its gap is out of range".into())
+}
+
+pub(super) enum Compiled {}
+
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        paced::program::<C>(usage)
+    }
+}

@@ -1,0 +1,179 @@
+//! The view of rare messages, and the gap beyond which spinning does not pay.
+
+use threadtoll_record::{Ns, Record, WaitFamily, file::Results};
+
+use super::columns::Column;
+use super::view::View;
+use super::{Comparison, Row, open_loop};
+use crate::clean::clean;
+use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::units::{round_time, time};
+
+pub(super) const VIEW: View = View {
+    shows: is_rare,
+    sentence: "messages so rare that a receiver may have fallen asleep, sent when they are due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
+    columns,
+    summary,
+    ..open_loop::VIEW
+};
+
+pub(super) fn is_rare(record: &Record) -> bool {
+    let load = record.cell.queue().map(|queue| &queue.load);
+    record.open_loop.is_some()
+        && load.is_some_and(|load| load.gap_ns.is_some() && load.burst.is_none())
+}
+
+fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
+    (open_loop::VIEW.columns)(results, comparison)
+}
+
+/// A queue that spins, and itself asleep, with one gap.
+#[derive(Clone, Copy)]
+struct Watch {
+    gap_ns: f64,
+    /// CPU time of a message.
+    cpu_ns: [f64; 2],
+    /// Median delivery.
+    p50_ns: [f64; 2],
+}
+
+/// A queue over all gaps.
+struct Watches {
+    name: String,
+    /// Wait strategies: awake and asleep.
+    waits: [&'static str; 2],
+    /// In the order of gaps.
+    all: Vec<Watch>,
+}
+
+impl Watches {
+    /// The gap at which a message takes as much CPU time either way, between the last one measured
+    /// at which spinning took less and the next.
+    fn pays_below(&self) -> Gap {
+        let ratio = |watch: &Watch| watch.cpu_ns[0] / watch.cpu_ns[1];
+        let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
+            return Gap::Unknown;
+        };
+        match self.all.iter().rposition(|watch| ratio(watch) <= 1.0) {
+            None => Gap::Below(first.gap_ns),
+            Some(at) => match self.all.get(at + 1) {
+                None => Gap::Above(last.gap_ns),
+                // Both are about proportional to a power of the gap.
+                Some(next) => {
+                    let (from, to) = (&self.all[at], next);
+                    let (less, more) = (ratio(from).ln(), ratio(to).ln());
+                    let part = -less / (more - less);
+                    Gap::At(from.gap_ns * (to.gap_ns / from.gap_ns).powf(part))
+                }
+            },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Gap {
+    Unknown,
+    /// Shorter than the shortest one measured.
+    Below(f64),
+    At(f64),
+    /// Longer than the longest one measured.
+    Above(f64),
+}
+
+impl Gap {
+    fn cell(self) -> Cell {
+        match self {
+            Gap::Unknown => Cell::unknown(),
+            Gap::Below(ns) => Cell::new(Some(0.0), format!("below {}", round_time(ns))),
+            Gap::At(ns) => Cell::new(Some(ns), time(ns)),
+            Gap::Above(ns) => Cell::new(Some(f64::MAX), format!("above {}", round_time(ns))),
+        }
+    }
+}
+
+fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+    let mut all: Vec<Watches> = Vec::new();
+    let rows = || {
+        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+        rows.filter(|row| !row.record.cell.is_twin())
+    };
+    let family = |row: &Row<'_>| row.queue().map(|queue| queue.wait.family());
+    let asleep = || rows().filter(|row| family(row) == Some(WaitFamily::Blocking));
+    let gap = |row: &Row<'_>| Some(row.queue()?.load.gap_ns?.as_f64());
+    for awake in rows().filter(|row| family(row) == Some(WaitFamily::Spinning)) {
+        for other in asleep() {
+            let itself = |of: &Row<'_>| {
+                let queue = of.queue()?;
+                Some((queue.queue.clone(), queue.origin, queue.capacity, of.record.cell.placement))
+            };
+            if gap(awake) != gap(other) || itself(awake) != itself(other) {
+                continue;
+            }
+            let both = [awake, other];
+            let cpu_ns =
+                both.map(|row| row.record.open_loop.as_ref()?.cpu_ns_per_message.map(Ns::get));
+            let p50_ns = both.map(|row| row.record.quantiles.p50.map(Ns::get));
+            let ([Some(spins), Some(sleeps)], [Some(at_once), Some(woken)], Some(gap_ns)) =
+                (cpu_ns, p50_ns, gap(awake))
+            else {
+                continue;
+            };
+            let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], p50_ns: [at_once, woken] };
+            let waits = both.map(|row| row.queue().map_or("", |queue| queue.wait.name()));
+            let name = clean(awake.record.cell.name());
+            match all.iter_mut().find(|known| known.name == name && known.waits == waits) {
+                Some(known) => known.all.push(watch),
+                None => all.push(Watches { name, waits, all: vec![watch] }),
+            }
+        }
+    }
+    all.iter_mut().for_each(|known| known.all.sort_by(|a, b| a.gap_ns.total_cmp(&b.gap_ns)));
+    all.sort_by(|a, b| (&a.name, a.waits).cmp(&(&b.name, b.waits)));
+    type Column = table::Column<'static, Watches>;
+    let longest = |which: usize| move |row: &Watches| row.all.last().map(|last| last.p50_ns[which]);
+    let columns: Vec<Column> = vec![
+        Column::new("", "spinning", 1, "wait strategy that spins", |row| Cell::text(row.waits[0]))
+            .emphasis(Emphasis::Faint),
+        Column::new("", "asleep", 1, "wait strategy that sleeps", |row| Cell::text(row.waits[1]))
+            .emphasis(Emphasis::Faint),
+        Column::new("", "pays below", 0, "gap at which both take the same CPU time", |row| {
+            row.pays_below().cell()
+        })
+        .emphasis(Emphasis::Main),
+        Column::new("at the longest gap", "spinning", 2, "median delivery", move |row| {
+            Cell::figure(longest(0)(row), time)
+        }),
+        Column::new("at the longest gap", "asleep", 2, "median delivery", move |row| {
+            Cell::figure(longest(1)(row), time)
+        }),
+    ];
+    (!all.is_empty()).then(|| {
+        let heading =
+            "Gap up to which a receiver that spins takes no more CPU time than one asleep";
+        Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_pays_up_to_the_gap_that_takes_as_long_as_a_wake_up() {
+        let pays = |gaps: &[f64]| {
+            // Spinning takes the gap itself, and a wake-up 5 µs.
+            let watch = |gap_ns: &f64| Watch {
+                gap_ns: *gap_ns,
+                cpu_ns: [*gap_ns, 5e3],
+                p50_ns: [1.0, 2.0],
+            };
+            let all = gaps.iter().map(watch).collect();
+            Watches { name: "pipe".into(), waits: ["spin", "park"], all }.pays_below()
+        };
+        let Gap::At(found) = pays(&[1e3, 1e4, 1e5]) else { panic!("it is between two") };
+        assert!((found / 5e3 - 1.0).abs() < 1e-9, "{found}");
+        assert_eq!(pays(&[1e4, 1e5]), Gap::Below(1e4));
+        assert_eq!(pays(&[1e2, 1e3]), Gap::Above(1e3));
+        assert_eq!(pays(&[]), Gap::Unknown);
+    }
+}
