@@ -1,19 +1,51 @@
 //! `--neighbour`: load on other threads during a measurement.
 
 use clap::Args;
+use serde::Serialize;
 use threadtoll_record::Neighbour;
 
 use crate::failure::Failure;
-use crate::parse::{choice, optional};
+use crate::parse::{choice, list, optional};
 
 const NEIGHBOURS: [(&str, Neighbour); 3] =
     [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
+
+const NONE: &str = "none";
 
 #[derive(Debug, Args)]
 pub(crate) struct NeighbourArgs {
     /// Load on other threads: spin, memory or churn [default: none]
     #[arg(long, value_name = "KIND")]
     neighbour: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NeighboursArgs {
+    /// Loads on other threads, each measured in turn: none, spin, memory or churn, such as
+    /// none,memory [default: none]
+    #[arg(long, value_name = "LIST")]
+    neighbour: Option<String>,
+}
+
+/// A load on other threads; `None` for none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(into = "&'static str")]
+pub(crate) struct Beside(pub(crate) Option<Neighbour>);
+
+impl From<Beside> for &'static str {
+    fn from(Beside(wanted): Beside) -> &'static str {
+        NEIGHBOURS.iter().find(|(_, known)| Some(*known) == wanted).map_or(NONE, |(name, _)| *name)
+    }
+}
+
+impl NeighboursArgs {
+    pub(crate) fn check(&self) -> Result<Option<Vec<Beside>>, Failure> {
+        let all = NEIGHBOURS.map(|(name, known)| (name, Beside(Some(known))));
+        let all = [&[(NONE, Beside(None))], all.as_slice()].concat();
+        optional(&self.neighbour, |text| {
+            list("--neighbour", text, "load", |name| choice("--neighbour", name, &all))
+        })
+    }
 }
 
 impl NeighbourArgs {

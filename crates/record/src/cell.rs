@@ -43,6 +43,17 @@ pub enum Neighbour {
     Churn,
 }
 
+impl Neighbour {
+    /// The other threads, in words.
+    pub fn threads(self) -> &'static str {
+        match self {
+            Neighbour::Spin => "spinners",
+            Neighbour::Memory => "memory streams",
+            Neighbour::Churn => "churn",
+        }
+    }
+}
+
 /// Most threads that a cell may have.
 pub(crate) const MAX_THREADS: u32 = 1 << 16;
 

@@ -1,6 +1,6 @@
 //! Names of cells in tables.
 
-use crate::{Cell, Layout, LockSubject, Neighbour, Origin, Pause, Spread, Work};
+use crate::{Cell, Layout, LockSubject, Origin, Pause, Spread, Work};
 
 impl Cell {
     /// The name of a cell in tables: its subject and the parameters that distinguish it within a
@@ -44,11 +44,8 @@ impl Cell {
         if self.payload_bytes != 8 && self.lock().is_none() {
             label.push_str(&format!(", {} B", self.payload_bytes));
         }
-        match self.neighbour {
-            None => {}
-            Some(Neighbour::Spin) => label.push_str(", beside spinners"),
-            Some(Neighbour::Memory) => label.push_str(", beside memory streams"),
-            Some(Neighbour::Churn) => label.push_str(", beside churn"),
+        if let Some(neighbour) = self.neighbour {
+            label.push_str(&format!(", beside {}", neighbour.threads()));
         }
         label
     }
@@ -80,7 +77,7 @@ fn lock_label(lock: &LockSubject) -> String {
 mod tests {
     use super::*;
     use crate::cell::tests::stream;
-    use crate::{Class, Placement, Relation, Subject};
+    use crate::{Class, Neighbour, Placement, Relation, Subject};
 
     #[test]
     fn labels_mention_only_what_is_unusual() {

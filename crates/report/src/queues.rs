@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Count, Experiment, Load, Lose, Origin, Placement, QueueSubject, Record,
-    RecordKind, Verdict, WaitFamily, compare, file::Results,
+    Against, Cell, Count, Experiment, Load, Lose, Neighbour, Origin, Placement, QueueSubject,
+    Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -118,6 +118,7 @@ struct Criteria<'a> {
     scenario: Scenario<'a>,
     load: &'a Load,
     placement: Placement,
+    neighbour: Option<Neighbour>,
     senders: u32,
     batched: bool,
     family: WaitFamily,
@@ -144,7 +145,7 @@ impl Comparison<'_> {
     }
 
     fn heading(&self) -> String {
-        let Criteria { placement, senders, batched, family, .. } = self.criteria;
+        let Criteria { placement, neighbour, senders, batched, family, .. } = self.criteria;
         let mut parts: Vec<String> = load(self.criteria.load).into_iter().collect();
         if self.streams() {
             parts.push(if batched { "in batches" } else { "one message at a time" }.to_string());
@@ -159,6 +160,7 @@ impl Comparison<'_> {
         if placement != Placement::Pinned {
             parts.push(placement.to_string());
         }
+        parts.extend(neighbour.map(|neighbour| format!("beside {}", neighbour.threads())));
         format!("{}: {}", title(self.criteria.scenario.name), parts.join(", "))
     }
 
@@ -307,7 +309,8 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         let family = cell.subject.family();
         let load = cell.queue().map_or(&Load::NONE, |queue| &queue.load);
         let placement = cell.placement;
-        let criteria = Criteria { scenario, load, placement, senders, batched, family };
+        let neighbour = cell.neighbour;
+        let criteria = Criteria { scenario, load, placement, neighbour, senders, batched, family };
         let group = toughest.get(&(scenario, cell.original()));
         let record = merged(&records, group.copied());
         comparisons.entry(criteria).or_default().push(Row { record, place: None });

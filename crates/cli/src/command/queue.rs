@@ -7,13 +7,13 @@ use threadtoll_lab::queue::{
     LoadChoice, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS,
     Scenario, Way,
 };
-use threadtoll_record::{Neighbour, Origin, Placement, Wait};
+use threadtoll_record::{Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::load::{LoadArgs, LoadRequest};
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS};
 use crate::nearest::unknown;
-use crate::neighbour::NeighbourArgs;
+use crate::neighbour::{Beside, NeighboursArgs};
 use crate::parse::{choices, count, counts, names, optional};
 use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
@@ -36,8 +36,8 @@ pub(crate) struct Queue {
     /// stream: largest batch, 1 for one message at a time [default: one at a time and 256]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
-    /// stream, funnel: numbers of sending threads, such as 1,2,4 [default: 1; funnel: up to twice the
-    /// CPUs]
+    /// stream, funnel: numbers of sending threads, such as 1,2,4 [default: 1; funnel: up to twice
+    /// the CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     senders: Option<String>,
     /// Capacities of bounded queues in messages, such as 64,1024; a queue may round down [default:
@@ -47,7 +47,7 @@ pub(crate) struct Queue {
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
-    neighbour: NeighbourArgs,
+    neighbour: NeighboursArgs,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Request {
     capacity: Option<Vec<u64>>,
     #[serde(flatten)]
     load: LoadRequest,
-    neighbour: Option<Neighbour>,
+    neighbour: Option<Vec<Beside>>,
 }
 
 impl MeasureCommand for Queue {
@@ -121,9 +121,7 @@ impl MeasureCommand for Queue {
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
-        let Some(scenario) = request.scenario else {
-            return Planned::default();
-        };
+        let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {
                 [] => registry().queues.all().collect(),
@@ -131,7 +129,10 @@ impl MeasureCommand for Queue {
             },
             placements: common.placements_or(&[Placement::Pinned]),
             waits: request.wait.clone(),
-            neighbour: request.neighbour,
+            neighbours: match &request.neighbour {
+                None => vec![None],
+                Some(all) => all.iter().map(|Beside(neighbour)| *neighbour).collect(),
+            },
             overrides: request.overrides(common),
         };
         queue(site, scenario, registry(), &choice)
@@ -302,10 +303,10 @@ mod tests {
     fn plans_keep_the_options_that_were_given() {
         assert_eq!(plan_options::<Queue>("ask-reply"), json!({"scenario": "ask-reply"}));
         let line = "stream funnel --wait park --wait spin --batch 16 --senders 1,2 \
-                    --neighbour memory";
+                    --neighbour none,memory";
         let options = json!({
             "scenario": "stream", "queues": ["funnel"], "wait": ["park", "spin"], "batch": 16,
-            "senders": [1, 2], "neighbour": "memory",
+            "senders": [1, 2], "neighbour": ["none", "memory"],
         });
         assert_eq!(plan_options::<Queue>(line), options);
         let options = json!({

@@ -76,9 +76,8 @@ fn plain(text: &str) -> String {
         word.split('.').count() == 3
             && word.split('.').all(|part| part.chars().all(|c| c.is_ascii_digit()))
     };
-    let word = |word: &'_ str| {
-        if is_version(word) { "VERSION".to_string() } else { word.to_string() }
-    };
+    let word =
+        |word: &'_ str| if is_version(word) { "VERSION".to_string() } else { word.to_string() };
     let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -119,6 +118,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("ask-reply --senders 2", "does not apply to ask-reply", "stream"),
         ("ask-reply --batch 2", "one message at a time", "stream"),
         ("ask-reply raw-copy", "raw-copy cannot run ask-reply", "list queues"),
+        ("stream --neighbour spin,spin", "contains spin twice", "once"),
         ("stream --neighbour noisy", "--neighbour noisy is unknown", "churn"),
         ("stream --rate 1000", "--rate does not apply to stream", "list scenarios"),
         ("open-loop --burst 8", "--burst does not apply to open-loop", "list scenarios"),
@@ -270,6 +270,19 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
         assert!(ended.out.contains(row), "{row} in {}", ended.out);
     }
     assert!(!ended.out.contains("adaptive"), "{}", ended.out);
+}
+
+#[test]
+fn neighbours_are_measured_in_turn_and_have_tables_of_their_own() {
+    let directory = TempDir::new().unwrap();
+    let line = "queue ask-reply pipe --wait spin --neighbour none,churn --simulated-machine 7";
+    let tables = run_in(directory.path(), line);
+    let headings: Vec<&str> =
+        tables.lines().filter(|line| line.starts_with("Ask-reply: receivers")).collect();
+    assert_eq!(
+        headings,
+        ["Ask-reply: receivers that spin", "Ask-reply: receivers that spin, beside churn"]
+    );
 }
 
 #[test]

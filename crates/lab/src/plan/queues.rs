@@ -29,8 +29,8 @@ pub struct QueueChoice<'q> {
     pub placements: Vec<Placement>,
     /// Ways of waiting, each with its peers; empty for all.
     pub waits: Vec<Wait>,
-    /// Background load.
-    pub neighbour: Option<Neighbour>,
+    /// Background loads, `None` for none.
+    pub neighbours: Vec<Option<Neighbour>>,
     /// Overrides of the scenario's defaults.
     pub overrides: Overrides,
 }
@@ -77,7 +77,10 @@ pub fn queue(
         None => vec![None],
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
-    for placement in &choice.placements {
+    let sites = choice.placements.iter().flat_map(|placement| {
+        choice.neighbours.iter().map(move |neighbour| (*placement, *neighbour))
+    });
+    for (placement, neighbour) in sites {
         let usual = (scenario.senders)(overrides, site.pool.len());
         let senders = overrides.senders.as_deref().unwrap_or(&usual);
         let families = families.iter().flat_map(|loads| senders.iter().map(move |n| (*n, *loads)));
@@ -88,7 +91,8 @@ pub fn queue(
                     scenario,
                     registry,
                     choice,
-                    placement: *placement,
+                    placement,
+                    neighbour,
                     senders,
                     capacity,
                     load,
@@ -179,6 +183,7 @@ struct PlanContext<'a> {
     registry: &'a Registry,
     choice: &'a QueueChoice<'a>,
     placement: Placement,
+    neighbour: Option<Neighbour>,
     senders: u32,
     /// Capacity of bounded queues, if requested.
     capacity: Option<u64>,
@@ -245,7 +250,7 @@ impl PlanContext<'_> {
             line: None,
             pause: None,
             keep_awake: false,
-            neighbour: self.choice.neighbour,
+            neighbour: self.neighbour,
         }
     }
 

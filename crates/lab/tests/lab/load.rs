@@ -9,7 +9,8 @@ use threadtoll_lab::queue::{
 };
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::{
-    Against, Histogram, Load, Origin, Placement, Plan, PlannedCell, Record, Subject, Wait,
+    Against, BlockKind, Histogram, Load, Origin, Placement, Plan, PlannedCell, Record, Subject,
+    Wait,
 };
 
 use crate::{OURS, latency_plan, run_simulated};
@@ -29,7 +30,7 @@ fn plan_with(registry: &Registry, name: &str, queue: &str, overrides: Overrides)
         queues: vec![registry.queues.find(queue).unwrap()],
         placements: vec![Placement::Pinned],
         waits: vec![Wait::Spin],
-        neighbour: None,
+        neighbours: vec![None],
         overrides,
     };
     let scenario = scenario(name).unwrap();
@@ -219,6 +220,27 @@ fn more_receivers_than_cpus_are_said_to_be() {
         let several = record.cell.queue().unwrap().load.base().is_some();
         let said = record.warnings.iter().any(|warning| warning.code == "oversubscribed");
         assert_eq!(said, several, "{}", record.cell.label());
+    }
+}
+
+/// More threads than CPUs make blocks longer, and none of another kind.
+#[test]
+fn crowded_open_loops_have_only_stamped_blocks() {
+    let topology = SimulatedBackend::topology();
+    let site = CpuSelection::named(&topology, &[0, 2]);
+    let choice = QueueChoice {
+        queues: vec![OURS.queues.find("pipe").unwrap()],
+        placements: vec![Placement::Pinned],
+        waits: vec![Wait::Park],
+        neighbours: vec![None],
+        overrides: Overrides::default(),
+    };
+    let (groups, _) =
+        threadtoll_lab::plan::queue(&site, scenario("chain").unwrap(), &OURS, &choice);
+    let queues = groups.iter().flatten().filter(|planned| planned.cell.queue().is_some());
+    for planned in queues {
+        assert_eq!(planned.budget.kinds(), [BlockKind::Stamped], "{}", planned.cell.label());
+        assert_eq!(planned.budget.stamped_ns, 100_000_000);
     }
 }
 

@@ -83,7 +83,7 @@ fn choice() -> QueueChoice<'static> {
         queues: REGISTRY.queues.all().collect(),
         placements: vec![Placement::Pinned],
         waits: Vec::new(),
-        neighbour: None,
+        neighbours: vec![None],
         overrides: Overrides::default(),
     }
 }

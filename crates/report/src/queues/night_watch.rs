@@ -1,11 +1,10 @@
 //! The view of rare messages, and the gap beyond which spinning does not pay.
 
-use threadtoll_record::{Ns, Record, WaitFamily, file::Results};
+use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Results};
 
 use super::columns::Column;
 use super::view::View;
-use super::{Comparison, Row, open_loop};
-use crate::clean::clean;
+use super::{Comparison, Row, open_loop, pairs};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{round_time, time};
 
@@ -102,9 +101,11 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
     let gap = |row: &Row<'_>| Some(row.queue()?.load.gap_ns?.as_f64());
     for awake in rows().filter(|row| family(row) == Some(WaitFamily::Spinning)) {
         for other in asleep() {
-            let itself = |of: &Row<'_>| {
+            let itself = |of| {
+                let of: &Row<'_> = of;
                 let queue = of.queue()?;
-                Some((queue.queue.clone(), queue.origin, queue.capacity, of.record.cell.placement))
+                let RecordCell { placement, neighbour, .. } = &of.record.cell;
+                Some((&queue.queue, queue.origin, queue.capacity, placement, neighbour))
             };
             if gap(awake) != gap(other) || itself(awake) != itself(other) {
                 continue;
@@ -120,7 +121,7 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
             };
             let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], p50_ns: [at_once, woken] };
             let waits = both.map(|row| row.queue().map_or("", |queue| queue.wait.name()));
-            let name = clean(awake.record.cell.name());
+            let name = pairs::name(awake);
             match all.iter_mut().find(|known| known.name == name && known.waits == waits) {
                 Some(known) => known.all.push(watch),
                 None => all.push(Watches { name, waits, all: vec![watch] }),

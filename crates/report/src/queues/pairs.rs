@@ -85,6 +85,9 @@ pub(super) fn name(row: &Row<'_>) -> String {
     if row.queue().is_some_and(|queue| queue.wait == Wait::PollBackoff) {
         name.push_str(" with poll-backoff");
     }
+    if let Some(neighbour) = row.record.cell.neighbour {
+        name.push_str(&format!(", beside {}", neighbour.threads()));
+    }
     name
 }
 
