@@ -109,6 +109,8 @@ impl Loops for Compiled {
         let depth = load.depth.map_or(1, |depth| depth.get());
         Some(Program::Crew(CrewProgram {
             make: Arc::new(move || {
+                // Bounded queues take their memory now, others as they fill.
+                give_back();
                 let (source, sink) = C::open(flow.capacity)?;
                 Ok(crew(source, sink, depth))
             }),
