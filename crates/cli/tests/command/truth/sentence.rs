@@ -239,7 +239,8 @@ fn enough_threads(told: &str, run: &Measured, tell: Tell<'_>) {
     let more = cells.iter().filter(|cell| threads(cell) > enough).map(|cell| run.totals(cell));
     let more: Vec<Vec<f64>> = more.collect();
     let good = |(at, time): (usize, &f64)| more.iter().all(|more| *time <= 1.05 * more[at]);
-    let holds = |time: &f64| found.low <= *time && *time <= found.high * run.crest();
+    // As in `medians`, within 2%.
+    let holds = |time: &f64| found.low <= 1.02 * *time && *time <= 1.02 * found.high * run.crest();
     let figures = [
         vec![most == Some(count(parts[3])); times.len()],
         times.iter().map(holds).collect(),
