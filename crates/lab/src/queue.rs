@@ -11,6 +11,7 @@
 
 mod arrivals;
 pub mod check;
+mod erased;
 mod paced;
 mod words;
 

@@ -20,6 +20,7 @@ use crate::exchange::on_a_line;
 use crate::program::Program;
 
 use super::arrivals::{MAX_MESSAGES, Pattern};
+use super::erased::{self, AnySink, AnySource};
 use super::paced::{self, END, Generator, Receiver, pattern};
 use super::stream::with;
 use super::{
@@ -86,7 +87,9 @@ impl Loops for Compiled {
         let hops = load.hops.map_or(1, |hops| hops.get() as usize);
         let of_simulated = load.clone();
         Some(Program::Crew(CrewProgram {
-            make: Arc::new(move || crew::<C>(pattern(&load)?, hops, flow.capacity)),
+            make: Arc::new(move || {
+                crew(pattern(&load)?, hops, &|| erased::open::<C>(flow.capacity))
+            }),
             threads: hops + 1,
             seating: Seating::InTurn,
             read: Arc::new(|worked| paced::read(worked, None)),
@@ -97,11 +100,15 @@ impl Loops for Compiled {
     }
 }
 
-fn crew<C: Channel>(pattern: Pattern, hops: usize, capacity: usize) -> Result<Crew, Unavailable> {
-    let (source, mut sink) = C::open(capacity)?;
+fn crew(
+    pattern: Pattern,
+    hops: usize,
+    open: &dyn Fn() -> Result<(AnySource, AnySink), Unavailable>,
+) -> Result<Crew, Unavailable> {
+    let (source, mut sink) = open()?;
     let mut parts: Crew = vec![Box::new(Generator::new(pattern, source))];
     for _ in 1..hops {
-        let (source, next) = C::open(capacity)?;
+        let (source, next) = open()?;
         let from = std::mem::replace(&mut sink, next);
         parts.push(Box::new(Relay { ends: Some((from, source)), received: Vec::new() }));
     }
@@ -111,12 +118,12 @@ fn crew<C: Channel>(pattern: Pattern, hops: usize, capacity: usize) -> Result<Cr
 
 /// Receives from one queue and sends to the next.
 #[repr(align(128))]
-struct Relay<Si, So> {
-    ends: Option<(Si, So)>,
+struct Relay {
+    ends: Option<(AnySink, AnySource)>,
     received: Vec<u64>,
 }
 
-impl<Si: Sink, So: Source> Part for Relay<Si, So> {
+impl Part for Relay {
     fn enter(&mut self) {
         with(&mut self.ends, |(sink, source)| {
             sink.enter();
@@ -143,12 +150,7 @@ impl<Si: Sink, So: Source> Part for Relay<Si, So> {
 
 /// Passes messages on until the end of the block; returns their number.
 #[inline(always)]
-fn relay<Si: Sink, So: Source>(
-    sink: &mut Si,
-    source: &mut So,
-    clock: &Clock,
-    received: &mut [u64],
-) -> usize {
+fn relay(sink: &mut AnySink, source: &mut AnySource, clock: &Clock, received: &mut [u64]) -> usize {
     on_a_line();
     let mut count = 0;
     loop {

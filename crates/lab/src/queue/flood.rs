@@ -26,6 +26,7 @@ use crate::program::Program;
 use crate::samples::{Samples, SendCalls, Waited};
 
 use super::arrivals::{MAX_MESSAGES, Pattern};
+use super::erased;
 use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
 use super::{
@@ -111,11 +112,11 @@ impl Loops for Compiled {
         };
         let of_simulated = load.clone();
         let make = move || {
-            let (source, sink) = C::open(flow.capacity)?;
+            let (mut sources, sink) = erased::open_for::<C>(SENDERS as usize, flow.capacity)?;
             let state = Arc::new(State::default());
-            let dumper = Dumper { source: Some(source.clone()), lose, state: Arc::clone(&state) };
+            let dumper = Dumper { source: sources.pop(), lose, state: Arc::clone(&state) };
             let writer = Writer {
-                source: Some(source),
+                source: sources.pop(),
                 lose,
                 pattern: pattern(&load)?,
                 due: Vec::new(),

@@ -20,6 +20,7 @@ use crate::program::Program;
 use crate::samples::{Chat, Deliveries, Samples};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
+use super::erased;
 use super::paced::{END, Generator, touched};
 use super::stream::{NUMBER_BITS, first, with};
 use super::{
@@ -133,7 +134,7 @@ impl Loops for Compiled {
         let senders = Senders::of(1, &usage.load);
         let capacity = usage.flow.capacity;
         let make = move || {
-            let (source, sink) = C::open(capacity)?;
+            let (source, sink) = erased::open::<C>(capacity)?;
             Ok(crew(vec![source], sink, senders))
         };
         (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
@@ -143,9 +144,7 @@ impl Loops for Compiled {
         let senders = Senders::of(usage.flow.senders, &usage.load);
         let capacity = usage.flow.capacity;
         let make = move || {
-            let (source, sink) = C::open(capacity)?;
-            let mut sources: Vec<C::Source> = (1..senders.all).map(|_| source.clone()).collect();
-            sources.push(source);
+            let (sources, sink) = erased::open_for::<C>(senders.all, capacity)?;
             Ok(crew(sources, sink, senders))
         };
         Some(program(&usage, senders, Arc::new(make)))

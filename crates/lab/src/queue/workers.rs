@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Queues with many receivers are shared. Of others, each receiver has its own, and the sender
-//! deals out its messages in turn: a bundle. Receivers check that their messages ascend, and all together
-//! that none is missing. The sender, not a receiver, has a CPU to itself. Each row is compared with
-//! itself with one receiver.
+//! deals out its messages in turn: a bundle. Receivers check that their messages ascend, and all
+//! together that none is missing. The sender, not a receiver, has a CPU to itself. Each row is
+//! compared with itself with one receiver.
 
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@ use super::{
 
 /// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
 const KEEPS_UP: f64 = 0.95;
-/// Undisturbed blocks that are enough to judge by, without the others: an end that loses its CPU for
-/// milliseconds leaves messages unreceived, whatever the queue.
+/// Undisturbed blocks that are enough to judge by, without the others: an end that loses its CPU
+/// for milliseconds leaves messages unreceived, whatever the queue.
 const ENOUGH: usize = 6;
 /// Largest share of the delivery time that the sender's lateness may be, and of the time per
 /// message that a stamp may take.
