@@ -400,7 +400,8 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
         let queues = records(&written).into_iter().filter(|record| record.cell.queue().is_some());
         for record in queues {
             let name = format!("{scenario}: {}", record.cell.label());
-            assert_eq!((record.kind, record.disturbance.blocks), (kind, 31), "{name}");
+            let rounds = plan(&written).groups[record.group][0].budget.rounds;
+            assert_eq!((record.kind, record.disturbance.blocks), (kind, rounds), "{name}");
             let load = &record.cell.queue().unwrap().load;
             if let Some(open_loop) = &record.open_loop {
                 assert_eq!(record.loop_kind, LoopKind::Open);
