@@ -6,23 +6,23 @@ use std::sync::Arc;
 use clap::Args;
 use serde::{Serialize, Serializer};
 use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, MAX_SENDERS, Trace};
-use threadtoll_record::Scale;
+use threadtoll_record::{Lose, Scale};
 
 use crate::failure::Failure;
-use crate::parse::{count, counts, duration_ns, list, optional};
+use crate::parse::{count, counts, duration_ns, list, optional, share};
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// open-loop: times between messages, uniform or poisson, or a file with a time a line: 1.5ms
+    /// open-loop, for-me: times between messages, uniform or poisson, or a file with a time a line: 1.5ms
     /// since the start, or +250us since the line before [default: poisson]
     #[arg(long, value_name = "ARRIVALS")]
     arrivals: Option<String>,
-    /// open-loop: factor by which the times of an arrivals file are multiplied [default: 1]
+    /// open-loop, for-me: factor by which the times of an arrivals file are multiplied [default: 1]
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<String>,
     /// open-loop, chain: messages per second, such as 1000,64000; flood: lines per second;
-    /// funnel: of all chatty senders together [default: from 1,000 by factors of 4 to 65,536,000;
-    /// chain, flood: 10000; funnel: 200000]
+    /// funnel: of all chatty senders together; for-me: of all senders [default: from 1,000 by
+    /// factors of 4 to 65,536,000; chain, flood: 10000; funnel: 200000]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     rate: Option<String>,
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]
@@ -43,6 +43,14 @@ pub(crate) struct LoadArgs {
     /// chatty [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     important: Option<String>,
+    /// for-me: messages that may be lost if the queue is full: never any, the newest, which the
+    /// queue refuses, or the oldest in it [default: never]
+    #[arg(long, value_name = "WHICH")]
+    lose: Option<String>,
+    /// for-me: most CPU time of all ends, as a share of one CPU, such as 0.2 or 20%; a receiver
+    /// that spins takes all of one [default: no limit]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    budget_cpu: Option<String>,
 }
 
 /// Validated options. A plan keeps them by field name.
@@ -57,6 +65,8 @@ pub(crate) struct LoadRequest {
     depth: Option<Vec<u64>>,
     receivers: Option<Vec<u64>>,
     important: Option<u64>,
+    lose: Option<Lose>,
+    budget_cpu: Option<f64>,
 }
 
 fn as_given<S: Serializer>(
@@ -89,6 +99,8 @@ impl LoadArgs {
             important: optional(&self.important, |text| {
                 count("--important", text, 1, u64::from(MAX_SENDERS))
             })?,
+            lose: optional(&self.lose, lose)?,
+            budget_cpu: optional(&self.budget_cpu, budget_cpu)?,
         })
     }
 }
@@ -104,6 +116,8 @@ impl LoadRequest {
             depths: self.depth.clone(),
             receivers: self.receivers.clone(),
             important: self.important,
+            lose: self.lose,
+            budget_cpu: self.budget_cpu,
         }
     }
 }
@@ -131,5 +145,20 @@ fn scale(text: &str) -> Result<Scale, Failure> {
     factor.ok_or_else(|| {
         Failure::usage(format!("--scale {text}: not a factor from 0.000001 to 1,000,000"))
             .hint("0.5 doubles the rate, 2 halves it")
+    })
+}
+
+fn lose(text: &str) -> Result<Lose, Failure> {
+    let all = [Lose::Never, Lose::Newest, Lose::Oldest];
+    all.into_iter().find(|lose| lose.name() == text).ok_or_else(|| {
+        Failure::usage(format!("--lose {text}: not one of never, newest and oldest"))
+            .hint("newest: the queue refuses messages; oldest: it drops those that wait longest")
+    })
+}
+
+fn budget_cpu(text: &str) -> Result<f64, Failure> {
+    share(text).filter(|share| *share > 0.0 && share.is_finite()).ok_or_else(|| {
+        Failure::usage(format!("--budget-cpu {text}: not a share of a CPU above 0"))
+            .hint("0.2 or 20% is a fifth of one CPU, 2 is two CPUs")
     })
 }

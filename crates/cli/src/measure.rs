@@ -17,7 +17,7 @@ use serde::Serialize;
 use threadtoll_lab::Outcome;
 use threadtoll_lab::plan::{CpuSelection, Planned};
 use threadtoll_record::file::{Appender, Results};
-use threadtoll_report::matrix_csv;
+use threadtoll_report::{matrix_csv, no_recommendation};
 
 use crate::command::{Command, CommonArgs};
 use crate::failure::Failure;
@@ -161,10 +161,14 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
         draft::replace(csv, "the pairs", &matrix_csv(&results.records()))?;
     }
     output.close::<C>(&results, outcome, args.quiet)?;
-    Ok(match outcome {
-        Outcome::Complete => ExitCode::SUCCESS,
-        Outcome::Interrupted => ExitCode::from(130),
-    })
+    match outcome {
+        Outcome::Interrupted => Ok(ExitCode::from(130)),
+        Outcome::Complete => match no_recommendation(&results, &results.records()) {
+            None => Ok(ExitCode::SUCCESS),
+            Some(why) => Err(Failure::refused(why.to_string().trim_end_matches('.'))
+                .hint("allow more CPU time or losses, or measure at a lower rate")),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 mod choice;
 mod duration;
 mod number;
+mod share;
 
 use crate::failure::Failure;
 
 pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns};
 pub(crate) use number::{count, counts, numbers_of_threads};
+pub(crate) use share::share;
 
 pub(crate) fn optional<T>(
     text: &Option<String>,

@@ -12,14 +12,16 @@
 mod arrivals;
 pub mod check;
 mod erased;
+mod gathered;
+mod lose;
 mod paced;
 mod words;
 
 use std::sync::Arc;
 
 use threadtoll_record::{
-    Budget, Cell, Experiment, Kind, Load, MAX_ROUNDS, Origin, PlannedCell, QueueSubject, Scale,
-    Wait,
+    Budget, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell, QueueSubject,
+    Scale, Wait,
 };
 
 use crate::budget::ROUNDS;
@@ -444,6 +446,10 @@ pub struct LoadChoice {
     pub receivers: Option<Vec<u64>>,
     /// Senders of important messages.
     pub important: Option<u64>,
+    /// Messages that may be lost.
+    pub lose: Option<Lose>,
+    /// Most CPU time of all ends, as a share of one CPU.
+    pub budget_cpu: Option<f64>,
 }
 
 /// Requested arrivals.
@@ -476,10 +482,14 @@ pub enum LoadOption {
     Receivers,
     /// `--important`.
     Important,
+    /// `--lose`.
+    Lose,
+    /// `--budget-cpu`.
+    BudgetCpu,
 }
 
 impl LoadOption {
-    const ALL: [LoadOption; 8] = [
+    const ALL: [LoadOption; 10] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -488,6 +498,8 @@ impl LoadOption {
         LoadOption::Depth,
         LoadOption::Receivers,
         LoadOption::Important,
+        LoadOption::Lose,
+        LoadOption::BudgetCpu,
     ];
 
     fn name(self) -> &'static str {
@@ -500,6 +512,8 @@ impl LoadOption {
             LoadOption::Depth => "--depth",
             LoadOption::Receivers => "--receivers",
             LoadOption::Important => "--important",
+            LoadOption::Lose => "--lose",
+            LoadOption::BudgetCpu => "--budget-cpu",
         }
     }
 
@@ -513,6 +527,8 @@ impl LoadOption {
             LoadOption::Depth => load.depths.is_some(),
             LoadOption::Receivers => load.receivers.is_some(),
             LoadOption::Important => load.important.is_some(),
+            LoadOption::Lose => load.lose.is_some(),
+            LoadOption::BudgetCpu => load.budget_cpu.is_some(),
         }
     }
 }
@@ -537,6 +553,8 @@ pub struct Scenario {
     pub kind: Kind,
     /// Options for loads that the scenario has.
     options: &'static [LoadOption],
+    /// Options of which at least one must be given; none of a scenario that has a default.
+    required: &'static [LoadOption],
     /// Rejects other options that the scenario does not have, and unusable values.
     check: fn(&Overrides) -> Result<(), Unsuitable>,
     /// Loads of a queue's cells.
@@ -643,6 +661,7 @@ scenarios! {
     flood,
     funnel_load,
     night_watch,
+    for_me,
 }
 
 /// Returns the scenario with this name.
@@ -695,12 +714,30 @@ impl Scenario {
                 hint: "omit it, or use another scenario: `threadtoll list scenarios`",
             });
         }
+        let is_given = |option: &LoadOption| option.is_given(&overrides.load);
+        if !self.required.is_empty() && !self.required.iter().any(is_given) {
+            let names: Vec<&str> = self.required.iter().map(|option| option.name()).collect();
+            return Err(Unsuitable {
+                why: format!("{} has no default traffic: give {}", self.name, names.join(" or ")),
+                hint: "such as --rate 50000 for 50,000 messages per second, or --arrivals FILE",
+            });
+        }
+        self.check_flow(overrides)
+    }
+
+    /// Checks everything but which options for loads are given.
+    pub(crate) fn check_flow(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
         (self.check)(overrides)
     }
 
     /// Returns `true` if the scenario applies to a queue's row.
     pub fn takes(&self, way: &Way) -> bool {
         self.takes_usage(way, false, &Load::NONE)
+    }
+
+    /// Returns `true` if a queue's row can lose such messages in the scenario.
+    pub fn loses(&self, queue: &Queue, way: &Way, lose: Lose) -> bool {
+        self.takes_usage(way, !queue.bounded(), &Load { lose: Some(lose), ..Load::NONE })
     }
 
     /// Returns `true` if the scenario applies to a queue's row with this load.

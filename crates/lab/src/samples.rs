@@ -96,6 +96,9 @@ pub struct Deliveries {
     pub busy_ns: u64,
     /// Number of messages that it covers, if not that of `due_ps`.
     pub busy_messages: Option<u64>,
+    /// Messages that were due and are not among these, because the queue refused them or dropped
+    /// them later; `None` if it may not.
+    pub lost: Option<[u64; 2]>,
     /// CPU of the receiver.
     pub cpu: u32,
     /// Two-sided bound on the disagreement of the clocks, if known.

@@ -99,10 +99,10 @@ pub struct Record {
     /// which a message was due until the last thread received it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Chain>,
-    /// Sends into a flooded queue only: number of messages that the queue refused.
+    /// Number of messages that the queue refused; `None` where none may be lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Count>,
-    /// Sends into a flooded queue only: number of messages that the queue took and dropped later.
+    /// Number of messages that the queue took and dropped later; `None` as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Count>,
     /// Important messages among others only: the others. The values are those of the important
@@ -155,7 +155,9 @@ impl Record {
             || self.chain.is_some() && self.open_loop.is_none()
             || self.funnel.is_some() && self.open_loop.is_none()
             || self.workers.is_some() && self.kind != RecordKind::Stream
-            || (self.kind == RecordKind::SendCall) != self.refused.is_some()
+            || self.kind == RecordKind::SendCall && self.refused.is_none()
+            || self.refused.is_some()
+                && !matches!(self.kind, RecordKind::SendCall | RecordKind::Delivery)
             || self.refused.is_some() != self.dropped.is_some()
         {
             return Err("the record lacks what its open loop or its calls gave, or has too much");

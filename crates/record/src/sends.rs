@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Count;
 
-/// What became of the messages of a block whose send calls are its values.
+/// Messages of a block that were lost. Values of the block are the send calls of all messages, or
+/// the deliveries of those that were received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SendsBlock {
     /// Number of messages that the queue refused.

@@ -12,15 +12,16 @@ use threadtoll_record::{Record, file::Results};
 pub(crate) use mechanisms::representative;
 pub(crate) use run::command;
 
-use crate::locks;
 use crate::regimes::Regimes;
 use crate::sentences::Sentence;
+use crate::{locks, queues};
 
 /// Makes the findings. Those about figures are all of one regime.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let regimes = Regimes::of(results, records);
     let of_one = regimes.records(records);
     let mut findings = mechanisms::findings(&of_one);
+    findings.extend(queues::findings(results, &of_one));
     findings.extend(locks::findings(&of_one, records));
     findings.extend(run::findings(results, records, &regimes));
     if !records.is_empty() {

@@ -50,6 +50,7 @@ pub use label::{cpus, plural};
 pub use left_out::left_out;
 pub use markdown::markdown;
 pub use openmetrics::{OpenMetrics, openmetrics};
+pub use queues::no_recommendation;
 pub use report::Report;
 pub use sentences::{Sentence, sentences};
 

@@ -7,6 +7,7 @@ mod chart;
 mod columns;
 mod depth;
 mod flood;
+mod for_me;
 mod funnel;
 mod night_watch;
 mod open_loop;
@@ -29,6 +30,7 @@ use crate::clean::clean;
 use crate::label::{cpus, list, on_machine, plural, relation, title};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
+use crate::sentences::Sentence;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::{count, digits, digits_range, ratio, round_time};
 use crate::{regimes, sentences};
@@ -220,7 +222,8 @@ impl Comparison<'_> {
                 if self.streams() { [1.0 / high, 1.0 / low] } else { [low, high] }
             };
             let figure = (self.view().interval)(&row.record);
-            let ratio = self.to_base(row).map(|against| against.interval95.map(f64::from));
+            let base = self.view().ratios_decide.then(|| self.to_base(row)).flatten();
+            let ratio = base.map(|against| against.interval95.map(f64::from));
             if row.record.cell.is_twin() {
                 return Standing::default();
             }
@@ -355,7 +358,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     for view in VIEWS {
         let own: Vec<&Comparison<'_>> =
             comparisons.iter().filter(|comparison| std::ptr::eq(comparison.view(), view)).collect();
-        sections.extend((view.summary)(&own));
+        sections.extend((view.summary)(results, &own));
     }
     sections.extend(pairs::section(&comparisons));
     if comparisons.iter().any(|comparison| comparison.base().is_some()) {
@@ -446,15 +449,33 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
+/// Recommendations for the user's traffic.
+pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
+    let comparisons = comparisons(records);
+    for_me::answers(results, &comparisons).iter().map(for_me::Answer::sentence).collect()
+}
+
+/// The sentence on traffic for which no queue can be recommended; `None` if there is no such.
+pub fn no_recommendation(results: &Results, records: &[Record]) -> Option<Sentence> {
+    let comparisons = comparisons(records);
+    let answers = for_me::answers(results, &comparisons);
+    answers.iter().find(|answer| answer.is_empty()).map(for_me::Answer::sentence)
+}
+
 pub(crate) struct Card {
     pub(crate) figure: String,
     pub(crate) heading: String,
     pub(crate) detail: String,
 }
 
-/// The best queues of each comparison: those that no interval tells apart from the fastest.
-pub(crate) fn cards(comparisons: &[Comparison<'_>]) -> Vec<Card> {
+/// Recommendations for the user's traffic; without any, the best queues of each comparison: those
+/// that no interval tells apart from the fastest.
+pub(crate) fn cards(results: &Results, comparisons: &[Comparison<'_>]) -> Vec<Card> {
     const MAX_CARDS: usize = 3;
+    let answers = for_me::answers(results, comparisons);
+    if !answers.is_empty() {
+        return answers.iter().map(for_me::Answer::card).take(MAX_CARDS).collect();
+    }
     comparisons.iter().filter_map(card).take(MAX_CARDS).collect()
 }
 

@@ -127,6 +127,22 @@ sentences! {
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
     }
 
+    "Queues": {
+        "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget, \
+         the p99 of one has a 95% interval below all others’. The next one is that with the lowest \
+         p99 of the others."
+        for_me(traffic, queue, figures, next) =
+            "For your traffic ({traffic}): {queue}, {figures}. {next}";
+
+        "The same, where the intervals of several rows reach into that of the one with the lowest \
+         p99. CPU times have no interval."
+        for_me_level(traffic, queues, best, figures, cheapest, cheap, next) =
+            "For your traffic ({traffic}): {queues}, which these figures do not tell apart. Lowest p99: {best}, {figures}. Least CPU time: {cheapest}, {cheap}. {next}";
+
+        "No row keeps up with that traffic within the CPU budget."
+        for_me_none(traffic, why) = "For your traffic ({traffic}), no queue can be recommended: {why}.";
+    }
+
     "Locks": {
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both."

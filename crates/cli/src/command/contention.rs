@@ -13,6 +13,7 @@ use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
 use crate::parse::{
     DURATIONS, choice, count, duration, duration_ns, list, names, numbers_of_threads, optional,
+    share,
 };
 use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
@@ -249,14 +250,8 @@ fn threads(text: &str) -> Result<Vec<u32>, Failure> {
 
 fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
     list(option, text, "share", |part| {
-        let (number, scale) = match part.strip_suffix('%') {
-            Some(number) => (number, 100.0),
-            None => (part, 1.0),
-        };
-        let plain = !number.is_empty()
-            && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
-        let value = number.parse::<f64>().ok().filter(|_| plain);
-        value.and_then(|value| Share::new(value / scale)).ok_or_else(|| {
+        let value = share(part);
+        value.and_then(Share::new).ok_or_else(|| {
             let why = if value.is_some() { "is not a share" } else { "is not a number" };
             Failure::usage(format!("{option} {text}: “{part}” {why}"))
                 .hint("a share is 0 to 1, or 0% to 100%")

@@ -23,7 +23,7 @@ use threadtoll_record::profile::Method;
 use super::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::measure::{Options, given};
-use crate::parse::{DURATIONS, count, duration_ns, optional};
+use crate::parse::{DURATIONS, count, duration_ns, optional, share};
 
 use fail_if::Condition;
 use live::Live;
@@ -273,13 +273,7 @@ fn seconds(text: &str) -> Result<u64, Failure> {
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {
-    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let number = |text: &str| text.parse::<f64>().ok().filter(|_| digits(text));
-    let share = match text.strip_suffix('%') {
-        Some(percent) => number(percent).map(|percent| percent / 100.0),
-        None => number(text),
-    };
-    match share {
+    match share(text) {
         Some(share) if (LEAST_BUDGET..=1.0).contains(&share) => Ok(share),
         Some(_) => Err(Failure::usage(format!(
             "--budget {text}: it must be at least 0.01% and at most one CPU"

@@ -7,7 +7,7 @@ use threadtoll_lab::queue::{
     LoadChoice, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS,
     Scenario, Way,
 };
-use threadtoll_record::{Origin, Placement, Wait};
+use threadtoll_record::{Lose, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::load::{LoadArgs, LoadRequest};
@@ -36,8 +36,8 @@ pub(crate) struct Queue {
     /// stream: largest batch, 1 for one message at a time [default: one at a time and 256]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
-    /// stream, funnel: numbers of sending threads, such as 1,2,4 [default: 1; funnel: up to twice
-    /// the CPUs]
+    /// stream, funnel, for-me: numbers of sending threads, such as 1,2,4 [default: 1; funnel: up to
+    /// twice the CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     senders: Option<String>,
     /// Capacities of bounded queues in messages, such as 64,1024; a queue may round down [default:
@@ -239,8 +239,33 @@ impl Request {
             ))
             .hint("add a bounded queue, or omit --capacity"));
         }
+        self.validate_losses(scenario)?;
         let senders = self.senders.iter().flatten().copied().max().unwrap_or(1);
         self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, senders))
+    }
+
+    /// Refuses losses that none of the queues offers.
+    fn validate_losses(&self, scenario: &Scenario) -> Result<(), Failure> {
+        let Some(lose) = self.load.choice().lose.filter(|lose| *lose != Lose::Never) else {
+            return Ok(());
+        };
+        let offers = |queue: &KnownQueue| {
+            let mut ways = queue.ways.iter().filter(|way| wants(&self.wait, queue, way));
+            ways.any(|way| scenario.loses(queue, way, lose))
+        };
+        let any = match self.queues.as_slice() {
+            [] => registry().queues.all().any(offers),
+            named => named.iter().any(|queue| offers(queue)),
+        };
+        if any {
+            return Ok(());
+        }
+        let what = match lose {
+            Lose::Newest => "refuse messages",
+            Lose::Never | Lose::Oldest => "drop the oldest message",
+        };
+        Err(Failure::refused(format!("--lose {}: none of the queues can {what}", lose.name()))
+            .hint("name others, or omit --lose"))
     }
 
     fn validate_queue(

@@ -162,6 +162,12 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("night-watch --gap 2h", "--gap 2h", "durations"),
         ("night-watch --gap 61s", "at most a minute apart", "shorter"),
         ("night-watch --burst 8", "--burst does not apply to night-watch", "list scenarios"),
+        ("for-me pipe", "has no default traffic: give --rate or --arrivals", "--rate 50000"),
+        ("for-me --rate 1000 --lose some", "not one of never, newest and oldest", "refuses"),
+        ("for-me --rate 1000 --budget-cpu 0", "not a share of a CPU above 0", "20%"),
+        ("for-me --rate 1000 --batch 8", "--batch does not apply to for-me", "stream"),
+        ("open-loop --lose newest", "--lose does not apply to open-loop", "list scenarios"),
+        ("burst --budget-cpu 1", "--budget-cpu does not apply to burst", "list scenarios"),
         ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
         ("chain --rate 100000001", "no clock can stamp", "smaller"),
         ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
@@ -236,6 +242,56 @@ fn the_tables_of_loads() {
     let rare = "queue night-watch pipe rtrb --wait spin --wait park --gap 1us,100us";
     insta::assert_snapshot!("night_watch", tables(rare));
     insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
+}
+
+/// On the simulated machine, sleeping receivers take microseconds and little CPU time.
+#[test]
+fn one_queue_is_recommended_for_the_traffic() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let queues = "pipe crossbeam-bounded crossbeam-array-queue";
+    let line = format!(
+        "queue for-me {queues} --rate 50000 --lose oldest --budget-cpu 30% --simulated-machine 7 \
+         --relaunch 1 --out"
+    );
+    let ended = threadtoll(words(&line, &[&path])).done();
+    insta::assert_snapshot!("for_me", plain(&ended.out));
+    let answer = |out: &str| {
+        let line = out.lines().find(|line| line.contains("For your traffic (")).unwrap();
+        line.to_string()
+    };
+    assert!(answer(&ended.out).contains("pipe with adaptive, p99"), "{}", ended.out);
+    let again = threadtoll(words("report", &[&path])).done();
+    assert_eq!(answer(&again.out), answer(&ended.out));
+    // An interrupted run has the same answer in the end.
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let resumed = threadtoll(words("queue --quiet --resume", &[&path])).done();
+    assert!(resumed.err.is_empty(), "{}", resumed.err);
+    let again = threadtoll(words("report", &[&path])).done();
+    assert_eq!(answer(&again.out), answer(&ended.out));
+}
+
+#[test]
+fn traffic_that_no_queue_suits_is_refused_with_the_reason() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let for_me = |options: &str| {
+        let line =
+            format!("queue for-me {options} --simulated-machine 7 --relaunch 1 --quiet --out");
+        threadtoll(words(&line, &[&path]))
+    };
+    let ended = for_me("pipe --wait spin --rate 50000 --budget-cpu 10%");
+    ended.failed(3).says("1 take more than 10% of a CPU (pipe with spin least,");
+    assert!(path.exists() && ended.out.contains("too much CPU"), "{ended:?}");
+    std::fs::remove_file(&path).unwrap();
+    for_me("pipe --wait spin --rate 100000000").failed(3).says("1 cannot keep up");
+    std::fs::remove_file(&path).unwrap();
+    let ended = for_me("pipe funnel --rate 1000 --lose oldest");
+    ended.failed(3).says("--lose oldest: none of the queues can drop the oldest message");
+    let ended = for_me("pipe funnel --rate 1000 --lose newest");
+    ended.failed(3).says("--lose newest: none of the queues can refuse messages");
+    assert!(!path.exists(), "nothing was measured");
 }
 
 #[test]
@@ -384,6 +440,10 @@ fn measures_crews(queues: &str) {
     measures(queues, &crews);
     let lossy = "funnel crossbeam-bounded crossbeam-array-queue";
     measures(lossy, &[("flood --time 300ms --wait park", RecordKind::SendCall)]);
+    let mine = "for-me --rate 20000 --time 100ms --wait park --senders 2 --lose newest";
+    measures("funnel crossbeam-bounded", &[(mine, RecordKind::Delivery)]);
+    let mine = "for-me --rate 20000 --time 100ms --wait spin --lose oldest";
+    measures("pipe crossbeam-array-queue", &[(mine, RecordKind::Delivery)]);
     let many = "funnel --senders 1,3 --rate 20000 --time 300ms --wait park";
     measures("funnel crossbeam-unbounded", &[(many, RecordKind::Delivery)]);
 }

@@ -1,7 +1,9 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, median};
+use threadtoll_record::{
+    BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, median,
+};
 
 use crate::samples::{Chat, Deliveries, Waited};
 
@@ -55,6 +57,10 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             .map(|_| hops(&messages)),
         funnel: messages.chatty.as_deref().map(chatty),
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
+        sends: messages.lost.map(|[refused, dropped]| SendsBlock {
+            refused: refused.into(),
+            dropped: dropped.into(),
+        }),
         worst: worst::of_waits(
             times().filter_map(waited).collect(),
             &context.excess,

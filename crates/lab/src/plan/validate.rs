@@ -166,7 +166,7 @@ fn validate_queue(
     let wanted = Overrides { batch: Some(asked.batch), senders, ..Overrides::default() };
     let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
-    if scenario.check(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
+    if scenario.check_flow(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
         return Err("this version does not use the queue like that".into());
     }
     let holds = match (queue.slots(), asked.capacity) {

@@ -22,6 +22,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "latency: a message through one queue, its echo through another, one under way at a time",
     kind: Kind::Exchange,
     options: &[],
+    required: &[],
     check,
     loads: no_loads,
     has_load: has_no_load,

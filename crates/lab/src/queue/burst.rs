@@ -15,6 +15,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "bursts of messages: first, last, time to drain, and if the next finds the queue empty",
     kind: Kind::OpenLoop,
     options: &[LoadOption::Burst, LoadOption::Gap],
+    required: &[],
     check,
     loads,
     has_load,

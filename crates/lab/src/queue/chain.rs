@@ -33,6 +33,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "latency through three queues in a row, to the sum of its hops and to one hop",
     kind: Kind::OpenLoop,
     options: &[LoadOption::Rate],
+    required: &[],
     check,
     loads,
     has_load,

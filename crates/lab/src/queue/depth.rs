@@ -31,6 +31,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "cost of send and receive while the queue holds 1 to 10,000,000 messages; its memory",
     kind: Kind::Depth,
     options: &[LoadOption::Depth],
+    required: &[],
     check,
     loads,
     has_load,

@@ -27,6 +27,7 @@ use crate::samples::{Samples, SendCalls, Waited};
 
 use super::arrivals::{MAX_MESSAGES, Pattern};
 use super::erased;
+use super::lose::{Tally, send};
 use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
 use super::{
@@ -39,6 +40,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "send calls of a line while another thread dumps 8 MiB; lines refused or dropped",
     kind: Kind::SendCall,
     options: &[LoadOption::Rate],
+    required: &[],
     check,
     loads,
     has_load,
@@ -151,49 +153,6 @@ struct State {
     dumped: CachePadded<AtomicBool>,
 }
 
-enum Sent {
-    /// The queue had room, made some by growing, or the sender waited.
-    Taken,
-    Refused,
-    /// The queue took it and dropped another one.
-    Dropped,
-}
-
-#[inline(always)]
-fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent {
-    match lose {
-        Lose::Never => {
-            source.send(message);
-            Sent::Taken
-        }
-        Lose::Newest if source.try_send(message) => Sent::Taken,
-        Lose::Newest => Sent::Refused,
-        Lose::Oldest if source.force_send(message) => Sent::Dropped,
-        Lose::Oldest => Sent::Taken,
-    }
-}
-
-/// Messages that the queue took, and those that it dropped for them.
-#[derive(Default)]
-struct Tally {
-    taken: u64,
-    dropped: u64,
-}
-
-impl Tally {
-    #[inline(always)]
-    fn count(&mut self, sent: Sent) {
-        match sent {
-            Sent::Taken => self.taken += 1,
-            Sent::Refused => {}
-            Sent::Dropped => {
-                self.taken += 1;
-                self.dropped += 1;
-            }
-        }
-    }
-}
-
 #[repr(align(128))]
 struct Dumper<S> {
     source: Option<S>,
@@ -216,7 +175,7 @@ impl<S: Source> Part for Dumper<S> {
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         while clock.stamp() < begin {}
         let (lose, written) = (self.lose, &self.state.written.0);
-        let Tally { taken, dropped } = with(
+        let Tally { taken, dropped, .. } = with(
             &mut self.source,
             #[inline(always)]
             |source| dump(source, lose, written),
@@ -269,14 +228,13 @@ impl<S: Source> Part for Writer<S> {
         let Writer { source, lose, due, state, .. } = self;
         let begin = clock.stamp();
         let mut times = [Vec::with_capacity(due.len()), Vec::with_capacity(due.len())];
-        let (mut tally, mut refused) = (Tally::default(), 0);
+        let mut tally = Tally::default();
         with(source, |source| {
             for (number, due) in (first(1)..).zip(due.iter()) {
                 wait_until(begin + due, clock);
                 let before = clock.stamp();
                 let sent = send(source, number, *lose);
                 let after = clock.stamp();
-                refused += u64::from(matches!(sent, Sent::Refused));
                 tally.count(sent);
                 times[0].push(before);
                 times[1].push(after);
@@ -287,7 +245,7 @@ impl<S: Source> Part for Writer<S> {
             }
             source.send(END);
         });
-        let numbers = vec![tally.taken, tally.dropped, refused, place::current_cpu().into()];
+        let numbers = vec![tally.taken, tally.dropped, tally.refused, place::current_cpu().into()];
         Log { times: times.to_vec(), numbers, wrong: 0 }
     }
 }

@@ -15,14 +15,14 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Arrivals, Budget, Kind, Load};
 
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
-use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{Chat, Deliveries, Samples};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased;
-use super::paced::{END, Generator, touched};
-use super::stream::{NUMBER_BITS, first, with};
+use super::gathered::Receiver;
+use super::paced::Generator;
+use super::stream::{NUMBER_BITS, first};
 use super::{
     Channel, LoadOption, Loops, MAX_SENDERS, Overrides, RING_BYTES, Scenario, Sink, Unsuitable,
     Usage, open_loop,
@@ -33,6 +33,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "latency of rare important messages among those of chatty senders, and fairness",
     kind: Kind::OpenLoop,
     options: &[LoadOption::Rate, LoadOption::Important],
+    required: &[],
     check,
     loads,
     has_load,
@@ -124,6 +125,14 @@ impl Senders {
         let gap_ns = if sender < self.chatty { self.chatty_gap_ns } else { GAP_NS };
         Pattern::Poisson { gap_ns }
     }
+
+    /// Half again as many messages as are expected in a block, a lead of a tenth included.
+    fn most(self, shift: Shift) -> usize {
+        let Senders { all, chatty, chatty_gap_ns } = self;
+        let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
+        let each = gaps.map(|(senders, gap_ns)| senders as f64 * shift.length_ns / gap_ns);
+        ((each.iter().sum::<f64>() * 1.65) as usize + 100 * all).min(all * MAX_MESSAGES)
+    }
 }
 
 pub(super) enum Compiled {}
@@ -175,7 +184,7 @@ fn crew<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Sender
             Box::new(Seeded { generator: generator.generator.with_naps(), ..generator })
         }
     };
-    let receiver = Receiver { sink: Some(sink), senders, times: Vec::new(), numbers: Vec::new() };
+    let receiver = Receiver::new(sink, senders.all, move |shift| senders.most(shift));
     let generators = sources.into_iter().enumerate().map(generator);
     generators.chain([Box::new(receiver) as Box<dyn Part>]).collect()
 }
@@ -202,74 +211,6 @@ impl<S: super::Source> Part for Seeded<S> {
 
 fn of_sender(shift: Shift, sender: u64) -> Shift {
     Shift { seed: shift.seed ^ (sender << 32), ..shift }
-}
-
-#[repr(align(128))]
-struct Receiver<S> {
-    sink: Option<S>,
-    senders: Senders,
-    times: Vec<u64>,
-    numbers: Vec<u64>,
-}
-
-impl<S: Sink> Part for Receiver<S> {
-    fn enter(&mut self) {
-        with(&mut self.sink, Sink::enter);
-    }
-
-    fn prepare(&mut self, shift: Shift, _: &Clock) {
-        // Half again as many as are expected, a lead of a tenth included.
-        let Senders { all, chatty, chatty_gap_ns } = self.senders;
-        let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
-        let each = gaps.map(|(senders, gap_ns)| senders as f64 * shift.length_ns / gap_ns);
-        let most = all * MAX_MESSAGES;
-        let room = ((each.iter().sum::<f64>() * 1.65) as usize + 100 * all).min(most);
-        (self.times, self.numbers) = (touched(room), touched(room));
-    }
-
-    fn work(&mut self, clock: &Clock) -> Log {
-        let Receiver { sink, senders, times, numbers } = self;
-        let (count, wrong) = with(
-            sink,
-            #[inline(always)]
-            |sink| receive(sink, clock, senders.all, times, numbers),
-        );
-        times.truncate(count);
-        numbers.truncate(count);
-        Log { times: vec![std::mem::take(times)], numbers: std::mem::take(numbers), wrong }
-    }
-}
-
-/// Receives until each sender has ended; returns the number of messages, and 0 if there was room
-/// for all.
-#[inline(always)]
-fn receive<S: Sink>(
-    sink: &mut S,
-    clock: &Clock,
-    senders: usize,
-    times: &mut [u64],
-    numbers: &mut [u64],
-) -> (usize, u64) {
-    on_a_line();
-    let (mut count, mut ended, mut wrong) = (0, 0, 0);
-    loop {
-        let message = sink.receive();
-        let now = clock.stamp();
-        if message == END {
-            ended += 1;
-            if ended == senders {
-                return (count, wrong);
-            }
-            continue;
-        }
-        match times.get_mut(count).zip(numbers.get_mut(count)) {
-            Some((time, number)) => {
-                (*time, *number) = (now, message);
-                count += 1;
-            }
-            None => wrong = u64::MAX,
-        }
-    }
 }
 
 /// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,

@@ -15,6 +15,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "rare messages: latency and CPU time by the gap between them, spinning and asleep",
     kind: Kind::OpenLoop,
     options: &[LoadOption::Gap],
+    required: &[],
     check,
     loads,
     has_load,

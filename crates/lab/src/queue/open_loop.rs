@@ -15,6 +15,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "latency under load: messages sent at given times and rates, up to saturation",
     kind: Kind::OpenLoop,
     options: &[LoadOption::Arrivals, LoadOption::Scale, LoadOption::Rate],
+    required: &[],
     check,
     loads,
     has_load,
@@ -72,6 +73,11 @@ pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
+    check_arrivals(overrides)
+}
+
+/// Rejects arrivals that cannot be measured, or not for the time that a cell has.
+pub(super) fn check_arrivals(overrides: &Overrides) -> Result<(), Unsuitable> {
     let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
     let of_file = matches!(arrivals, Some(ArrivalsChoice::File(_)));
     let unsuitable = |why: &str, hint| Err(Unsuitable { why: why.into(), hint });
@@ -132,7 +138,7 @@ pub(super) fn check_rates(overrides: &Overrides) -> Result<(), Unsuitable> {
     }
 }
 
-fn loads(overrides: &Overrides) -> Vec<Load> {
+pub(super) fn loads(overrides: &Overrides) -> Vec<Load> {
     let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
     let arrivals = match arrivals {
         Some(ArrivalsChoice::File(trace)) => return vec![trace.load(scale.unwrap_or(Scale::ONE))],

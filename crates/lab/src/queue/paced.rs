@@ -83,6 +83,8 @@ pub(super) struct Generator<S> {
     first: u64,
     /// True if it sleeps while its next message is not due for long.
     naps: bool,
+    /// Which of the senders it is, and among how many the messages are dealt out in turn.
+    dealt: [usize; 2],
 }
 
 impl<S> Generator<S> {
@@ -97,6 +99,7 @@ impl<S> Generator<S> {
             after: Vec::new(),
             first: 1,
             naps: false,
+            dealt: [0, 1],
         }
     }
 
@@ -109,6 +112,16 @@ impl<S> Generator<S> {
     pub(super) fn with_naps(self) -> Self {
         Generator { naps: true, ..self }
     }
+
+    /// Sends only its share of messages that are dealt out among senders in turn.
+    pub(super) fn dealt(self, sender: usize, senders: usize) -> Self {
+        Generator { dealt: [sender, senders], ..self }
+    }
+
+    /// `None` while a block is measured.
+    pub(super) fn source(&mut self) -> Option<&mut S> {
+        self.source.as_mut()
+    }
 }
 
 impl<S: Source> Part for Generator<S> {
@@ -119,8 +132,10 @@ impl<S: Source> Part for Generator<S> {
     fn prepare(&mut self, shift: Shift, clock: &Clock) {
         let Schedule { due_ps, lead } =
             self.pattern.schedule(shift.length_ns, MAX_MESSAGES, shift.seed);
-        self.due = due_ps.iter().map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
-        self.lead = lead;
+        let [sender, senders] = self.dealt;
+        let own = due_ps.iter().skip(sender).step_by(senders);
+        self.due = own.map(|ps| clock.ticks(*ps as f64 / 1e3)).collect();
+        self.lead = share(lead, self.dealt);
         let last = self.due.last().copied().unwrap_or(0);
         self.until = last.max(clock.ticks(shift.length_ns)).saturating_mul(PATIENCE as u64);
         self.sent = touched(self.due.len());
@@ -167,6 +182,11 @@ impl<S: Source> Part for Generator<S> {
             wrong: 0,
         }
     }
+}
+
+/// A sender's share of messages that are dealt out in turn.
+pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
+    (messages + senders - 1 - sender) / senders
 }
 
 /// Sends each message as soon as it is due, and returns their number: all, or at least `least` if
@@ -306,6 +326,7 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         burst,
         busy_ns: sending_ns + cpu_ns[1..].iter().sum::<u64>(),
         busy_messages: None,
+        lost: None,
         cpu,
         clock_bound_ns,
     };

@@ -33,6 +33,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "throughput: as many messages in one direction as the queue takes, each verified",
     kind: Kind::Stream,
     options: &[],
+    required: &[],
     check,
     loads: no_loads,
     has_load: has_no_load,

@@ -33,6 +33,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "throughput of one sender and receivers that share its messages, to one receiver",
     kind: Kind::Stream,
     options: &[LoadOption::Receivers],
+    required: &[],
     check,
     loads,
     has_load,

@@ -9,8 +9,8 @@ use threadtoll_lab::queue::{
 };
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::{
-    Against, BlockKind, Histogram, Load, Origin, Placement, Plan, PlannedCell, Record, Subject,
-    Wait,
+    Against, BlockKind, Histogram, Load, Lose, Origin, Placement, Plan, PlannedCell, Record,
+    Subject, Wait,
 };
 
 use crate::{OURS, latency_plan, run_simulated};
@@ -378,6 +378,53 @@ fn rare_messages_find_the_receiver_idle() {
         let cpu_ns = open_loop.cpu_ns_per_message.unwrap().get();
         assert!((0.5..=1.1).contains(&(cpu_ns / gap_ns)), "{cpu_ns} of {gap_ns}");
     }
+}
+
+/// The messages of all senders are those of one Poisson process, served exponentially.
+#[test]
+fn your_traffic_is_m_m_1_however_many_senders_share_it() {
+    for senders in [1, 3] {
+        let load = LoadChoice { rates: Some(vec![500_000]), ..LoadChoice::default() };
+        let overrides = Overrides {
+            load,
+            senders: Some(vec![senders]),
+            time_ns: Some(4_000_000_000),
+            ..Overrides::default()
+        };
+        let plan = plan_with(&OURS, "for-me", "funnel", overrides);
+        let record = &records(&plan, served(Service::Exponential(SERVICE_NS)))[0];
+        near(record.mean, 2.0 * SERVICE_NS, 0.02);
+        near(record.quantiles.p99, 2.0 * SERVICE_NS * 100f64.ln(), 0.03);
+        assert_eq!((record.refused.unwrap().get(), record.dropped.unwrap().get()), (0, 0));
+    }
+}
+
+/// A. K. Erlang: with one place to wait in and as many messages as can be served, each third one
+/// finds it taken (M/M/1/2).
+#[test]
+fn a_full_queue_refuses_as_many_as_the_textbook_says() {
+    let load = LoadChoice {
+        rates: Some(vec![1_000_000]),
+        lose: Some(Lose::Newest),
+        ..LoadChoice::default()
+    };
+    let overrides = Overrides {
+        load,
+        capacities: Some(vec![1]),
+        time_ns: Some(4_000_000_000),
+        ..Overrides::default()
+    };
+    let plan = plan_with(&OURS, "for-me", "pipe-bounded", overrides);
+    let records = records(&plan, served(Service::Exponential(SERVICE_NS)));
+    let lossy = records.iter().find(|record| {
+        !record.cell.is_twin() && record.cell.queue().unwrap().load.lose == Some(Lose::Newest)
+    });
+    let record = lossy.unwrap();
+    let refused = record.refused.unwrap().as_f64();
+    near(Some(refused / (refused + record.count.as_f64())), 1.0 / 3.0, 0.02);
+    // Half of those that are received had to wait for one service before their own.
+    near(record.mean, 1.5 * SERVICE_NS, 0.02);
+    assert!(!record.open_loop.as_ref().unwrap().saturated, "it keeps up with what it took");
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::{
     LoopKind, Ns, OpenLoop, OpenLoopBlock, Quantiles, RecordKind, Warning, resample,
 };
 
-use super::shares;
 use super::{
     AGREEMENT, Comparison, Distribution, Figures, Folding, QUANTILES, Traffic, cost,
     oversubscribed, processes, quantiles, rounded_ns, significant, stretch_median, warnings,
 };
+use super::{send_call, shares};
 
 /// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
 const KEEPS_UP: f64 = 0.95;
@@ -44,6 +44,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             burst,
             chain: chain(folding),
             funnel: shares::funnel(folding),
+            lost: send_call::lost(folding),
             ..Traffic::default()
         },
         against: folding.compared(compared),

@@ -8,9 +8,6 @@ use super::{
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
-    let sum = |of: fn(&SendsBlock) -> Count| -> Count {
-        folding.blocks(BlockKind::Stamped).filter_map(|block| block.sends.as_ref().map(of)).sum()
-    };
     Figures {
         loop_kind: LoopKind::Open,
         kind: RecordKind::SendCall,
@@ -19,10 +16,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stamped), 1.0),
         contention: None,
-        traffic: Traffic {
-            lost: Some([sum(|sends| sends.refused), sum(|sends| sends.dropped)]),
-            ..Traffic::default()
-        },
+        traffic: Traffic { lost: lost(folding), ..Traffic::default() },
         against: folding.compared(|other| Comparison {
             of: "quantiles.p50",
             own: time,
@@ -33,6 +27,14 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
         distribution,
     }
+}
+
+/// Messages that the queue refused, and those that it dropped later; `None` if it may not.
+pub(super) fn lost(folding: &Folding<'_>) -> Option<[Count; 2]> {
+    let all: Vec<SendsBlock> =
+        folding.blocks(BlockKind::Stamped).filter_map(|block| block.sends).collect();
+    let sum = |of: fn(&SendsBlock) -> Count| -> Count { all.iter().map(of).sum() };
+    (!all.is_empty()).then(|| [sum(|sends| sends.refused), sum(|sends| sends.dropped)])
 }
 
 /// The median send call of a block.

@@ -75,12 +75,14 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
     if cards.is_empty() {
         cards = pairs(&matrix::pairs(&run.results().machine, &records));
     }
-    cards.extend(queues::cards(&queues::comparisons(&records)).into_iter().map(|card| Card {
-        figure: card.figure,
-        caption: card.heading,
-        detail: card.detail,
-        class: "line named",
-    }));
+    cards.extend(queues::cards(run.results(), &queues::comparisons(&records)).into_iter().map(
+        |card| Card {
+            figure: card.figure,
+            caption: card.heading,
+            detail: card.detail,
+            class: "line named",
+        },
+    ));
     cards.extend(locks::cards(&records, run.records()).into_iter().map(|card| Card {
         figure: card.figure,
         caption: card.heading,

@@ -13,6 +13,7 @@ pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::RoundTrip,
     sentence: "one message under way at a time. One way is half a round trip; quantiles are of whole round trips.",
     rates: false,
+    ratios_decide: true,
     costs: true,
     axis: "one way, p50 (lower is better)",
     caption: "One-way medians",
@@ -21,7 +22,7 @@ pub(super) const VIEW: View = View {
     text: |record| maybe_time(record.one_way_p50()),
     columns,
     lines,
-    summary: |_| None,
+    summary: |_, _| Vec::new(),
 };
 
 fn lines(record: &Record) -> Vec<String> {

@@ -15,6 +15,7 @@ pub(super) const VIEW: View = View {
     shows: |record| record.burst.is_some(),
     sentence: "messages that are due at once, again and again. First and last: from then until the receiver has them; drain: from the end of the last send call until the receiver has the last.",
     rates: false,
+    ratios_decide: true,
     costs: false,
     axis: "until the last message of a burst (lower is better)",
     caption: "Times of bursts",
@@ -86,7 +87,7 @@ impl Jam {
 }
 
 /// For each queue and gap, the size from which on the next burst no longer finds the queue empty.
-fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     for row in rows.filter(|row| !row.record.cell.is_twin()) {
@@ -128,13 +129,7 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
         })
         .emphasis(Emphasis::Main),
     ];
-    (sizes.len() > 1).then(|| {
-        Section::new(
-            "Size from which on most bursts find messages of the one before",
-            "queue",
-            columns,
-            &all,
-            |jam| Label::new(&jam.name),
-        )
-    })
+    let heading = "Size from which on most bursts find messages of the one before";
+    let section = || Section::new(heading, "queue", columns, &all, |jam| Label::new(&jam.name));
+    (sizes.len() > 1).then(section).into_iter().collect()
 }

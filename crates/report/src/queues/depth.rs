@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Calls,
     sentence: "calls on a queue that holds as many messages as the depth says, the two ends in turn. Memory: of the process, compared with that before the queue was filled.",
     rates: false,
+    ratios_decide: true,
     costs: false,
     axis: "a receive call (lower is better)",
     caption: "Times of receive calls",
@@ -25,7 +26,7 @@ pub(super) const VIEW: View = View {
         });
         calls.into_iter().collect()
     },
-    summary: |_| None,
+    summary: |_, _| Vec::new(),
 };
 
 /// More memory than before, in MiB.

@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::SendCall,
     sentence: "one thread dumps 8 MiB into the queue, and another one sends a line now and then: the time of its send call. A bounded queue is full meanwhile, an unbounded one grows.",
     rates: false,
+    ratios_decide: true,
     costs: false,
     axis: "send call of a line, p50 (lower is better)",
     caption: "Median send calls of lines",
@@ -20,7 +21,7 @@ pub(super) const VIEW: View = View {
     text: |record| maybe_time(record.quantiles.p50),
     columns,
     lines,
-    summary: |_| None,
+    summary: |_, _| Vec::new(),
 };
 
 /// Share of the lines.

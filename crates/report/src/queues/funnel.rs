@@ -15,7 +15,7 @@ pub(super) const VIEW: View = View {
     caption: "Median deliveries of important messages",
     columns,
     lines,
-    summary: |_| None,
+    summary: |_, _| Vec::new(),
     ..open_loop::VIEW
 };
 

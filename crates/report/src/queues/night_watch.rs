@@ -90,7 +90,7 @@ impl Gap {
     }
 }
 
-fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let mut all: Vec<Watches> = Vec::new();
     let rows = || {
         let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
@@ -148,11 +148,9 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
             Cell::figure(longest(1)(row), time)
         }),
     ];
-    (!all.is_empty()).then(|| {
-        let heading =
-            "Gap up to which a receiver that spins takes no more CPU time than one asleep";
-        Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name))
-    })
+    let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
+    let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
+    (!all.is_empty()).then(section).into_iter().collect()
 }
 
 #[cfg(test)]

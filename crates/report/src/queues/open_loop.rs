@@ -5,7 +5,7 @@ use threadtoll_record::{Ns, OpenLoop, Record, RecordKind, file::Results};
 use super::columns::Column;
 use super::pairs;
 use super::view::View;
-use super::{Comparison, Row, night_watch};
+use super::{Comparison, Row, for_me, night_watch};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
 
@@ -16,9 +16,11 @@ pub(super) const VIEW: View = View {
             && record.chain.is_none()
             && record.funnel.is_none()
             && !night_watch::is_rare(record)
+            && !for_me::is_for_me(record)
     },
     sentence: "messages are sent when they are due, and a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     rates: false,
+    ratios_decide: true,
     costs: false,
     axis: "delivery, p50 (lower is better)",
     caption: "Median delivery times",
@@ -43,7 +45,7 @@ fn saturation(open_loop: &OpenLoop) -> Option<String> {
     })
 }
 
-fn limit(open_loop: &OpenLoop) -> String {
+pub(super) fn limit(open_loop: &OpenLoop) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(saturation(open_loop).map(|at| format!("saturated at {at}")));
     if open_loop.generator_was_limit {
@@ -122,7 +124,7 @@ struct Saturation<'r> {
     saturated: Vec<&'r OpenLoop>,
 }
 
-fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
+fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let rate = |own: &OpenLoop| own.rate_per_s.map_or(0.0, f64::from);
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
@@ -183,6 +185,7 @@ fn summary(comparisons: &[&Comparison<'_>]) -> Option<Section> {
         }),
     ];
     let rates = comparisons.iter().any(|comparison| comparison.criteria.load.rate_per_s.is_some());
-    (rates && !all.is_empty())
-        .then(|| Section::new("Saturation", "queue", columns, &all, |row| Label::new(&row.name)))
+    let section =
+        || Section::new("Saturation", "queue", columns, &all, |row| Label::new(&row.name));
+    (rates && !all.is_empty()).then(section).into_iter().collect()
 }

@@ -13,6 +13,7 @@ pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Stream && record.workers.is_none(),
     sentence: "as many messages of 8 bytes as the queue takes, each verified.",
     rates: true,
+    ratios_decide: true,
     costs: true,
     axis: "messages per second (higher is better)",
     caption: "Messages per second",
@@ -25,7 +26,7 @@ pub(super) const VIEW: View = View {
     },
     columns,
     lines,
-    summary: |_| None,
+    summary: |_, _| Vec::new(),
 };
 
 fn lines(record: &Record) -> Vec<String> {

@@ -6,8 +6,8 @@ use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
 use super::{
-    Comparison, ask_reply, burst, chain, depth, flood, funnel, night_watch, open_loop, stream,
-    workers,
+    Comparison, ask_reply, burst, chain, depth, flood, for_me, funnel, night_watch, open_loop,
+    stream, workers,
 };
 use crate::table::Section;
 
@@ -20,6 +20,8 @@ pub(crate) struct View {
     pub(super) sentence: &'static str,
     /// True if the main figure is a rate, false if it is a time.
     pub(super) rates: bool,
+    /// True if ratios can take a place away: they are of the main figure.
+    pub(super) ratios_decide: bool,
     /// True if the costs of a message are those of the record.
     pub(super) costs: bool,
     /// Title of the main figure's axis.
@@ -36,7 +38,7 @@ pub(crate) struct View {
     /// Details of a mark in a chart, one per line.
     pub(super) lines: fn(&Record) -> Vec<String>,
     /// Figures over all loads.
-    pub(super) summary: fn(&[&Comparison<'_>]) -> Option<Section>,
+    pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,
 }
 
 /// All views, in the order of tables.
@@ -51,6 +53,7 @@ pub(super) static VIEWS: &[View] = &[
     flood::VIEW,
     funnel::VIEW,
     night_watch::VIEW,
+    for_me::VIEW,
 ];
 
 impl View {

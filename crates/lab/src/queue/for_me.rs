@@ -1,0 +1,451 @@
+//! `for-me`: the user's own traffic through every queue, to recommend one.
+//!
+//! ```text
+//!   sender 1 ──┐   each message when it is due; one that finds the queue full
+//!   sender 2 ──┼──▶ queue ──▶ receiver: a stamp for each message, by sender
+//!   sender n ──┘   waits, is refused, or takes the place of the oldest
+//! ```
+//!
+//! Senders take turns with the messages of one open loop, so the arrivals at the queue are the same
+//! however many they are. Several sleep until their next message is nearly due, so that a sender
+//! that waits does not keep another one from its CPU.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Kind, Load, Lose};
+
+use crate::cache_padded::CachePadded;
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::program::{Make, Program};
+use crate::samples::{Deliveries, Samples};
+
+use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
+use super::erased::{self, AnySink, AnySource};
+use super::gathered::Receiver;
+use super::lose::{Tally, send};
+use super::paced::{END, Generator, pattern, share};
+use super::stream::{NUMBER_BITS, first};
+use super::{
+    Channel, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Source, Unsuitable, Usage,
+    open_loop,
+};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "for-me",
+    sentence: "a recommendation for your traffic: the lowest p99 of the queues that keep up with it",
+    kind: Kind::OpenLoop,
+    options: &[
+        LoadOption::Arrivals,
+        LoadOption::Scale,
+        LoadOption::Rate,
+        LoadOption::Lose,
+        LoadOption::BudgetCpu,
+    ],
+    required: &[LoadOption::Rate, LoadOption::Arrivals],
+    check,
+    loads,
+    has_load,
+    budget: open_loop::budget,
+    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    batches: |_, _, _| vec![1],
+    wake_up: None,
+    senders: |_, _| vec![1],
+    loads_together: false,
+};
+
+/// Time between two looks at whether all senders are done.
+const NAP: Duration = Duration::from_micros(20);
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    super::ask_reply::no_batches(SCENARIO.name, overrides)?;
+    open_loop::check_arrivals(overrides)
+}
+
+/// Queues that lose nothing, and those that lose what they may.
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let chosen = overrides.load.lose.filter(|lose| *lose != Lose::Never);
+    let all = || std::iter::once(Lose::Never).chain(chosen);
+    let of_arrivals = open_loop::loads(overrides).into_iter();
+    of_arrivals
+        .flat_map(|load| all().map(move |lose| Load { lose: Some(lose), ..load.clone() }))
+        .collect()
+}
+
+fn has_load(load: &Load) -> Result<(), String> {
+    if load.lose.is_none() {
+        return Err("it does not say which messages it may lose".into());
+    }
+    (open_loop::SCENARIO.has_load)(&Load { lose: None, ..load.clone() })
+}
+
+pub(super) enum Compiled {}
+
+impl Loops for Compiled {
+    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+        let capacity = usage.flow.capacity;
+        let open = move || {
+            let (source, sink) = erased::open::<C>(capacity)?;
+            Ok((vec![source], sink))
+        };
+        let one = usage.flow.senders == 1;
+        (one && loses::<C>(&usage)).then(|| program(usage, Arc::new(open)))
+    }
+
+    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+        let (senders, capacity) = (usage.flow.senders as usize, usage.flow.capacity);
+        let open = move || erased::open_for::<C>(senders, capacity);
+        loses::<C>(&usage).then(|| program(usage, Arc::new(open)))
+    }
+}
+
+/// Returns `true` if the queue can lose what it may.
+fn loses<C: Channel>(usage: &Usage) -> bool {
+    match usage.load.lose {
+        None | Some(Lose::Never) => true,
+        Some(Lose::Newest) => !usage.grows,
+        Some(Lose::Oldest) => C::Source::OVERWRITES,
+    }
+}
+
+fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
+    let Usage { flow, class, grows, load } = usage;
+    let senders = flow.senders as usize;
+    let lose = load.lose.unwrap_or(Lose::Never);
+    let of_simulated = load.clone();
+    let make = move || {
+        let (sources, sink) = open()?;
+        crew(sources, sink, &load, lose)
+    };
+    let simulate = move |queue: &mut VirtualQueue<'_>| {
+        Ok(simulate(&pattern(&of_simulated)?, queue, senders, lose, flow.capacity))
+    };
+    Program::Crew(CrewProgram {
+        make: Arc::new(make),
+        threads: senders + 1,
+        seating: Seating::LastAlone,
+        read: Arc::new(move |worked| read(worked, lose)),
+        simulate: Arc::new(simulate),
+        class,
+        grows,
+    })
+}
+
+fn crew(
+    sources: Vec<AnySource>,
+    sink: AnySink,
+    load: &Load,
+    lose: Lose,
+) -> Result<Crew, crate::error::Unavailable> {
+    let senders = sources.len();
+    let sent_all = Arc::new(CachePadded::default());
+    let mut crew: Crew = Vec::new();
+    for (sender, source) in sources.into_iter().enumerate() {
+        let losing = Losing {
+            source,
+            lose,
+            tally: Tally::default(),
+            sent_all: Arc::clone(&sent_all),
+            senders,
+        };
+        let generator =
+            Generator::new(pattern(load)?, losing).from(first(sender)).dealt(sender, senders);
+        let generator = if senders > 1 { generator.with_naps() } else { generator };
+        crew.push(Box::new(Sender { generator }));
+    }
+    // Arrivals from a file may come at the same time.
+    crew.push(Box::new(Receiver::new(sink, senders, |_| 2 * MAX_MESSAGES)));
+    Ok(crew)
+}
+
+/// A sending end that loses what it may.
+struct Losing<S> {
+    source: S,
+    lose: Lose,
+    tally: Tally,
+    /// Senders that have sent all of their messages.
+    sent_all: Arc<CachePadded<AtomicUsize>>,
+    senders: usize,
+}
+
+impl<S: Source> Source for Losing<S> {
+    fn enter(&mut self) {
+        self.source.enter();
+    }
+
+    fn send(&mut self, message: u64) {
+        if message == END {
+            // No message that may take the place of an end comes after it. Release and acquire: an
+            // end comes after all messages of the other senders.
+            self.sent_all.0.fetch_add(1, Ordering::Release);
+            while self.sent_all.0.load(Ordering::Acquire) < self.senders {
+                std::thread::sleep(NAP);
+            }
+            self.source.send(END);
+        } else {
+            self.tally.count(send(&mut self.source, message, self.lose));
+        }
+    }
+}
+
+struct Sender {
+    generator: Generator<Losing<AnySource>>,
+}
+
+impl Part for Sender {
+    fn enter(&mut self) {
+        self.generator.enter();
+    }
+
+    fn prepare(&mut self, shift: Shift, clock: &Clock) {
+        if let Some(losing) = self.generator.source() {
+            losing.tally = Tally::default();
+            // All parts meet between this and the block.
+            losing.sent_all.0.store(0, Ordering::Relaxed);
+        }
+        self.generator.prepare(shift, clock);
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let mut log = self.generator.work(clock);
+        let tally = self.generator.source().map(|losing| losing.tally).unwrap_or_default();
+        log.numbers.extend([tally.refused, tally.dropped]);
+        log
+    }
+}
+
+/// Deliveries of all senders; `None` if a message was lost that was neither refused nor dropped,
+/// came twice, or overtook one of its sender.
+fn read(worked: Worked, lose: Lose) -> Option<Reading> {
+    let Worked { logs, cpu_ns, cpu, clock_bound_ns } = worked;
+    let (receiver, generators) = logs.split_last()?;
+    let mut received: Vec<Vec<Option<u64>>> = Vec::new();
+    let (mut messages, mut lost, mut sending_ps, mut begin) = (0, 0, 0, 0);
+    for log in generators {
+        let [due, sent, after] = log.times.as_slice() else { return None };
+        let &[lead, refused, dropped] = log.numbers.as_slice() else { return None };
+        received.push(vec![None; due.len()]);
+        messages += due.len() as u64;
+        lost += refused + dropped;
+        sending_ps +=
+            sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent)).sum::<u64>();
+        begin = begin.max(due.get(lead as usize).copied().unwrap_or(0));
+    }
+    let mut next = vec![0; generators.len()];
+    for (time, number) in receiver.times.first()?.iter().zip(&receiver.numbers) {
+        let sender = (number >> NUMBER_BITS) as usize;
+        let nth = number.checked_sub(first(sender))? as usize;
+        let place = received.get_mut(sender)?.get_mut(nth)?;
+        if nth < next[sender] {
+            return None;
+        }
+        next[sender] = nth + 1;
+        *place = Some(*time);
+    }
+    let missing = |own: &Vec<Option<u64>>| own.iter().filter(|time| time.is_none()).count() as u64;
+    if received.iter().map(missing).sum::<u64>() != lost {
+        return None;
+    }
+    let mut rows: Vec<[u64; 4]> = Vec::new();
+    let mut lost_of_counted = 0;
+    for (log, own) in generators.iter().zip(&received) {
+        for (nth, time) in own.iter().enumerate() {
+            let [due, sent, after] = [0, 1, 2].map(|of| log.times[of][nth]);
+            match time {
+                Some(time) => rows.push([due, sent, after, *time]),
+                None => lost_of_counted += u64::from(due >= begin),
+            }
+        }
+    }
+    rows.sort_unstable();
+    let lead = rows.partition_point(|row| row[0] < begin);
+    let column = |of: usize| rows.iter().map(|times| times[of]).collect::<Vec<u64>>();
+    let (receiver_ns, senders_ns) = cpu_ns.split_last()?;
+    // Senders may sleep in a call.
+    let sending_ns = (sending_ps / 1000).min(senders_ns.iter().sum());
+    let deliveries = Deliveries {
+        due_ps: column(0),
+        sent_ps: column(1),
+        after_ps: column(2),
+        received_ps: column(3),
+        lead,
+        busy_ns: sending_ns + receiver_ns,
+        busy_messages: Some(messages),
+        lost: Some(match lose {
+            Lose::Never | Lose::Newest => [lost_of_counted, 0],
+            Lose::Oldest => [0, lost_of_counted],
+        }),
+        cpu,
+        clock_bound_ns,
+        ..Deliveries::default()
+    };
+    let counted = rows.len() - lead;
+    (counted > 1).then_some((Samples::OpenLoop(deliveries), messages))
+}
+
+/// A queue with one server and this capacity, which does not count the message that is served.
+/// Without losses it has no limit.
+fn simulate(
+    pattern: &Pattern,
+    queue: &mut VirtualQueue<'_>,
+    senders: usize,
+    lose: Lose,
+    capacity: usize,
+) -> Vec<Log> {
+    let Schedule { due_ps, lead } =
+        pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
+    let count = due_ps.len();
+    let mut logs: Vec<Log> = (0..senders)
+        .map(|sender| {
+            let lead = share(lead, [sender, senders]) as u64;
+            Log { times: vec![Vec::new(); 3], numbers: vec![lead, 0, 0], wrong: 0 }
+        })
+        .collect();
+    let mut free = vec![queue.begins_ps; senders];
+    let mut sent: Vec<(u64, u64)> = Vec::with_capacity(count);
+    for (at, due) in due_ps.iter().enumerate() {
+        let (sender, due) = (at % senders, queue.begins_ps + due);
+        free[sender] = free[sender].max(due) + (queue.stall_ps)(at, count);
+        let own = &mut logs[sender].times;
+        own[0].push(due);
+        own[1].push(free[sender]);
+        own[2].push(free[sender]);
+        sent.push((free[sender], first(sender) + own[0].len() as u64 - 1));
+    }
+    sent.sort_unstable();
+    let mut receiver = Log { times: vec![Vec::new()], ..Log::default() };
+    let mut waiting: VecDeque<(u64, u64)> = VecDeque::new();
+    let mut idle = queue.begins_ps;
+    let mut served = 0;
+    // Serves what the receiver takes before this time.
+    let mut serve = |waiting: &mut VecDeque<(u64, u64)>, until: u64| {
+        while let Some((came, number)) = waiting.front().copied() {
+            let begins = idle.max(came);
+            if begins > until {
+                return;
+            }
+            waiting.pop_front();
+            idle = begins + (queue.service_ps)(served, count);
+            served += 1;
+            receiver.times[0].push(idle);
+            receiver.numbers.push(number);
+        }
+    };
+    for (now, number) in sent {
+        serve(&mut waiting, now);
+        if lose != Lose::Never && waiting.len() >= capacity {
+            let lost = match lose {
+                Lose::Oldest => waiting.pop_front().map_or(number, |(_, oldest)| oldest),
+                Lose::Never | Lose::Newest => number,
+            };
+            let sender = (lost >> NUMBER_BITS) as usize;
+            logs[sender].numbers[if lose == Lose::Oldest { 2 } else { 1 }] += 1;
+            if lost == number {
+                continue;
+            }
+        }
+        waiting.push_back((now, number));
+    }
+    serve(&mut waiting, u64::MAX);
+    logs.push(receiver);
+    logs
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_record::Arrivals;
+
+    use super::*;
+
+    fn log(times: &[&[u64]], numbers: &[u64]) -> Log {
+        Log {
+            times: times.iter().map(|times| times.to_vec()).collect(),
+            numbers: numbers.to_vec(),
+            wrong: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_must_have_been_refused_or_dropped() {
+        let worked = |order: &[u64], refused: u64| {
+            let times: Vec<u64> = (0..order.len() as u64).map(|nth| 22 + 10 * nth).collect();
+            let one: [&[u64]; 3] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31]];
+            let two: [&[u64]; 3] = [&[15, 25, 35], &[15, 25, 35], &[16, 26, 36]];
+            Worked {
+                logs: vec![
+                    log(&one, &[1, refused, 0]),
+                    log(&two, &[1, 0, 0]),
+                    log(&[&times], order),
+                ],
+                cpu_ns: vec![1, 1, 5],
+                cpu: 2,
+                clock_bound_ns: None,
+            }
+        };
+        let (one, two) = (first(0), first(1));
+        let order = [one, two, two + 1, one + 2, two + 2];
+        let (samples, messages) = read(worked(&order, 1), Lose::Newest).unwrap();
+        let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
+        // The messages before 25 do not count, and the one at 20 is lost.
+        assert_eq!((messages, deliveries.lead, deliveries.lost), (6, 2, Some([0, 0])));
+        assert_eq!(deliveries.due_ps[2..], [25, 30, 35]);
+        assert_eq!(deliveries.received_ps[2..], [42, 52, 62]);
+        assert!(read(worked(&order, 0), Lose::Newest).is_none(), "one is missing");
+        let overtaken = [one, two + 1, two, one + 2, two + 2];
+        assert!(read(worked(&overtaken, 1), Lose::Newest).is_none());
+        let lost = [one, one + 1, two, one + 2, two + 2];
+        let (samples, _) = read(worked(&lost, 1), Lose::Oldest).unwrap();
+        let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
+        assert_eq!(deliveries.lost, Some([0, 1]), "the one at 25");
+    }
+
+    /// A message a microsecond, each served in a millisecond, and room for two.
+    #[test]
+    fn full_queues_lose_the_newest_or_the_oldest() {
+        let run = |lose, senders| {
+            let shift = Shift { length_ns: 5_000.0, seed: 1 };
+            let mut queue = VirtualQueue {
+                shift,
+                begins_ps: 0,
+                most: 1_000,
+                service_ps: &mut |_, _| 1_000_000_000,
+                stall_ps: &|_, _| 0,
+            };
+            let pattern = Pattern::Uniform { gap_ns: 1_000.0 };
+            simulate(&pattern, &mut queue, senders, lose, 2)
+        };
+        let newest = run(Lose::Newest, 1);
+        let messages = newest[0].times[0].len() as u64;
+        assert_eq!(newest[1].numbers, [1, 2, 3], "one is served, and two wait");
+        assert_eq!(newest[0].numbers[1..], [messages - 3, 0]);
+        let oldest = run(Lose::Oldest, 1);
+        assert_eq!(oldest[1].numbers, [1, messages - 1, messages]);
+        assert_eq!(oldest[0].numbers[1..], [0, messages - 3]);
+        let never = run(Lose::Never, 2);
+        assert_eq!(never[2].numbers.len() as u64, messages);
+        assert_eq!(never[2].numbers[..3], [first(0), first(1), first(0) + 1]);
+        for (logs, lose) in [(newest, Lose::Newest), (oldest, Lose::Oldest), (never, Lose::Never)] {
+            let cpu_ns = vec![0; logs.len()];
+            assert!(read(Worked { logs, cpu_ns, cpu: 0, clock_bound_ns: None }, lose).is_some());
+        }
+    }
+
+    #[test]
+    fn messages_are_dealt_out_completely() {
+        for (messages, senders) in [(0, 1), (7, 1), (7, 3), (6, 3), (2, 5)] {
+            let shares = (0..senders).map(|sender| share(messages, [sender, senders]));
+            assert_eq!(shares.sum::<usize>(), messages);
+        }
+    }
+
+    #[test]
+    fn a_load_says_what_may_be_lost() {
+        let load =
+            Load { arrivals: Some(Arrivals::Poisson), rate_per_s: Some(10.into()), ..Load::NONE };
+        assert!(has_load(&load).is_err());
+        assert!(has_load(&Load { lose: Some(Lose::Oldest), ..load }).is_ok());
+    }
+}

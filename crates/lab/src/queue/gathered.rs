@@ -1,0 +1,92 @@
+//! A receiver that stamps the messages of several senders, for scenarios that tell them apart.
+
+use threadtoll_machine::clock::Clock;
+
+use crate::crew::{Log, Part, Shift};
+use crate::exchange::on_a_line;
+
+use super::Sink;
+use super::paced::{END, touched};
+use super::stream::with;
+
+/// Receives until each sender has ended. Its log has the messages, each with its stamp.
+#[repr(align(128))]
+pub(super) struct Receiver<S> {
+    sink: Option<S>,
+    senders: usize,
+    /// Most messages of a block.
+    room: Box<dyn Fn(Shift) -> usize + Send>,
+    times: Vec<u64>,
+    numbers: Vec<u64>,
+}
+
+impl<S> Receiver<S> {
+    pub(super) fn new(
+        sink: S,
+        senders: usize,
+        room: impl Fn(Shift) -> usize + Send + 'static,
+    ) -> Self {
+        Receiver {
+            sink: Some(sink),
+            senders,
+            room: Box::new(room),
+            times: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+}
+
+impl<S: Sink> Part for Receiver<S> {
+    fn enter(&mut self) {
+        with(&mut self.sink, Sink::enter);
+    }
+
+    fn prepare(&mut self, shift: Shift, _: &Clock) {
+        let room = (self.room)(shift);
+        (self.times, self.numbers) = (touched(room), touched(room));
+    }
+
+    fn work(&mut self, clock: &Clock) -> Log {
+        let Receiver { sink, senders, times, numbers, .. } = self;
+        let (count, wrong) = with(
+            sink,
+            #[inline(always)]
+            |sink| receive(sink, clock, *senders, times, numbers),
+        );
+        times.truncate(count);
+        numbers.truncate(count);
+        Log { times: vec![std::mem::take(times)], numbers: std::mem::take(numbers), wrong }
+    }
+}
+
+/// Receives until each sender has ended; returns the number of messages, and 0 if there was room
+/// for all.
+#[inline(always)]
+fn receive<S: Sink>(
+    sink: &mut S,
+    clock: &Clock,
+    senders: usize,
+    times: &mut [u64],
+    numbers: &mut [u64],
+) -> (usize, u64) {
+    on_a_line();
+    let (mut count, mut ended, mut wrong) = (0, 0, 0);
+    loop {
+        let message = sink.receive();
+        let now = clock.stamp();
+        if message == END {
+            ended += 1;
+            if ended == senders {
+                return (count, wrong);
+            }
+            continue;
+        }
+        match times.get_mut(count).zip(numbers.get_mut(count)) {
+            Some((time, number)) => {
+                (*time, *number) = (now, message);
+                count += 1;
+            }
+            None => wrong = u64::MAX,
+        }
+    }
+}

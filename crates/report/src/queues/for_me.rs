@@ -1,0 +1,387 @@
+//! The view of one's own traffic, and the recommendation for it.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::{Load, Lose, Neighbour, Ns, Placement, Record, file::Results};
+
+use super::columns::Column;
+use super::view::View;
+use super::{Card, Comparison, Row, load, open_loop};
+use crate::label::{list, plural};
+use crate::place::{Place, Standing, places};
+use crate::sentences::{self, Sentence};
+use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::units::{maybe_time, share, time, time_range};
+
+pub(super) const VIEW: View = View {
+    shows: is_for_me,
+    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
+    ratios_decide: false,
+    axis: "delivery, p99 (lower is better)",
+    caption: "Delivery times, p99",
+    ns: |record| record.quantiles.p99.map(Ns::get),
+    interval: p99_interval,
+    text: |record| format!("p99 {}", maybe_time(record.quantiles.p99)),
+    columns,
+    summary,
+    ..open_loop::VIEW
+};
+
+pub(super) fn is_for_me(record: &Record) -> bool {
+    record.experiment.to_string() == "queue/for-me" && record.open_loop.is_some()
+}
+
+fn p99_interval(record: &Record) -> Option<[f64; 2]> {
+    record.interval95.p99.map(|interval| interval.map(Ns::get))
+}
+
+/// CPU time of all ends, as a share of one CPU, at the rate of the messages that were due.
+fn cpu_share(record: &Record) -> Option<f64> {
+    let open_loop = record.open_loop.as_ref()?;
+    let of_received = 1.0 - lost_share(record).unwrap_or(0.0);
+    let due_per_s = open_loop.rate_per_s?.get() / of_received.max(f64::EPSILON);
+    Some(open_loop.cpu_ns_per_message?.get() * due_per_s / 1e9)
+}
+
+/// Share of the messages that were refused or dropped.
+fn lost_share(record: &Record) -> Option<f64> {
+    let lost = record.refused?.as_f64() + record.dropped?.as_f64();
+    Some(lost / (record.count.as_f64() + lost).max(1.0))
+}
+
+fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
+    let delivery = |heading: &'static str, rank: u8, figure: fn(&Record) -> Option<Ns>| {
+        Column::new("delivery", heading, rank, "from when it was due", move |row| {
+            Cell::figure(figure(&row.record), time)
+        })
+    };
+    vec![
+        delivery("p99", 0, |record| record.quantiles.p99).emphasis(Emphasis::Main),
+        Column::new("delivery", "95%", 10, "95% interval of p99", |row| {
+            p99_interval(&row.record)
+                .map_or_else(Cell::unknown, |interval| Cell::text(time_range(interval)))
+        }),
+        delivery("p50", 1, |record| record.quantiles.p50),
+        delivery("p99.9", 7, |record| record.quantiles.p999),
+        delivery("max", 6, |record| record.max),
+        Column::new("sent late", "p99", 5, "lateness of the senders", |row| {
+            let open_loop = row.record.open_loop.as_ref();
+            Cell::figure(open_loop.and_then(|own| own.lateness.quantiles.p99), time)
+        }),
+        Column::new("", "CPU", 2, "CPU time of all ends, of one CPU", |row| {
+            Cell::figure(cpu_share(&row.record), share)
+        }),
+        Column::new("", "lost", 3, "share of the messages that were refused or dropped", |row| {
+            Cell::figure(lost_share(&row.record), share)
+        }),
+        Column::new("", "limit", 2, "the queue was saturated, or the senders were late", |row| {
+            let open_loop = row.record.open_loop.as_ref();
+            Cell::text(open_loop.map_or_else(String::new, open_loop::limit))
+        }),
+    ]
+}
+
+/// Traffic for which one queue is recommended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Traffic<'a> {
+    /// Without the messages that may be lost.
+    arrivals: (Option<&'a str>, Option<u64>, Option<u64>),
+    senders: u32,
+    placement: Placement,
+    neighbour: Option<Neighbour>,
+}
+
+struct Candidate<'r, 'a> {
+    row: &'r Row<'a>,
+    /// Why it is not recommended.
+    out: Option<Out>,
+    /// Among those that are left; `None` if it is not.
+    place: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Out {
+    Saturated,
+    OverBudget,
+    /// Too few messages for a p99.
+    Unknown,
+}
+
+impl Out {
+    fn text(self) -> &'static str {
+        match self {
+            Out::Saturated => "saturated",
+            Out::OverBudget => "too much CPU",
+            Out::Unknown => "too few messages",
+        }
+    }
+}
+
+impl Candidate<'_, '_> {
+    fn record(&self) -> &Record {
+        &self.row.record
+    }
+
+    fn lose(&self) -> Lose {
+        self.row.queue().and_then(|queue| queue.load.lose).unwrap_or(Lose::Never)
+    }
+
+    /// `pipe with park`, or `crossbeam-bounded with block, refusing`.
+    fn name(&self) -> String {
+        let wait = self.row.queue().map_or("", |queue| queue.wait.name());
+        let name = format!("{} with {wait}", self.row.name());
+        match self.lose() {
+            Lose::Never => name,
+            Lose::Newest => format!("{name}, refusing"),
+            Lose::Oldest => format!("{name}, dropping the oldest"),
+        }
+    }
+
+    fn figures(&self) -> String {
+        let record = self.record();
+        let p99 = maybe_time(record.quantiles.p99);
+        let interval = p99_interval(record).map(time_range).filter(|interval| *interval != p99);
+        let interval = interval.map(|interval| format!(" ({interval})"));
+        let cpu = cpu_share(record).map(|cpu| format!(", {} of a CPU", share(cpu)));
+        let lost = lost_share(record).filter(|lost| *lost > 0.0);
+        let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
+        [Some(format!("p99 {p99}")), interval, cpu, lost].into_iter().flatten().collect()
+    }
+}
+
+/// The answer for one traffic: all rows, those that are left first, best first.
+pub(super) struct Answer<'r, 'a> {
+    heading: String,
+    budget: Option<f64>,
+    all: Vec<Candidate<'r, 'a>>,
+}
+
+/// The budget that the run was asked to keep to, as a share of one CPU.
+fn budget(results: &Results) -> Option<f64> {
+    results.plan.options.get("budget_cpu")?.as_f64()
+}
+
+/// The answers that the records allow.
+pub(super) fn answers<'r, 'a>(
+    results: &Results,
+    comparisons: impl IntoIterator<Item = &'r Comparison<'a>>,
+) -> Vec<Answer<'r, 'a>>
+where
+    'a: 'r,
+{
+    let mut of_traffic: BTreeMap<Traffic<'r>, Answer<'r, 'a>> = BTreeMap::new();
+    let budget = budget(results);
+    let own = comparisons
+        .into_iter()
+        .filter(|comparison| comparison.rows.first().is_some_and(|row| is_for_me(&row.record)));
+    for comparison in own {
+        let criteria = comparison.criteria;
+        let Load { arrivals_file, rate_per_s, scale, .. } = criteria.load;
+        let traffic = Traffic {
+            arrivals: (
+                arrivals_file.as_ref().map(|file| file.as_str()),
+                rate_per_s.map(|rate| rate.get()),
+                scale.map(|scale| scale.value().to_bits()),
+            ),
+            senders: criteria.senders,
+            placement: criteria.placement,
+            neighbour: criteria.neighbour,
+        };
+        let answer = of_traffic.entry(traffic).or_insert_with(|| Answer {
+            heading: heading(criteria.load, traffic),
+            budget,
+            all: Vec::new(),
+        });
+        let rows = comparison.rows.iter().filter(|row| !row.record.cell.is_twin());
+        answer.all.extend(rows.map(|row| Candidate { row, out: out(row, budget), place: None }));
+    }
+    let mut answers: Vec<Answer<'_, '_>> = of_traffic.into_values().collect();
+    answers.iter_mut().for_each(Answer::rank);
+    answers
+}
+
+fn heading(of: &Load, traffic: Traffic<'_>) -> String {
+    let without_losses = Load { lose: None, ..of.clone() };
+    let mut parts: Vec<String> = load(&without_losses).into_iter().collect();
+    parts.push(plural(traffic.senders.into(), "sender"));
+    if traffic.placement != Placement::Pinned {
+        parts.push(traffic.placement.to_string());
+    }
+    parts.extend(traffic.neighbour.map(|neighbour| format!("beside {}", neighbour.threads())));
+    parts.join(", ")
+}
+
+fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
+    let record = &row.record;
+    if record.open_loop.as_ref().is_some_and(|own| own.saturated) {
+        return Some(Out::Saturated);
+    }
+    if p99_interval(record).is_none() {
+        return Some(Out::Unknown);
+    }
+    let over = budget.is_some_and(|most| cpu_share(record).is_none_or(|cpu| cpu > most));
+    over.then_some(Out::OverBudget)
+}
+
+impl<'r, 'a> Answer<'r, 'a> {
+    fn rank(&mut self) {
+        let standing = |candidate: &Candidate<'_, '_>| Standing {
+            figure: p99_interval(candidate.record()).filter(|_| candidate.out.is_none()),
+            ratio: None,
+        };
+        let places = places(&self.all.iter().map(standing).collect::<Vec<_>>());
+        self.all.iter_mut().zip(places).for_each(|(candidate, place)| candidate.place = place);
+        let p99 = |candidate: &Candidate<'_, '_>| {
+            candidate.record().quantiles.p99.map_or(f64::INFINITY, Ns::get)
+        };
+        self.all.sort_by(|a, b| {
+            let first =
+                |candidate: &Candidate<'_, '_>| candidate.place.map_or(usize::MAX, |p| p.first);
+            (first(a).cmp(&first(b)))
+                .then_with(|| p99(a).total_cmp(&p99(b)))
+                .then_with(|| a.record().cell.cmp(&b.record().cell))
+        });
+    }
+
+    fn left(&self) -> impl Iterator<Item = &Candidate<'r, 'a>> {
+        self.all.iter().filter(|candidate| candidate.place.is_some())
+    }
+
+    /// Those that no interval tells apart from the first.
+    fn first(&self) -> Vec<&Candidate<'r, 'a>> {
+        self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
+    }
+
+    pub(super) fn sentence(&self) -> Sentence {
+        let first = self.first();
+        let (Some(best), level) = (first.first(), first.len()) else {
+            return sentences::for_me_none(&self.heading, self.why_none());
+        };
+        let next = self.left().nth(level).map_or_else(
+            || "No other one is left.".to_string(),
+            |next| format!("Next: {}, {}.", next.name(), next.figures()),
+        );
+        if level == 1 {
+            return sentences::for_me(&self.heading, best.name(), best.figures(), next);
+        }
+        let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
+        let cheapest = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))).unwrap_or(best);
+        sentences::for_me_level(
+            &self.heading,
+            named(&first),
+            best.name(),
+            best.figures(),
+            cheapest.name(),
+            cheapest.figures(),
+            next,
+        )
+    }
+
+    /// Why no row is left.
+    fn why_none(&self) -> String {
+        let number = |out: Out| self.all.iter().filter(|one| one.out == Some(out)).count() as u64;
+        let least = self
+            .all
+            .iter()
+            .filter(|one| one.out == Some(Out::OverBudget))
+            .filter_map(|one| Some((cpu_share(one.record())?, one)))
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        let mut parts = Vec::new();
+        if number(Out::Saturated) > 0 {
+            parts.push(format!("{} cannot keep up", number(Out::Saturated)));
+        }
+        if let Some((cpu, one)) = least {
+            parts.push(format!(
+                "{} take more than {} of a CPU ({} least, {})",
+                number(Out::OverBudget),
+                share(self.budget.unwrap_or(0.0)),
+                one.name(),
+                share(cpu)
+            ));
+        }
+        if number(Out::Unknown) > 0 {
+            parts.push(format!("{} have too few messages for a p99", number(Out::Unknown)));
+        }
+        format!("of {}, {}", plural(self.all.len() as u64, "row"), list(&parts))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.left().next().is_none()
+    }
+
+    fn section(&self) -> Section {
+        type Column<'c, 'r, 'a> = table::Column<'c, Candidate<'r, 'a>>;
+        let of_record = |heading: &'static str,
+                         rank: u8,
+                         title: &'static str,
+                         figure: fn(&Record) -> Option<f64>,
+                         text: fn(f64) -> String|
+         -> Column<'_, '_, '_> {
+            Column::new("", heading, rank, title, move |one| {
+                Cell::figure(figure(one.record()), text)
+            })
+        };
+        let columns: Vec<Column<'_, '_, '_>> = vec![
+            Column::new("", "place", 1, "first and last place that the intervals allow", |one| {
+                one.place.map_or_else(Cell::empty, |place| Place::cell(Some(place)))
+            })
+            .emphasis(Emphasis::Faint),
+            Column::new("", "wait", 1, "wait strategy of the receiver", |one| {
+                Cell::text(one.row.queue().map_or("", |queue| queue.wait.name()))
+            })
+            .emphasis(Emphasis::Faint),
+            Column::new("", "full", 4, "what a send does that finds the queue full", |one| {
+                Cell::text(match one.lose() {
+                    Lose::Never => "",
+                    Lose::Newest => "refuses",
+                    Lose::Oldest => "drops oldest",
+                })
+            }),
+            of_record("p99", 0, "delivery", |record| record.quantiles.p99.map(Ns::get), time)
+                .emphasis(Emphasis::Main),
+            Column::new("", "95%", 3, "95% interval of p99", |one| {
+                p99_interval(one.record())
+                    .map_or_else(Cell::unknown, |interval| Cell::text(time_range(interval)))
+            }),
+            of_record("CPU", 2, "CPU time of all ends, of one CPU", cpu_share, share),
+            of_record("lost", 5, "messages that were refused or dropped", lost_share, share),
+            Column::new("", "left out", 1, "why it is not recommended", |one| {
+                Cell::text(one.out.map_or("", Out::text))
+            }),
+        ];
+        Section::new(
+            format!("For your traffic: {}", self.heading),
+            "queue",
+            columns,
+            &self.all,
+            |one| Label::of(one.row.name(), one.record()),
+        )
+    }
+
+    pub(super) fn card(&self) -> Card {
+        let first = self.first();
+        let figure = match first.as_slice() {
+            [] => "none is left".to_string(),
+            first => named(first),
+        };
+        Card {
+            figure,
+            heading: format!("for your traffic: {}", self.heading),
+            detail: self.sentence().to_string(),
+        }
+    }
+}
+
+/// At most two by name.
+fn named(all: &[&Candidate<'_, '_>]) -> String {
+    const MAX_NAMED: usize = 2;
+    let mut names: Vec<String> = all.iter().take(MAX_NAMED).map(|one| one.name()).collect();
+    if all.len() > MAX_NAMED {
+        names.push(plural((all.len() - MAX_NAMED) as u64, "other"));
+    }
+    list(&names)
+}
+
+fn summary(results: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
+    answers(results, comparisons.iter().copied()).iter().map(Answer::section).collect()
+}
