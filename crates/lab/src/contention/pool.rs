@@ -17,7 +17,7 @@ const THINK_NS: u64 = 9_500_000;
 const SPINNING: u64 = 10;
 const TASKS: u64 = 1000;
 /// Rounds, if each takes long.
-const ROUNDS: u64 = 3;
+const ROUNDS: u64 = 5;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "pool",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::Record;
+use threadtoll_record::{Record, median};
 
 use super::cards::Card;
 use super::claims::claims;
@@ -82,9 +82,12 @@ pub(super) struct Enough {
     pub(super) most: u32,
 }
 
+/// Threads, and their time for all tasks with its interval.
+type Total = (u32, f64, [f64; 2]);
+
 /// The fewest threads that no larger number surely beats by more than the margin.
 pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
-    let mut totals: Vec<(u32, f64, [f64; 2])> = sweep
+    let mut totals: Vec<Total> = sweep
         .rows
         .iter()
         .filter_map(|row| {
@@ -93,15 +96,31 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
         })
         .collect();
     totals.sort_by_key(|(threads, ..)| *threads);
+    widen_narrow_ones(&mut totals);
+    let (threads, total, interval) = totals[fewest(&totals)?];
+    let time = time_within(total * 1e9, Some(interval.map(|bound| bound * 1e9)));
+    let most = totals.last().map_or(threads, |(threads, ..)| *threads);
+    Some(Enough { threads, time, most })
+}
+
+/// The first one that no later one can beat by more than the margin.
+fn fewest(totals: &[Total]) -> Option<usize> {
     let good = |nth: usize| {
         let [_, high] = totals[nth].2;
         totals[nth + 1..].iter().all(|(_, _, [low, _])| high <= GOOD_ENOUGH * low)
     };
-    let nth = (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))?;
-    let (threads, total, interval) = totals[nth];
-    let time = time_within(total * 1e9, Some(interval.map(|bound| bound * 1e9)));
-    let most = totals.last().map_or(threads, |(threads, ..)| *threads);
-    Some(Enough { threads, time, most })
+    (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))
+}
+
+/// Takes no interval as narrower than the median one: that of a few blocks can be narrow by luck
+/// where the machine’s speed changes all the time.
+fn widen_narrow_ones(totals: &mut [Total]) {
+    let widths = totals.iter().map(|(_, _, [low, high])| high / low);
+    let Some(width) = median(widths).filter(|width| width.is_finite()) else { return };
+    for (_, total, [low, high]) in totals {
+        *low = low.min(*total / width.sqrt());
+        *high = high.max(*total * width.sqrt());
+    }
 }
 
 /// The speed-up’s 95% interval.
@@ -266,4 +285,25 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
         }
     });
     Some(sentence.and(within))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_that_is_narrow_by_luck_decides_nothing() {
+        let fewest = |intervals: [[f64; 2]; 4]| {
+            let total = |(nth, interval): (usize, [f64; 2])| {
+                (nth as u32 + 1, (interval[0] * interval[1]).sqrt(), interval)
+            };
+            let mut totals: Vec<Total> = intervals.into_iter().enumerate().map(total).collect();
+            widen_narrow_ones(&mut totals);
+            fewest(&totals)
+        };
+        let steady = [[9.9, 10.1], [4.95, 5.05], [4.9, 5.0], [4.95, 5.05]];
+        assert_eq!(fewest(steady), Some(1));
+        let lucky = [[8.0, 13.0], [4.95, 5.05], [4.9, 7.0], [5.0, 8.0]];
+        assert_eq!(fewest(lucky), None);
+    }
 }
