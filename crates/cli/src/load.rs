@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::Args;
 use serde::{Serialize, Serializer};
 use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, MAX_SENDERS, Trace};
-use threadtoll_record::{Lose, Scale};
+use threadtoll_record::{Carry, Lose, Scale};
 
 use crate::failure::Failure;
-use crate::parse::{count, counts, duration_ns, list, optional, share};
+use crate::parse::{bytes, choice, count, counts, duration_ns, list, optional, share};
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -51,6 +51,14 @@ pub(crate) struct LoadArgs {
     /// that spins takes all of one [default: no limit]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget_cpu: Option<String>,
+    /// payload: sizes of messages in bytes, such as 8,64,4KiB; from 8 to 1MiB, whole words [default:
+    /// 8,64,512,4KiB,64KiB]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    payload: Option<String>,
+    /// payload: ways to carry messages: moved by value, in-place (written and read in the queue's
+    /// slots, where it can), or as words of a byte stream [default: all]
+    #[arg(long, value_name = "LIST")]
+    carry: Option<String>,
 }
 
 /// Validated options. A plan keeps them by field name.
@@ -67,6 +75,8 @@ pub(crate) struct LoadRequest {
     important: Option<u64>,
     lose: Option<Lose>,
     budget_cpu: Option<f64>,
+    payload_bytes: Option<Vec<u64>>,
+    carry: Option<Vec<Carry>>,
 }
 
 fn as_given<S: Serializer>(
@@ -101,6 +111,14 @@ impl LoadArgs {
             })?,
             lose: optional(&self.lose, lose)?,
             budget_cpu: optional(&self.budget_cpu, budget_cpu)?,
+            payload_bytes: optional(&self.payload, |text| {
+                list("--payload", text, "size", |part| bytes("--payload", part))
+            })?,
+            carry: optional(&self.carry, |text| {
+                list("--carry", text, "way", |part| {
+                    choice("--carry", part, &Carry::ALL.map(|carry| (carry.name(), carry)))
+                })
+            })?,
         })
     }
 }
@@ -118,6 +136,8 @@ impl LoadRequest {
             important: self.important,
             lose: self.lose,
             budget_cpu: self.budget_cpu,
+            payloads: self.payload_bytes.clone(),
+            carries: self.carry.clone(),
         }
     }
 }

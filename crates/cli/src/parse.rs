@@ -1,5 +1,6 @@
 //! From command-line texts to validated values; each error says what to do.
 
+mod bytes;
 mod choice;
 mod duration;
 mod number;
@@ -7,6 +8,7 @@ mod share;
 
 use crate::failure::Failure;
 
+pub(crate) use bytes::bytes;
 pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns};
 pub(crate) use number::{count, counts, numbers_of_threads};

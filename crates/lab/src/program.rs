@@ -10,6 +10,9 @@ use crate::exchange::Ends;
 use crate::lock::LockSpec;
 use crate::stream::Streams;
 
+/// Stack of a measured thread: queues may build a block of 31 messages of 64 KiB there.
+pub(crate) const STACK_BYTES: usize = 16 << 20;
+
 /// Creates shared state, on the thread that uses it first. Called anew for each round.
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 

@@ -7,21 +7,22 @@
 //! so nothing but the queue runs between two messages.
 //!
 //! Messages are 8 bytes: their number, and in the top byte the sender's number if there are
-//! several.
+//! several. Only [`payload`] has others, so a queue carries any [`Message`].
 
 mod arrivals;
 pub mod check;
 mod erased;
 mod gathered;
 mod lose;
+mod message;
 mod paced;
 mod words;
 
 use std::sync::Arc;
 
 use threadtoll_record::{
-    Budget, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell, QueueSubject,
-    Scale, Wait,
+    Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
+    QueueSubject, Scale, Wait,
 };
 
 use crate::budget::ROUNDS;
@@ -32,6 +33,7 @@ use crate::program::Program;
 use crate::stream::Streams;
 
 pub use arrivals::{MAX_RATE, Trace};
+pub use message::{MESSAGE_BYTES, Message, Words};
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::{BATCH, RING_BYTES};
 
@@ -50,59 +52,78 @@ pub const MAX_SENDERS: u32 = 64;
 pub const MAX_RECEIVERS: u64 = 64;
 
 /// The sending end of a queue.
-pub trait Source: Send + 'static {
+pub trait Source<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
     /// Sends one message; waits while the queue is full, in the row's way.
-    fn send(&mut self, message: u64);
+    fn send(&mut self, message: M);
 
     /// True if `force_send` can make room.
     const OVERWRITES: bool = false;
 
     /// Sends one message, unless the queue is full; returns `false` if it is. Queues that are never
     /// full may leave it to `send`.
-    fn try_send(&mut self, message: u64) -> bool {
+    fn try_send(&mut self, message: M) -> bool {
         self.send(message);
         true
     }
 
     /// Sends one message. If the queue is full, drops the oldest one and returns `true`.
-    fn force_send(&mut self, message: u64) -> bool {
+    fn force_send(&mut self, message: M) -> bool {
         self.send(message);
         false
     }
 
     /// Sends all messages in order, with the queue's own batch calls if it has any.
-    fn send_batch(&mut self, messages: &[u64]) {
+    fn send_batch(&mut self, messages: &[M]) {
         messages.iter().for_each(|message| self.send(*message));
+    }
+
+    /// True if messages can be written and read in the queue's own slots, at both ends.
+    const IN_PLACE: bool = false;
+
+    /// Waits for a free slot as `send` does, fills it with the message that has this number, and
+    /// sends that. Only called if [`IN_PLACE`](Self::IN_PLACE).
+    fn send_in_place(&mut self, number: u64) {
+        self.send(M::numbered(number));
     }
 }
 
 /// The receiving end of a queue, which waits in the row's way.
-pub trait Sink: Send + 'static {
+pub trait Sink<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
     /// Waits for the next message and removes it.
-    fn receive(&mut self) -> u64;
+    fn receive(&mut self) -> M;
+
+    /// False if no row of this end has batch calls, so that fewer loops are compiled.
+    const BATCHES: bool = true;
 
     /// Waits for at least one message, then removes at most `limit` (never 0), with the queue's own
     /// batch calls if it has any. Passes them to `take` in order, in any number of slices, and
     /// returns their number.
-    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
         debug_assert!(limit > 0);
         take(&[self.receive()]);
         1
     }
+
+    /// Waits for the next message, reads it in its slot, and releases that; returns the bits in
+    /// which the message differs from the one with this number. Only called if
+    /// [`IN_PLACE`](Source::IN_PLACE).
+    fn receive_in_place(&mut self, number: u64) -> u64 {
+        self.receive().difference(number)
+    }
 }
 
 /// A queue with one way of waiting, as a type for adapters to implement.
-pub trait Channel: 'static {
+pub trait Channel<M: Message = u64>: 'static {
     /// Its sending end.
-    type Source: Source;
+    type Source: Source<M>;
     /// Its receiving end.
-    type Sink: Sink;
+    type Sink: Sink<M>;
 
     /// Creates both ends, with every byte that they share allocated and touched on the calling
     /// thread. Bounded queues hold `capacity` messages, or more if they cannot hold exactly that
@@ -112,6 +133,21 @@ pub trait Channel: 'static {
     ///
     /// If the machine refuses a resource.
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
+}
+
+/// A queue that carries messages of all sizes in [`MESSAGE_BYTES`].
+pub trait AnySize:
+    Channel + Channel<Words<8>> + Channel<Words<64>> + Channel<Words<512>> + Channel<Words<8192>>
+{
+}
+
+impl<C> AnySize for C where
+    C: Channel
+        + Channel<Words<8>>
+        + Channel<Words<64>>
+        + Channel<Words<512>>
+        + Channel<Words<8192>>
+{
 }
 
 /// A queue's row for one way of waiting.
@@ -138,6 +174,16 @@ pub(crate) struct Usage {
     /// True if the queue allocates memory as it fills.
     pub(crate) grows: bool,
     pub(crate) load: Load,
+    pub(crate) payload_bytes: u64,
+}
+
+/// What a row's senders are asked to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) load: &'a Load,
+    pub(crate) payload_bytes: u64,
+    /// Largest batch, if requested.
+    pub(crate) batch: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +204,7 @@ pub(crate) fn capacity(subject: &QueueSubject) -> usize {
     subject.capacity.unwrap_or(CAPACITY) as usize
 }
 
-/// Memory layout of a bounded queue's messages.
+/// Memory layout of a bounded queue's messages of 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     /// Messages per group of slots.
@@ -170,6 +216,9 @@ pub struct Slots {
     /// Number of groups allocated in addition to those that hold the capacity, as a function of the
     /// latter.
     pub spare: fn(u64) -> u64,
+    /// Layout of messages of more bytes, a multiple of 8, if the queue does more than make room for
+    /// them.
+    pub larger: Option<fn(u64) -> Slots>,
 }
 
 impl Slots {
@@ -180,7 +229,16 @@ impl Slots {
 
     /// Groups with this many messages and bytes.
     pub const fn groups(messages: u64, bytes: u64) -> Self {
-        Slots { messages, bytes, power_of_two: false, spare: |_| 0 }
+        Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
+    }
+
+    /// The layout of messages of this many bytes, a multiple of 8: what a group has in addition to
+    /// its messages stays.
+    pub fn of(self, message_bytes: u64) -> Self {
+        match self.larger {
+            Some(larger) if message_bytes > 8 => larger(message_bytes),
+            _ => Slots { bytes: self.bytes + self.messages * (message_bytes - 8), ..self },
+        }
     }
 
     /// Restricts capacities to powers of two.
@@ -232,17 +290,17 @@ impl Way {
     }
 
     /// A queue with one sender.
-    pub fn one_sender<C: Channel>(wait: Wait) -> Self {
+    pub fn one_sender<C: AnySize>(wait: Wait) -> Self {
         Self::new(wait, one_sender::<C>)
     }
 
     /// A queue whose sending end is cloned for each sender.
-    pub fn many_senders<C: Channel<Source: Clone>>(wait: Wait) -> Self {
+    pub fn many_senders<C: AnySize + Channel<Source: Clone>>(wait: Wait) -> Self {
         Way { many_senders: true, ..Self::new(wait, many_senders::<C>) }
     }
 
     /// A queue whose ends are both cloned, for each sender and each receiver.
-    pub fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(wait: Wait) -> Self {
+    pub fn many_receivers<C: AnySize + Channel<Source: Clone, Sink: Clone>>(wait: Wait) -> Self {
         Way { many_senders: true, many_receivers: true, ..Self::new(wait, many_receivers::<C>) }
     }
 
@@ -260,12 +318,20 @@ impl Way {
         })
     }
 
-    /// A row with its own stream, always in batches, for no other scenario.
-    pub(crate) fn stream_only(wait: Wait, make: fn(Flow) -> Result<Streams, Unavailable>) -> Self {
+    /// A row with its own stream, always in batches, for no scenario but the streams. `make` gets
+    /// the batch, and the number of words of a message.
+    pub(crate) fn stream_only(
+        wait: Wait,
+        make: fn(u64, u64) -> Result<Streams, Unavailable>,
+    ) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
-            let Usage { flow, class, grows, .. } = usage;
-            let make = Arc::new(move || make(flow));
-            (scenario.name == stream::SCENARIO.name).then(|| Program::Stream { make, class, grows })
+            let Usage { flow, class, grows, load, payload_bytes } = usage;
+            let make = Arc::new(move || make(flow.batch, payload_bytes / 8));
+            let streams = scenario.name == stream::SCENARIO.name
+                || scenario.name == payload::SCENARIO.name
+                    && load.carry == Some(Carry::Words)
+                    && payload_bytes > 8;
+            streams.then(|| Program::Stream { make, class, grows })
         });
         way.in_batches()
     }
@@ -396,6 +462,7 @@ impl Queues {
             class: class(subject.wait),
             grows: !queue.bounded(),
             load: subject.load.clone(),
+            payload_bytes: planned.cell.payload_bytes,
         };
         queue.way(subject.wait)?.program(scenario, usage)
     }
@@ -450,6 +517,10 @@ pub struct LoadChoice {
     pub lose: Option<Lose>,
     /// Most CPU time of all ends, as a share of one CPU.
     pub budget_cpu: Option<f64>,
+    /// Bytes of a message.
+    pub payloads: Option<Vec<u64>>,
+    /// Ways to carry them.
+    pub carries: Option<Vec<Carry>>,
 }
 
 /// Requested arrivals.
@@ -486,10 +557,14 @@ pub enum LoadOption {
     Lose,
     /// `--budget-cpu`.
     BudgetCpu,
+    /// `--payload`.
+    Payload,
+    /// `--carry`.
+    Carry,
 }
 
 impl LoadOption {
-    const ALL: [LoadOption; 10] = [
+    const ALL: [LoadOption; 12] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -500,6 +575,8 @@ impl LoadOption {
         LoadOption::Important,
         LoadOption::Lose,
         LoadOption::BudgetCpu,
+        LoadOption::Payload,
+        LoadOption::Carry,
     ];
 
     fn name(self) -> &'static str {
@@ -514,6 +591,8 @@ impl LoadOption {
             LoadOption::Important => "--important",
             LoadOption::Lose => "--lose",
             LoadOption::BudgetCpu => "--budget-cpu",
+            LoadOption::Payload => "--payload",
+            LoadOption::Carry => "--carry",
         }
     }
 
@@ -529,6 +608,8 @@ impl LoadOption {
             LoadOption::Important => load.important.is_some(),
             LoadOption::Lose => load.lose.is_some(),
             LoadOption::BudgetCpu => load.budget_cpu.is_some(),
+            LoadOption::Payload => load.payloads.is_some(),
+            LoadOption::Carry => load.carries.is_some(),
         }
     }
 }
@@ -559,19 +640,30 @@ pub struct Scenario {
     check: fn(&Overrides) -> Result<(), Unsuitable>,
     /// Loads of a queue's cells.
     pub(crate) loads: fn(&Overrides) -> Vec<Load>,
+    /// Bytes of its messages.
+    pub(crate) payloads: fn(&Overrides) -> Vec<u64>,
     /// Checks that the scenario can have this load. The error is a clause.
     pub(crate) has_load: fn(&Load) -> Result<(), String>,
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
     /// Default numbers of senders, given the options and the number of CPUs.
     pub(crate) senders: fn(&Overrides, usize) -> Vec<u32>,
-    /// Largest batches of a queue's cells, given the requested one.
-    pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
+    /// Largest batches of a queue's cells.
+    pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
     /// Mechanism measured next to queues whose receiver sleeps.
     pub(crate) wake_up: Option<&'static str>,
-    /// True if a row's cells with all loads are compared with each other, and not with other rows:
-    /// they share a group.
-    pub(crate) loads_together: bool,
+    pub(crate) grouping: Grouping,
+}
+
+/// Cells that are compared with each other, and so share a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Rows with the same load.
+    Load,
+    /// A row's cells with all loads.
+    Row,
+    /// Rows with the same load, and our rows' cells with all loads.
+    LoadAndRow,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -583,6 +675,11 @@ impl std::fmt::Debug for Scenario {
 /// Loads of a scenario that sends as fast as it can.
 fn no_loads(_: &Overrides) -> Vec<Load> {
     vec![Load::NONE]
+}
+
+/// Messages of one word.
+fn one_word(_: &Overrides) -> Vec<u64> {
+    vec![8]
 }
 
 fn has_no_load(load: &Load) -> Result<(), String> {
@@ -600,15 +697,17 @@ const OTHERS_NS: u64 = 3_000_000;
 /// The loops of a scenario, compiled for every queue, which return the program of its threads;
 /// `None` if the scenario does not apply.
 trait Loops {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program>;
+    fn one_sender<C: AnySize>(usage: Usage) -> Option<Program>;
 
     /// For a queue whose sending end is cloned.
-    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_senders<C: AnySize + Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
         Self::one_sender::<C>(usage)
     }
 
     /// For a queue whose ends are both cloned.
-    fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_receivers<C: AnySize + Channel<Source: Clone, Sink: Clone>>(
+        usage: Usage,
+    ) -> Option<Program> {
         Self::many_senders::<C>(usage)
     }
 }
@@ -621,14 +720,14 @@ macro_rules! scenarios {
         /// Every scenario.
         pub const SCENARIOS: &[Scenario] = &[$($module::SCENARIO),+];
 
-        fn one_sender<C: Channel>(scenario: &Scenario, usage: Usage) -> Option<Program> {
+        fn one_sender<C: AnySize>(scenario: &Scenario, usage: Usage) -> Option<Program> {
             $(if scenario.name == $module::SCENARIO.name {
                 return $module::Compiled::one_sender::<C>(usage);
             })+
             None
         }
 
-        fn many_senders<C: Channel<Source: Clone>>(
+        fn many_senders<C: AnySize + Channel<Source: Clone>>(
             scenario: &Scenario,
             usage: Usage,
         ) -> Option<Program> {
@@ -638,7 +737,7 @@ macro_rules! scenarios {
             None
         }
 
-        fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(
+        fn many_receivers<C: AnySize + Channel<Source: Clone, Sink: Clone>>(
             scenario: &Scenario,
             usage: Usage,
         ) -> Option<Program> {
@@ -661,6 +760,7 @@ scenarios! {
     flood,
     funnel_load,
     night_watch,
+    payload,
     for_me,
 }
 
@@ -730,25 +830,46 @@ impl Scenario {
         (self.check)(overrides)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row.
+    /// Returns `true` if the scenario applies to a queue's row, with any load.
     pub fn takes(&self, way: &Way) -> bool {
-        self.takes_usage(way, false, &Load::NONE)
+        let asked = Overrides::default();
+        let loads = if self.options.contains(&LoadOption::Carry) {
+            (self.loads)(&asked)
+        } else {
+            vec![Load::NONE]
+        };
+        let payload_bytes = (self.payloads)(&asked).into_iter().max().unwrap_or(8);
+        loads.iter().any(|load| self.takes_usage(way, false, load, payload_bytes))
     }
 
     /// Returns `true` if a queue's row can lose such messages in the scenario.
     pub fn loses(&self, queue: &Queue, way: &Way, lose: Lose) -> bool {
-        self.takes_usage(way, !queue.bounded(), &Load { lose: Some(lose), ..Load::NONE })
+        let load = Load { lose: Some(lose), ..Load::NONE };
+        self.takes_usage(way, !queue.bounded(), &load, 8)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row with this load.
-    pub(crate) fn takes_with(&self, queue: &Queue, way: &Way, load: &Load) -> bool {
-        self.takes_usage(way, !queue.bounded(), load)
+    /// Returns `true` if the scenario applies to a queue's row with this load and messages of this
+    /// size.
+    pub(crate) fn takes_with(
+        &self,
+        queue: &Queue,
+        way: &Way,
+        load: &Load,
+        payload_bytes: u64,
+    ) -> bool {
+        self.takes_usage(way, !queue.bounded(), load, payload_bytes)
     }
 
-    fn takes_usage(&self, way: &Way, grows: bool, load: &Load) -> bool {
+    fn takes_usage(&self, way: &Way, grows: bool, load: &Load, payload_bytes: u64) -> bool {
         let flow = Flow { senders: 1, batch: 1, capacity: 1 };
-        let usage = Usage { flow, class: class(way.wait), grows, load: load.clone() };
+        let class = class(way.wait);
+        let usage = Usage { flow, class, grows, load: load.clone(), payload_bytes };
         way.program(self, usage).is_some()
+    }
+
+    /// Returns `true` if the scenario can have messages of this many bytes.
+    pub(crate) fn has_payload(&self, bytes: u64) -> bool {
+        bytes == 8 || self.options.contains(&LoadOption::Payload)
     }
 
     /// Returns `true` if a thread waits for the time of each message without sleeping.
@@ -802,6 +923,49 @@ mod tests {
             (512, 1024, 1)
         );
         assert_eq!(powers.ring_bytes(512), 4096);
+    }
+
+    #[test]
+    fn larger_messages_take_as_much_more_memory() {
+        let slots = Slots::NUMBERED.of(4096);
+        assert_eq!((slots.ring_bytes(10), slots.capacity_within(RING_BYTES)), (41_040, 63));
+        assert_eq!(Slots::groups(32, 288).of(64).ring_bytes(1), 32 * 64 + 32);
+        assert_eq!(Slots::NUMBERED.of(8).ring_bytes(3), Slots::NUMBERED.ring_bytes(3));
+    }
+
+    #[test]
+    fn ours_carry_messages_of_all_sizes() {
+        // All sizes with the first wait of a queue, two with the others.
+        let first = [&MESSAGE_BYTES[..], &[24, 1 << 20]].concat();
+        let others = vec![64, 65_536];
+        for queue in ours() {
+            let ways = queue.ways.iter().filter(|way| payload::SCENARIO.takes(way));
+            for (way, sizes) in ways.zip(std::iter::once(&first).chain(std::iter::repeat(&others)))
+            {
+                for (carry, bytes) in
+                    Carry::ALL.iter().flat_map(|carry| sizes.iter().map(|bytes| (*carry, *bytes)))
+                {
+                    let messages = ((1 << 20) / bytes).clamp(8, 200);
+                    let carried = check::payload(
+                        way,
+                        carry,
+                        bytes,
+                        if bytes > 4096 { 3 } else { 64 },
+                        messages,
+                    );
+                    let carried = carried.unwrap_or_else(|why| {
+                        panic!("{queue:?}, {way:?}, {carry}, {bytes} B: {why}")
+                    });
+                    let typed = MESSAGE_BYTES.contains(&bytes);
+                    let expected = match carry {
+                        Carry::Words => bytes > 8,
+                        Carry::Moved => typed && queue.origin == Origin::Ours,
+                        Carry::InPlace => typed && queue.name.starts_with("pipe"),
+                    };
+                    assert_eq!(carried, expected, "{queue:?}, {carry}, {bytes} B");
+                }
+            }
+        }
     }
 
     #[test]

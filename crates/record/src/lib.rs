@@ -65,7 +65,7 @@ pub use fold::fold;
 pub use funnel::{Funnel, FunnelBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
-pub use load::{Arrivals, Load, Lose, Scale};
+pub use load::{Arrivals, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};

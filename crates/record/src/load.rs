@@ -1,4 +1,4 @@
-//! Loads: the times at which a scenario sends its messages.
+//! Loads: what a scenario sends, and when.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -49,6 +49,9 @@ pub struct Load {
     /// Senders of rare, important messages; the others are chatty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub important: Option<Count>,
+    /// Way in which the bytes of a message get into the queue and out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry: Option<Carry>,
 }
 
 impl Load {
@@ -66,10 +69,15 @@ impl Load {
         hops: None,
         lose: None,
         important: None,
+        carry: None,
     };
 
-    /// The load with which this one is compared: one receiver in place of several, or one hop.
+    /// The load with which this one is compared: one receiver in place of several, one hop, or
+    /// messages that are moved.
     pub fn base(&self) -> Option<Load> {
+        if self.carry == Some(Carry::InPlace) {
+            return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
+        }
         let several = |number: Option<Count>| number.is_some_and(|number| number > 1);
         let (receivers, hops) = (several(self.receivers), several(self.hops));
         let one =
@@ -79,6 +87,11 @@ impl Load {
             hops: one(hops, self.hops),
             ..self.clone()
         })
+    }
+
+    /// Bytes of what a queue holds of messages of this size: they are whole, or words.
+    pub fn slot_bytes(&self, payload_bytes: u64) -> u64 {
+        if self.carry == Some(Carry::Words) { 8 } else { payload_bytes }
     }
 
     /// Threads in addition to the senders.
@@ -117,6 +130,9 @@ impl Load {
         }
         if let Some(lose) = self.lose {
             label.push_str(&format!(", loses {}", lose.name()));
+        }
+        if let Some(carry) = self.carry {
+            label.push_str(&format!(", {}", carry.label()));
         }
         for (number, noun) in [(self.receivers, "receiver"), (self.hops, "hop")] {
             match number.map(Count::get) {
@@ -175,6 +191,49 @@ impl Lose {
             Lose::Newest => "newest",
             Lose::Oldest => "oldest",
         }
+    }
+}
+
+/// Way in which the bytes of a message get into a queue and out of it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carry {
+    /// The message is a value: moved into the queue, and out of it.
+    Moved,
+    /// The sender fills a free slot of the queue, and the receiver reads the message there.
+    InPlace,
+    /// The message goes through a queue of 8-byte words, as through a byte stream.
+    Words,
+}
+
+impl Carry {
+    /// All ways, in the order of tables.
+    pub const ALL: [Carry; 3] = [Carry::Moved, Carry::InPlace, Carry::Words];
+
+    /// Name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Carry::Moved => "moved",
+            Carry::InPlace => "in-place",
+            Carry::Words => "words",
+        }
+    }
+
+    /// In words, after a comma.
+    pub fn label(self) -> &'static str {
+        match self {
+            Carry::Moved => "moved",
+            Carry::InPlace => "in place",
+            Carry::Words => "as a byte stream",
+        }
+    }
+}
+
+impl fmt::Display for Carry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
@@ -267,5 +326,16 @@ mod tests {
         let hop = Load { hops: Some(1.into()), ..chain.clone() };
         assert_eq!((chain.base(), chain.other_threads()), (Some(hop.clone()), 3));
         assert_eq!((hop.base(), Load::NONE.base()), (None, None));
+    }
+
+    #[test]
+    fn messages_in_place_are_compared_with_moved_ones() {
+        let carried = |carry| Load { carry: Some(carry), ..Load::NONE };
+        assert_eq!(carried(Carry::InPlace).base(), Some(carried(Carry::Moved)));
+        assert_eq!(carried(Carry::Moved).base(), None);
+        assert_eq!(carried(Carry::Words).base(), None);
+        for carry in Carry::ALL {
+            assert_eq!(serde_json::to_value(carry).unwrap(), carry.name());
+        }
     }
 }

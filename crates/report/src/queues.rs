@@ -12,6 +12,7 @@ mod funnel;
 mod night_watch;
 mod open_loop;
 mod pairs;
+mod payload;
 mod stream;
 mod view;
 mod workers;
@@ -72,7 +73,9 @@ impl Row<'_> {
             Some(queue) if queue.origin == Origin::Raw => {
                 name.push_str(&format!(", {} KiB", digits(queue.batch as f64 / 128.0)));
             }
-            Some(queue) if queue.batch > 1 => name.push_str(&format!(", ≤{}", queue.batch)),
+            Some(queue) if queue.batch > 1 && queue.load.carry.is_none() => {
+                name.push_str(&format!(", ≤{}", queue.batch))
+            }
             _ => {}
         }
         name
@@ -118,6 +121,7 @@ impl<'a> Scenario<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: Scenario<'a>,
+    payload_bytes: u64,
     load: &'a Load,
     placement: Placement,
     neighbour: Option<Neighbour>,
@@ -148,8 +152,9 @@ impl Comparison<'_> {
 
     fn heading(&self) -> String {
         let Criteria { placement, neighbour, senders, batched, family, .. } = self.criteria;
-        let mut parts: Vec<String> = load(self.criteria.load).into_iter().collect();
-        if self.streams() {
+        let mut parts: Vec<String> = payload(&self.criteria).into_iter().collect();
+        parts.extend(load(self.criteria.load));
+        if self.streams() && self.criteria.load.carry.is_none() {
             parts.push(if batched { "in batches" } else { "one message at a time" }.to_string());
         }
         parts.push(match family {
@@ -313,7 +318,17 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         let load = cell.queue().map_or(&Load::NONE, |queue| &queue.load);
         let placement = cell.placement;
         let neighbour = cell.neighbour;
-        let criteria = Criteria { scenario, load, placement, neighbour, senders, batched, family };
+        let payload_bytes = cell.payload_bytes;
+        let criteria = Criteria {
+            scenario,
+            payload_bytes,
+            load,
+            placement,
+            neighbour,
+            senders,
+            batched,
+            family,
+        };
         let group = toughest.get(&(scenario, cell.original()));
         let record = merged(&records, group.copied());
         comparisons.entry(criteria).or_default().push(Row { record, place: None });
@@ -393,6 +408,11 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
+/// The size of messages, if the scenario has several.
+fn payload(criteria: &Criteria<'_>) -> Option<String> {
+    criteria.load.carry.map(|_| payload::size(criteria.payload_bytes))
+}
+
 /// A load in words; `None` if messages are sent as fast as possible.
 fn load(load: &Load) -> Option<String> {
     let times = load.arrivals.map(|arrivals| match (&load.arrivals_file, load.rate_per_s) {
@@ -417,10 +437,11 @@ fn load(load: &Load) -> Option<String> {
         }
         .to_string()
     });
+    let carry = load.carry.map(|carry| carry.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
     let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
     let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> = [times, bursts, rare, depth, lose, important]
+    let parts: Vec<String> = [times, bursts, rare, depth, lose, important, carry]
         .into_iter()
         .chain(threads)
         .flatten()

@@ -19,10 +19,11 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| async_channel::unbounded(),
     };
-    many_receivers: (Sender<u64>, Receiver<u64>);
+    many_receivers: (Sender<M>, Receiver<M>);
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |receiver| receiver.try_recv().ok(),
+        is_full: |sender| sender.is_full(),
         send: |sender, message| sender.send_blocking(message),
         receive: |receiver| receiver.recv_blocking().ok(),
     }

@@ -1,10 +1,16 @@
 //! Messages that a batch call took from a queue.
 
 /// A batch handed on in parts: some queues give all their messages or none.
-#[derive(Clone, Default)]
-pub(crate) struct Buffer {
-    messages: Vec<u64>,
+#[derive(Clone)]
+pub(crate) struct Buffer<M> {
+    messages: Vec<M>,
     taken: usize,
+}
+
+impl<M> Default for Buffer<M> {
+    fn default() -> Self {
+        Buffer { messages: Vec::new(), taken: 0 }
+    }
 }
 
 /// Adds a buffer to the receiver.
@@ -12,15 +18,15 @@ pub(crate) fn buffered<S, R, B: Default>((sender, receiver): (S, R)) -> (S, (R, 
     (sender, (receiver, B::default()))
 }
 
-impl Buffer {
+impl<M> Buffer<M> {
     /// Hands at most `limit` messages to `take`, after a `refill` if none are left; returns how
     /// many.
     #[inline(always)]
     pub(crate) fn hand_on(
         &mut self,
         limit: usize,
-        take: &mut impl FnMut(&[u64]),
-        refill: impl FnOnce(&mut Vec<u64>),
+        take: &mut impl FnMut(&[M]),
+        refill: impl FnOnce(&mut Vec<M>),
     ) -> usize {
         if self.taken == self.messages.len() {
             self.taken = 0;

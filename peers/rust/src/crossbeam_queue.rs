@@ -20,10 +20,11 @@ peer! {
         capacity: Capacity::Slots(Slots::NUMBERED),
         open: |capacity| shared(ArrayQueue::new(capacity)),
     };
-    many_receivers: (Arc<ArrayQueue<u64>>, Arc<ArrayQueue<u64>>);
+    many_receivers: (Arc<ArrayQueue<M>>, Arc<ArrayQueue<M>>);
     calls: {
         try_send: |queue, message| queue.push(message).is_ok(),
         try_receive: |queue| queue.pop(),
+        is_full: |queue| queue.is_full(),
         force_send: |queue, message| queue.force_push(message).is_some(),
     }
 }
@@ -36,7 +37,7 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| shared(SegQueue::new()),
     };
-    many_receivers: (Arc<SegQueue<u64>>, Arc<SegQueue<u64>>);
+    many_receivers: (Arc<SegQueue<M>>, Arc<SegQueue<M>>);
     calls: {
         try_send: |queue, message| {
             queue.push(message);

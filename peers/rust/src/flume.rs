@@ -7,7 +7,7 @@ use flume::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};
 
 use crate::buffer::{Buffer, buffered};
-use crate::peer::{NOBODY, peer};
+use crate::peer::{nobody, peer};
 
 peer! {
     package: "flume";
@@ -23,17 +23,18 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| buffered(flume::unbounded()),
     };
-    many_receivers: (Sender<u64>, (Receiver<u64>, Buffer));
+    many_receivers: (Sender<M>, (Receiver<M>, Buffer<M>));
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |(receiver, _)| receiver.try_recv().ok(),
+        is_full: |sender| sender.is_full(),
         send: |sender, message| sender.send(message),
         receive: |(receiver, _)| receiver.recv().ok(),
         try_receive_batch: |(receiver, buffer), limit, take| {
             buffer.hand_on(limit, take, |messages| messages.extend(receiver.drain()))
         },
         receive_batch: |(receiver, buffer), limit, take| buffer.hand_on(limit, take, |messages| {
-            messages.push(receiver.recv().unwrap_or(NOBODY));
+            messages.push(receiver.recv().unwrap_or(nobody()));
             messages.extend(receiver.drain());
         }),
     }

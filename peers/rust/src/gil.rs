@@ -20,10 +20,11 @@ peer! {
         capacity: Capacity::Slots(Slots::PLAIN.power_of_two()),
         open: |capacity| channel(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)),
     };
-    one_sender: (Sender<u64>, Receiver<u64>);
+    one_sender: (Sender<M>, Receiver<M>);
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |receiver| receiver.try_recv(),
+        is_full: |sender| sender.write_buffer().is_empty(),
         try_send_batch: |sender, messages| {
             let room = sender.write_buffer();
             let sent = room.len().min(messages.len());
@@ -44,6 +45,19 @@ peer! {
                 guard.advance(count);
             }
             count
+        },
+        try_send_in_place: |sender, number| {
+            let Some(slot) = sender.write_buffer().first_mut() else { return false };
+            M::fill(slot, number);
+            // SAFETY: `fill` has just written the whole of the first slot of the buffer.
+            unsafe { sender.commit(1) };
+            true
+        },
+        try_receive_in_place: |receiver, number| {
+            let mut guard = receiver.read_guard();
+            let wrong = guard.as_slice().first()?.difference(number);
+            guard.advance(1);
+            Some(wrong)
         },
     }
 }

@@ -7,7 +7,7 @@ use kanal::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};
 
 use crate::buffer::{Buffer, buffered};
-use crate::peer::{NOBODY, peer};
+use crate::peer::{nobody, peer};
 
 peer! {
     package: "kanal";
@@ -23,17 +23,18 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| buffered(kanal::unbounded()),
     };
-    many_receivers: (Sender<u64>, (Receiver<u64>, Buffer));
+    many_receivers: (Sender<M>, (Receiver<M>, Buffer<M>));
     calls: {
         try_send: |sender, message| sender.try_send(message) == Ok(true),
         try_receive: |(receiver, _)| receiver.try_recv().ok().flatten(),
+        is_full: |sender| sender.is_full(),
         send: |sender, message| sender.send(message),
         receive: |(receiver, _)| receiver.recv().ok(),
         try_receive_batch: |(receiver, buffer), limit, take| {
             buffer.hand_on(limit, take, |messages| _ = receiver.drain_into(messages))
         },
         receive_batch: |(receiver, buffer), limit, take| buffer.hand_on(limit, take, |messages| {
-            messages.push(receiver.recv().unwrap_or(NOBODY));
+            messages.push(receiver.recv().unwrap_or(nobody()));
             _ = receiver.drain_into(messages);
         }),
     }

@@ -13,7 +13,7 @@ peer! {
         capacity: Capacity::Slots(Slots::PLAIN.power_of_two()),
         open: ring_buffer,
     };
-    one_sender: (Producer<u64>, Consumer<u64>);
+    one_sender: (Producer<M>, Consumer<M>);
     calls: {
         try_send: |sender, message| sender.push(message).is_ok(),
         try_receive: |receiver| receiver.pop(),

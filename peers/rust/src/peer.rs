@@ -4,11 +4,13 @@
 use std::marker::PhantomData;
 
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Message, Sink, Source, Way, Words};
 use threadtoll_record::Wait;
 
 /// Received if all senders are gone.
-pub(crate) const NOBODY: u64 = u64::MAX;
+pub(crate) fn nobody<M: Message>() -> M {
+    M::all(u64::MAX)
+}
 
 /// Polls without a pause.
 const TIGHT: u32 = 0;
@@ -18,8 +20,8 @@ const BACKOFF: u32 = 100;
 const BLOCK: u32 = u32::MAX;
 
 /// A peer's calls; [`peer!`] implements it. An end is alone only after a run is over or has failed:
-/// its sends are lost, and it receives [`NOBODY`].
-pub(crate) trait Peer: 'static {
+/// its sends are lost, and it receives [`nobody`].
+pub(crate) trait Peer<M: Message = u64>: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
 
@@ -33,15 +35,44 @@ pub(crate) trait Peer: 'static {
     fn open(capacity: usize) -> (Self::Sender, Self::Receiver);
 
     /// Returns `false` if the queue is full.
-    fn try_send(sender: &mut Self::Sender, message: u64) -> bool;
+    fn try_send(sender: &mut Self::Sender, message: M) -> bool;
 
-    fn try_receive(receiver: &mut Self::Receiver) -> Option<u64>;
+    fn try_receive(receiver: &mut Self::Receiver) -> Option<M>;
 
-    fn send(_: &mut Self::Sender, _: u64) {
+    /// Returns `true` if `try_send` would fail, as far as this end can tell without it.
+    #[inline(always)]
+    fn is_full(_: &mut Self::Sender) -> bool {
+        false
+    }
+
+    /// True if messages can be written and read in slots: it has `try_send_in_place` and
+    /// `try_receive_in_place`, and, if it blocks, `send_in_place` and `receive_in_place`.
+    const IN_PLACE: bool = false;
+
+    /// Sends the message with this number, written in its slot, unless the queue is full.
+    fn try_send_in_place(_: &mut Self::Sender, _number: u64) -> bool {
+        unreachable!("this peer has no slots to write in")
+    }
+
+    /// Reads the next message in its slot; returns the bits in which it differs from the message
+    /// with this number.
+    fn try_receive_in_place(_: &mut Self::Receiver, _number: u64) -> Option<u64> {
+        unreachable!("this peer has no slots to read")
+    }
+
+    fn send_in_place(_: &mut Self::Sender, _number: u64) {
+        unreachable!("this peer has no slots to wait for")
+    }
+
+    fn receive_in_place(_: &mut Self::Receiver, _number: u64) -> u64 {
+        unreachable!("this peer has no slots to wait for")
+    }
+
+    fn send(_: &mut Self::Sender, _: M) {
         unreachable!("this peer does not block")
     }
 
-    fn receive(_: &mut Self::Receiver) -> u64 {
+    fn receive(_: &mut Self::Receiver) -> M {
         unreachable!("this peer does not block")
     }
 
@@ -49,13 +80,13 @@ pub(crate) trait Peer: 'static {
     const OVERWRITES: bool = false;
 
     /// Drops the oldest message if the queue is full, and returns `true` then.
-    fn force_send(_: &mut Self::Sender, _: u64) -> bool {
+    fn force_send(_: &mut Self::Sender, _: M) -> bool {
         unreachable!("this peer drops no message")
     }
 
     /// Sends as many of `messages` as fit, at least one given; returns how many.
     #[inline(always)]
-    fn try_send_batch(sender: &mut Self::Sender, messages: &[u64]) -> usize {
+    fn try_send_batch(sender: &mut Self::Sender, messages: &[M]) -> usize {
         usize::from(Self::try_send(sender, messages[0]))
     }
 
@@ -64,7 +95,7 @@ pub(crate) trait Peer: 'static {
     fn try_receive_batch(
         receiver: &mut Self::Receiver,
         _limit: usize,
-        take: &mut impl FnMut(&[u64]),
+        take: &mut impl FnMut(&[M]),
     ) -> usize {
         Self::try_receive(receiver).map_or(0, |message| {
             take(&[message]);
@@ -77,15 +108,26 @@ pub(crate) trait Peer: 'static {
     fn receive_batch(
         receiver: &mut Self::Receiver,
         _limit: usize,
-        take: &mut impl FnMut(&[u64]),
+        take: &mut impl FnMut(&[M]),
     ) -> usize {
         take(&[Self::receive(receiver)]);
         1
     }
 }
 
+/// A peer that carries messages of all sizes.
+pub(crate) trait AnySize:
+    Peer + Peer<Words<8>> + Peer<Words<64>> + Peer<Words<512>> + Peer<Words<8192>>
+{
+}
+
+impl<P> AnySize for P where
+    P: Peer + Peer<Words<8>> + Peer<Words<64>> + Peer<Words<512>> + Peer<Words<8192>>
+{
+}
+
 /// Declares the rows of a peer whose ends have equal calls. See the modules of `rtrb` for a ring,
-/// of `crossbeam-channel` for blocking calls, of `flume` for batches.
+/// of `crossbeam-channel` for blocking calls, of `flume` for batches. `M` is the type of messages.
 macro_rules! peer {
     (
         package: $package:literal;
@@ -101,7 +143,7 @@ macro_rules! peer {
         pub(crate) fn $row() -> threadtoll_lab::queue::Queue {
             enum Calls {}
 
-            impl $crate::peer::Peer for Calls {
+            impl<M: threadtoll_lab::queue::Message> $crate::peer::Peer<M> for Calls {
                 type Sender = $sender;
                 type Receiver = $receiver;
 
@@ -129,6 +171,7 @@ macro_rules! calls {
     (
         try_send: |$to:pat_param, $message:ident| $try_send:expr,
         try_receive: |$from:pat_param| $try_receive:expr,
+        $(is_full: |$asked:pat_param| $is_full:expr,)?
         $(
             send: |$blocking_to:pat_param, $sent:ident| $send:expr,
             receive: |$blocking_from:pat_param| $receive:expr,
@@ -143,28 +186,71 @@ macro_rules! calls {
             receive_batch: |$awaited_from:pat_param, $most:ident, $hand_on:ident|
                 $receive_batch:expr,
         )?
+        $(
+            try_send_in_place: |$placed_to:pat_param, $placed:ident| $try_send_in_place:expr,
+            try_receive_in_place: |$placed_from:pat_param, $due:ident|
+                $try_receive_in_place:expr,
+            $(
+                send_in_place: |$waiting_to:pat_param, $number:ident| $send_in_place:expr,
+                receive_in_place: |$waiting_from:pat_param, $awaited:ident|
+                    $receive_in_place:expr,
+            )?
+        )?
     ) => {
         #[inline(always)]
-        fn try_send($to: &mut Self::Sender, $message: u64) -> bool {
+        fn try_send($to: &mut Self::Sender, $message: M) -> bool {
             $try_send
         }
 
         #[inline(always)]
-        fn try_receive($from: &mut Self::Receiver) -> Option<u64> {
+        fn try_receive($from: &mut Self::Receiver) -> Option<M> {
             $try_receive
         }
+
+        $(
+            #[inline(always)]
+            fn is_full($asked: &mut Self::Sender) -> bool {
+                $is_full
+            }
+        )?
+
+        $(
+            const IN_PLACE: bool = true;
+
+            #[inline(always)]
+            fn try_send_in_place($placed_to: &mut Self::Sender, $placed: u64) -> bool {
+                $try_send_in_place
+            }
+
+            #[inline(always)]
+            fn try_receive_in_place($placed_from: &mut Self::Receiver, $due: u64) -> Option<u64> {
+                $try_receive_in_place
+            }
+
+            $(
+                #[inline(always)]
+                fn send_in_place($waiting_to: &mut Self::Sender, $number: u64) {
+                    $send_in_place
+                }
+
+                #[inline(always)]
+                fn receive_in_place($waiting_from: &mut Self::Receiver, $awaited: u64) -> u64 {
+                    $receive_in_place
+                }
+            )?
+        )?
 
         $(
             const BLOCKS: bool = true;
 
             #[inline(always)]
-            fn send($blocking_to: &mut Self::Sender, $sent: u64) {
+            fn send($blocking_to: &mut Self::Sender, $sent: M) {
                 let _ = $send;
             }
 
             #[inline(always)]
-            fn receive($blocking_from: &mut Self::Receiver) -> u64 {
-                $receive.unwrap_or($crate::peer::NOBODY)
+            fn receive($blocking_from: &mut Self::Receiver) -> M {
+                $receive.unwrap_or_else($crate::peer::nobody)
             }
         )?
 
@@ -172,14 +258,14 @@ macro_rules! calls {
             const OVERWRITES: bool = true;
 
             #[inline(always)]
-            fn force_send($forced_to: &mut Self::Sender, $forced: u64) -> bool {
+            fn force_send($forced_to: &mut Self::Sender, $forced: M) -> bool {
                 $force_send
             }
         )?
 
         $(
             #[inline(always)]
-            fn try_send_batch($batch_to: &mut Self::Sender, $messages: &[u64]) -> usize {
+            fn try_send_batch($batch_to: &mut Self::Sender, $messages: &[M]) -> usize {
                 $try_send_batch
             }
         )?
@@ -191,7 +277,7 @@ macro_rules! calls {
             fn try_receive_batch(
                 $batch_from: &mut Self::Receiver,
                 $limit: usize,
-                $take: &mut impl FnMut(&[u64]),
+                $take: &mut impl FnMut(&[M]),
             ) -> usize {
                 $try_receive_batch
             }
@@ -204,7 +290,7 @@ macro_rules! calls {
             fn receive_batch(
                 $awaited_from: &mut Self::Receiver,
                 $most: usize,
-                $hand_on: &mut impl FnMut(&[u64]),
+                $hand_on: &mut impl FnMut(&[M]),
             ) -> usize {
                 $receive_batch
             }
@@ -215,149 +301,205 @@ macro_rules! calls {
 pub(crate) use {calls, peer};
 
 /// The ways of waiting of a peer with one sender.
-pub(crate) fn one_sender<P: Peer>() -> Vec<Way> {
+pub(crate) fn one_sender<P: AnySize>() -> Vec<Way> {
     let polls = [
         Way::one_sender::<Row<P, TIGHT>>(Wait::Poll),
         Way::one_sender::<Row<P, BACKOFF>>(Wait::PollBackoff),
     ];
     // Not a closure: without blocking calls, no loop is compiled for them.
-    let blocks = if P::BLOCKS { Some(Way::one_sender::<Row<P, BLOCK>>(Wait::Block)) } else { None };
+    let blocks = if <P as Peer>::BLOCKS {
+        Some(Way::one_sender::<Row<P, BLOCK>>(Wait::Block))
+    } else {
+        None
+    };
     ways::<P>(polls, blocks)
 }
 
 /// The ways of waiting of a peer whose sender is cloned.
-pub(crate) fn many_senders<P: Peer<Sender: Clone>>() -> Vec<Way> {
+pub(crate) fn many_senders<P: AnySize + Peer<Sender: Clone>>() -> Vec<Way> {
     let polls = [
         Way::many_senders::<Row<P, TIGHT>>(Wait::Poll),
         Way::many_senders::<Row<P, BACKOFF>>(Wait::PollBackoff),
     ];
-    let blocks =
-        if P::BLOCKS { Some(Way::many_senders::<Row<P, BLOCK>>(Wait::Block)) } else { None };
+    let blocks = if <P as Peer>::BLOCKS {
+        Some(Way::many_senders::<Row<P, BLOCK>>(Wait::Block))
+    } else {
+        None
+    };
     ways::<P>(polls, blocks)
 }
 
 /// The ways of waiting of a peer whose ends are both cloned.
-pub(crate) fn many_receivers<P: Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
+pub(crate) fn many_receivers<P: AnySize + Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
     let polls = [
         Way::many_receivers::<Row<P, TIGHT>>(Wait::Poll),
         Way::many_receivers::<Row<P, BACKOFF>>(Wait::PollBackoff),
     ];
-    let blocks =
-        if P::BLOCKS { Some(Way::many_receivers::<Row<P, BLOCK>>(Wait::Block)) } else { None };
+    let blocks = if <P as Peer>::BLOCKS {
+        Some(Way::many_receivers::<Row<P, BLOCK>>(Wait::Block))
+    } else {
+        None
+    };
     ways::<P>(polls, blocks)
 }
 
-fn ways<P: Peer>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {
+fn ways<P: AnySize>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {
     let batched = |way: Way, batches| if batches { way.in_batches() } else { way };
-    let polls = polls.map(|way| batched(way, P::POLLS_BATCHES));
-    polls.into_iter().chain(blocks.map(|way| batched(way, P::AWAITS_BATCHES))).collect()
+    let polls = polls.map(|way| batched(way, <P as Peer>::POLLS_BATCHES));
+    polls.into_iter().chain(blocks.map(|way| batched(way, <P as Peer>::AWAITS_BATCHES))).collect()
 }
 
 /// A peer's channel with one way of waiting.
 struct Row<P, const WAIT: u32>(PhantomData<P>);
 
-impl<P: Peer, const WAIT: u32> Channel for Row<P, WAIT> {
-    type Source = To<P, WAIT>;
-    type Sink = From<P, WAIT>;
+impl<M: Message, P: Peer<M>, const WAIT: u32> Channel<M> for Row<P, WAIT> {
+    type Source = To<M, P, Compiled<WAIT>>;
+    type Sink = From<M, P, Compiled<WAIT>>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = P::open(capacity);
-        Ok((To(to), From(from)))
+        Ok((To(to, Compiled), From(from, Compiled)))
     }
 }
 
-struct To<P: Peer, const WAIT: u32>(P::Sender);
+/// A way of waiting.
+trait Waiting: Copy + Send + 'static {
+    /// Pause hints after a failed attempt, or [`BLOCK`].
+    fn pauses(self) -> u32;
 
-impl<P: Peer<Sender: Clone>, const WAIT: u32> Clone for To<P, WAIT> {
-    fn clone(&self) -> Self {
-        To(self.0.clone())
-    }
-}
-
-impl<P: Peer, const WAIT: u32> Source for To<P, WAIT> {
     #[inline(always)]
-    fn send(&mut self, message: u64) {
-        if WAIT == BLOCK {
-            P::send(&mut self.0, message);
-        } else {
-            while !P::try_send(&mut self.0, message) {
-                pause::<WAIT>();
+    fn pause(self) {
+        for _ in 0..self.pauses() {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Attempts until one succeeds.
+    #[inline(always)]
+    fn poll<T>(self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        loop {
+            if let Some(success) = attempt() {
+                return success;
             }
+            self.pause();
+        }
+    }
+}
+
+/// Known when the loops are compiled: to choose it at run time made some peers three times as slow
+/// with messages of 512 bytes.
+#[derive(Clone, Copy)]
+struct Compiled<const WAIT: u32>;
+
+impl<const WAIT: u32> Waiting for Compiled<WAIT> {
+    #[inline(always)]
+    fn pauses(self) -> u32 {
+        WAIT
+    }
+}
+
+struct To<M: Message, P: Peer<M>, W>(P::Sender, W);
+
+impl<M: Message, P: Peer<M, Sender: Clone>, W: Waiting> Clone for To<M, P, W> {
+    fn clone(&self) -> Self {
+        To(self.0.clone(), self.1)
+    }
+}
+
+impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
+    #[inline(always)]
+    fn send(&mut self, message: M) {
+        if P::BLOCKS && self.1.pauses() == BLOCK {
+            P::send(&mut self.0, message);
+            return;
+        }
+        // An attempt that fails copies the message there and back, which takes longer than to ask.
+        while size_of::<M>() > size_of::<u64>() && P::is_full(&mut self.0) {
+            self.1.pause();
+        }
+        while !P::try_send(&mut self.0, message) {
+            self.1.pause();
         }
     }
 
     const OVERWRITES: bool = P::OVERWRITES;
 
     #[inline(always)]
-    fn try_send(&mut self, message: u64) -> bool {
+    fn try_send(&mut self, message: M) -> bool {
         P::try_send(&mut self.0, message)
     }
 
     #[inline(always)]
-    fn force_send(&mut self, message: u64) -> bool {
+    fn force_send(&mut self, message: M) -> bool {
         P::force_send(&mut self.0, message)
     }
 
     #[inline(always)]
-    fn send_batch(&mut self, mut messages: &[u64]) {
-        if WAIT == BLOCK {
+    fn send_batch(&mut self, mut messages: &[M]) {
+        if P::BLOCKS && self.1.pauses() == BLOCK {
             messages.iter().for_each(|message| self.send(*message));
             return;
         }
         while !messages.is_empty() {
             let sent = P::try_send_batch(&mut self.0, messages);
             if sent == 0 {
-                pause::<WAIT>();
+                self.1.pause();
             }
             messages = &messages[sent..];
         }
     }
-}
 
-struct From<P: Peer, const WAIT: u32>(P::Receiver);
+    const IN_PLACE: bool = P::IN_PLACE;
 
-impl<P: Peer<Receiver: Clone>, const WAIT: u32> Clone for From<P, WAIT> {
-    fn clone(&self) -> Self {
-        From(self.0.clone())
+    #[inline(always)]
+    fn send_in_place(&mut self, number: u64) {
+        if P::BLOCKS && self.1.pauses() == BLOCK {
+            P::send_in_place(&mut self.0, number);
+            return;
+        }
+        while !P::try_send_in_place(&mut self.0, number) {
+            self.1.pause();
+        }
     }
 }
 
-impl<P: Peer, const WAIT: u32> Sink for From<P, WAIT> {
+struct From<M: Message, P: Peer<M>, W>(P::Receiver, W);
+
+impl<M: Message, P: Peer<M, Receiver: Clone>, W: Waiting> Clone for From<M, P, W> {
+    fn clone(&self) -> Self {
+        From(self.0.clone(), self.1)
+    }
+}
+
+impl<M: Message, P: Peer<M>, W: Waiting> Sink<M> for From<M, P, W> {
     #[inline(always)]
-    fn receive(&mut self) -> u64 {
-        if WAIT == BLOCK {
+    fn receive(&mut self) -> M {
+        if P::BLOCKS && self.1.pauses() == BLOCK {
             P::receive(&mut self.0)
         } else {
-            poll::<WAIT, _>(|| P::try_receive(&mut self.0))
+            self.1.poll(|| P::try_receive(&mut self.0))
         }
     }
 
+    const BATCHES: bool = P::POLLS_BATCHES || P::AWAITS_BATCHES;
+
     #[inline(always)]
-    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
-        if WAIT == BLOCK {
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
+        if P::BLOCKS && self.1.pauses() == BLOCK {
             return P::receive_batch(&mut self.0, limit, &mut take);
         }
-        poll::<WAIT, _>(|| {
+        self.1.poll(|| {
             let received = P::try_receive_batch(&mut self.0, limit, &mut take);
             (received > 0).then_some(received)
         })
     }
-}
 
-/// Attempts until one succeeds, with this number of pause hints after each failure.
-#[inline(always)]
-fn poll<const PAUSES: u32, T>(mut attempt: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(success) = attempt() {
-            return success;
+    #[inline(always)]
+    fn receive_in_place(&mut self, number: u64) -> u64 {
+        if P::BLOCKS && self.1.pauses() == BLOCK {
+            P::receive_in_place(&mut self.0, number)
+        } else {
+            self.1.poll(|| P::try_receive_in_place(&mut self.0, number))
         }
-        pause::<PAUSES>();
-    }
-}
-
-#[inline(always)]
-fn pause<const PAUSES: u32>() {
-    for _ in 0..PAUSES {
-        std::hint::spin_loop();
     }
 }

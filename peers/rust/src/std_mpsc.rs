@@ -14,7 +14,7 @@ peer! {
         capacity: Capacity::Slots(Slots::NUMBERED),
         open: sync_channel,
     };
-    many_senders: (SyncSender<u64>, Receiver<u64>);
+    many_senders: (SyncSender<M>, Receiver<M>);
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |receiver| receiver.try_recv().ok(),
@@ -31,7 +31,7 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| channel(),
     };
-    many_senders: (Sender<u64>, Receiver<u64>);
+    many_senders: (Sender<M>, Receiver<M>);
     calls: {
         try_send: |sender, message| {
             let _ = sender.send(message);

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{
 };
 
 use crate::buffer::buffered;
-use crate::peer::{NOBODY, peer};
+use crate::peer::{nobody, peer};
 
 peer! {
     package: "tokio";
@@ -19,16 +19,17 @@ peer! {
         capacity: Capacity::Slots(Slots::groups(32, 288)),
         open: |capacity| buffered(channel(capacity)),
     };
-    many_senders: (Sender<u64>, (Receiver<u64>, Vec<u64>));
+    many_senders: (Sender<M>, (Receiver<M>, Vec<M>));
     calls: {
         try_send: |sender, message| sender.try_send(message).is_ok(),
         try_receive: |(receiver, _)| receiver.try_recv().ok(),
+        is_full: |sender| sender.capacity() == 0,
         send: |sender, message| sender.blocking_send(message),
         receive: |(receiver, _)| receiver.blocking_recv(),
         receive_batch: |(receiver, batch), limit, take| {
             batch.clear();
             if receiver.blocking_recv_many(batch, limit) == 0 {
-                batch.push(NOBODY);
+                batch.push(nobody());
             }
             take(batch);
             batch.len()
@@ -44,7 +45,7 @@ peer! {
         capacity: Capacity::Unbounded,
         open: |_| buffered(unbounded_channel()),
     };
-    many_senders: (UnboundedSender<u64>, (UnboundedReceiver<u64>, Vec<u64>));
+    many_senders: (UnboundedSender<M>, (UnboundedReceiver<M>, Vec<M>));
     calls: {
         try_send: |sender, message| {
             let _ = sender.send(message);
@@ -56,7 +57,7 @@ peer! {
         receive_batch: |(receiver, batch), limit, take| {
             batch.clear();
             if receiver.blocking_recv_many(batch, limit) == 0 {
-                batch.push(NOBODY);
+                batch.push(nobody());
             }
             take(batch);
             batch.len()

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield};
 use threadtoll_lab::lock::{Lock, RawLock};
 use threadtoll_lab::mechanism::{Exchange, Mechanism, Unavailable};
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way, funnel, pipe};
+use threadtoll_lab::queue::{Channel, Message, Queue, Sink, Source, Way, funnel, pipe};
 use threadtoll_lab::twin::{self, Wrap};
 use threadtoll_record::{Origin, Wait};
 
@@ -74,7 +74,7 @@ fn funnel() -> Queue {
 
 struct TwinChannel<C>(PhantomData<C>);
 
-impl<C: Channel> Channel for TwinChannel<C> {
+impl<M: Message, C: Channel<M>> Channel<M> for TwinChannel<C> {
     type Source = Twin<C::Source>;
     type Sink = Twin<C::Sink>;
 
@@ -87,49 +87,63 @@ impl<C: Channel> Channel for TwinChannel<C> {
 #[derive(Clone)]
 struct Twin<T>(T);
 
-impl<E: Source> Source for Twin<E> {
+impl<M: Message, E: Source<M>> Source<M> for Twin<E> {
     #[inline(always)]
     fn enter(&mut self) {
         self.0.enter();
     }
 
     #[inline(always)]
-    fn send(&mut self, message: u64) {
+    fn send(&mut self, message: M) {
         self.0.send(message);
     }
 
     const OVERWRITES: bool = E::OVERWRITES;
 
     #[inline(always)]
-    fn try_send(&mut self, message: u64) -> bool {
+    fn try_send(&mut self, message: M) -> bool {
         self.0.try_send(message)
     }
 
     #[inline(always)]
-    fn force_send(&mut self, message: u64) -> bool {
+    fn force_send(&mut self, message: M) -> bool {
         self.0.force_send(message)
     }
 
     #[inline(always)]
-    fn send_batch(&mut self, messages: &[u64]) {
+    fn send_batch(&mut self, messages: &[M]) {
         self.0.send_batch(messages);
+    }
+
+    const IN_PLACE: bool = E::IN_PLACE;
+
+    #[inline(always)]
+    fn send_in_place(&mut self, number: u64) {
+        self.0.send_in_place(number);
     }
 }
 
-impl<E: Sink> Sink for Twin<E> {
+impl<M: Message, E: Sink<M>> Sink<M> for Twin<E> {
     #[inline(always)]
     fn enter(&mut self) {
         self.0.enter();
     }
 
     #[inline(always)]
-    fn receive(&mut self) -> u64 {
+    fn receive(&mut self) -> M {
         self.0.receive()
     }
 
+    const BATCHES: bool = E::BATCHES;
+
     #[inline(always)]
-    fn receive_batch(&mut self, limit: usize, take: impl FnMut(&[u64])) -> usize {
+    fn receive_batch(&mut self, limit: usize, take: impl FnMut(&[M])) -> usize {
         self.0.receive_batch(limit, take)
+    }
+
+    #[inline(always)]
+    fn receive_in_place(&mut self, number: u64) -> u64 {
+        self.0.receive_in_place(number)
     }
 }
 

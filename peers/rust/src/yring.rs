@@ -15,10 +15,11 @@ peer! {
         capacity: Capacity::Slots(Slots::PLAIN.power_of_two()),
         open: |capacity| buffered(yring::spsc(capacity)),
     };
-    one_sender: (Producer<u64>, (Consumer<u64>, Vec<u64>));
+    one_sender: (Producer<M>, (Consumer<M>, Vec<M>));
     calls: {
         try_send: |sender, message| sender.push_and_flush(message).is_ok(),
         try_receive: |(receiver, _)| receiver.prefetch_and_pop(),
+        is_full: |sender| sender.is_full(),
         try_send_batch: |sender, messages| {
             let sent = messages.iter().take_while(|message| sender.push(**message).is_ok()).count();
             if sent > 0 {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use threadtoll_lab::lock::{Lock, Locks};
 use threadtoll_lab::mechanism::Mechanisms;
-use threadtoll_lab::queue::{CAPACITY, Queues, RING_BYTES, SCENARIOS, check};
+use threadtoll_lab::queue::{CAPACITY, MESSAGE_BYTES, Queues, RING_BYTES, SCENARIOS, check};
 use threadtoll_lab::twin::loops;
 use threadtoll_peers_rust::{peers, twin};
-use threadtoll_record::{Origin, Pause};
+use threadtoll_record::{Carry, Origin, Pause};
 
 /// In two passes, each of which fills every queue more than twice.
 const MESSAGES: u64 = 5_000;
@@ -35,6 +35,36 @@ fn batches_arrive_whole_whatever_their_size() {
             for batch in [100, 3000, 256] {
                 check::stream(way, 1, batch, CAPACITY, MESSAGES)
                     .unwrap_or_else(|why| panic!("{queue:?}, {way:?}, {batch}: {why}"));
+            }
+        }
+    }
+}
+
+/// Those whose slots are written and read in place.
+const IN_PLACE: [&str; 6] = ["rtrb", "ringbuf", "gil", "thingbuf", "pipe", "pipe-bounded"];
+
+#[test]
+fn messages_of_all_sizes_arrive_whole() {
+    for queue in peers().into_iter().chain(twin::queues()) {
+        // All sizes with the first wait of a queue, one with the others.
+        let sizes = std::iter::once(&MESSAGE_BYTES[..]).chain(std::iter::repeat(&[512][..]));
+        for (way, sizes) in queue.ways.iter().zip(sizes) {
+            for (carry, bytes) in
+                Carry::ALL.iter().flat_map(|carry| sizes.iter().map(|bytes| (*carry, *bytes)))
+            {
+                // Large ones through queues that are often full; small ones need not wait as often.
+                let few = if bytes > 4096 { 5 } else { 64 };
+                let capacity = queue.slots().map_or(1, |slots| slots.capacity(few));
+                let messages = ((1 << 20) / bytes).clamp(8, 200);
+                let carried = check::payload(way, carry, bytes, capacity, messages);
+                let carried = carried
+                    .unwrap_or_else(|why| panic!("{queue:?}, {way:?}, {carry}, {bytes} B: {why}"));
+                let expected = match carry {
+                    Carry::Moved => true,
+                    Carry::InPlace => IN_PLACE.contains(&queue.name.as_str()),
+                    Carry::Words => bytes > 8 && queue.ways.iter().any(|way| way.batches),
+                };
+                assert_eq!(carried, expected, "{queue:?}, {way:?}, {carry}, {bytes} B");
             }
         }
     }

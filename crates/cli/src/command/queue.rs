@@ -341,6 +341,11 @@ mod tests {
         assert_eq!(plan_options::<Queue>(line), options);
         let options = json!({"scenario": "burst", "burst": [8], "gap_ns": [10_000, 1_000_000]});
         assert_eq!(plan_options::<Queue>("burst --burst 8 --gap 10us,1ms"), options);
+        let options = json!({
+            "scenario": "payload", "payload_bytes": [64, 4096], "carry": ["moved", "in-place"],
+        });
+        let line = "payload --payload 64,4KiB --carry moved,in-place";
+        assert_eq!(plan_options::<Queue>(line), options);
         let options = json!({"scenario": "stream", "capacity": [64, 1024]});
         assert_eq!(plan_options::<Queue>("stream --capacity 64,1024"), options);
     }

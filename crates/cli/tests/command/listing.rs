@@ -65,6 +65,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "flood",
             "funnel",
             "night-watch",
+            "payload",
             "for-me",
             "hold-sweep",
             "frequency-sweep",

@@ -171,6 +171,20 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
         ("chain --rate 100000001", "no clock can stamp", "smaller"),
         ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
+        ("payload --payload 100", "--payload 100 is not a multiple of 8 bytes", "8,64,512"),
+        ("payload --payload 4", "--payload 4: messages have from 8 to 1048576 bytes", "8,64,512"),
+        ("payload --payload 2MiB", "--payload 2097152: messages have from 8", "8,64,512"),
+        ("payload --payload 24", "moved or in place have 8, 64,", "--carry words"),
+        ("payload --payload 4k", "--payload 4k is not a number of bytes", "4KiB"),
+        ("payload --payload 64,64B", "contains 64B twice", "once"),
+        ("payload --payload 8 --carry words", "a message of one word", "--carry moved"),
+        ("payload --carry thrown", "--carry thrown is unknown", "moved, in-place, words"),
+        ("payload --capacity 4096", "at most 2048 messages of 65536 bytes", "smaller capacity"),
+        ("payload --batch 16", "--batch does not apply to payload", "stream"),
+        ("payload --senders 2", "does not apply to payload", "stream"),
+        ("payload --samples 10", "no single samples", "--time"),
+        ("payload call", "call cannot run payload", "list queues"),
+        ("stream --payload 64", "--payload does not apply to stream", "list scenarios"),
     ] {
         let ended = threadtoll(words(&format!("queue {arguments}"), &[]));
         ended.bad().says(what).says(hint);
@@ -242,6 +256,8 @@ fn the_tables_of_loads() {
     let rare = "queue night-watch pipe rtrb --wait spin --wait park --gap 1us,100us";
     insta::assert_snapshot!("night_watch", tables(rare));
     insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
+    let sizes = "queue payload rtrb pipe raw-copy --wait spin --payload 8,4KiB";
+    insta::assert_snapshot!("payload", tables(sizes));
 }
 
 /// On the simulated machine, sleeping receivers take microseconds and little CPU time.
@@ -429,6 +445,8 @@ pub(crate) fn measures_loads(queues: &str) {
         ("night-watch --gap 10us,1ms --time 40ms", RecordKind::Delivery),
     ];
     measures(queues, &loads);
+    let sizes = "payload --payload 8,64KiB --wait spin --time 1ms";
+    measures("pipe pipe-bounded gil crossbeam-unbounded", &[(sizes, RecordKind::Stream)]);
 }
 
 /// Scenarios of more than two threads, with receivers that sleep.
@@ -485,6 +503,11 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                 assert!(workers.fairness.unwrap() > 0.0, "{name}: {workers:?}");
                 let alone = record.cell.queue().unwrap().load.base().is_none();
                 assert!(!alone || workers.fairness == Some(1.0.into()), "{name}: {workers:?}");
+            }
+            if load.carry.is_some() {
+                let bytes = record.cell.payload_bytes as f64;
+                // No core moves a terabyte a second.
+                assert!(record.rate_per_s.unwrap().get() * bytes < 1e12, "{name}");
             }
             if let Some((refused, dropped)) = record.refused.zip(record.dropped) {
                 let lost = [refused > 0, dropped > 0];

@@ -14,7 +14,7 @@ use threadtoll_record::{
 
 use crate::Registry;
 use crate::budget::LONG_BLOCK_NS;
-use crate::queue::{self, Overrides, Queue, Scenario, Way};
+use crate::queue::{self, Asked, Grouping, Overrides, Queue, Scenario, Way};
 
 use super::cells::{CpuSelection, suited};
 use super::groups::{GROUP, group, size};
@@ -67,12 +67,14 @@ pub fn queue(
     let mut builder = PlanBuilder::default();
     let overrides = &choice.overrides;
     let loads = (scenario.loads)(overrides);
-    let families: Vec<&[Load]> = if scenario.loads_together {
+    let families: Vec<&[Load]> = match scenario.grouping {
+        Grouping::Load => loads.chunks(1).collect(),
         // A load follows the one that it is compared with.
-        loads.chunk_by(|_, next| next.base().is_some()).collect()
-    } else {
-        loads.chunks(1).collect()
+        Grouping::Row | Grouping::LoadAndRow => {
+            loads.chunk_by(|_, next| next.base().is_some()).collect()
+        }
     };
+    let payloads = (scenario.payloads)(overrides);
     let capacities: Vec<Option<u64>> = match &overrides.capacities {
         None => vec![None],
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
@@ -84,7 +86,10 @@ pub fn queue(
         let usual = (scenario.senders)(overrides, site.pool.len());
         let senders = overrides.senders.as_deref().unwrap_or(&usual);
         let families = families.iter().flat_map(|loads| senders.iter().map(move |n| (*n, *loads)));
-        for (senders, loads) in families {
+        let families = payloads.iter().flat_map(|payload_bytes| {
+            families.clone().map(move |(senders, loads)| (*payload_bytes, senders, loads))
+        });
+        for (payload_bytes, senders, loads) in families {
             for (nth, capacity) in capacities.iter().copied().enumerate() {
                 let context = |load| PlanContext {
                     site,
@@ -96,6 +101,7 @@ pub fn queue(
                     senders,
                     capacity,
                     load,
+                    payload_bytes,
                 };
                 let mut budget = (scenario.budget)(overrides, &loads[0]);
                 // By load. An unbounded queue is measured once; for later capacities it only serves
@@ -110,11 +116,17 @@ pub fn queue(
                 if rows.iter().flatten().any(|row| row.cell.oversubscribed()) {
                     budget = over_slices(budget);
                 }
-                let plan = GroupPlan { context: context(&loads[0]), budget, is_later: nth > 0 };
-                builder.groups.extend(match rows.as_slice() {
-                    [rows] => plan.groups(rows),
-                    all => plan.by_row(all),
-                });
+                let plan = |load| GroupPlan { context: context(load), budget, is_later: nth > 0 };
+                match (rows.as_slice(), scenario.grouping) {
+                    ([rows], _) => builder.groups.extend(plan(&loads[0]).groups(rows)),
+                    (all, Grouping::LoadAndRow) => {
+                        for (load, rows) in loads.iter().zip(all) {
+                            builder.groups.extend(plan(load).groups(rows));
+                        }
+                        builder.groups.extend(plan(&loads[0]).by_row(&ours_with_all(all)));
+                    }
+                    (all, _) => builder.groups.extend(plan(&loads[0]).by_row(all)),
+                }
             }
         }
     }
@@ -125,6 +137,15 @@ pub fn queue(
         });
     }
     (builder.groups, builder.refused)
+}
+
+/// Our rows that have every load, given by load.
+fn ours_with_all<'q>(rows: &[Vec<Row<'q>>]) -> Vec<Vec<Row<'q>>> {
+    let way = |row: &Row<'q>| (row.queue.name.clone(), row.way.wait);
+    let has_all = |row: &&Row<'q>| {
+        row.ours() && rows.iter().all(|rows| rows.iter().any(|other| way(other) == way(row)))
+    };
+    rows.iter().map(|rows| rows.iter().filter(has_all).cloned().collect()).collect()
 }
 
 #[derive(Default)]
@@ -188,6 +209,7 @@ struct PlanContext<'a> {
     /// Capacity of bounded queues, if requested.
     capacity: Option<u64>,
     load: &'a Load,
+    payload_bytes: u64,
 }
 
 impl PlanContext<'_> {
@@ -196,7 +218,9 @@ impl PlanContext<'_> {
         for way in &queue.ways {
             let wanted = wants(&self.choice.waits, queue, way);
             let senders = self.senders == 1 || way.many_senders;
-            if !wanted || !senders || !self.scenario.takes_with(queue, way, self.load) {
+            let (load, payload_bytes) = (self.load, self.payload_bytes);
+            let takes = self.scenario.takes_with(queue, way, load, payload_bytes);
+            if !wanted || !senders || !takes {
                 continue;
             }
             let (cpus, relation) = match self.place(way) {
@@ -214,14 +238,15 @@ impl PlanContext<'_> {
                     continue;
                 }
             };
-            let slots = queue.slots();
+            let slots = queue.slots().map(|slots| slots.of(load.slot_bytes(payload_bytes)));
             let capacity = slots.map(|slots| match self.capacity {
                 Some(capacity) => slots.capacity(capacity),
-                None => (self.scenario.capacity)(slots, self.load),
+                None => (self.scenario.capacity)(&slots, load),
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
-            for batch in (self.scenario.batches)(queue, way, self.choice.overrides.batch) {
+            let asked = Asked { load, payload_bytes, batch: self.choice.overrides.batch };
+            for batch in (self.scenario.batches)(queue, way, &asked) {
                 let subject = Subject::Queue(QueueSubject {
                     queue: queue.name.clone().into(),
                     origin: queue.origin,
@@ -241,12 +266,13 @@ impl PlanContext<'_> {
     }
 
     fn cell(&self, subject: Subject, cpus: Vec<u32>, relation: Relation) -> Cell {
+        let mechanism = matches!(subject, Subject::Mechanism { .. });
         Cell {
             subject,
             placement: self.placement,
             cpus,
             relation,
-            payload_bytes: 8,
+            payload_bytes: if mechanism { 8 } else { self.payload_bytes },
             line: None,
             pause: None,
             keep_awake: false,
@@ -255,8 +281,10 @@ impl PlanContext<'_> {
     }
 
     fn twin(&self, row: &Row<'_>) -> Option<Cell> {
-        self.registry.queues.twin(&row.queue.name)?.way(row.way.wait)?;
-        Some(row.cell.twin())
+        let twin = self.registry.queues.twin(&row.queue.name)?;
+        let way = twin.way(row.way.wait)?;
+        let takes = self.scenario.takes_with(twin, way, self.load, self.payload_bytes);
+        takes.then(|| row.cell.twin())
     }
 
     /// CPUs of the threads: one for each while there are enough, and the last one for the thread
@@ -358,7 +386,7 @@ impl GroupPlan<'_> {
                 stamped_ns: stamped_ns.min(LONG_BLOCK_NS),
                 ..self.budget
             },
-            Kind::Stream if self.context.scenario.loads_together => {
+            Kind::Stream if self.context.scenario.grouping == Grouping::Row => {
                 Budget { stretch_ns: stretch_ns.min(LONG_BLOCK_NS), ..self.budget }
             }
             Kind::Exchange | Kind::Stream | Kind::Contention => self.budget,

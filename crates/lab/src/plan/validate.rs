@@ -12,7 +12,7 @@ use crate::Registry;
 use crate::contention;
 use crate::lock::MAX_THREADS;
 use crate::mechanism::Class;
-use crate::queue::{self, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Scenario};
+use crate::queue::{self, Asked, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Scenario};
 
 use super::locks::relation_of;
 use super::queues::farthest;
@@ -43,6 +43,10 @@ fn validate_cell(
     registry: &Registry,
 ) -> Result<(), Cow<'static, str>> {
     let PlannedCell { cell, budget, .. } = planned;
+    let is_size = (8..=MAX_PAYLOAD).contains(&cell.payload_bytes) && cell.payload_bytes % 8 == 0;
+    if cell.lock().is_none() && !is_size {
+        return Err("the message size is out of range".into());
+    }
     let class = match &cell.subject {
         Subject::Mechanism { mechanism, origin, .. } => {
             let Some(mechanism) = registry.mechanisms.of(mechanism, *origin) else {
@@ -63,9 +67,6 @@ fn validate_cell(
             return validate_lock(planned, lock, topology, registry).map_err(Into::into);
         }
     };
-    if cell.payload_bytes < 8 || cell.payload_bytes > MAX_PAYLOAD || cell.payload_bytes % 8 != 0 {
-        return Err("the message size is out of range".into());
-    }
     if budget.stretch_ns.max(budget.stamped_ns) > MAX_NS {
         return Err("the block is too long".into());
     }
@@ -158,20 +159,30 @@ fn validate_queue(
         return Err("this version has another version of the queue".into());
     }
     let way = queue.way(asked.wait);
-    let way = way.filter(|way| scenario.takes_with(queue, way, &asked.load));
+    let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
+    if cell.line.is_some() || cell.pause.is_some() || !scenario.has_payload(payload_bytes) {
+        return Err("a queue's cell has a payload other than 8 bytes, a line or a pause".into());
+    }
+    let way = way.filter(|way| scenario.takes_with(queue, way, load, payload_bytes));
     let Some(way) = way else {
         return Err("this version does not use the queue like that".into());
     };
     let senders = Some(vec![asked.senders]);
-    let wanted = Overrides { batch: Some(asked.batch), senders, ..Overrides::default() };
+    // One that the scenario has anyway need not suit it as a request.
+    let usual = Asked { load, payload_bytes, batch: None };
+    let usual = (scenario.batches)(queue, way, &usual);
+    let batch = Some(asked.batch).filter(|batch| !usual.contains(batch));
+    let wanted = Overrides { batch, senders, ..Overrides::default() };
     let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
     if scenario.check_flow(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
         return Err("this version does not use the queue like that".into());
     }
-    let holds = match (queue.slots(), asked.capacity) {
+    let slot_bytes = load.slot_bytes(payload_bytes);
+    let slots = queue.slots().map(|slots| slots.of(slot_bytes));
+    let holds = match (slots, asked.capacity) {
         (Some(slots), Some(capacity)) => {
-            (1..=MAX_CAPACITY).contains(&capacity)
+            (1..=MAX_CAPACITY * 8 / slot_bytes).contains(&capacity)
                 && slots.capacity(capacity) == capacity
                 && asked.ring_bytes == Some(slots.ring_bytes(capacity))
         }
@@ -181,11 +192,7 @@ fn validate_queue(
     if !holds {
         return Err("the queue does not hold that many messages in this version".into());
     }
-    (scenario.has_load)(&asked.load)?;
-    if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 8 {
-        return Err("a queue's cell has a payload other than 8 bytes, a line or a pause".into());
-    }
-    Ok(())
+    Ok((scenario.has_load)(load)?)
 }
 
 /// Relation of a cell's CPUs, if its placement is valid.

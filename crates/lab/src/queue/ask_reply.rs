@@ -13,8 +13,8 @@ use crate::exchange::{Ends, Exchange};
 use crate::program::Program;
 
 use super::{
-    CAPACITY, Channel, Loops, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source, Unsuitable, Usage,
-    has_no_load, no_loads,
+    CAPACITY, Channel, Grouping, Loops, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source,
+    Unsuitable, Usage, has_no_load, no_loads, one_word,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -25,6 +25,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads: no_loads,
+    payloads: one_word,
     has_load: has_no_load,
     budget: |overrides, _| {
         budget_with_rounds(QUEUE_ROUNDS, overrides.time_ns.unwrap_or(TIME_NS), overrides.samples)
@@ -33,7 +34,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 /// Default measuring time per cell: 31 rounds of a block of stretches and a stamped block, 12 ms

@@ -6,8 +6,8 @@ use threadtoll_record::{Budget, Kind, Load};
 use super::arrivals::MAX_MESSAGES;
 use super::paced;
 use super::{
-    Channel, LoadChoice, LoadOption, Loops, Overrides, Program, QUEUE_ROUNDS, RING_BYTES, Scenario,
-    Unsuitable, Usage, rounds,
+    Channel, Grouping, LoadChoice, LoadOption, Loops, Overrides, Program, QUEUE_ROUNDS, RING_BYTES,
+    Scenario, Unsuitable, Usage, one_word, rounds,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -18,13 +18,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];

@@ -24,8 +24,8 @@ use super::erased::{self, AnySink, AnySource};
 use super::paced::{self, END, Generator, Receiver, pattern};
 use super::stream::with;
 use super::{
-    Channel, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Sink, Source, Unsuitable, Usage,
-    open_loop,
+    Channel, Grouping, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Sink, Source,
+    Unsuitable, Usage, one_word, open_loop,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -36,13 +36,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
-    loads_together: true,
+    grouping: Grouping::Row,
 };
 
 /// Messages per second by default: rare, so that receivers that sleep have fallen asleep.
@@ -84,7 +85,7 @@ pub(super) enum Compiled {}
 
 impl Loops for Compiled {
     fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-        let Usage { flow, class, grows, load } = usage;
+        let Usage { flow, class, grows, load, .. } = usage;
         let hops = load.hops.map_or(1, |hops| hops.get() as usize);
         let of_simulated = load.clone();
         Some(Program::Crew(CrewProgram {

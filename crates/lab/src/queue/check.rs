@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::thread;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::Load;
+use threadtoll_record::{Carry, Load};
 
 use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
-use crate::program::Program;
+use crate::program::{Program, STACK_BYTES};
 use crate::stream::{StreamControl, StreamSpec, Streams};
 
 use super::{CAPACITY, Flow, Usage, Way};
@@ -29,17 +29,53 @@ pub fn stream(
     messages: u64,
 ) -> Result<(), String> {
     let flow = Flow { senders, batch, capacity: capacity as usize };
-    let Streams { senders, mut receiver, round } = streams(way, flow)?;
+    deliver(streams(way, flow)?, messages)
+}
+
+/// Sends at least `messages` of this many bytes, carried in this way, from one thread through a
+/// queue with this `capacity` if it is bounded. Returns `false` if the queue cannot carry them so.
+///
+/// # Errors
+///
+/// A sentence that describes the fault.
+pub fn payload(
+    way: &Way,
+    carry: Carry,
+    payload_bytes: u64,
+    capacity: u64,
+    messages: u64,
+) -> Result<bool, String> {
+    let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
+    // As if it grew: the sender then also waits for the receiver.
+    let load = Load { carry: Some(carry), ..Load::NONE };
+    let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
+    let Some(Program::Stream { make, .. }) = way.program(&super::payload::SCENARIO, usage) else {
+        return Ok(false);
+    };
+    let delivered = spawn(move || deliver(make().map_err(|why| why.to_string())?, messages));
+    delivered?.join().map_err(|_| "the receiver panicked")?.map(|()| true)
+}
+
+/// Starts a thread that has the stack of one that is measured.
+fn spawn<T: Send + 'static>(
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<thread::JoinHandle<T>, String> {
+    let builder = thread::Builder::new().stack_size(STACK_BYTES);
+    builder.spawn(body).map_err(|error| error.to_string())
+}
+
+fn deliver(streams: Streams, messages: u64) -> Result<(), String> {
+    let Streams { senders, mut receiver, round } = streams;
     let control = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
     // Two passes: the second starts with the queue as the first left it.
     let passes = 1..=2;
-    let sending: Vec<_> = senders
+    let sending: Result<Vec<_>, String> = senders
         .into_iter()
         .enumerate()
         .map(|(index, mut sender)| {
             let (control, passes) = (Arc::clone(&control), passes.clone());
-            thread::spawn(move || {
+            spawn(move || {
                 sender.enter();
                 let mut sent = 0;
                 for pass in passes {
@@ -50,6 +86,7 @@ pub fn stream(
             })
         })
         .collect();
+    let sending = sending?;
     receiver.enter();
     let mut received = 0;
     for pass in passes {
@@ -155,7 +192,7 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
 }
 
 fn usage(flow: Flow) -> Usage {
-    Usage { flow, class: Class::Spin, grows: false, load: Load::NONE }
+    Usage { flow, class: Class::Spin, grows: false, load: Load::NONE, payload_bytes: 8 }
 }
 
 fn streams(way: &Way, flow: Flow) -> Result<Streams, String> {

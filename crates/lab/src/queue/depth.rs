@@ -22,8 +22,8 @@ use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
 
 use super::{
-    Channel, LoadOption, Loops, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink, Slots,
-    Source, Unsuitable, Usage, rounds,
+    Channel, Grouping, LoadOption, Loops, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink,
+    Slots, Source, Unsuitable, Usage, one_word, rounds,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -34,13 +34,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget,
     capacity,
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -106,7 +107,7 @@ pub(super) enum Compiled {}
 
 impl Loops for Compiled {
     fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-        let Usage { flow, class, grows, load } = usage;
+        let Usage { flow, class, grows, load, .. } = usage;
         let depth = load.depth.map_or(1, |depth| depth.get());
         Some(Program::Crew(CrewProgram {
             make: Arc::new(move || {

@@ -31,8 +31,8 @@ use super::lose::{Tally, send};
 use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
 use super::{
-    Channel, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Sink, Source, Unsuitable, Usage,
-    open_loop,
+    Channel, Grouping, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Sink, Source,
+    Unsuitable, Usage, one_word, open_loop,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -43,13 +43,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![SENDERS],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 /// The dumper and the writer.
@@ -105,7 +106,7 @@ impl Loops for Compiled {
     }
 
     fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-        let Usage { flow, class, grows, load } = usage;
+        let Usage { flow, class, grows, load, .. } = usage;
         let lose = load.lose.unwrap_or(Lose::Never);
         let can = match lose {
             Lose::Never => true,

@@ -30,8 +30,8 @@ use super::lose::{Tally, send};
 use super::paced::{END, Generator, pattern, share};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    Channel, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Source, Unsuitable, Usage,
-    open_loop,
+    Channel, Grouping, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Source, Unsuitable,
+    Usage, one_word, open_loop,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -48,13 +48,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[LoadOption::Rate, LoadOption::Arrivals],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget: open_loop::budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 /// Time between two looks at whether all senders are done.
@@ -112,7 +113,7 @@ fn loses<C: Channel>(usage: &Usage) -> bool {
 }
 
 fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
-    let Usage { flow, class, grows, load } = usage;
+    let Usage { flow, class, grows, load, .. } = usage;
     let senders = flow.senders as usize;
     let lose = load.lose.unwrap_or(Lose::Never);
     let of_simulated = load.clone();

@@ -24,8 +24,8 @@ use super::gathered::Receiver;
 use super::paced::Generator;
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    Channel, LoadOption, Loops, MAX_SENDERS, Overrides, RING_BYTES, Scenario, Sink, Unsuitable,
-    Usage, open_loop,
+    Channel, Grouping, LoadOption, Loops, MAX_SENDERS, Overrides, RING_BYTES, Scenario, Sink,
+    Unsuitable, Usage, one_word, open_loop,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -36,13 +36,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders,
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 /// Messages per second of all chatty senders together, by default.

@@ -6,8 +6,8 @@ use threadtoll_record::{Kind, Load};
 use super::burst::MAX_GAP_NS;
 use super::paced;
 use super::{
-    Channel, LoadOption, Loops, Overrides, Program, RING_BYTES, Scenario, Unsuitable, Usage,
-    open_loop,
+    Channel, Grouping, LoadOption, Loops, Overrides, Program, RING_BYTES, Scenario, Unsuitable,
+    Usage, one_word, open_loop,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -18,13 +18,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget: open_loop::budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 /// From 10 µs to 1 s.

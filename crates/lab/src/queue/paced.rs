@@ -41,7 +41,7 @@ const PATIENCE: f64 = 2.0;
 
 /// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
-    let Usage { flow, class, grows, load } = usage;
+    let Usage { flow, class, grows, load, .. } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
     let of_simulated = load.clone();
     Some(Program::Crew(CrewProgram {

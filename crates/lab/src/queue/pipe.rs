@@ -6,7 +6,7 @@ use threadtoll::pipe::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Capacity, Channel, Queue, Sink, Slots, Source, Way};
+use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
 pub(super) fn queues() -> [Queue; 2] {
@@ -25,6 +25,7 @@ pub fn bounded() -> Queue {
         // plus three.
         capacity: Capacity::Slots(Slots {
             spare: |lines| (lines / 4).clamp(1, 64) + 3,
+            larger: Some(larger),
             ..Slots::groups(7, 64)
         }),
         ways: vec![
@@ -33,6 +34,17 @@ pub fn bounded() -> Queue {
             Way::one_sender::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
             Way::one_sender::<Bounded<Park>>(Wait::Park).in_batches(),
         ],
+    }
+}
+
+/// Slots of messages of more than 8 bytes. One that does not fit into a line with its count has a
+/// whole number of lines to itself, and spare is memory for four of these.
+fn larger(message_bytes: u64) -> Slots {
+    match 56 / message_bytes {
+        0 => Slots { spare: |_| 4, ..Slots::groups(1, (8 + message_bytes).next_multiple_of(64)) },
+        several => {
+            Slots { spare: |lines| (lines / 4).clamp(1, 64) + 3, ..Slots::groups(several, 64) }
+        }
     }
 }
 
@@ -59,11 +71,11 @@ pub fn unbounded() -> Queue {
 #[derive(Debug)]
 pub struct Bounded<W>(PhantomData<W>);
 
-impl<W: Waiting> Channel for Bounded<W> {
-    type Source = To<W>;
-    type Sink = From<W>;
+impl<M: Message, W: Waiting> Channel<M> for Bounded<W> {
+    type Source = To<W, M>;
+    type Sink = From<W, M>;
 
-    fn open(capacity: usize) -> Result<(To<W>, From<W>), Unavailable> {
+    fn open(capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).reserve().bounded(capacity);
         Ok((To(to), From(from)))
     }
@@ -73,11 +85,11 @@ impl<W: Waiting> Channel for Bounded<W> {
 #[derive(Debug)]
 pub struct Unbounded<W>(PhantomData<W>);
 
-impl<W: Waiting> Channel for Unbounded<W> {
-    type Source = To<W>;
-    type Sink = From<W>;
+impl<M: Message, W: Waiting> Channel<M> for Unbounded<W> {
+    type Source = To<W, M>;
+    type Sink = From<W, M>;
 
-    fn open(_: usize) -> Result<(To<W>, From<W>), Unavailable> {
+    fn open(_: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).reserve().unbounded();
         Ok((To(to), From(from)))
     }
@@ -85,52 +97,69 @@ impl<W: Waiting> Channel for Unbounded<W> {
 
 /// The sending end.
 #[derive(Debug)]
-pub struct To<W: Waiting>(Sender<u64, W>);
+pub struct To<W: Waiting, M = u64>(Sender<M, W>);
 
-impl<W: Waiting> Source for To<W> {
+impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
-    fn send(&mut self, message: u64) {
+    fn send(&mut self, message: M) {
         // The other end is gone only at the end of the run.
         let _ = self.0.send(message);
     }
 
     #[inline(always)]
-    fn try_send(&mut self, message: u64) -> bool {
+    fn try_send(&mut self, message: M) -> bool {
         self.0.try_send(message).is_ok()
     }
 
     #[inline(always)]
-    fn send_batch(&mut self, messages: &[u64]) {
+    fn send_batch(&mut self, messages: &[M]) {
         let _ = self.0.send_slice(messages);
+    }
+
+    const IN_PLACE: bool = true;
+
+    #[inline(always)]
+    fn send_in_place(&mut self, number: u64) {
+        let Ok(mut claim) = self.0.claim(1) else { return };
+        M::fill(&mut claim.room()[0], number);
+        // SAFETY: `fill` wrote the whole of the first slot.
+        let _ = unsafe { claim.send(1) };
     }
 }
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct From<W: Waiting>(Receiver<u64, W>);
+pub struct From<W: Waiting, M = u64>(Receiver<M, W>);
 
-impl<W: Waiting> Sink for From<W> {
+impl<M: Message, W: Waiting> Sink<M> for From<W, M> {
     #[inline(always)]
-    fn receive(&mut self) -> u64 {
-        self.0.recv().unwrap_or(0)
+    fn receive(&mut self) -> M {
+        self.0.recv().unwrap_or_else(|_| M::all(0))
     }
 
     #[inline(always)]
-    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
         let Ok(mut batch) = self.0.recv_batch() else {
-            take(&[0]);
+            take(&[M::all(0)]);
             return 1;
         };
         batch.truncate(limit);
         take(&batch);
         batch.len()
     }
+
+    #[inline(always)]
+    fn receive_in_place(&mut self, number: u64) -> u64 {
+        let Ok(mut batch) = self.0.recv_batch() else { return u64::MAX };
+        batch.truncate(1);
+        batch.first().map_or(u64::MAX, |message| message.difference(number))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{CAPACITY, RING_BYTES};
+    use crate::queue::{CAPACITY, RING_BYTES, Words};
 
     #[test]
     fn a_ring_takes_as_many_bytes_as_its_slots_say() {
@@ -140,5 +169,19 @@ mod tests {
             let (sender, _receiver) = Options::new().reserve().bounded::<u64>(capacity as usize);
             assert_eq!(sender.memory().ring_bytes as u64, slots.ring_bytes(capacity), "{capacity}");
         }
+        fn larger<M: Message>(slots: &Slots) {
+            let slots = slots.of(size_of::<M>() as u64);
+            for capacity in [2, 3, 100] {
+                let (sender, _receiver) = Options::new().reserve().bounded::<M>(capacity);
+                let expected = slots.ring_bytes(capacity as u64);
+                assert_eq!(sender.memory().ring_bytes as u64, expected, "{capacity}");
+            }
+        }
+        larger::<Words<2>>(slots);
+        larger::<Words<7>>(slots);
+        larger::<Words<8>>(slots);
+        larger::<Words<64>>(slots);
+        larger::<Words<512>>(slots);
+        larger::<Words<8192>>(slots);
     }
 }

@@ -22,7 +22,7 @@ use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpe
 
 use super::stream::{StretchStamps, receive_pass};
 use super::words::{count_up, sum};
-use super::{Capacity, Flow, Queue, Way};
+use super::{Capacity, Queue, Way};
 
 /// Block sizes in words: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
@@ -45,14 +45,16 @@ const LINE: usize = 128;
 /// Largest block: a plan from a file must not exhaust memory.
 const MAX_WORDS: u64 = 1 << 24;
 
-fn make(flow: Flow) -> Result<Streams, Unavailable> {
-    let words = flow.batch.clamp(1, MAX_WORDS) as usize;
-    let memory = Arc::new(Memory::new(words));
-    let writer = Writer { memory: Arc::clone(&memory), block: 1 };
+/// Blocks of at most `most` words, counted in whole messages of `message_words`.
+fn make(most: u64, message_words: u64) -> Result<Streams, Unavailable> {
+    let message_words = message_words.clamp(1, MAX_WORDS);
+    let messages = (most.min(MAX_WORDS) / message_words).max(1);
+    let memory = Arc::new(Memory::new((messages * message_words) as usize));
+    let writer = Writer { memory: Arc::clone(&memory), block: 1, messages };
     Ok(Streams {
         senders: vec![Box::new(writer)],
-        receiver: Box::new(Reader { memory, block: 1 }),
-        round: words as u64,
+        receiver: Box::new(Reader { memory, block: 1, messages }),
+        round: messages,
     })
 }
 
@@ -126,6 +128,8 @@ fn sum_of(block: u64, words: u64) -> u64 {
 struct Writer {
     memory: Arc<Memory>,
     block: u64,
+    /// Messages in a block.
+    messages: u64,
 }
 
 impl SenderLoop for Writer {
@@ -134,7 +138,7 @@ impl SenderLoop for Writer {
     fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
         on_a_line();
         let memory = &*self.memory;
-        let words = memory.words as u64;
+        let messages = self.messages;
         let begin = self.block;
         loop {
             let block = self.block;
@@ -145,7 +149,7 @@ impl SenderLoop for Writer {
             }
             let last = control.stopped();
             if last {
-                control.announce(sender, (block - begin + 1) * words);
+                control.announce(sender, (block - begin + 1) * messages);
             }
             // SAFETY: the flag gives the buffer to the writer; it has this length and is
             // initialised.
@@ -156,7 +160,7 @@ impl SenderLoop for Writer {
             flag.store(block, Ordering::Release);
             self.block += 1;
             if last {
-                return (self.block - begin) * words;
+                return (self.block - begin) * messages;
             }
         }
     }
@@ -169,6 +173,8 @@ impl SenderLoop for Writer {
 struct Reader {
     memory: Arc<Memory>,
     block: u64,
+    /// Messages in a block.
+    messages: u64,
 }
 
 impl ReceiverLoop for Reader {
@@ -181,10 +187,13 @@ impl ReceiverLoop for Reader {
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        let words = self.memory.words as u64;
-        receive_pass(spec, words, control, StretchStamps::new(clock, times), |spec, marks| {
-            self.stretches(spec, marks)
-        })
+        receive_pass(
+            spec,
+            self.messages,
+            control,
+            StretchStamps::new(clock, times),
+            |spec, marks| self.stretches(spec, marks),
+        )
     }
 
     fn code(&self) -> usize {
@@ -202,7 +211,7 @@ impl Reader {
         let mut wrong = 0;
         let mut messages = 0;
         for _ in 0..spec.stretches {
-            for _ in 0..spec.per_stretch / words {
+            for _ in 0..spec.per_stretch / self.messages {
                 let flag = memory.flag(block);
                 // Acquire: pairs with the writer's release of the complete block.
                 while flag.load(Ordering::Acquire) != block {

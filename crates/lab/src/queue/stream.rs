@@ -24,8 +24,8 @@ use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpe
 
 use super::words::{count_up, difference};
 use super::{
-    BLOCKS, Channel, Flow, Loops, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue, Scenario, Sink,
-    Source, Unsuitable, Usage, Way, has_no_load, no_loads,
+    Asked, BLOCKS, Channel, Flow, Grouping, Loops, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue,
+    Scenario, Sink, Source, Unsuitable, Usage, Way, has_no_load, no_loads, one_word,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -36,13 +36,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads: no_loads,
+    payloads: one_word,
     has_load: has_no_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
     wake_up: None,
     senders: |_, _| vec![1],
-    loads_together: false,
+    grouping: Grouping::Load,
 };
 
 /// Default measuring time per cell: 31 blocks of 12 ms.
@@ -57,7 +58,7 @@ pub const BATCH: u64 = 256;
 pub(super) const ROUND: u64 = 64;
 /// Fewest messages received before the first stamp of a block, to fill the queue and train the
 /// branch predictors of the receiver's loop.
-const SETTLING: u64 = 256;
+pub(super) const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; the sender's number is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
@@ -89,8 +90,8 @@ pub(super) fn budget(overrides: &Overrides, _: &Load) -> Budget {
     }
 }
 
-fn batches(queue: &Queue, way: &Way, asked: Option<u64>) -> Vec<u64> {
-    match (queue.origin, asked) {
+fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
+    match (queue.origin, asked.batch) {
         // A bare copy moves whole blocks of its own sizes.
         (Origin::Raw, Some(1)) => Vec::new(),
         (Origin::Raw, _) => BLOCKS.to_vec(),
@@ -386,12 +387,25 @@ pub(super) fn receive_pass(
     spec: StreamSpec,
     round: u64,
     control: &StreamControl,
+    marks: StretchStamps<'_>,
+    stretches: impl FnMut(StreamSpec, &mut StretchStamps<'_>) -> Received,
+) -> Received {
+    let settling = SETTLING.next_multiple_of(round);
+    receive_pass_after(settling, spec, round, control, marks, stretches)
+}
+
+/// Like [`receive_pass`], with this number of messages before the first stamp, whole rounds.
+pub(super) fn receive_pass_after(
+    settling: u64,
+    spec: StreamSpec,
+    round: u64,
+    control: &StreamControl,
     mut marks: StretchStamps<'_>,
     mut stretches: impl FnMut(StreamSpec, &mut StretchStamps<'_>) -> Received,
 ) -> Received {
     let unkept = |per_stretch| StreamSpec { per_stretch, stretches: 1, until: 0 };
     let mut unmarked = StretchStamps::new(marks.clock, None);
-    let mut all = stretches(unkept(SETTLING.next_multiple_of(round)), &mut unmarked);
+    let mut all = stretches(unkept(settling), &mut unmarked);
     let mut add = |more: Received| {
         all.messages += more.messages;
         all.wrong |= more.wrong;

@@ -2,6 +2,8 @@
 //! vectors of the CPU that LLVM uses by default: filling and verifying must not affect the figures,
 //! neither of queues nor of the bare copy.
 
+use std::mem::MaybeUninit;
+
 /// Number of words below which the call costs more than the pass.
 const FEW: usize = 8;
 
@@ -35,6 +37,15 @@ pass! {
     count_up(words: &mut [u64], first: u64) {
         for (index, word) in words.iter_mut().enumerate() {
             *word = first.wrapping_add(index as u64);
+        }
+    }
+}
+
+pass! {
+    /// As [`count_up`], into memory that may not have held words.
+    count_up_into(words: &mut [MaybeUninit<u64>], first: u64) {
+        for (index, word) in words.iter_mut().enumerate() {
+            word.write(first.wrapping_add(index as u64));
         }
     }
 }

@@ -24,8 +24,8 @@ use crate::samples::{Samples, SharedMessages};
 use super::paced::{AHEAD_NS, END};
 use super::stream::{ROUND, budget, no_samples, with};
 use super::{
-    Channel, LoadOption, Loops, MAX_RECEIVERS, Overrides, RING_BYTES, Scenario, Sink, Source,
-    Unsuitable, Usage,
+    Channel, Grouping, LoadOption, Loops, MAX_RECEIVERS, Overrides, RING_BYTES, Scenario, Sink,
+    Source, Unsuitable, Usage, one_word,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -36,13 +36,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     required: &[],
     check,
     loads,
+    payloads: one_word,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
-    loads_together: true,
+    grouping: Grouping::Row,
 };
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::place;
 
 use crate::LabError;
+use crate::program::STACK_BYTES;
 
 enum Answer<R> {
     Ready,
@@ -54,6 +55,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         let (answers, take_answers) = channel();
         let thread = std::thread::Builder::new()
             .name(format!("threadtoll-{name}"))
+            .stack_size(STACK_BYTES)
             .spawn(move || {
                 let setup = Setup { jobs: take_jobs, answers };
                 match place::pin_to(&cpus) {

@@ -27,6 +27,8 @@ use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS
 
 /// Messages per stretch before their rate is known.
 const PILOT_STRETCH: u64 = 1024;
+/// About the most bytes per stretch before their rate is known.
+const PILOT_BYTES: u64 = 1 << 20;
 /// Passes of a job: the warm-up and the measured one.
 const PASSES: u64 = 2;
 
@@ -227,7 +229,8 @@ impl Stream {
     }
 
     fn pilot(&mut self) -> Result<(), LabError> {
-        let stretch = PILOT_STRETCH.next_multiple_of(self.threads.round);
+        let messages = PILOT_BYTES / self.planned.cell.payload_bytes.max(1);
+        let stretch = messages.clamp(1, PILOT_STRETCH).next_multiple_of(self.threads.round);
         let report = self.run(PILOT_NS / 2.0, stretch, PILOT_NS)?;
         self.learn(&report, stretch);
         Ok(())

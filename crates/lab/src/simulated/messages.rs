@@ -3,8 +3,8 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, Disturbance, Origin, Placement, QueueSubject, Relation, Wait,
-    WaitFamily,
+    BlockCost, BlockKind, Carry, Cell, Disturbance, Origin, Placement, QueueSubject, Relation,
+    Wait, WaitFamily,
 };
 
 use crate::LabError;
@@ -164,7 +164,18 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
         (true, _, 1) => 45.0,
         (true, _, _) => 1.5,
     };
-    whole * spread(cell) * f64::from(queue.senders).sqrt()
+    let one = whole * spread(cell) * f64::from(queue.senders).sqrt();
+    // A word, and the bytes in addition to it.
+    let words = cell.payload_bytes as f64 / 8.0;
+    let word_ns = match (queue.origin, queue.load.carry) {
+        (_, None) => return one,
+        (Origin::Raw, _) => return one * words,
+        (_, Some(Carry::Moved)) => 0.8,
+        (_, Some(Carry::InPlace)) => 0.5,
+        // In batches already.
+        (_, Some(Carry::Words)) => 1.0,
+    };
+    one + word_ns * (words - 1.0)
 }
 
 /// Plausible enough for realistic tables.

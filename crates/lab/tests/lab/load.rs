@@ -4,12 +4,12 @@ use threadtoll_lab::Registry;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, validate};
 use threadtoll_lab::queue::{
-    ArrivalsChoice, Capacity, Channel, LoadChoice, Overrides, Queue, Queues, Sink, Slots, Source,
-    Way, scenario,
+    ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, RING_BYTES,
+    Sink, Slots, Source, Way, scenario,
 };
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::{
-    Against, BlockKind, Histogram, Load, Lose, Origin, Placement, Plan, PlannedCell, Record,
+    Against, BlockKind, Carry, Histogram, Load, Lose, Origin, Placement, Plan, PlannedCell, Record,
     Subject, Wait,
 };
 
@@ -186,7 +186,7 @@ fn calls_cost_what_the_queue_takes_whatever_its_depth() {
     }
 }
 
-/// The ratio to the row with one receiver, or one hop.
+/// The ratio to the row with one receiver, one hop, or messages that are moved.
 fn to_one(record: &Record) -> f64 {
     let base = record.cell.queue().unwrap().load.base().unwrap();
     let is_base = |against: &&Against| {
@@ -276,6 +276,63 @@ fn the_tail_of_a_chain_is_shorter_than_the_sum_of_its_tails() {
     near(chain.chain.as_ref().unwrap().p99_sum_ns, 3.0 * 100f64.ln() * SERVICE_NS, 0.03);
 }
 
+/// On the simulated machine a word after the first takes 0.8 ns moved and 0.5 ns in place.
+#[test]
+fn messages_in_place_are_as_much_faster_as_the_machine_makes_them() {
+    let load = LoadChoice {
+        payloads: Some(vec![4096, 65_536]),
+        carries: Some(vec![Carry::Moved, Carry::InPlace]),
+        ..LoadChoice::default()
+    };
+    let plan = plan("payload", Overrides { load, ..Overrides::default() });
+    let records = records(&plan, Delays::default());
+    for payload_bytes in [4096, 65_536] {
+        let words = payload_bytes as f64 / 8.0;
+        let own = records
+            .iter()
+            .filter(|record| record.cell.payload_bytes == payload_bytes && !record.cell.is_twin());
+        let mut pairs = 0;
+        for record in own {
+            let load = &record.cell.queue().unwrap().load;
+            let word_ns = if load.carry == Some(Carry::Moved) { 0.8 } else { 0.5 };
+            let rate = record.rate_per_s.map(|rate| rate.get());
+            near(rate, 1e9 / (9.0 + word_ns * words), 0.05);
+            let has_moved = |against: &Against| {
+                against.cell.queue().is_some_and(|queue| Some(&queue.load) == load.base().as_ref())
+            };
+            if record.against.iter().any(has_moved) {
+                near(Some(to_one(record)), (9.0 + 0.8 * words) / (9.0 + 0.5 * words), 0.02);
+                pairs += 1;
+            }
+        }
+        assert_eq!(pairs, 1, "{payload_bytes} B in place are compared with moved ones once");
+    }
+}
+
+/// Bounded queues have the same memory whatever the size, but never fewer than two messages.
+#[test]
+fn capacities_follow_the_size_of_messages() {
+    let load = LoadChoice { payloads: Some(vec![64, 65_536]), ..LoadChoice::default() };
+    let overrides = Overrides { load, ..Overrides::default() };
+    let plan = plan_with(&OURS, "payload", "pipe-bounded", overrides);
+    let cells = plan.groups.iter().flatten().filter_map(|planned| {
+        let queue = planned.cell.queue().filter(|queue| queue.origin == Origin::Ours)?;
+        Some((planned.cell.payload_bytes, queue.load.carry?, queue))
+    });
+    let mut seen = 0;
+    for (payload_bytes, carry, queue) in cells {
+        let (capacity, ring_bytes) = (queue.capacity.unwrap(), queue.ring_bytes.unwrap());
+        seen += 1;
+        match (carry, payload_bytes) {
+            (Carry::Words, _) => assert_eq!(queue.batch, payload_bytes / 8),
+            // Two lines a message.
+            (_, 64) => assert_eq!((capacity, ring_bytes), (2044, RING_BYTES)),
+            _ => assert_eq!((capacity, ring_bytes), (2, 6 * (65_536 + 64))),
+        }
+    }
+    assert!(seen >= 6, "{seen}");
+}
+
 /// A queue that grows takes a line at once. In one that is full, a line waits for the next message
 /// that leaves: for half a service on average. Calls that do not wait lose all lines.
 #[test]
@@ -311,15 +368,15 @@ fn with_full_queue() -> Registry {
     struct Simulated;
     #[derive(Clone)]
     struct End;
-    impl Source for End {
-        fn send(&mut self, _: u64) {}
+    impl<M: Message> Source<M> for End {
+        fn send(&mut self, _: M) {}
     }
-    impl Sink for End {
-        fn receive(&mut self) -> u64 {
-            0
+    impl<M: Message> Sink<M> for End {
+        fn receive(&mut self) -> M {
+            M::all(0)
         }
     }
-    impl Channel for Simulated {
+    impl<M: Message> Channel<M> for Simulated {
         type Source = End;
         type Sink = End;
         fn open(_: usize) -> Result<(End, End), Unavailable> {

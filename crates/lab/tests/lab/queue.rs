@@ -7,35 +7,37 @@ use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
 use threadtoll_lab::queue::{
-    BATCH, Capacity, Channel, MAX_BATCH, Overrides, Queue, Queues, RING_BYTES, SCENARIOS, Scenario,
-    Sink, Slots, Source, Way, funnel, pipe, scenario,
+    BATCH, Capacity, Channel, MAX_BATCH, Message, Overrides, Queue, Queues, RING_BYTES, SCENARIOS,
+    Scenario, Sink, Slots, Source, Way, funnel, pipe, scenario,
 };
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::fold::compared;
 use threadtoll_record::{
-    Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
+    Carry, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
-struct Nothing;
+struct Nothing<const IN_PLACE: bool>;
 
 #[derive(Clone)]
-struct NoEnd;
+struct NoEnd<const IN_PLACE: bool>;
 
-impl Source for NoEnd {
-    fn send(&mut self, _: u64) {}
+impl<M: Message, const IN_PLACE: bool> Source<M> for NoEnd<IN_PLACE> {
+    fn send(&mut self, _: M) {}
+
+    const IN_PLACE: bool = IN_PLACE;
 }
 
-impl Sink for NoEnd {
-    fn receive(&mut self) -> u64 {
-        0
+impl<M: Message, const IN_PLACE: bool> Sink<M> for NoEnd<IN_PLACE> {
+    fn receive(&mut self) -> M {
+        M::all(0)
     }
 }
 
-impl Channel for Nothing {
-    type Source = NoEnd;
-    type Sink = NoEnd;
+impl<M: Message, const IN_PLACE: bool> Channel<M> for Nothing<IN_PLACE> {
+    type Source = NoEnd<IN_PLACE>;
+    type Sink = NoEnd<IN_PLACE>;
 
-    fn open(_: usize) -> Result<(NoEnd, NoEnd), Unavailable> {
+    fn open(_: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         Ok((NoEnd, NoEnd))
     }
 }
@@ -54,10 +56,10 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
 fn fakes() -> Vec<Queue> {
     let rings = || {
         [Wait::Poll, Wait::PollBackoff]
-            .map(|wait| Way::one_sender::<Nothing>(wait).in_batches())
+            .map(|wait| Way::one_sender::<Nothing<false>>(wait).in_batches())
             .to_vec()
     };
-    let channels = || [Wait::Poll, Wait::Block].map(Way::many_senders::<Nothing>).to_vec();
+    let channels = || [Wait::Poll, Wait::Block].map(Way::many_senders::<Nothing<false>>).to_vec();
     let mut fakes: Vec<Queue> =
         (1..=6).map(|number| fake(&format!("ring-{number}"), true, rings())).collect();
     fakes.extend([
@@ -70,7 +72,7 @@ fn fakes() -> Vec<Queue> {
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let twin = |queue: Queue| {
-        let way = |wait| Way::many_senders::<Nothing>(wait).in_batches();
+        let way = |wait| Way::many_senders::<Nothing<true>>(wait).in_batches();
         let ways = [Wait::Spin, Wait::SpinYield, Wait::Adaptive, Wait::Park].map(way).to_vec();
         Queue { origin: Origin::Twin, ways, ..queue }
     };
@@ -440,6 +442,45 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     assert!(
         spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed like that")
     );
+}
+
+#[test]
+fn a_plan_of_messages_that_a_queue_cannot_carry_is_refused() {
+    let topology = SimulatedBackend::topology();
+    let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
+        let mut groups = planned(scenario("payload").unwrap(), &choice());
+        let is_moved = |planned: &&mut PlannedCell| {
+            let queue = planned.cell.queue().filter(|queue| queue.queue.as_str() == "ring-1");
+            let moved = queue.is_some_and(|queue| queue.load.carry == Some(Carry::Moved));
+            moved && planned.cell.payload_bytes == 4096
+        };
+        spoil(groups.iter_mut().flatten().find(is_moved).unwrap());
+        validate(&plan_of(groups), &topology, &REGISTRY).err().unwrap_or_default()
+    };
+    let queue = |spoil: &dyn Fn(&mut threadtoll_record::QueueSubject)| {
+        spoilt(&|planned| {
+            if let Subject::Queue(queue) = &mut planned.cell.subject {
+                spoil(queue);
+            }
+        })
+    };
+    assert_eq!(spoilt(&|_| {}), "");
+    for bytes in [0, 12, 1 << 21] {
+        let why = spoilt(&|planned| planned.cell.payload_bytes = bytes);
+        assert!(why.contains("the message size is out of range"), "{bytes}: {why}");
+    }
+    // There is no such type, the ring has other slots, and it has no calls for slots.
+    let cannot = "does not use the queue like that";
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 24).contains(cannot));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("not hold that many"));
+    assert!(queue(&|queue| queue.load.carry = Some(Carry::InPlace)).contains(cannot));
+    assert!(queue(&|queue| queue.load.carry = None).contains(cannot));
+    assert!(queue(&|queue| queue.batch = 16).contains(cannot));
+    let gigabytes = |queue: &mut threadtoll_record::QueueSubject| {
+        queue.capacity = Some(1 << 20);
+        queue.ring_bytes = Some(4096 << 20);
+    };
+    assert!(queue(&gigabytes).contains("not hold that many"));
 }
 
 #[test]

@@ -67,8 +67,9 @@ fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
         }
         .to_string(),
     );
+    parts.extend(super::payload(criteria));
     parts.extend(super::load(criteria.load));
-    if criteria.batched {
+    if criteria.batched && criteria.load.carry.is_none() {
         parts.push("batches".into());
     }
     if criteria.senders != 1 {
@@ -148,6 +149,7 @@ fn find<'r>(row: &'r Row<'_>, other: impl Fn(&RecordCell) -> bool) -> Option<&'r
 
 fn spins(cell: &RecordCell, queue: &QueueSubject) -> bool {
     cell.queue().is_some_and(|other| {
-        (&other.queue, other.origin, other.wait) == (&queue.queue, queue.origin, Wait::Spin)
+        other.load == queue.load
+            && (&other.queue, other.origin, other.wait) == (&queue.queue, queue.origin, Wait::Spin)
     })
 }

@@ -10,7 +10,11 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{digits, digits_range, share, time};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::Stream && record.workers.is_none(),
+    shows: |record| {
+        record.kind == RecordKind::Stream
+            && record.workers.is_none()
+            && !super::payload::carries(record)
+    },
     sentence: "as many messages of 8 bytes as the queue takes, each verified.",
     rates: true,
     ratios_decide: true,
@@ -61,17 +65,18 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
         }),
         Column::new("", "message time", 5, "time per message", |row| Cell::figure(row.ns(), time)),
     ];
-    if let Some(limit) = comparison.bare_copy() {
-        let title =
-            "share of the fastest bare copy’s rate, from paired blocks where both are in one group";
-        columns.push(Column::new("of the", "bare copy", 3, title, |row| {
-            let paired = row.against(&limit.record.cell).map(|against| against.ratio.get());
-            let rates = row.record.rate_per_s.zip(limit.record.rate_per_s);
-            Cell::figure(
-                paired.or_else(|| rates.map(|(rate, limit)| rate.get() / limit.get())),
-                share,
-            )
-        }));
-    }
+    columns.extend(of_the_bare_copy(comparison));
     columns
+}
+
+/// The share of the fastest bare copy's rate, if there is one.
+pub(super) fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
+    let limit = comparison.bare_copy()?;
+    let title =
+        "share of the fastest bare copy’s rate, from paired blocks where both are in one group";
+    Some(Column::new("of the", "bare copy", 3, title, |row| {
+        let paired = row.against(&limit.record.cell).map(|against| against.ratio.get());
+        let rates = row.record.rate_per_s.zip(limit.record.rate_per_s);
+        Cell::figure(paired.or_else(|| rates.map(|(rate, limit)| rate.get() / limit.get())), share)
+    }))
 }

@@ -7,7 +7,7 @@ use threadtoll_record::{Record, file::Results};
 use super::columns::Column;
 use super::{
     Comparison, ask_reply, burst, chain, depth, flood, for_me, funnel, night_watch, open_loop,
-    stream, workers,
+    payload, stream, workers,
 };
 use crate::table::Section;
 
@@ -53,6 +53,7 @@ pub(super) static VIEWS: &[View] = &[
     flood::VIEW,
     funnel::VIEW,
     night_watch::VIEW,
+    payload::VIEW,
     for_me::VIEW,
 ];
 
