@@ -273,7 +273,7 @@ fn seconds(text: &str) -> Result<u64, Failure> {
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {
-    match share(text) {
+    match share(text).filter(|share| *share >= 0.0) {
         Some(share) if (LEAST_BUDGET..=1.0).contains(&share) => Ok(share),
         Some(_) => Err(Failure::usage(format!(
             "--budget {text}: it must be at least 0.01% and at most one CPU"
