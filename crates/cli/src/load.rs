@@ -13,8 +13,8 @@ use crate::parse::{bytes, choice, count, counts, duration_ns, list, optional, sh
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// open-loop, for-me: times between messages, uniform or poisson, or a file with a time a line: 1.5ms
-    /// since the start, or +250us since the line before [default: poisson]
+    /// open-loop, for-me: times between messages, uniform or poisson, or a file with a time a line:
+    /// 1.5ms since the start, or +250us since the line before [default: poisson]
     #[arg(long, value_name = "ARRIVALS")]
     arrivals: Option<String>,
     /// open-loop, for-me: factor by which the times of an arrivals file are multiplied [default: 1]
@@ -51,8 +51,8 @@ pub(crate) struct LoadArgs {
     /// that spins takes all of one [default: no limit]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget_cpu: Option<String>,
-    /// payload: sizes of messages in bytes, such as 8,64,4KiB; from 8 to 1MiB, whole words [default:
-    /// 8,64,512,4KiB,64KiB]
+    /// payload: sizes of messages in bytes, such as 8,64,4KiB; from 8 to 1MiB, whole words
+    /// [default: 8,64,512,4KiB,64KiB]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     payload: Option<String>,
     /// payload: ways to carry messages: moved by value, in-place (written and read in the queue's

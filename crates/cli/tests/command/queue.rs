@@ -488,7 +488,7 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                 // No message is received before it was sent.
                 let late = open_loop.lateness.quantiles.p50.unwrap();
                 assert!(late <= max, "{name}: {late} of {max}");
-                // The rate of a funnel is that of its chatty senders; these figures are the others'.
+                // A funnel's rate is that of its chatty senders; these figures are the others'.
                 if let Some(rate) = load.rate_per_s.filter(|_| record.funnel.is_none()) {
                     let due = open_loop.rate_per_s.unwrap().get();
                     let off = due / rate.as_f64();

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Moved messages, and those in place, are of a type for each size. Words go through a queue of
-//! words, which their sender gives a message at a time and their receiver takes as they come: a byte
-//! stream.
+//! words, which their sender gives a message at a time and their receiver takes as they come: a
+//! byte stream.
 //!
 //! An unbounded queue grows if its sender is faster, as it would in a program, but by no more than
 //! [`AHEAD_BYTES`]: then its sender waits for the receiver.
