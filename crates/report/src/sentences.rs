@@ -145,8 +145,9 @@ sentences! {
 
     "Locks": {
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
-         take less than 1/1.05 of their time, by the 95% intervals of both. None of these is taken as \
-         narrower than the median one of the sweep."
+         take less than 1/1.05 of their time, by the 95% intervals of both, nor have a speed-up \
+         more than 1.05 times as high by theirs. No interval of a time is taken as narrower than the \
+         median one of the sweep."
         enough_threads(lock, threads, time, most) =
             "{lock}: {threads} do all tasks in {time}; more threads, up to {most} measured, gain less than 5%.";
 

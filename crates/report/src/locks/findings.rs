@@ -82,8 +82,8 @@ pub(super) struct Enough {
     pub(super) most: u32,
 }
 
-/// Threads, and their time for all tasks with its interval.
-type Total = (u32, f64, [f64; 2]);
+/// Threads, their time for all tasks with its interval, and the interval of their speed-up.
+type Total = (u32, f64, [f64; 2], Option<[f64; 2]>);
 
 /// The fewest threads that no larger number surely beats by more than the margin.
 pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
@@ -92,22 +92,31 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
         .iter()
         .filter_map(|row| {
             let interval = row.contention.total_s_interval95?.map(f64::from);
-            Some((row.subject.threads, row.contention.total_s?.get(), interval))
+            Some((
+                row.subject.threads,
+                row.contention.total_s?.get(),
+                interval,
+                self::interval(row),
+            ))
         })
         .collect();
     totals.sort_by_key(|(threads, ..)| *threads);
     widen_narrow_ones(&mut totals);
-    let (threads, total, interval) = totals[fewest(&totals)?];
+    let (threads, total, interval, _) = totals[fewest(&totals)?];
     let time = time_within(total * 1e9, Some(interval.map(|bound| bound * 1e9)));
     let most = totals.last().map_or(threads, |(threads, ..)| *threads);
     Some(Enough { threads, time, most })
 }
 
-/// The first one that no later one can beat by more than the margin.
+/// The first one that no later one can beat by more than the margin, by time or by speed-up, which
+/// also depends on how the thread alone fared meanwhile.
 fn fewest(totals: &[Total]) -> Option<usize> {
     let good = |nth: usize| {
-        let [_, high] = totals[nth].2;
-        totals[nth + 1..].iter().all(|(_, _, [low, _])| high <= GOOD_ENOUGH * low)
+        let (_, _, [_, high], own) = totals[nth];
+        totals[nth + 1..].iter().all(|(_, _, [low, _], more)| {
+            let beats = |(own, more): ([f64; 2], [f64; 2])| more[1] > GOOD_ENOUGH * own[0];
+            high <= GOOD_ENOUGH * low && !own.zip(*more).is_some_and(beats)
+        })
     };
     (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))
 }
@@ -115,9 +124,9 @@ fn fewest(totals: &[Total]) -> Option<usize> {
 /// Takes no interval as narrower than the median one: that of a few blocks can be narrow by luck
 /// where the machine’s speed changes all the time.
 fn widen_narrow_ones(totals: &mut [Total]) {
-    let widths = totals.iter().map(|(_, _, [low, high])| high / low);
+    let widths = totals.iter().map(|(_, _, [low, high], _)| high / low);
     let Some(width) = median(widths).filter(|width| width.is_finite()) else { return };
-    for (_, total, [low, high]) in totals {
+    for (_, total, [low, high], _) in totals {
         *low = low.min(*total / width.sqrt());
         *high = high.max(*total * width.sqrt());
     }
@@ -293,17 +302,20 @@ mod tests {
 
     #[test]
     fn an_interval_that_is_narrow_by_luck_decides_nothing() {
-        let fewest = |intervals: [[f64; 2]; 4]| {
+        let fewest = |intervals: [[f64; 2]; 4], doubt: f64| {
             let total = |(nth, interval): (usize, [f64; 2])| {
-                (nth as u32 + 1, (interval[0] * interval[1]).sqrt(), interval)
+                let middle = (interval[0] * interval[1]).sqrt();
+                let speedup = [10.0 / middle / doubt, 10.0 / middle * doubt];
+                (nth as u32 + 1, middle, interval, Some(speedup))
             };
             let mut totals: Vec<Total> = intervals.into_iter().enumerate().map(total).collect();
             widen_narrow_ones(&mut totals);
             fewest(&totals)
         };
         let steady = [[9.9, 10.1], [4.95, 5.05], [4.9, 5.0], [4.95, 5.05]];
-        assert_eq!(fewest(steady), Some(1));
+        assert_eq!(fewest(steady, 1.01), Some(1));
+        assert_eq!(fewest(steady, 1.5), None, "the thread alone changed its speed");
         let lucky = [[8.0, 13.0], [4.95, 5.05], [4.9, 7.0], [5.0, 8.0]];
-        assert_eq!(fewest(lucky), None);
+        assert_eq!(fewest(lucky, 1.01), None);
     }
 }
