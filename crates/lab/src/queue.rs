@@ -7,7 +7,7 @@
 //! so nothing but the queue runs between two messages.
 //!
 //! Messages are 8 bytes: their number, and in the top byte the sender's number if there are
-//! several. Only [`payload`] has others, so a queue carries any [`Message`].
+//! several. Only `payload` has others, so a queue carries any [`Message`].
 
 mod arrivals;
 pub mod check;
