@@ -15,14 +15,16 @@ mod erased;
 mod gathered;
 mod lose;
 mod message;
+mod options;
 mod paced;
+mod slots;
 mod words;
 
 use std::sync::Arc;
 
 use threadtoll_record::{
     Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
-    QueueSubject, Scale, Wait,
+    QueueSubject, Wait,
 };
 
 use crate::budget::ROUNDS;
@@ -34,7 +36,9 @@ use crate::stream::Streams;
 
 pub use arrivals::{MAX_RATE, Trace};
 pub use message::{MESSAGE_BYTES, Message, Words};
+pub use options::{ArrivalsChoice, LoadChoice, LoadOption, Overrides, Unsuitable};
 pub(crate) use raw_copy::BLOCKS;
+pub use slots::{Capacity, Slots};
 pub use stream::{BATCH, RING_BYTES};
 
 /// Default capacity of bounded queues.
@@ -177,7 +181,7 @@ pub(crate) struct Usage {
     pub(crate) payload_bytes: u64,
 }
 
-/// What a row's senders are asked to send.
+/// Messages for which a row is planned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) load: &'a Load,
@@ -202,77 +206,6 @@ impl Flow {
 
 pub(crate) fn capacity(subject: &QueueSubject) -> usize {
     subject.capacity.unwrap_or(CAPACITY) as usize
-}
-
-/// Memory layout of a bounded queue's messages of 8 bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Slots {
-    /// Messages per group of slots.
-    pub messages: u64,
-    /// Bytes per group, including anything else in it.
-    pub bytes: u64,
-    /// True if the capacity is rounded to a power of two.
-    pub power_of_two: bool,
-    /// Number of groups allocated in addition to those that hold the capacity, as a function of the
-    /// latter.
-    pub spare: fn(u64) -> u64,
-    /// Layout of messages of more bytes, a multiple of 8, if the queue does more than make room for
-    /// them.
-    pub larger: Option<fn(u64) -> Slots>,
-}
-
-impl Slots {
-    /// Only messages.
-    pub const PLAIN: Slots = Slots::groups(1, 8);
-    /// Messages, each with a sequence number.
-    pub const NUMBERED: Slots = Slots::groups(1, 16);
-
-    /// Groups with this many messages and bytes.
-    pub const fn groups(messages: u64, bytes: u64) -> Self {
-        Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
-    }
-
-    /// The layout of messages of this many bytes, a multiple of 8: what a group has in addition to
-    /// its messages stays.
-    pub fn of(self, message_bytes: u64) -> Self {
-        match self.larger {
-            Some(larger) if message_bytes > 8 => larger(message_bytes),
-            _ => Slots { bytes: self.bytes + self.messages * (message_bytes - 8), ..self },
-        }
-    }
-
-    /// Restricts capacities to powers of two.
-    pub const fn power_of_two(self) -> Self {
-        Slots { power_of_two: true, ..self }
-    }
-
-    /// Largest capacity of at most `wanted` messages.
-    pub fn capacity(&self, wanted: u64) -> u64 {
-        if self.power_of_two { 1 << wanted.max(1).ilog2() } else { wanted }
-    }
-
-    /// Largest capacity that fits in this memory.
-    pub fn capacity_within(&self, bytes: u64) -> u64 {
-        let groups = bytes / self.bytes;
-        self.capacity(groups.saturating_sub((self.spare)(groups)) * self.messages)
-    }
-
-    /// Memory of a queue with this capacity.
-    pub fn ring_bytes(&self, capacity: u64) -> u64 {
-        let groups = capacity.div_ceil(self.messages);
-        (groups + (self.spare)(groups)) * self.bytes
-    }
-}
-
-/// Capacity of a queue.
-#[derive(Clone, Copy, Debug)]
-pub enum Capacity {
-    /// Limited only by memory.
-    Unbounded,
-    /// Fixed by the design, such as one message.
-    Fixed,
-    /// Configurable.
-    Slots(Slots),
 }
 
 impl Way {
@@ -475,152 +408,6 @@ impl Queues {
             self.find(&subject.queue)
         }
     }
-}
-
-/// Command-line overrides; `None` keeps the scenario's default.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overrides {
-    /// Largest batch; 1 for single messages.
-    pub batch: Option<u64>,
-    /// Sender counts.
-    pub senders: Option<Vec<u32>>,
-    /// Capacities of bounded queues.
-    pub capacities: Option<Vec<u64>>,
-    /// Measuring time per cell, in nanoseconds.
-    pub time_ns: Option<u64>,
-    /// Stamped samples per cell.
-    pub samples: Option<u64>,
-    /// Times at which messages are sent.
-    pub load: LoadChoice,
-}
-
-/// Requested loads. Lists are multiplied out; `None` keeps the scenario's default.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoadChoice {
-    /// Distribution of the arrivals.
-    pub arrivals: Option<ArrivalsChoice>,
-    /// Factor by which the times of a file are multiplied.
-    pub scale: Option<Scale>,
-    /// Messages per second.
-    pub rates: Option<Vec<u64>>,
-    /// Messages that are due at the same time.
-    pub bursts: Option<Vec<u64>>,
-    /// Times from one burst to the next, in nanoseconds.
-    pub gaps_ns: Option<Vec<u64>>,
-    /// Messages that the queue holds.
-    pub depths: Option<Vec<u64>>,
-    /// Receivers that share the messages.
-    pub receivers: Option<Vec<u64>>,
-    /// Senders of important messages.
-    pub important: Option<u64>,
-    /// Messages that may be lost.
-    pub lose: Option<Lose>,
-    /// Most CPU time of all ends, as a share of one CPU.
-    pub budget_cpu: Option<f64>,
-    /// Bytes of a message.
-    pub payloads: Option<Vec<u64>>,
-    /// Ways to carry them.
-    pub carries: Option<Vec<Carry>>,
-}
-
-/// Requested arrivals.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ArrivalsChoice {
-    /// At equal distances.
-    Uniform,
-    /// At exponential distances.
-    Poisson,
-    /// From a file.
-    File(Arc<Trace>),
-}
-
-/// An option for loads, which not every scenario has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadOption {
-    /// `--arrivals`.
-    Arrivals,
-    /// `--scale`.
-    Scale,
-    /// `--rate`.
-    Rate,
-    /// `--burst`.
-    Burst,
-    /// `--gap`.
-    Gap,
-    /// `--depth`.
-    Depth,
-    /// `--receivers`.
-    Receivers,
-    /// `--important`.
-    Important,
-    /// `--lose`.
-    Lose,
-    /// `--budget-cpu`.
-    BudgetCpu,
-    /// `--payload`.
-    Payload,
-    /// `--carry`.
-    Carry,
-}
-
-impl LoadOption {
-    const ALL: [LoadOption; 12] = [
-        LoadOption::Arrivals,
-        LoadOption::Scale,
-        LoadOption::Rate,
-        LoadOption::Burst,
-        LoadOption::Gap,
-        LoadOption::Depth,
-        LoadOption::Receivers,
-        LoadOption::Important,
-        LoadOption::Lose,
-        LoadOption::BudgetCpu,
-        LoadOption::Payload,
-        LoadOption::Carry,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            LoadOption::Arrivals => "--arrivals",
-            LoadOption::Scale => "--scale",
-            LoadOption::Rate => "--rate",
-            LoadOption::Burst => "--burst",
-            LoadOption::Gap => "--gap",
-            LoadOption::Depth => "--depth",
-            LoadOption::Receivers => "--receivers",
-            LoadOption::Important => "--important",
-            LoadOption::Lose => "--lose",
-            LoadOption::BudgetCpu => "--budget-cpu",
-            LoadOption::Payload => "--payload",
-            LoadOption::Carry => "--carry",
-        }
-    }
-
-    fn is_given(self, load: &LoadChoice) -> bool {
-        match self {
-            LoadOption::Arrivals => load.arrivals.is_some(),
-            LoadOption::Scale => load.scale.is_some(),
-            LoadOption::Rate => load.rates.is_some(),
-            LoadOption::Burst => load.bursts.is_some(),
-            LoadOption::Gap => load.gaps_ns.is_some(),
-            LoadOption::Depth => load.depths.is_some(),
-            LoadOption::Receivers => load.receivers.is_some(),
-            LoadOption::Important => load.important.is_some(),
-            LoadOption::Lose => load.lose.is_some(),
-            LoadOption::BudgetCpu => load.budget_cpu.is_some(),
-            LoadOption::Payload => load.payloads.is_some(),
-            LoadOption::Carry => load.carries.is_some(),
-        }
-    }
-}
-
-/// Reason why options do not suit a scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsuitable {
-    /// The reason.
-    pub why: String,
-    /// Advice.
-    pub hint: &'static str,
 }
 
 /// A queue scenario.

@@ -1,6 +1,7 @@
 //! Queues: the cost of a message, each queue compared with similar ones.
 
 mod ask_reply;
+mod base;
 mod burst;
 mod chain;
 mod chart;

@@ -161,7 +161,10 @@ fn validate_queue(
     let way = queue.way(asked.wait);
     let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
     if cell.line.is_some() || cell.pause.is_some() || !scenario.has_payload(payload_bytes) {
-        return Err("a queue's cell has a payload other than 8 bytes, a line or a pause".into());
+        return Err(
+            "a queue's cell has a size of messages that its scenario lacks, a line or a pause"
+                .into(),
+        );
     }
     let way = way.filter(|way| scenario.takes_with(queue, way, load, payload_bytes));
     let Some(way) = way else {

@@ -25,9 +25,9 @@ use crate::samples::{Deliveries, Samples};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased::{self, AnySink, AnySource};
-use super::gathered::Receiver;
+use super::gathered::{Receiver, deliveries};
 use super::lose::{Tally, send};
-use super::paced::{END, Generator, pattern, share};
+use super::paced::{END, Generator, busy_ns, pattern, sending_ps, share};
 use super::stream::{NUMBER_BITS, first};
 use super::{
     Channel, Grouping, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Source, Unsuitable,
@@ -224,15 +224,14 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
     let Worked { logs, cpu_ns, cpu, clock_bound_ns } = worked;
     let (receiver, generators) = logs.split_last()?;
     let mut received: Vec<Vec<Option<u64>>> = Vec::new();
-    let (mut messages, mut lost, mut sending_ps, mut begin) = (0, 0, 0, 0);
+    let (mut messages, mut lost, mut sending, mut begin) = (0, 0, 0, 0);
     for log in generators {
         let [due, sent, after] = log.times.as_slice() else { return None };
         let &[lead, refused, dropped] = log.numbers.as_slice() else { return None };
         received.push(vec![None; due.len()]);
         messages += due.len() as u64;
         lost += refused + dropped;
-        sending_ps +=
-            sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent)).sum::<u64>();
+        sending += sending_ps(sent, after);
         begin = begin.max(due.get(lead as usize).copied().unwrap_or(0));
     }
     let mut next = vec![0; generators.len()];
@@ -263,17 +262,9 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
     }
     rows.sort_unstable();
     let lead = rows.partition_point(|row| row[0] < begin);
-    let column = |of: usize| rows.iter().map(|times| times[of]).collect::<Vec<u64>>();
-    let (receiver_ns, senders_ns) = cpu_ns.split_last()?;
-    // Senders may sleep in a call.
-    let sending_ns = (sending_ps / 1000).min(senders_ns.iter().sum());
     let deliveries = Deliveries {
-        due_ps: column(0),
-        sent_ps: column(1),
-        after_ps: column(2),
-        received_ps: column(3),
         lead,
-        busy_ns: sending_ns + receiver_ns,
+        busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
         busy_messages: Some(messages),
         lost: Some(match lose {
             Lose::Never | Lose::Newest => [lost_of_counted, 0],
@@ -281,7 +272,7 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
         }),
         cpu,
         clock_bound_ns,
-        ..Deliveries::default()
+        ..deliveries(&rows)
     };
     let counted = rows.len() - lead;
     (counted > 1).then_some((Samples::OpenLoop(deliveries), messages))

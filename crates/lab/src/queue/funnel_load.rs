@@ -20,8 +20,8 @@ use crate::samples::{Chat, Deliveries, Samples};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};
 use super::erased;
-use super::gathered::Receiver;
-use super::paced::Generator;
+use super::gathered::{Receiver, deliveries};
+use super::paced::{Generator, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 use super::{
     Channel, Grouping, LoadOption, Loops, MAX_SENDERS, Overrides, RING_BYTES, Scenario, Sink,
@@ -230,7 +230,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
     }
     let mut important: Vec<[u64; 4]> = Vec::new();
     let mut chatty: Vec<Chat> = Vec::new();
-    let (mut messages, mut sending_ps) = (0, 0);
+    let (mut messages, mut sending) = (0, 0);
     for (sender, (log, received)) in generators.iter().zip(&received).enumerate() {
         let [due, sent, after] = log.times.as_slice() else { return None };
         let lead = *log.numbers.first()? as usize;
@@ -238,8 +238,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
             return None;
         }
         messages += due.len() as u64;
-        sending_ps +=
-            sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent)).sum::<u64>();
+        sending += sending_ps(sent, after);
         let counted = lead..due.len();
         if sender < senders.chatty {
             let took = counted.filter_map(|nth| received[nth].checked_sub(due[nth]));
@@ -249,20 +248,12 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
         }
     }
     important.sort_unstable();
-    let column = |of: usize| important.iter().map(|times| times[of]).collect::<Vec<u64>>();
-    let (receiver_ns, senders_ns) = cpu_ns.split_last()?;
-    // Senders may sleep in a call.
-    let sending_ns = (sending_ps / 1000).min(senders_ns.iter().sum());
     let deliveries = Deliveries {
-        due_ps: column(0),
-        sent_ps: column(1),
-        after_ps: column(2),
-        received_ps: column(3),
         chatty: Some(chatty),
-        busy_ns: sending_ns + receiver_ns,
+        busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
         busy_messages: Some(messages),
         cpu,
-        ..Deliveries::default()
+        ..deliveries(&important)
     };
     (important.len() > 1).then_some((Samples::OpenLoop(deliveries), messages))
 }

@@ -1,9 +1,11 @@
-//! A receiver that stamps the messages of several senders, for scenarios that tell them apart.
+//! Messages of several senders, for scenarios that tell them apart: a receiver that stamps them,
+//! and their deliveries.
 
 use threadtoll_machine::clock::Clock;
 
 use crate::crew::{Log, Part, Shift};
 use crate::exchange::on_a_line;
+use crate::samples::Deliveries;
 
 use super::Sink;
 use super::paced::{END, touched};
@@ -88,5 +90,18 @@ fn receive<S: Sink>(
             }
             None => wrong = u64::MAX,
         }
+    }
+}
+
+/// Deliveries of messages in order: when each was due, when its send call began and had returned,
+/// and when the receiver had it.
+pub(super) fn deliveries(rows: &[[u64; 4]]) -> Deliveries {
+    let column = |of: usize| rows.iter().map(|times| times[of]).collect();
+    Deliveries {
+        due_ps: column(0),
+        sent_ps: column(1),
+        after_ps: column(2),
+        received_ps: column(3),
+        ..Deliveries::default()
     }
 }

@@ -4,7 +4,7 @@ use threadtoll_record::Lose;
 
 use super::Source;
 
-/// What became of a message, and of an older one.
+/// Outcome of a send call.
 pub(super) enum Sent {
     /// The queue had room, made some by growing, or the sender waited.
     Taken,

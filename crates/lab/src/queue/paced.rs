@@ -293,6 +293,18 @@ pub(super) fn touched(len: usize) -> Vec<u64> {
     std::iter::repeat_n(std::hint::black_box(0), len).collect()
 }
 
+/// Time in send calls.
+pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
+    sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
+}
+
+/// CPU time of all parts, the senders first; of these only that in their calls, in which they may
+/// sleep.
+pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
+    let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
+    (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
+}
+
 /// Deliveries from the logs of the generator, of any relays, and of the receiver; `None` if they do
 /// not have the same messages.
 pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
@@ -310,11 +322,8 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     if !complete || lead >= due_ps.len() {
         return None;
     }
-    let sending_ps: u64 =
-        sent_ps.iter().zip(&after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum();
     let messages = due_ps.len() as u64;
-    // The sender may sleep in a call.
-    let sending_ns = (sending_ps / 1000).min(*cpu_ns.first()?);
+    let busy_ns = busy_ns(sending_ps(&sent_ps, &after_ps), &cpu_ns, 1);
     let deliveries = Deliveries {
         due_ps,
         sent_ps,
@@ -324,7 +333,7 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         lead,
         chatty: None,
         burst,
-        busy_ns: sending_ns + cpu_ns[1..].iter().sum::<u64>(),
+        busy_ns,
         busy_messages: None,
         lost: None,
         cpu,

@@ -2,9 +2,9 @@
 //! is written and read.
 //!
 //! ```text
-//!   moved      sender: write ──▶ move into the queue    receiver: move out of it ──▶ read
-//!   in place   sender: write a free slot of the queue   receiver: read it there, release it
-//!   words      sender: write ──▶ send all words         receiver: receive words and read them
+//!   moved     sender: write ──▶ move into the queue   receiver: move out of it ──▶ read
+//!   in place  sender: write a free slot of the queue  receiver: read it there, release it
+//!   words     sender: write ──▶ send all words        receiver: receive words, read them
 //! ```
 //!
 //! Moved messages, and those in place, are of a type for each size. Words go through a queue of

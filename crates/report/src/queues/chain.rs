@@ -4,10 +4,9 @@ use threadtoll_record::{Ns, Record, RecordKind, file::Results};
 
 use super::columns::Column;
 use super::view::View;
-use super::workers::to_base;
-use super::{Comparison, open_loop};
+use super::{Comparison, base, open_loop};
 use crate::table::{Cell, Emphasis};
-use crate::units::{digits_range, maybe_time, ratio, time, time_range};
+use crate::units::{maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Delivery && record.chain.is_some(),
@@ -48,10 +47,10 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
     ];
     if comparison.criteria.load.base().is_some() {
         let title = "ratio of the medians in paired blocks, end to end to one hop alone";
-        columns.push(Column::new("to one", "hop", 1, title, |row| {
-            let Some(against) = to_base(&row.record) else { return Cell::unknown() };
-            let title = digits_range(against.interval95.map(f64::from));
-            Cell { title, ..Cell::figure(Some(against.ratio), ratio) }
+        // Three hops are no better or worse than one.
+        columns.push(Column::new("to one", "hop", 1, title, |row| Cell {
+            verdict: None,
+            ..base::cell(&row.record)
         }));
     }
     columns.push(Column::new(
@@ -83,9 +82,6 @@ fn lines(record: &Record) -> Vec<String> {
         let each: Vec<String> = chain.hops.iter().map(|hop| maybe_time(hop.p50)).collect();
         lines.push(format!("hops p50 {}", each.join(", ")));
     }
-    if let Some(against) = to_base(record) {
-        let interval = digits_range(against.interval95.map(f64::from));
-        lines.push(format!("to one hop: {} ({interval})", ratio(against.ratio.get())));
-    }
+    lines.extend(base::line(record, "to one hop"));
     lines
 }

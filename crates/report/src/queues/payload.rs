@@ -4,11 +4,10 @@ use threadtoll_record::{Record, RecordKind, file::Results};
 
 use super::columns::Column;
 use super::view::View;
-use super::workers::to_base;
-use super::{Comparison, decided, stream};
+use super::{Comparison, base, stream};
 use crate::regimes::{self, Figures};
-use crate::table::{Cell, Emphasis};
-use crate::units::{digits, digits_range, ratio, time, time_range};
+use crate::table::Emphasis;
+use crate::units::{digits, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Stream && carries(record),
@@ -63,14 +62,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
     columns.extend(stream::of_the_bare_copy(comparison));
     if comparison.criteria.load.base().is_some() {
         let title = "ratio of the rate to that of the same row with messages that are moved, from paired blocks";
-        columns.push(Column::new("of", "moved", 1, title, |row| {
-            let Some(against) = to_base(&row.record) else { return Cell::unknown() };
-            Cell {
-                verdict: decided(against),
-                title: digits_range(against.interval95.map(f64::from)),
-                ..Cell::figure(Some(against.ratio), ratio)
-            }
-        }));
+        columns.push(Column::new("of", "moved", 1, title, |row| base::cell(&row.record)));
     }
     columns
 }
@@ -80,10 +72,7 @@ fn lines(record: &Record) -> Vec<String> {
     if let Some(rate) = record.rate_per_s {
         lines.push(format!("{} GB/s", digits(gigabytes(record, rate.get()))));
     }
-    if let Some(against) = to_base(record) {
-        let interval = digits_range(against.interval95.map(f64::from));
-        lines.push(format!("of moved: {} ({interval})", ratio(against.ratio.get())));
-    }
+    lines.extend(base::line(record, "of moved"));
     lines
 }
 

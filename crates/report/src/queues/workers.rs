@@ -1,12 +1,12 @@
 //! The view of receivers that share messages.
 
-use threadtoll_record::{Against, Load, Record, file::Results};
+use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
 use super::view::View;
-use super::{Comparison, decided, stream};
+use super::{Comparison, base, stream};
 use crate::table::{Cell, Emphasis};
-use crate::units::{digits_range, ratio, share};
+use crate::units::share;
 
 pub(super) const VIEW: View = View {
     shows: |record| record.workers.is_some(),
@@ -22,15 +22,6 @@ fn form(record: &Record) -> &'static str {
         Some(_) => "one queue",
         None => "",
     }
-}
-
-/// The ratio to the row with which it is compared: one receiver, or one hop.
-pub(super) fn to_base(record: &Record) -> Option<&Against> {
-    let base = record.cell.queue()?.load.base()?;
-    record.against.iter().find(|against| {
-        let load = |load: &Load| *load == base;
-        against.cell.queue().is_some_and(|other| load(&other.load)) && !against.cell.is_twin()
-    })
 }
 
 fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
@@ -55,14 +46,7 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
     ));
     if comparison.criteria.load.base().is_some() {
         let title = "ratio of the rates in paired blocks, with the verdict of its 95% interval";
-        columns.push(Column::new("of one", "receiver", 1, title, |row| {
-            let Some(against) = to_base(&row.record) else { return Cell::unknown() };
-            Cell {
-                verdict: decided(against),
-                title: digits_range(against.interval95.map(f64::from)),
-                ..Cell::figure(Some(against.ratio), ratio)
-            }
-        }));
+        columns.push(Column::new("of one", "receiver", 1, title, |row| base::cell(&row.record)));
     }
     columns
 }
@@ -73,9 +57,6 @@ fn lines(record: &Record) -> Vec<String> {
     if let Some(fairness) = record.workers.as_ref().and_then(|workers| workers.fairness) {
         lines.push(format!("evenness: {}", share(fairness.get())));
     }
-    if let Some(against) = to_base(record) {
-        let interval = digits_range(against.interval95.map(f64::from));
-        lines.push(format!("of one receiver: {} ({interval})", ratio(against.ratio.get())));
-    }
+    lines.extend(base::line(record, "of one receiver"));
     lines
 }

@@ -1,0 +1,72 @@
+//! Memory of a bounded queue's messages.
+
+/// Memory layout of a bounded queue's messages of 8 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots {
+    /// Messages per group of slots.
+    pub messages: u64,
+    /// Bytes per group, including anything else in it.
+    pub bytes: u64,
+    /// True if the capacity is rounded to a power of two.
+    pub power_of_two: bool,
+    /// Number of groups allocated in addition to those that hold the capacity, as a function of the
+    /// latter.
+    pub spare: fn(u64) -> u64,
+    /// Layout of messages of more bytes, a multiple of 8, if the queue does more than make room for
+    /// them.
+    pub larger: Option<fn(u64) -> Slots>,
+}
+
+impl Slots {
+    /// Only messages.
+    pub const PLAIN: Slots = Slots::groups(1, 8);
+    /// Messages, each with a sequence number.
+    pub const NUMBERED: Slots = Slots::groups(1, 16);
+
+    /// Groups with this many messages and bytes.
+    pub const fn groups(messages: u64, bytes: u64) -> Self {
+        Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
+    }
+
+    /// The layout of messages of this many bytes, a multiple of 8: what a group has in addition to
+    /// its messages stays.
+    pub fn of(self, message_bytes: u64) -> Self {
+        match self.larger {
+            Some(larger) if message_bytes > 8 => larger(message_bytes),
+            _ => Slots { bytes: self.bytes + self.messages * (message_bytes - 8), ..self },
+        }
+    }
+
+    /// Restricts capacities to powers of two.
+    pub const fn power_of_two(self) -> Self {
+        Slots { power_of_two: true, ..self }
+    }
+
+    /// Largest capacity of at most `wanted` messages.
+    pub fn capacity(&self, wanted: u64) -> u64 {
+        if self.power_of_two { 1 << wanted.max(1).ilog2() } else { wanted }
+    }
+
+    /// Largest capacity that fits in this memory.
+    pub fn capacity_within(&self, bytes: u64) -> u64 {
+        let groups = bytes / self.bytes;
+        self.capacity(groups.saturating_sub((self.spare)(groups)) * self.messages)
+    }
+
+    /// Memory of a queue with this capacity.
+    pub fn ring_bytes(&self, capacity: u64) -> u64 {
+        let groups = capacity.div_ceil(self.messages);
+        (groups + (self.spare)(groups)) * self.bytes
+    }
+}
+
+/// Capacity of a queue.
+#[derive(Clone, Copy, Debug)]
+pub enum Capacity {
+    /// Limited only by memory.
+    Unbounded,
+    /// Fixed by the design, such as one message.
+    Fixed,
+    /// Configurable.
+    Slots(Slots),
+}

@@ -1,0 +1,36 @@
+//! Rows compared with themselves under another load: with one receiver, in one hop, or with
+//! messages that are moved.
+
+use threadtoll_record::{Against, Load, Record};
+
+use super::decided;
+use crate::table::Cell;
+use crate::units::{digits_range, ratio};
+
+fn against(record: &Record) -> Option<&Against> {
+    let base = record.cell.queue()?.load.base()?;
+    record.against.iter().find(|against| {
+        let load = |load: &Load| *load == base;
+        against.cell.queue().is_some_and(|other| load(&other.load)) && !against.cell.is_twin()
+    })
+}
+
+fn interval(against: &Against) -> String {
+    digits_range(against.interval95.map(f64::from))
+}
+
+/// The ratio, with its verdict.
+pub(super) fn cell(record: &Record) -> Cell {
+    let Some(against) = against(record) else { return Cell::unknown() };
+    Cell {
+        verdict: decided(against),
+        title: interval(against),
+        ..Cell::figure(Some(against.ratio), ratio)
+    }
+}
+
+/// `of moved: 1.30× (1.28–1.33)`; `None` without a ratio.
+pub(super) fn line(record: &Record, name: &str) -> Option<String> {
+    let against = against(record)?;
+    Some(format!("{name}: {} ({})", ratio(against.ratio.get()), interval(against)))
+}
