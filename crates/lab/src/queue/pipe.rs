@@ -37,15 +37,21 @@ pub fn bounded() -> Queue {
     }
 }
 
-/// Slots of messages of more than 8 bytes. One that does not fit into a line with its count has a
-/// whole number of lines to itself, and spare is memory for four of these.
+/// Slots of messages of more than 8 bytes, which is a multiple of 8. Those that do not fit into a
+/// line with their count have a whole number of lines, and up to seven of whole lines share the
+/// line of their count. Spare is memory for four such groups.
 fn larger(message_bytes: u64) -> Slots {
-    match 56 / message_bytes {
-        0 => Slots { spare: |_| 4, ..Slots::groups(1, (8 + message_bytes).next_multiple_of(64)) },
-        several => {
-            Slots { spare: |lines| (lines / 4).clamp(1, 64) + 3, ..Slots::groups(several, 64) }
-        }
+    let several = 56 / message_bytes;
+    if several > 0 {
+        return Slots {
+            spare: |lines| (lines / 4).clamp(1, 64) + 3,
+            ..Slots::groups(several, 64)
+        };
     }
+    let messages =
+        if message_bytes.is_multiple_of(64) { (2048 / message_bytes).clamp(1, 7) } else { 1 };
+    let bytes = (8 + messages * message_bytes).next_multiple_of(64);
+    Slots { spare: |_| 4, ..Slots::groups(messages, bytes) }
 }
 
 /// `pipe`.

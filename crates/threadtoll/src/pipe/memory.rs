@@ -11,6 +11,10 @@
 //! messages (Baumann et al., SOSP 2009). A header that is left from an earlier lap holds a smaller
 //! number, so memory is reused without being cleared.
 //!
+//! A message that does not fit into a unit takes several, and its header with it. Up to seven
+//! messages of whole units share a header, which then has a unit to itself: one for each message
+//! would nearly double the lines that messages of 64 bytes move.
+//!
 //! A batch may span several units as one *long run*: one header, and contiguous messages up to the
 //! end of the last unit. Headers that such messages have overwritten are cleared before the
 //! receiver comes by again.
@@ -63,6 +67,12 @@ pub(super) fn new_messages(header: u64, known: u64) -> u64 {
 
 /// Bytes of a unit, unless messages are aligned more strictly.
 const LINE: usize = 64;
+/// Most messages that share a unit for their header…
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+const MAX_SHARING: usize = 7;
+/// …and most units of these messages, unless a single one has more.
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+const SHARING_UNITS: usize = 32;
 
 /// Sizes of frames of messages of type `T`.
 pub(super) struct Geometry<T>(PhantomData<T>);
@@ -72,20 +82,34 @@ impl<T> Geometry<T> {
     /// Bytes of a unit: a line, or the alignment of `T`.
     pub(super) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
+    /// Bytes of a header and what aligns the message after it.
+    const LEAST_HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
+    /// True if a unit holds a header and a message.
+    const FITS: bool = Self::LEAST_HEADER_BYTES + size_of::<T>() <= Self::UNIT_BYTES;
+    /// True if messages are whole units. Their header takes a unit to itself, so they share it.
+    const SHARES: bool = !Self::FITS && size_of::<T>().is_multiple_of(Self::UNIT_BYTES);
     /// Offset of the first message of a run.
-    const HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
-    /// Units of a frame: more than one if a message does not fit.
-    pub(super) const FRAME_UNITS: usize =
-        (Self::HEADER_BYTES + size_of::<T>()).div_ceil(Self::UNIT_BYTES);
+    const HEADER_BYTES: usize =
+        if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
     /// Messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
         // They take no room, so any number will do.
         0 => 1 << 16,
-        size if Self::FRAME_UNITS == 1 => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
+        size if Self::FITS => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
+        size if Self::SHARES => match SHARING_UNITS / (size / Self::UNIT_BYTES) {
+            0 => 1,
+            1..MAX_SHARING => SHARING_UNITS / (size / Self::UNIT_BYTES),
+            _ => MAX_SHARING,
+        },
         _ => 1,
     };
+    /// Units of a frame: more than one if a message does not fit.
+    pub(super) const FRAME_UNITS: usize = {
+        let messages = if size_of::<T>() == 0 { 0 } else { Self::PER_FRAME };
+        (Self::HEADER_BYTES + messages * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
+    };
     /// True if a long run can take less memory than frames.
-    pub(super) const PACKS_RUNS: bool = Self::FRAME_UNITS == 1 && size_of::<T>() > 0;
+    pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
     /// Number of messages that a run of `units` holds.
     pub(super) const fn messages_in(units: usize) -> usize {
@@ -140,5 +164,25 @@ mod tests {
         assert_eq!((Geometry::<()>::FRAME_UNITS, Geometry::<()>::PER_FRAME), (1, 1 << 16));
         assert_eq!(Geometry::<u64>::PER_FRAME, 7);
         assert_eq!(Geometry::<[u8; 57]>::FRAME_UNITS, 2);
+    }
+
+    #[test]
+    fn messages_of_whole_lines_share_the_line_of_their_header() {
+        fn frame<T>() -> (usize, usize) {
+            assert!(Geometry::<T>::HEADER_BYTES.is_multiple_of(align_of::<T>()));
+            (Geometry::<T>::PER_FRAME, Geometry::<T>::FRAME_UNITS)
+        }
+        #[repr(align(64))]
+        struct Line(#[expect(dead_code)] [u8; 64]);
+        #[repr(align(128))]
+        struct Lines(#[expect(dead_code)] [u8; 256]);
+
+        assert_eq!(frame::<[u64; 8]>(), (7, 8));
+        assert_eq!(frame::<Line>(), (7, 8));
+        assert_eq!(frame::<[u64; 64]>(), (4, 33));
+        assert_eq!(frame::<[u64; 256]>(), (1, 33));
+        assert_eq!(frame::<[u64; 512]>(), (1, 65));
+        assert_eq!(frame::<Lines>(), (7, 15));
+        assert_eq!(frame::<[u64; 9]>(), (1, 2));
     }
 }

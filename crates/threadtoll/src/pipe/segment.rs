@@ -17,8 +17,8 @@ const FIRST_BYTES: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
 /// Factor by which each ring is larger than the last.
 const GROWTH: usize = 4;
-/// Frames of an unbounded pipe's smallest ring.
-const MIN_FRAMES: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 5 } else { 16 };
+/// Fewest messages that an unbounded pipe's smallest ring holds.
+const MIN_SLOTS: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 12 };
 /// Units of the longest run: a page.
 const MAX_RUN_UNITS: usize = 64;
 
@@ -100,6 +100,11 @@ impl RingLayout {
         if Geometry::<T>::PACKS_RUNS { units.clamp(1, MAX_RUN_UNITS) } else { 1 }
     }
 
+    /// Frames of an unbounded pipe's smallest ring.
+    fn min_frames<T>() -> usize {
+        MIN_SLOTS.div_ceil(Geometry::<T>::PER_FRAME) + Self::overhead_frames(1)
+    }
+
     /// Frames needed in addition to full ones: the rest of a run that the receiver is reading, the
     /// frame that the sender fills, the next frame, whose header is cleared, and one for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
@@ -140,7 +145,7 @@ impl PipeLayout {
             return PipeLayout { capacity, first: ring, largest: ring, chunk_units: 2 };
         }
         let frame_bytes = self::bytes::<T>(Geometry::<T>::FRAME_UNITS);
-        let frames = (bytes / frame_bytes).max(MIN_FRAMES);
+        let frames = (bytes / frame_bytes).max(RingLayout::min_frames::<T>());
         let largest = RingLayout::of_frames::<T>(frames);
         let chunk_units = frames * Geometry::<T>::FRAME_UNITS;
         PipeLayout { capacity, first: Self::first::<T>(largest), largest, chunk_units }
@@ -156,7 +161,8 @@ impl PipeLayout {
     }
 
     fn first<T>(largest: RingLayout) -> RingLayout {
-        let frames = (FIRST_BYTES / bytes::<T>(Geometry::<T>::FRAME_UNITS)).max(MIN_FRAMES);
+        let frames = FIRST_BYTES / bytes::<T>(Geometry::<T>::FRAME_UNITS);
+        let frames = frames.max(RingLayout::min_frames::<T>());
         Self::at_most(RingLayout::of_frames::<T>(frames), largest)
     }
 
