@@ -202,7 +202,7 @@ impl<T, W: Wait> Receiver<T, W> {
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline]
     pub fn recv_batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
-        match self.find_in_place(Until::Deadline(None)) {
+        match self.find_batch(Until::Deadline(None)) {
             None => self.batch(),
             Some(_) => Err(RecvError),
         }
@@ -215,7 +215,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If there is no message, or if the sender is gone and everything was received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
-        match self.find_in_place(Until::Now) {
+        match self.find_batch(Until::Now) {
             None => Ok(self.batch()?),
             Some(NoMessage::Empty) => Err(TryRecvError::Empty),
             Some(NoMessage::Disconnected) => Err(TryRecvError::Disconnected),
@@ -334,12 +334,28 @@ impl<T, W: Wait> Receiver<T, W> {
         no_message
     }
 
-    /// As [`Receiver::find`], for batches. Updates the cursor in place, as sending a slice does.
+    /// As [`Receiver::find`], for batches.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-    fn find_in_place(&mut self, until: Until) -> Option<NoMessage> {
+    #[inline(always)]
+    fn find_batch(&mut self, until: Until) -> Option<NoMessage> {
         if self.cursor.available() > 0 {
             return None;
         }
+        let shared = &**self.shared;
+        // SAFETY: we are the receiver.
+        let stepped = shared.reader.with_mut(|reader| unsafe { &*reader }.step(self.cursor));
+        if let Some(cursor) = stepped {
+            self.cursor = cursor;
+            return None;
+        }
+        self.find_run(until)
+    }
+
+    /// The slow path of [`Receiver::find_batch`], and the usual one for long runs. Updates the
+    /// cursor in place, as sending a slice does.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    #[inline(never)]
+    fn find_run(&mut self, until: Until) -> Option<NoMessage> {
         let (shared, cursor) = (&**self.shared, &mut self.cursor);
         shared.reader.with_mut(|reader| {
             // SAFETY: we are the receiver, and these calls are not nested.

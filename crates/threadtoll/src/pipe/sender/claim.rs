@@ -1,5 +1,6 @@
 //! Slots that the user fills in place.
 
+use std::hint::cold_path;
 use std::mem::MaybeUninit;
 
 use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
@@ -18,6 +19,7 @@ pub struct Claim<'a, T, W: Wait = Adaptive> {
 
 impl<T, W: Wait> Claim<'_, T, W> {
     /// The slots: at least one, and no more than were asked for.
+    #[inline(always)]
     pub fn room(&mut self) -> &mut [MaybeUninit<T>] {
         let place = self.sender.cursor.next_slot().as_ptr();
         // SAFETY: free slots of the open frame, contiguous; `MaybeUninit` may hold anything.
@@ -38,20 +40,32 @@ impl<T, W: Wait> Claim<'_, T, W> {
     /// # Safety
     ///
     /// The first `count` slots must have been written.
+    #[inline(always)]
     pub unsafe fn send(self, count: usize) -> Result<(), SendError<usize>> {
         let Claim { sender, slots } = self;
         assert!(count <= slots, "the claim has {slots} slots, not {count}");
         if count == 0 {
             return Ok(());
         }
-        sender.publish_claimed(count);
-        if !sender.is_quiet() {
-            let lost = send_many_slow(&**sender.shared, sender.cursor.sent());
-            if lost > 0 {
-                return Err(SendError(count.saturating_sub(lost as usize)));
-            }
+        let quiet = if count <= sender.cursor.free_slots() {
+            let sent = sender.cursor.publish(count);
+            let quiet = sender.is_quiet();
+            // Last, as in `Sender::push`.
+            sender.cursor.advance_to(sent);
+            quiet
+        } else {
+            // A claim of a long run withholds the slots of the frame.
+            sender.publish_long(count);
+            sender.is_quiet()
+        };
+        if quiet {
+            return Ok(());
         }
-        Ok(())
+        cold_path();
+        match send_many_slow(&**sender.shared, sender.cursor.sent()) {
+            0 => Ok(()),
+            lost => Err(SendError(count.saturating_sub(lost as usize))),
+        }
     }
 }
 
@@ -98,6 +112,7 @@ impl<T, W: Wait> Sender<T, W> {
         })
     }
 
+    #[inline(always)]
     fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
         assert!(most > 0, "a claim needs at least one slot");
         if self.is_disconnected() {
@@ -106,27 +121,33 @@ impl<T, W: Wait> Sender<T, W> {
         if let Some(no_room) = self.find_room(|| until) {
             return Err(no_room);
         }
+        let free = self.cursor.free_slots();
+        let slots = if most <= free { most } else { self.claim_many(most) };
+        Ok(Claim { slots, sender: self })
+    }
+
+    /// Claims a long run, or else the free slots of the open frame. Returns the number of slots.
+    #[inline(never)]
+    fn claim_many(&mut self, most: usize) -> usize {
         let cursor = self.cursor;
-        let slots = with_writer(&self.shared, |writer| {
-            writer.undo_claim(cursor);
-            match writer.fit_run(&cursor, most) {
-                Some((count, _)) if count > Geometry::<T>::PER_FRAME => {
-                    writer.begin_claim();
-                    count
-                }
-                _ => most.min(cursor.free_slots()),
+        let slots = with_writer(&self.shared, |writer| match writer.fit_run(&cursor, most) {
+            Some((count, _)) if count > Geometry::<T>::PER_FRAME => {
+                writer.begin_claim();
+                count
             }
+            _ => cursor.free_slots(),
         });
         if slots > cursor.free_slots() {
             // The claim covers the next header. Even if the claim is forgotten, the next send must
             // go through `make_room`, which restores it.
             self.cursor.withhold_slots();
         }
-        Ok(Claim { slots, sender: self })
+        slots
     }
 
-    /// Publishes the first `count` messages of a claim.
-    fn publish_claimed(&mut self, count: usize) {
+    /// Publishes the first `count` messages of a claim of a long run.
+    #[inline(never)]
+    fn publish_long(&mut self, count: usize) {
         let shared = &**self.shared;
         let mut cursor = self.cursor;
         with_writer(shared, |writer| {
