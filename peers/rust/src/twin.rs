@@ -69,7 +69,7 @@ fn pipe_bounded() -> Queue {
 }
 
 fn funnel() -> Queue {
-    twin!(funnel::queue(), many_senders, funnel::Unbounded)
+    twin!(funnel::unbounded(), many_senders, funnel::Unbounded)
 }
 
 struct TwinChannel<C>(PhantomData<C>);

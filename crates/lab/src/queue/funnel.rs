@@ -1,4 +1,4 @@
-//! The funnel of `threadtoll`.
+//! The funnel of `threadtoll`, bounded and unbounded.
 
 use std::marker::PhantomData;
 
@@ -6,15 +6,15 @@ use threadtoll::funnel::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Capacity, Channel, Message, Queue, Sink, Source, Way};
+use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
-pub(super) fn queues() -> [Queue; 1] {
-    [queue()]
+pub(super) fn queues() -> [Queue; 2] {
+    [unbounded(), bounded()]
 }
 
 /// `funnel`.
-pub fn queue() -> Queue {
+pub fn unbounded() -> Queue {
     Queue {
         name: "funnel".into(),
         origin: Origin::Ours,
@@ -32,6 +32,36 @@ pub fn queue() -> Queue {
     }
 }
 
+/// `funnel-bounded`.
+pub fn bounded() -> Queue {
+    Queue {
+        name: "funnel-bounded".into(),
+        origin: Origin::Ours,
+        version: threadtoll::VERSION.into(),
+        sentence: "threadtoll's bounded funnel: senders wait, or are refused, while it is full"
+            .into(),
+        capacity: Capacity::Slots(slots(8)),
+        ways: vec![
+            Way::many_senders::<Bounded<Spin>>(Wait::Spin).in_batches(),
+            Way::many_senders::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
+            Way::many_senders::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
+            Way::many_senders::<Bounded<Park>>(Wait::Park).in_batches(),
+        ],
+    }
+}
+
+/// A chunk of 16 KiB or 32 slots, each a message and its stamp. A funnel that is full has one chunk
+/// more than its messages need, because they may begin in the middle of one.
+fn slots(message_bytes: u64) -> Slots {
+    let slot_bytes = message_bytes + 8;
+    let messages = 1 << ((16 << 10) / slot_bytes).max(32).ilog2();
+    Slots {
+        spare: |_| 1,
+        larger: Some(slots),
+        ..Slots::groups(messages, messages * slot_bytes)
+    }
+}
+
 /// An unbounded funnel.
 #[derive(Debug)]
 pub struct Unbounded<W>(PhantomData<W>);
@@ -42,6 +72,20 @@ impl<M: Message, W: Waiting> Channel<M> for Unbounded<W> {
 
     fn open(_: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).unbounded();
+        Ok((To(to), From(from)))
+    }
+}
+
+/// A bounded funnel.
+#[derive(Debug)]
+pub struct Bounded<W>(PhantomData<W>);
+
+impl<M: Message, W: Waiting> Channel<M> for Bounded<W> {
+    type Source = To<W, M>;
+    type Sink = From<W, M>;
+
+    fn open(capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
+        let (to, from) = Options::new().wait(W::default()).bounded(capacity);
         Ok((To(to), From(from)))
     }
 }
@@ -88,5 +132,38 @@ impl<M: Message, W: Waiting> Sink<M> for From<W, M> {
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
         take(&[self.receive()]);
         1 + self.0.drain(limit - 1, |message| take(&[message]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Words;
+
+    /// Sends and receives a few messages, then fills the funnel.
+    fn fills_as_many_bytes_as_its_slots_say<M: Message>() {
+        let slots = slots(8).of(size_of::<M>() as u64);
+        let chunk_bytes = slots.bytes as usize;
+        for capacity in [1, 100, 3 * slots.messages] {
+            let options = Options::new().wait(Spin).retain(0);
+            let (sender, mut receiver) = options.bounded::<M>(capacity as usize);
+            for _ in 0..slots.messages / 2 {
+                sender.send(M::all(0)).unwrap();
+                receiver.recv().unwrap();
+            }
+            while sender.try_send(M::all(0)).is_ok() {}
+            let expected = slots.ring_bytes(capacity) as usize;
+            let used = receiver.memory().used_bytes;
+            let header = 256;
+            assert!(used <= expected + expected / chunk_bytes * header, "{capacity}: {used}");
+            assert!(used + chunk_bytes >= expected, "{capacity}: {used}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_full_funnel_takes_as_many_bytes_as_its_slots_say() {
+        fills_as_many_bytes_as_its_slots_say::<u64>();
+        fills_as_many_bytes_as_its_slots_say::<Words<8>>();
+        fills_as_many_bytes_as_its_slots_say::<Words<512>>();
     }
 }
