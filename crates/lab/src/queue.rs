@@ -154,6 +154,27 @@ impl<C> AnySize for C where
 {
 }
 
+/// A queue that carries messages of all sizes from several senders.
+pub trait ManySenders:
+    AnySize
+    + Channel<Source: Clone>
+    + Channel<Words<8>, Source: Clone>
+    + Channel<Words<64>, Source: Clone>
+    + Channel<Words<512>, Source: Clone>
+    + Channel<Words<8192>, Source: Clone>
+{
+}
+
+impl<C> ManySenders for C where
+    C: AnySize
+        + Channel<Source: Clone>
+        + Channel<Words<8>, Source: Clone>
+        + Channel<Words<64>, Source: Clone>
+        + Channel<Words<512>, Source: Clone>
+        + Channel<Words<8192>, Source: Clone>
+{
+}
+
 /// A queue's row for one way of waiting.
 #[derive(Clone)]
 pub struct Way {
@@ -228,12 +249,14 @@ impl Way {
     }
 
     /// A queue whose sending end is cloned for each sender.
-    pub fn many_senders<C: AnySize + Channel<Source: Clone>>(wait: Wait) -> Self {
+    pub fn many_senders<C: ManySenders>(wait: Wait) -> Self {
         Way { many_senders: true, ..Self::new(wait, many_senders::<C>) }
     }
 
     /// A queue whose ends are both cloned, for each sender and each receiver.
-    pub fn many_receivers<C: AnySize + Channel<Source: Clone, Sink: Clone>>(wait: Wait) -> Self {
+    pub fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
+        wait: Wait,
+    ) -> Self {
         Way { many_senders: true, many_receivers: true, ..Self::new(wait, many_receivers::<C>) }
     }
 
@@ -487,12 +510,12 @@ trait Loops {
     fn one_sender<C: AnySize>(usage: Usage) -> Option<Program>;
 
     /// For a queue whose sending end is cloned.
-    fn many_senders<C: AnySize + Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_senders<C: ManySenders>(usage: Usage) -> Option<Program> {
         Self::one_sender::<C>(usage)
     }
 
     /// For a queue whose ends are both cloned.
-    fn many_receivers<C: AnySize + Channel<Source: Clone, Sink: Clone>>(
+    fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
         usage: Usage,
     ) -> Option<Program> {
         Self::many_senders::<C>(usage)
@@ -514,7 +537,7 @@ macro_rules! scenarios {
             None
         }
 
-        fn many_senders<C: AnySize + Channel<Source: Clone>>(
+        fn many_senders<C: ManySenders>(
             scenario: &Scenario,
             usage: Usage,
         ) -> Option<Program> {
@@ -524,7 +547,7 @@ macro_rules! scenarios {
             None
         }
 
-        fn many_receivers<C: AnySize + Channel<Source: Clone, Sink: Clone>>(
+        fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
             scenario: &Scenario,
             usage: Usage,
         ) -> Option<Program> {
@@ -652,6 +675,18 @@ impl Scenario {
         let class = class(way.wait);
         let usage = Usage { flow, class, grows, load: load.clone(), payload_bytes };
         way.program(self, usage).is_some()
+    }
+
+    /// Returns `true` if messages are carried in several ways.
+    pub fn has_carries(&self) -> bool {
+        self.options.contains(&LoadOption::Carry)
+    }
+
+    /// Returns `true` if the queue has a row that carries messages in this way.
+    pub fn carries(&self, queue: &Queue, carry: Carry) -> bool {
+        let load = Load { carry: Some(carry), ..Load::NONE };
+        // No row carries a single word as words.
+        queue.ways.iter().any(|way| self.takes_with(queue, way, &load, 64))
     }
 
     /// Returns `true` if the scenario can have messages of this many bytes.

@@ -411,7 +411,8 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
 
 /// The size of messages, if the scenario has several.
 fn payload(criteria: &Criteria<'_>) -> Option<String> {
-    criteria.load.carry.map(|_| payload::size(criteria.payload_bytes))
+    let told = criteria.load.carry.is_some() || criteria.payload_bytes != 8;
+    told.then(|| payload::size(criteria.payload_bytes))
 }
 
 /// A load in words; `None` if messages are sent as fast as possible.

@@ -126,6 +126,27 @@ impl<P> AnySize for P where
 {
 }
 
+/// A peer that carries messages of all sizes from several senders.
+pub(crate) trait ManySenders:
+    AnySize
+    + Peer<Sender: Clone>
+    + Peer<Words<8>, Sender: Clone>
+    + Peer<Words<64>, Sender: Clone>
+    + Peer<Words<512>, Sender: Clone>
+    + Peer<Words<8192>, Sender: Clone>
+{
+}
+
+impl<P> ManySenders for P where
+    P: AnySize
+        + Peer<Sender: Clone>
+        + Peer<Words<8>, Sender: Clone>
+        + Peer<Words<64>, Sender: Clone>
+        + Peer<Words<512>, Sender: Clone>
+        + Peer<Words<8192>, Sender: Clone>
+{
+}
+
 /// Declares the rows of a peer whose ends have equal calls. See the modules of `rtrb` for a ring,
 /// of `crossbeam-channel` for blocking calls, of `flume` for batches. `M` is the type of messages.
 macro_rules! peer {
@@ -316,7 +337,7 @@ pub(crate) fn one_sender<P: AnySize>() -> Vec<Way> {
 }
 
 /// The ways of waiting of a peer whose sender is cloned.
-pub(crate) fn many_senders<P: AnySize + Peer<Sender: Clone>>() -> Vec<Way> {
+pub(crate) fn many_senders<P: ManySenders>() -> Vec<Way> {
     let polls = [
         Way::many_senders::<Row<P, TIGHT>>(Wait::Poll),
         Way::many_senders::<Row<P, BACKOFF>>(Wait::PollBackoff),
@@ -330,7 +351,7 @@ pub(crate) fn many_senders<P: AnySize + Peer<Sender: Clone>>() -> Vec<Way> {
 }
 
 /// The ways of waiting of a peer whose ends are both cloned.
-pub(crate) fn many_receivers<P: AnySize + Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
+pub(crate) fn many_receivers<P: ManySenders + Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
     let polls = [
         Way::many_receivers::<Row<P, TIGHT>>(Wait::Poll),
         Way::many_receivers::<Row<P, BACKOFF>>(Wait::PollBackoff),

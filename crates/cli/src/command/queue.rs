@@ -7,7 +7,7 @@ use threadtoll_lab::queue::{
     LoadChoice, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS,
     Scenario, Way,
 };
-use threadtoll_record::{Lose, Origin, Placement, Wait};
+use threadtoll_record::{Carry, Lose, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::load::{LoadArgs, LoadRequest};
@@ -201,7 +201,8 @@ impl Request {
         Ok(lacking.chain(self.cannot(scenario, able)).collect())
     }
 
-    /// The queues that have no row in the scenario, and those that have none with several senders.
+    /// The queues that have no row in the scenario, those that have none with several senders, and
+    /// those that cannot carry messages in a requested way.
     fn cannot(
         &self,
         scenario: &Scenario,
@@ -214,14 +215,30 @@ impl Request {
             None => scenario.has_several_senders(),
         };
         let lone = able
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|queue| several && !ways(queue, scenario).any(|way| way.many_senders));
         let names = |queues: Vec<&KnownQueue>| -> String {
             queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
         let lone = (names(lone.collect()), "with several senders: only one may send".to_string());
-        [unable, lone].into_iter().filter(|(names, _)| !names.is_empty()).collect()
+        let asked = self.load.choice().carries.unwrap_or_else(|| Carry::ALL.to_vec());
+        let carried = [
+            (Carry::InPlace, "in place: they lend no slots"),
+            (Carry::Words, "as words: they have no batch calls"),
+        ]
+        .into_iter()
+        .filter(|(carry, _)| scenario.has_carries() && asked.contains(carry))
+        .map(|(carry, why)| {
+            let lacking = able
+                .iter()
+                .copied()
+                .filter(|queue| queue.origin != Origin::Raw && !scenario.carries(queue, carry));
+            (names(lacking.collect()), why.to_string())
+        });
+        let all = [unable, lone].into_iter().chain(carried);
+        all.filter(|(names, _)| !names.is_empty()).collect()
     }
 
     fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {

@@ -2,9 +2,13 @@
 //! every queue: where a message takes a hundred nanoseconds or more, an indirect call does not
 //! show.
 
+use std::marker::PhantomData;
+
 use crate::error::Unavailable;
 
-use super::{Channel, Sink, Source};
+use super::message::number;
+use super::stream::NUMBER_BITS;
+use super::{Channel, Message, Sink, Source};
 
 /// Any sending end.
 pub(super) struct AnySource(Box<dyn SourceObject>);
@@ -80,9 +84,80 @@ impl Sink for AnySink {
     }
 }
 
+/// An end that carries each word as a larger message with a number, of which every word is written
+/// and read.
+#[derive(Clone)]
+struct Carrying<M, E>(E, PhantomData<M>);
+
+/// Bits of a carried number below its sender's.
+const CARRIED_BITS: u32 = 36;
+
+/// Larger messages have fewer bits for their number than a word has.
+fn carried(word: u64) -> u64 {
+    debug_assert!(word & (u64::MAX >> (64 - NUMBER_BITS)) < 1 << CARRIED_BITS);
+    (word >> NUMBER_BITS << CARRIED_BITS) | (word & ((1 << CARRIED_BITS) - 1))
+}
+
+/// The word that is carried as this number.
+fn word(carried: u64) -> u64 {
+    (carried >> CARRIED_BITS << NUMBER_BITS) | (carried & ((1 << CARRIED_BITS) - 1))
+}
+
+impl<M: Message, S: Source<M>> Source for Carrying<M, S> {
+    fn enter(&mut self) {
+        self.0.enter();
+    }
+
+    fn send(&mut self, message: u64) {
+        self.0.send(M::numbered(carried(message)));
+    }
+
+    fn try_send(&mut self, message: u64) -> bool {
+        self.0.try_send(M::numbered(carried(message)))
+    }
+
+    fn force_send(&mut self, message: u64) -> bool {
+        self.0.force_send(M::numbered(carried(message)))
+    }
+}
+
+impl<M: Message, S: Sink<M>> Sink for Carrying<M, S> {
+    fn enter(&mut self) {
+        self.0.enter();
+    }
+
+    fn receive(&mut self) -> u64 {
+        let message = self.0.receive();
+        let number = number(message.first());
+        // No sender has this one.
+        if message.difference(number) == 0 { word(number) } else { u64::MAX }
+    }
+}
+
+/// Opens a queue for this number of senders, at least one, with clones of the first.
+fn ends<S: Source, R: Sink>(
+    senders: usize,
+    (source, sink): (S, R),
+    clone: fn(&S) -> S,
+) -> (Vec<AnySource>, AnySink) {
+    let clones = (1..senders).map(|_| clone(&source)).collect::<Vec<_>>();
+    let sources = clones.into_iter().chain([source]);
+    let sources = sources.map(|source| AnySource(Box::new(source))).collect();
+    (sources, AnySink(Box::new(sink)))
+}
+
 /// Opens a queue for one sender.
 pub(super) fn open<C: Channel>(capacity: usize) -> Result<(AnySource, AnySink), Unavailable> {
     let (source, sink) = C::open(capacity)?;
+    Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
+}
+
+/// As [`open`], with messages of type `M`.
+pub(super) fn open_carrying<M: Message, C: Channel<M>>(
+    capacity: usize,
+) -> Result<(AnySource, AnySink), Unavailable> {
+    let (source, sink) = C::open(capacity)?;
+    let (source, sink) = (Carrying(source, PhantomData), Carrying(sink, PhantomData));
     Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
 }
 
@@ -91,9 +166,44 @@ pub(super) fn open_for<C: Channel<Source: Clone>>(
     senders: usize,
     capacity: usize,
 ) -> Result<(Vec<AnySource>, AnySink), Unavailable> {
+    Ok(ends(senders, C::open(capacity)?, Clone::clone))
+}
+
+/// As [`open_for`], with messages of type `M`.
+pub(super) fn open_for_carrying<M: Message, C: Channel<M, Source: Clone>>(
+    senders: usize,
+    capacity: usize,
+) -> Result<(Vec<AnySource>, AnySink), Unavailable> {
     let (source, sink) = C::open(capacity)?;
-    let clones = (1..senders).map(|_| source.clone()).collect::<Vec<_>>();
-    let sources = clones.into_iter().chain([source]);
-    let sources = sources.map(|source| AnySource(Box::new(source))).collect();
-    Ok((sources, AnySink(Box::new(sink))))
+    let (source, sink) = (Carrying(source, PhantomData), Carrying(sink, PhantomData));
+    Ok(ends(senders, (source, sink), Clone::clone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Words;
+    use crate::queue::stream::first;
+
+    /// Gives these messages.
+    struct Gives<M>(Vec<M>);
+
+    impl<M: Message> Sink<M> for Gives<M> {
+        fn receive(&mut self) -> M {
+            self.0.remove(0)
+        }
+    }
+
+    #[test]
+    fn a_word_is_carried_as_a_larger_message_and_a_torn_one_is_detected() {
+        let words = [0, first(0), first(0) + 49_999, first(255) + 7];
+        let whole = words.map(|word| Words::<64>::numbered(carried(word)));
+        let mut sink = Carrying(Gives(whole.to_vec()), PhantomData);
+        assert_eq!(words.map(|_| Sink::<u64>::receive(&mut sink)), words);
+        let other = Words::<8>::numbered(carried(first(1)));
+        let mut torn = Words::<8>::numbered(carried(first(0)));
+        torn.overwrite_half_of(&other);
+        let mut sink = Carrying(Gives(vec![torn]), PhantomData);
+        assert_eq!(Sink::<u64>::receive(&mut sink), u64::MAX);
+    }
 }

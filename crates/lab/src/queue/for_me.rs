@@ -16,10 +16,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Kind, Load, Lose};
+use threadtoll_record::{Kind, Load, Lose, Scale};
 
 use crate::cache_padded::CachePadded;
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::error::Unavailable;
 use crate::program::{Make, Program};
 use crate::samples::{Deliveries, Samples};
 
@@ -30,8 +31,8 @@ use super::lose::{Tally, send};
 use super::paced::{END, Generator, busy_ns, pattern, sending_ps, share};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    Channel, Grouping, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Source, Unsuitable,
-    Usage, one_word, open_loop,
+    AnySize, ArrivalsChoice, Channel, Grouping, LoadOption, Loops, ManySenders, Overrides, Scenario,
+    Source, Unsuitable, Usage, Words, open_loop, payload,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -44,26 +45,58 @@ pub(super) const SCENARIO: Scenario = Scenario {
         LoadOption::Rate,
         LoadOption::Lose,
         LoadOption::BudgetCpu,
+        LoadOption::Payload,
     ],
     required: &[LoadOption::Rate, LoadOption::Arrivals],
     check,
     loads,
-    payloads: one_word,
+    payloads: |overrides| overrides.load.payloads.clone().unwrap_or_else(|| vec![8]),
     has_load,
     budget: open_loop::budget,
-    capacity: |slots, _| slots.capacity_within(RING_BYTES),
+    capacity: payload::SCENARIO.capacity,
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
     grouping: Grouping::Load,
 };
 
+/// Most bytes of messages that wait in a queue that grows.
+const MAX_WAITING_BYTES: u64 = 512 << 20;
+/// Time after which a sender gives up on a saturated queue, at high rates.
+const BACKLOG_S: f64 = 0.05;
 /// Time between two looks at whether all senders are done.
 const NAP: Duration = Duration::from_micros(20);
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     super::ask_reply::no_batches(SCENARIO.name, overrides)?;
-    open_loop::check_arrivals(overrides)
+    open_loop::check_arrivals(overrides)?;
+    let payloads = overrides.load.payloads.iter().flatten().copied();
+    payloads.clone().try_for_each(payload::check_typed_size)?;
+    let largest = payloads.max().unwrap_or(8);
+    let waiting = most_waiting(overrides);
+    if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
+        let why = format!(
+            "--payload {largest}: {waiting} messages may have to wait in a queue, which is more than \
+             {} MiB",
+            MAX_WAITING_BYTES >> 20
+        );
+        return Err(Unsuitable { why, hint: "use a smaller payload or rate" });
+    }
+    Ok(())
+}
+
+/// Most messages of a block that wait in a queue that grows, if nothing is received.
+fn most_waiting(overrides: &Overrides) -> u64 {
+    let (fastest, at_once) = match &overrides.load.arrivals {
+        Some(ArrivalsChoice::File(trace)) => (
+            trace.rate(overrides.load.scale.unwrap_or(Scale::ONE)),
+            trace.most_at_once(),
+        ),
+        _ => {
+            (overrides.load.rates.iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0)
+        }
+    };
+    ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64
 }
 
 /// Queues that lose nothing, and those that lose what they may.
@@ -86,20 +119,42 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: AnySize>(usage: Usage) -> Option<Program> {
         let capacity = usage.flow.capacity;
-        let open = move || {
-            let (source, sink) = erased::open::<C>(capacity)?;
-            Ok((vec![source], sink))
+        let one = |open: fn(usize) -> Result<(AnySource, AnySink), Unavailable>| {
+            let open = move || open(capacity).map(|(source, sink)| (vec![source], sink));
+            Some(program(usage.clone(), Arc::new(open)))
         };
-        let one = usage.flow.senders == 1;
-        (one && loses::<C>(&usage)).then(|| program(usage, Arc::new(open)))
+        if usage.flow.senders != 1 || !loses::<C>(&usage) {
+            return None;
+        }
+        match usage.payload_bytes {
+            8 => one(erased::open::<C>),
+            64 => one(erased::open_carrying::<Words<8>, C>),
+            512 => one(erased::open_carrying::<Words<64>, C>),
+            4096 => one(erased::open_carrying::<Words<512>, C>),
+            65_536 => one(erased::open_carrying::<Words<8192>, C>),
+            _ => None,
+        }
     }
 
-    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_senders<C: ManySenders>(usage: Usage) -> Option<Program> {
         let (senders, capacity) = (usage.flow.senders as usize, usage.flow.capacity);
-        let open = move || erased::open_for::<C>(senders, capacity);
-        loses::<C>(&usage).then(|| program(usage, Arc::new(open)))
+        type Open = fn(usize, usize) -> Result<(Vec<AnySource>, AnySink), Unavailable>;
+        let many = |open: Open| {
+            Some(program(usage.clone(), Arc::new(move || open(senders, capacity))))
+        };
+        if !loses::<C>(&usage) {
+            return None;
+        }
+        match usage.payload_bytes {
+            8 => many(erased::open_for::<C>),
+            64 => many(erased::open_for_carrying::<Words<8>, C>),
+            512 => many(erased::open_for_carrying::<Words<64>, C>),
+            4096 => many(erased::open_for_carrying::<Words<512>, C>),
+            65_536 => many(erased::open_for_carrying::<Words<8192>, C>),
+            _ => None,
+        }
     }
 }
 
@@ -140,7 +195,7 @@ fn crew(
     sink: AnySink,
     load: &Load,
     lose: Lose,
-) -> Result<Crew, crate::error::Unavailable> {
+) -> Result<Crew, Unavailable> {
     let senders = sources.len();
     let sent_all = Arc::new(CachePadded::default());
     let mut crew: Crew = Vec::new();
@@ -431,6 +486,23 @@ mod tests {
             let shares = (0..senders).map(|sender| share(messages, [sender, senders]));
             assert_eq!(shares.sum::<usize>(), messages);
         }
+    }
+
+    #[test]
+    fn messages_that_would_fill_the_memory_are_refused() {
+        let asked = |rate: u64, bytes: u64| {
+            let load = crate::queue::LoadChoice {
+                rates: Some(vec![rate]),
+                payloads: Some(vec![8, bytes]),
+                ..crate::queue::LoadChoice::default()
+            };
+            check(&Overrides { load, ..Overrides::default() })
+        };
+        assert_eq!(asked(100_000, 65_536), Ok(()));
+        assert_eq!(asked(10_000_000, 4096), Ok(()));
+        let refused = asked(1_000_000, 65_536).unwrap_err();
+        assert!(refused.why.contains("50000 messages"), "{}", refused.why);
+        assert!(asked(1_000, 128).unwrap_err().why.contains("whole messages"));
     }
 
     #[test]

@@ -18,6 +18,11 @@ pub(super) fn first_word(number: u64) -> u64 {
     number << INDEX_BITS
 }
 
+/// The number of a message with this first word.
+pub(super) fn number(first_word: u64) -> u64 {
+    first_word >> INDEX_BITS
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for u64 {}
@@ -34,6 +39,9 @@ pub trait Message: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
 
     /// As [`fill`](Self::fill), in place of another message.
     fn overwrite(&mut self, number: u64);
+
+    /// Its first word.
+    fn first(&self) -> u64;
 
     /// Bits in which any word differs from those of the message with this number; 0 if none does.
     fn difference(&self, number: u64) -> u64;
@@ -62,6 +70,11 @@ impl Message for u64 {
     #[inline(always)]
     fn overwrite(&mut self, number: u64) {
         *self = first_word(number);
+    }
+
+    #[inline(always)]
+    fn first(&self) -> u64 {
+        *self
     }
 
     #[inline(always)]
@@ -101,8 +114,21 @@ impl<const N: usize> Message for Words<N> {
     }
 
     #[inline(always)]
+    fn first(&self) -> u64 {
+        self.0.first().copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
     fn difference(&self, number: u64) -> u64 {
         difference(&self.0, first_word(number))
+    }
+}
+
+#[cfg(test)]
+impl<const N: usize> Words<N> {
+    /// Tears it.
+    pub(super) fn overwrite_half_of(&mut self, other: &Self) {
+        self.0[N / 2..].copy_from_slice(&other.0[N / 2..]);
     }
 }
 
@@ -124,7 +150,7 @@ mod tests {
         }
         let older = Words::<N>::numbered(7 - 4);
         let mut torn = message;
-        torn.0[N / 2..].copy_from_slice(&older.0[N / 2..]);
+        torn.overwrite_half_of(&older);
         assert_ne!(torn.difference(7), 0, "half of it is of an older message");
     }
 

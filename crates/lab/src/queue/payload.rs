@@ -125,15 +125,22 @@ fn check_size(bytes: u64, carries: &[Carry]) -> Result<(), Unsuitable> {
         let why = format!("--payload {bytes} is not a multiple of 8 bytes");
         return Err(Unsuitable { why, hint: SIZES });
     }
-    if !MESSAGE_BYTES.contains(&bytes) && carries.iter().any(|carry| *carry != Carry::Words) {
-        return Err(Unsuitable {
-            why: format!(
-                "--payload {bytes}: messages moved or in place have 8, 64, 512, 4096 or 65536 bytes"
-            ),
-            hint: "use one of these sizes, or add `--carry words`",
-        });
+    if carries.iter().all(|carry| *carry == Carry::Words) {
+        return Ok(());
     }
-    Ok(())
+    let hint = "use one of these sizes, or add `--carry words`";
+    check_typed_size(bytes).map_err(|unsuitable| Unsuitable { hint, ..unsuitable })
+}
+
+/// Rejects sizes that no type of messages has.
+pub(super) fn check_typed_size(bytes: u64) -> Result<(), Unsuitable> {
+    if MESSAGE_BYTES.contains(&bytes) {
+        return Ok(());
+    }
+    Err(Unsuitable {
+        why: format!("--payload {bytes}: whole messages have 8, 64, 512, 4096 or 65536 bytes"),
+        hint: "use one of these sizes",
+    })
 }
 
 /// Words that the queue is given at once.

@@ -6,7 +6,7 @@ use threadtoll_record::{Load, Lose, Neighbour, Ns, Placement, Record, file::Resu
 
 use super::columns::Column;
 use super::view::View;
-use super::{Card, Comparison, Row, load, open_loop};
+use super::{Card, Comparison, Row, load, open_loop, payload};
 use crate::label::{list, plural};
 use crate::place::{Place, Standing, places};
 use crate::sentences::{self, Sentence};
@@ -86,6 +86,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
 struct Traffic<'a> {
     /// Without the messages that may be lost.
     arrivals: (Option<&'a str>, Option<u64>, Option<u64>),
+    payload_bytes: u64,
     senders: u32,
     placement: Placement,
     neighbour: Option<Neighbour>,
@@ -183,6 +184,7 @@ where
                 rate_per_s.map(|rate| rate.get()),
                 scale.map(|scale| scale.value().to_bits()),
             ),
+            payload_bytes: criteria.payload_bytes,
             senders: criteria.senders,
             placement: criteria.placement,
             neighbour: criteria.neighbour,
@@ -203,6 +205,9 @@ where
 fn heading(of: &Load, traffic: Traffic<'_>) -> String {
     let without_losses = Load { lose: None, ..of.clone() };
     let mut parts: Vec<String> = load(&without_losses).into_iter().collect();
+    if traffic.payload_bytes != 8 {
+        parts.push(payload::size(traffic.payload_bytes));
+    }
     parts.push(plural(traffic.senders.into(), "sender"));
     if traffic.placement != Placement::Pinned {
         parts.push(traffic.placement.to_string());
