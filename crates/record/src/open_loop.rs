@@ -62,6 +62,9 @@ pub struct OpenLoop {
     pub generator_was_limit: bool,
     /// CPU time of the receiver and time in send calls, per message.
     pub cpu_ns_per_message: Option<Ns>,
+    /// Its 95% interval, from resampling blocks; absent from files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_interval95: Option<[Ns; 2]>,
     /// Two-sided bound on the disagreement of the two CPUs' clocks.
     pub clock_bound_ns: Option<Ns>,
 }

@@ -5,6 +5,7 @@ mod base;
 mod burst;
 mod chain;
 mod chart;
+mod claims;
 mod columns;
 mod depth;
 mod flood;
@@ -472,10 +473,12 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
-/// Recommendations for the user's traffic.
+/// Recommendations for the user's traffic, and answers to published claims.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
-    for_me::answers(results, &comparisons).iter().map(for_me::Answer::sentence).collect()
+    let answers = for_me::answers(results, &comparisons);
+    let recommendations = answers.iter().map(for_me::Answer::sentence);
+    recommendations.chain(claims::claims(&comparisons)).collect()
 }
 
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such.

@@ -141,6 +141,32 @@ sentences! {
 
         "No row keeps up with that traffic within the CPU budget."
         for_me_none(traffic, why) = "For your traffic ({traffic}), no queue can be recommended: {why}.";
+
+        "Ask-reply, one sender, two pinned threads, messages of 8 bytes. yes: the whole 95% interval \
+         of the 99% quantile is at most ten times the median, and that of the 99.9% quantile above \
+         it; no: the former is above, or the latter is not; otherwise undecided."
+        tail_claim(source, answers) =
+            "{source}, 2 to 3 messages in 1,000 take abnormally long (1 to 10 in 1,000 take over ten times the median): {answers}.";
+
+        "Ask-reply as above, with queues whose receiver slept, and futex in the same run. yes: the \
+         whole 95% interval of the ratio of one-way medians, queue to futex, is below 2; no: the \
+         whole interval is not; otherwise undecided."
+        wake_up_claim(source, answers) =
+            "{source}, the wake-up of a sleeping receiver dominates (a hand-off takes less than twice that of a bare futex): {answers}.";
+
+        "Bursts, each compared with the burst of one message through the same queue at the same gap. \
+         yes: the upper bound of the time until the last message is below twice the lower bound of \
+         the single one’s; no: the lower bound is above twice the upper bound; otherwise undecided."
+        burst_claim(source, answers) =
+            "{source}, the time of N messages divided by N measures nothing, since it falls as 1/N (N at once take less than twice the time of one): {answers}.";
+
+        "Open loops at 5,000 to 25,000 messages per second, of which a billion take about a day: one \
+         sender, receivers that may sleep, not saturated. Each queue without a lock is compared with \
+         each that has one (flume, kanal). yes: the whole 95% interval of the latter’s CPU time of a \
+         message is above that of the former; no: it is below; otherwise undecided. The times are of a \
+         billion messages."
+        billion_claim(source, rate, answers) =
+            "{source}, a queue without a lock saves CPU time on a billion messages a day (at {rate}/s): {answers}.";
     }
 
     "Locks": {

@@ -1,6 +1,7 @@
 //! Open loops: the distribution of delivery times from stamped blocks, and the rate that the queue
 //! kept up with.
 
+use crate::resample::Processes;
 use crate::{
     Block, BlockKind, Burst, BurstBlock, Chain, ChainBlock, Count, Histogram, Kind, Lateness,
     LoopKind, Ns, OpenLoop, OpenLoopBlock, Quantiles, RecordKind, Warning, resample,
@@ -105,7 +106,7 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
         quantiles: quantiles(&lateness),
         histogram: (merged.count() > 0).then(|| merged.packed()),
     };
-    let messages = sum(|block| block.busy_messages);
+    let cpu = cpu(&blocks, &of_process, folding.seed);
     let rate = achieved.map(|(rate, _)| significant(rate));
     let interval = achieved
         .and_then(|(_, interval)| interval)
@@ -125,8 +126,10 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
         saturated_at_per_s: rate.filter(|_| saturated).map(Into::into),
         saturated_at_interval95: interval.filter(|_| saturated),
         generator_was_limit: limit.is_some(),
-        cpu_ns_per_message: (messages > 0.0)
-            .then(|| significant(sum(|block| block.busy_ns) / messages).into()),
+        cpu_ns_per_message: cpu.map(|(mean, _)| significant(mean).into()),
+        cpu_interval95: cpu
+            .and_then(|(_, interval)| interval)
+            .map(|bounds| bounds.map(|bound| significant(bound).into())),
         clock_bound_ns: blocks
             .iter()
             .filter_map(|(_, block)| Some(block.clock_bound_ns?.get()))
@@ -135,6 +138,22 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
         lateness,
     };
     (open_loop, limit)
+}
+
+/// CPU time of a message, with its interval.
+fn cpu(
+    blocks: &[(&Block, &OpenLoopBlock)],
+    of_process: &Processes,
+    seed: u64,
+) -> Option<(f64, Option<[f64; 2]>)> {
+    let means: Vec<(f64, u64)> = blocks
+        .iter()
+        .map(|(_, block)| {
+            let messages = block.busy_messages.get();
+            (block.busy_ns.as_f64() / messages.max(1) as f64, messages)
+        })
+        .collect();
+    resample::mean_with_interval(&means, of_process, seed)
 }
 
 /// Share of the messages that were due which were received meanwhile, with its interval.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use threadtoll_record::{LockSubject, Spread, Work, upper_median};
 
 use super::{Criteria, Row, Sweep};
+use crate::claim::{ClaimStatus, counts};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{digits, digits_range, share, time};
 
@@ -16,36 +17,6 @@ const SUKHOVITSKY: &str = "A. Sukhovitsky";
 const HOLD_SWEEP: &str = "hold-sweep";
 const FREQUENCY_SWEEP: &str = "frequency-sweep";
 const POOL: &str = "pool";
-
-/// Result of testing a claim against one cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ClaimStatus {
-    Confirmed,
-    Refuted,
-    /// The interval contains a limit.
-    Open,
-}
-
-impl ClaimStatus {
-    /// Tests a figure that should be at least the first limit and below the second.
-    fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> ClaimStatus {
-        if low >= least && high < limit {
-            ClaimStatus::Confirmed
-        } else if high < least || low >= limit {
-            ClaimStatus::Refuted
-        } else {
-            ClaimStatus::Open
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            ClaimStatus::Confirmed => "yes",
-            ClaimStatus::Refuted => "no",
-            ClaimStatus::Open => "undecided",
-        }
-    }
-}
 
 struct Claim {
     /// The claim.
@@ -194,19 +165,13 @@ const MAX_ANSWERS: usize = 3;
 /// `std-mutex yes in 7, no in 6 of 13 cells, for example: std-mutex, 2 threads, 10% yes (1.97)`.
 fn summary(claim: &Claim, sweep: &Sweep<'_>, rows: &[&Row<'_>]) -> Option<String> {
     let statuses: Vec<ClaimStatus> = rows.iter().filter_map(|row| status(claim, row)).collect();
-    let counts: Vec<String> = [ClaimStatus::Confirmed, ClaimStatus::Refuted, ClaimStatus::Open]
-        .into_iter()
-        .map(|status| (status, statuses.iter().filter(|other| **other == status).count()))
-        .filter(|(_, count)| *count > 0)
-        .map(|(status, count)| format!("{} in {count}", status.label()))
-        .collect();
     // The last row with the fewest threads has the longest holds.
     let fewest = rows.iter().map(|row| row.subject.threads).min()?;
     let example = rows.iter().rfind(|row| row.subject.threads == fewest)?;
     Some(format!(
         "{} {} of {} cells, for example {}",
         sweep.lock(),
-        counts.join(", "),
+        counts(&statuses),
         statuses.len(),
         answer(claim, sweep, example)?
     ))
@@ -288,21 +253,5 @@ mod tests {
         assert_eq!(told.as_deref(), Some("spin 16.0 ns, 15.2 ns to 18.0 ns"));
         assert_eq!(cost(("spin".into(), Vec::new())), None);
         assert!(is_counter("counter-atomic") && !is_counter("std-mutex"));
-    }
-
-    #[test]
-    fn an_interval_confirms_refutes_or_leaves_open() {
-        assert_eq!(ClaimStatus::of([1.45, 1.55], [1.4, 1.6]), ClaimStatus::Confirmed);
-        assert_eq!(ClaimStatus::of([1.2, 1.39], [1.4, 1.6]), ClaimStatus::Refuted);
-        assert_eq!(ClaimStatus::of([1.61, 1.7], [1.4, 1.6]), ClaimStatus::Refuted);
-        assert_eq!(ClaimStatus::of([1.3, 1.5], [1.4, 1.6]), ClaimStatus::Open);
-        assert_eq!(ClaimStatus::of([0.8, 0.999], [0.0, 1.0]), ClaimStatus::Confirmed);
-        assert_eq!(
-            ClaimStatus::of([0.8, 1.0], [0.0, 1.0]),
-            ClaimStatus::Open,
-            "equal to one thread is not worse"
-        );
-        assert_eq!(ClaimStatus::of([1.0, 1.1], [0.0, 1.0]), ClaimStatus::Refuted);
-        assert_eq!(ClaimStatus::of([1.6, 2.0], [1.5, f64::INFINITY]), ClaimStatus::Confirmed);
     }
 }
