@@ -24,6 +24,7 @@ mod regimes;
 mod registry;
 mod repeat;
 mod run;
+mod served;
 mod twins;
 
 /// The default registry, with twins of mechanisms and locks.

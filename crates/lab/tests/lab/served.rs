@@ -1,0 +1,175 @@
+//! Queues under a load on the real machine, with a receiver that takes a known time for each
+//! message.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use threadtoll_lab::mechanism::Unavailable;
+use threadtoll_lab::plan::{CpuSelection, QueueChoice};
+use threadtoll_lab::queue::pipe::{From, To, Unbounded};
+use threadtoll_lab::queue::{
+    ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, Sink, Way,
+    scenario,
+};
+use threadtoll_lab::real::RealBackend;
+use threadtoll_lab::{Registry, Share, measure_share};
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::inspect::{InspectOptions, inspect};
+use threadtoll_machine::topology::Topology;
+use threadtoll_record::{Block, Line, Origin, Placement, Plan, Record, Wait, fold};
+
+use crate::OURS;
+
+/// Time that the receiver takes for each message, in nanoseconds.
+const SERVICE_NS: f64 = 20_000.0;
+
+static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock::gate().unwrap().0);
+
+type Spin = threadtoll::wait::Spin;
+
+/// A pipe whose receiver works on each message that it takes.
+#[derive(Debug)]
+struct Served;
+
+#[derive(Debug)]
+struct Receiver<M: Message> {
+    inner: From<Spin, M>,
+    clock: Clock,
+    service: u64,
+}
+
+impl<M: Message> Sink<M> for Receiver<M> {
+    fn receive(&mut self) -> M {
+        let message = self.inner.receive();
+        let end = self.clock.stamp() + self.service;
+        while self.clock.stamp() < end {
+            std::hint::spin_loop();
+        }
+        message
+    }
+}
+
+impl<M: Message> Channel<M> for Served {
+    type Source = To<Spin, M>;
+    type Sink = Receiver<M>;
+
+    fn open(capacity: usize) -> Result<(To<Spin, M>, Receiver<M>), Unavailable> {
+        let (source, inner) = Unbounded::<Spin>::open(capacity)?;
+        let clock = *CLOCK;
+        Ok((source, Receiver { inner, clock, service: clock.ticks(SERVICE_NS) }))
+    }
+}
+
+fn registry() -> Registry {
+    let served = Queue {
+        name: "served".into(),
+        origin: Origin::Rust,
+        version: "1.0.0".into(),
+        sentence: "a queue of a test".into(),
+        capacity: Capacity::Unbounded,
+        ways: vec![Way::one_sender::<Served>(Wait::Poll)],
+    };
+    Registry { queues: Queues::with(vec![served], Vec::new()), ..OURS.clone() }
+}
+
+/// Measures the queue in a scenario: its blocks and its record, for each of its loads.
+fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
+    let registry = registry();
+    let (machine, clock) = inspect(InspectOptions {
+        sysfs_root: Path::new("/sys").into(),
+        noise: Duration::from_millis(300),
+        run: "run".into(),
+        at: "2026-11-21T10:00:00Z".into(),
+        tool: "threadtoll".into(),
+    })
+    .unwrap();
+    let topology = Topology::read(Path::new("/sys"));
+    let site = CpuSelection::whole(&topology, &machine.allowed);
+    let choice = QueueChoice {
+        queues: vec![registry.queues.find("served").unwrap()],
+        placements: vec![Placement::Pinned],
+        waits: vec![Wait::Poll],
+        neighbours: vec![None],
+        overrides: Overrides { load, time_ns: Some(time_ns), ..Overrides::default() },
+    };
+    let (groups, refused) =
+        threadtoll_lab::plan::queue(&site, scenario(name).unwrap(), &registry, &choice);
+    let plan = Plan {
+        run: machine.run.clone(),
+        command: vec!["queue".into()],
+        seed: 1,
+        over_ns: 10_000,
+        options: BTreeMap::new(),
+        folded: None,
+        repeat: None,
+        processes: 1,
+        refused,
+        groups,
+    };
+    let mut real = RealBackend::new(clock, machine.clock.clone()).with_registry(registry.clone());
+    let mut all = Vec::new();
+    for (group, cells) in plan.groups.iter().enumerate() {
+        let share = Share { group, attempt: 1, process: 0, since_start_s: 0.0 };
+        let mut blocks = Vec::new();
+        let mut take = |line: Line| {
+            if let Line::Block(block) = line {
+                blocks.push(*block);
+            }
+            Ok(())
+        };
+        let stop = AtomicBool::new(false);
+        measure_share(&mut real, &machine, &plan, share, &mut take, &stop).unwrap();
+        let records = fold(&machine, &plan, group, 1, &blocks, &[], "2026-11-21T10:00:00Z");
+        for (cell, planned) in cells.iter().enumerate() {
+            if planned.cell.queue().is_some() {
+                let own = blocks.iter().filter(|block| block.cell == cell).cloned().collect();
+                all.push((own, records[cell].clone()));
+            }
+        }
+    }
+    all
+}
+
+/// F. Pollaczek and A. Khinchin: a mean wait of ρD / 2(1 − ρ) before the service of D. At
+/// saturation the queue delivers as many messages as a stream.
+#[test]
+#[ignore = "real machine, a minute alone on two CPUs: ci/long/served.sh"]
+fn a_receiver_with_a_service_time_is_m_d_1_on_the_real_machine() {
+    let loads = [0.2, 0.5, 0.8];
+    let rates: Vec<u64> = loads.iter().map(|load| (load / SERVICE_NS * 1e9) as u64).collect();
+    let load = |rates: &[u64]| LoadChoice {
+        arrivals: Some(ArrivalsChoice::Poisson),
+        rates: Some(rates.to_vec()),
+        ..LoadChoice::default()
+    };
+    let mut off = Vec::new();
+    for ((blocks, _), load) in measured("open-loop", load(&rates), 8_000_000_000).iter().zip(loads)
+    {
+        let clean: Vec<&Block> = blocks.iter().filter(|block| block.clean).collect();
+        let messages: u64 = clean.iter().map(|block| block.count.get()).sum();
+        let sum: f64 = clean.iter().map(|block| block.mean.get() * block.count.get() as f64).sum();
+        let mean = sum / messages as f64;
+        let expected = SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load)));
+        println!(
+            "load {load}: mean {mean:.0} ns of {messages} messages in {} undisturbed of {} blocks, \
+             M/D/1 {expected:.0} ns, ratio {:.3}",
+            clean.len(),
+            blocks.len(),
+            mean / expected
+        );
+        assert!(clean.len() > 20, "the machine is too disturbed to tell");
+        off.push((mean / expected - 1.0).abs());
+    }
+    assert!(off.iter().all(|off| *off < 0.1), "{off:?}");
+
+    let saturated = measured("open-loop", load(&[200_000]), 2_000_000_000);
+    let saturated = saturated[0].1.open_loop.as_ref().unwrap();
+    let stream = &measured("stream", LoadChoice::default(), 2_000_000_000)[0].1;
+    let found = saturated.saturated_at_interval95.unwrap().map(f64::from);
+    let expected = stream.interval95.rate_per_s.unwrap().map(f64::from);
+    println!("saturated at {found:?} a second, stream {expected:?}");
+    assert!(found[0] <= expected[1] && expected[0] <= found[1], "{found:?}, {expected:?}");
+}
