@@ -76,7 +76,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         let ways = [Wait::Spin, Wait::SpinYield, Wait::Adaptive, Wait::Park].map(way).to_vec();
         Queue { origin: Origin::Twin, ways, ..queue }
     };
-    let twins = [pipe::unbounded(), funnel::queue()].map(twin).to_vec();
+    let twins = [pipe::unbounded(), funnel::unbounded()].map(twin).to_vec();
     Registry { queues: Queues::with(fakes(), twins), ..Registry::default() }
 });
 
