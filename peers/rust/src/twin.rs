@@ -14,7 +14,7 @@ use threadtoll_record::{Origin, Wait};
 
 /// Twins of our queues.
 pub fn queues() -> Vec<Queue> {
-    vec![pipe(), pipe_bounded(), funnel()]
+    vec![pipe(), pipe_bounded(), funnel(), funnel_bounded()]
 }
 
 /// Twins of the mechanisms that others are compared with.
@@ -70,6 +70,10 @@ fn pipe_bounded() -> Queue {
 
 fn funnel() -> Queue {
     twin!(funnel::unbounded(), many_senders, funnel::Unbounded)
+}
+
+fn funnel_bounded() -> Queue {
+    twin!(funnel::bounded(), many_senders, funnel::Bounded)
 }
 
 struct TwinChannel<C>(PhantomData<C>);

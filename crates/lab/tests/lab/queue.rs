@@ -237,7 +237,7 @@ fn the_first_row_of_ours_has_its_twin_in_each_group() {
             let Some(first) = group.iter().position(of_ours) else { continue };
             let label = group[first].cell.label();
             // There are no fake twins of these.
-            if ["pipe-bounded", "call"].contains(&group[first].cell.name()) {
+            if ["pipe-bounded", "funnel-bounded", "call"].contains(&group[first].cell.name()) {
                 continue;
             }
             let twin =
@@ -277,10 +277,9 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
         assert_eq!(cell.cpus.len(), 4);
         assert_eq!((cell.cpus[0], cell.cpus[3]), (pair[0], pair[1]));
         assert!(!cell.oversubscribed() && cell.relation >= Relation::SameLlc, "{cell:?}");
-        assert!(
-            ["funnel", "channel-bounded", "channel-unbounded", "other-unbounded"]
-                .contains(&cell.name())
-        );
+        let many_senders =
+            ["funnel", "funnel-bounded", "channel-bounded", "channel-unbounded", "other-unbounded"];
+        assert!(many_senders.contains(&cell.name()));
     }
     // On two CPUs the senders share one.
     let topology = SimulatedBackend::topology();
