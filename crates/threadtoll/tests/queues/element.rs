@@ -82,7 +82,9 @@ copied! {
     u64: |id| id;
     (): |_id| ();
     [u8; 60]: |id| [id as u8; 60];
+    [u64; 8]: |id| [id; 8];
     [u64; 9]: |id| [id; 9];
+    [u64; 64]: |id| [id; 64];
     [u8; 300]: |id| [id as u8; 300];
     Aligned: |id| Aligned(id);
 }

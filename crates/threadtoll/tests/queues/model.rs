@@ -395,7 +395,9 @@ macro_rules! agrees_for_all_elements {
             words: u64;
             nothings: ();
             as_long_as_a_line: [u8; 60];
+            exactly_a_line: [u64; 8];
             just_too_long_for_a_line: [u64; 9];
+            exactly_eight_lines: [u64; 64];
             five_lines_long: [u8; 300];
             strictly_aligned: $crate::element::Aligned;
             boxed: Box<u64>;

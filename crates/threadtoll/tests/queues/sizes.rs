@@ -34,7 +34,9 @@ fn a_pipe_begins_small() {
         ring_bytes::<u8>(),
         ring_bytes::<u64>(),
         ring_bytes::<[u8; 60]>(),
+        ring_bytes::<[u64; 8]>(),
         ring_bytes::<[u64; 32]>(),
+        ring_bytes::<[u64; 64]>(),
     ] {
         assert!(bytes.iter().all(|&bytes| bytes <= AT_BIRTH), "{bytes:?}");
     }

@@ -173,7 +173,9 @@ fn pipes_of_all_sizes() {
     pipes::<u8, _>(Adaptive, 20);
     pipes::<(), _>(Adaptive, 20);
     pipes::<[u8; 300], _>(Park, 15);
+    pipes::<[u64; 8], _>(Park, 20);
     pipes::<[u64; 9], _>(Adaptive, 15);
+    pipes::<[u64; 64], _>(Adaptive, 10);
 }
 
 #[test]
