@@ -65,6 +65,11 @@ pub(crate) trait MeasureCommand: Args {
         1
     }
 
+    /// True if the plan is a sweep of rates that ends where it saturates.
+    fn until_saturated(_: &Self::Request) -> bool {
+        false
+    }
+
     /// Time after which the first group is measured again without `--repeat`, in nanoseconds.
     fn repeat_ns(_: &Self::Request, _: &MeasureRequest) -> Option<u64> {
         None

@@ -677,6 +677,11 @@ impl Scenario {
         way.program(self, usage).is_some()
     }
 
+    /// Returns `true` if its loads are rates up to the one that saturates each queue.
+    pub fn until_saturated(&self, load: &LoadChoice) -> bool {
+        self.name == open_loop::SCENARIO.name && open_loop::until_saturated(load)
+    }
+
     /// Returns `true` if messages are carried in several ways.
     pub fn has_carries(&self) -> bool {
         self.options.contains(&LoadOption::Carry)

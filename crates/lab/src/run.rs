@@ -25,7 +25,7 @@ const WAIT_STEP_NS: u64 = 100_000_000;
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All groups were measured.
+    /// All groups were measured, or are above saturation.
     Complete,
     /// Stopped on request; finished blocks are kept.
     Interrupted,
@@ -64,7 +64,8 @@ pub type Take<'a> = dyn FnMut(Line) -> Result<(), LabError> + 'a;
 /// Measures a share in another process, which ends early if the run is told to stop.
 pub type Launch<'a> = dyn FnMut(&Machine, &Plan, Share, &mut Take<'_>) -> Result<(), LabError> + 'a;
 
-/// Measures every incomplete group of `results`.
+/// Measures every incomplete group of `results`, in order. The records of the groups before it tell
+/// if one is above saturation.
 ///
 /// Blocks and records are appended to `file` as they come. `stop` is checked after each block, and
 /// several times a second while the repetition of a group is not due yet.
@@ -84,7 +85,7 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let count = results.plan.groups.len();
     for index in 0..count {
-        if results.groups[index].records.is_some() {
+        if results.complete_groups()[index] {
             continue;
         }
         if stop.load(Ordering::Relaxed)

@@ -5,6 +5,7 @@ mod fold;
 mod profile;
 mod read;
 mod source;
+mod sweep;
 mod write;
 
 pub use fold::{FoldFault, fold};

@@ -34,6 +34,11 @@ pub struct Plan {
     /// If given, the last group measures another one again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
+    /// True if the groups are a sweep of rates that ends where it saturates: a group is not
+    /// measured if each of its queues' rows, twins apart, was saturated at the highest rate below
+    /// at which the groups before it measured the row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.
     pub groups: Vec<Vec<PlannedCell>>,
 }
@@ -275,6 +280,7 @@ mod tests {
                 folded: None,
                 processes,
                 repeat: None,
+                until_saturated: false,
                 groups: Vec::new(),
             };
             let of: Vec<u32> = (0..rounds).map(|round| plan.process(round, rounds)).collect();

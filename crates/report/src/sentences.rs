@@ -278,6 +278,10 @@ sentences! {
         quota(cpus) =
             "The control group allows {cpus} CPUs’ worth of time, less than two spinning threads need, and throttles them.";
 
+        "`open-loop` without `--rate`: groups were left out because all their rows were saturated at \
+         a lower rate. The rates are the highest at which the rows were measured."
+        above_saturation(rates) = "Not measured at higher rates, because saturated: {rates}.";
+
         "The run was interrupted."
         unfinished(complete, groups) = "The run is not finished: {complete} of {groups} complete.";
 

@@ -92,7 +92,7 @@ fn read(path: &Path) -> Result<Results, Failure> {
         Contents::Results(results) => {
             let name = path.display();
             results.notes.iter().for_each(|note| console::note(&format!("{name}: {note}")));
-            let missing = results.groups.iter().filter(|group| group.records.is_none()).count();
+            let missing = results.complete_groups().iter().filter(|complete| !**complete).count();
             if missing > 0 {
                 let groups = results.groups.len();
                 console::note(&format!("{name}: {missing} of {groups} groups are incomplete."));

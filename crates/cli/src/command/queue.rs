@@ -120,6 +120,10 @@ impl MeasureCommand for Queue {
         request.is_default(common).then_some(REPEAT_NS)
     }
 
+    fn until_saturated(request: &Request) -> bool {
+        request.scenario.is_some_and(|scenario| scenario.until_saturated(&request.load.choice()))
+    }
+
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {

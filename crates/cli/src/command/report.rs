@@ -165,7 +165,7 @@ fn not_folded(fault: FoldFault) -> Failure {
 }
 
 fn missing(results: &Results) -> usize {
-    results.groups.iter().filter(|group| group.records.is_none()).count()
+    results.complete_groups().iter().filter(|complete| !**complete).count()
 }
 
 fn notes_on(path: &Path, results: &Results) -> Vec<String> {

@@ -59,6 +59,7 @@ pub(super) fn make<C: MeasureCommand>(
         },
         options: checked.options.clone(),
         repeat,
+        until_saturated: C::until_saturated(&checked.request),
         refused,
         groups,
     })

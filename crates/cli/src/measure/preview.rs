@@ -15,7 +15,7 @@ pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
     let size = if cells == 0 {
         "nothing is left to measure".to_string()
     } else {
-        let forecast = format_forecast(remaining_ns(results, now_ns));
+        let forecast = forecast(results, now_ns);
         format!("{} · {forecast}", extent(&groups))
     };
     let of_machine = |warning: &&Warning| warning.code != ANOTHER;
@@ -75,7 +75,7 @@ pub(super) fn print_plan(results: &Results, now_ns: i128) {
         }
     }
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
-    let forecast = format_forecast(remaining_ns(results, now_ns));
+    let forecast = forecast(results, now_ns);
     let processes = match results.plan.processes {
         1 => String::new(),
         several => format!(", each in {several} processes"),
@@ -85,10 +85,16 @@ pub(super) fn print_plan(results: &Results, now_ns: i128) {
 }
 
 fn remaining(results: &Results) -> impl Iterator<Item = (usize, &[PlannedCell])> {
-    let states = results.plan.groups.iter().zip(&results.groups).enumerate();
+    let states = results.plan.groups.iter().zip(results.complete_groups()).enumerate();
     states
-        .filter(|(_, (_, state))| state.records.is_none())
+        .filter(|(_, (_, complete))| !complete)
         .map(|(index, (group, _))| (index, group.as_slice()))
+}
+
+/// `about 50 s`; `at most about 12 min` of a sweep that ends where it saturates.
+fn forecast(results: &Results, now_ns: i128) -> String {
+    let most = if results.plan.until_saturated { "at most " } else { "" };
+    format!("{most}{}", format_forecast(remaining_ns(results, now_ns)))
 }
 
 /// `about 50 s`, `about 12 min`.

@@ -9,7 +9,7 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_record::{Cell, LoopKind, Lose, PerSecond, RecordKind, Wait};
 
 use crate::lines::{blocks, line, lines, plan, records};
-use crate::program::{command, ran, threadtoll, words};
+use crate::program::{Held, command, ran, threadtoll, words};
 
 fn run_in(directory: &Path, line: &str) -> String {
     let mut command = command();
@@ -264,6 +264,72 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
     let sizes = "queue payload rtrb pipe raw-copy --wait spin --payload 8,4KiB";
     insta::assert_snapshot!("payload", tables(sizes));
+}
+
+/// Rates of the records of queues in a file, in their order.
+fn rates(path: &Path) -> Vec<u64> {
+    let written = lines(path);
+    let load = |cell: &Cell| Some(cell.queue()?.load.rate_per_s?.get());
+    let mut rates: Vec<u64> =
+        records(&written).iter().filter_map(|record| load(&record.cell)).collect();
+    rates.dedup();
+    rates
+}
+
+#[test]
+fn a_sweep_of_rates_ends_where_it_saturates() {
+    let directory = TempDir::new().unwrap();
+    let [path, folded] = ["run.jsonl", "folded.jsonl"].map(|name| directory.path().join(name));
+    let sweep = "queue open-loop pipe --wait park --repeat 1s --simulated-machine 7 --time 20ms";
+    let ended = threadtoll(words(&format!("{sweep} --relaunch 2 --out"), &[&path])).done();
+    let measured = rates(&path);
+    assert!(measured.len() > 2 && measured.len() < 9 + 1, "{measured:?}");
+    let (first, again) = (measured[0], measured[measured.len() - 1]);
+    assert_eq!((first, again), (1_000, 1_000), "the repetition is the last");
+    let highest = measured[measured.len() - 2];
+    assert!(highest < 65_536_000);
+    let said = |out: &str| {
+        let line = out.lines().find(|line| line.contains("Not measured at higher rates"));
+        line.unwrap_or_else(|| panic!("{out}")).to_string()
+    };
+    assert!(said(&ended.out).ends_with(": pipe with park."), "{}", ended.out);
+    assert!(ended.err.contains("at most about"), "{}", ended.err);
+    assert!(!ended.out.contains("not finished"), "{}", ended.out);
+
+    // Interrupted in the middle, and completed.
+    let whole = std::fs::read(&path).unwrap();
+    for share in [3, 5, 7, 9] {
+        std::fs::write(&path, &whole[..whole.len() * share / 10]).unwrap();
+        let report = threadtoll(words("report --text", &[&path])).done();
+        assert!(report.out.contains("The run is not finished"), "{share}: {}", report.out);
+        let resumed = threadtoll(words("queue --quiet --resume", &[&path])).done();
+        assert!(resumed.err.is_empty(), "{}", resumed.err);
+        assert_eq!(rates(&path), measured, "{share}");
+    }
+    let report = threadtoll(words("report --text", &[&path])).done();
+    assert_eq!(said(&report.out), said(&ended.out));
+    assert!(!report.out.contains("not finished"), "{}", report.out);
+    // Nothing is left, and nothing is measured again.
+    let held = Held::of(&path);
+    threadtoll(words("queue --quiet --resume", &[&path])).done();
+    held.unchanged();
+    threadtoll(words("report", &[&path]).into_iter().chain(words("--fold", &[&folded]))).done();
+    let report = threadtoll(words("report --text", &[&folded])).done();
+    assert_eq!(said(&report.out), said(&ended.out));
+    assert!(!report.out.contains("not finished"), "{}", report.out);
+    let other = directory.path().join("other.jsonl");
+    let line = sweep.replace("machine 7", "machine 8");
+    threadtoll(words(&format!("{line} --quiet --out"), &[&other])).done();
+    let compared = threadtoll(words("compare", &[&folded, &other])).done();
+    assert!(!compared.err.contains("incomplete"), "{}", compared.err);
+
+    // Rates that were named are all measured.
+    std::fs::remove_file(&path).unwrap();
+    let named = "1000,4000,16000,64000,256000,1024000,4096000,16384000,65536000";
+    let line = format!("{sweep} --rate {named} --out").replace("--repeat 1s", "--repeat 0s");
+    let ended = threadtoll(words(&line, &[&path])).done();
+    assert_eq!(rates(&path).len(), 9);
+    assert!(!ended.out.contains("Not measured at higher rates"), "{}", ended.out);
 }
 
 /// On the simulated machine, sleeping receivers take microseconds and little CPU time.

@@ -9,11 +9,13 @@ use super::groups::estimate_ns;
 const TIMESTAMP_NS: i128 = 1_000_000;
 
 /// Estimated time for the unfinished groups of a run and the wait before the last of them, in
-/// nanoseconds. `now_ns` is the time since the Unix epoch.
+/// nanoseconds; the longest possible if the plan ends where it saturates. `now_ns` is the time since
+/// the Unix epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let plan = &results.plan;
+    let complete = results.complete_groups();
     let measuring_ns = |from: usize, to: usize| {
-        let unfinished = (from..to).filter(|index| results.groups[*index].records.is_none());
+        let unfinished = (from..to).filter(|index| !complete[*index]);
         estimate_ns(unfinished.map(|index| plan.groups[index].as_slice()), plan.processes)
     };
     let count = plan.groups.len();

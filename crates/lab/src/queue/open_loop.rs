@@ -139,6 +139,11 @@ pub(super) fn check_rates(overrides: &Overrides) -> Result<(), Unsuitable> {
     }
 }
 
+/// Returns `true` if the rates are the default ones.
+pub(super) fn until_saturated(load: &LoadChoice) -> bool {
+    load.rates.is_none() && !matches!(load.arrivals, Some(ArrivalsChoice::File(_)))
+}
+
 pub(super) fn loads(overrides: &Overrides) -> Vec<Load> {
     let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
     let arrivals = match arrivals {

@@ -31,6 +31,7 @@ fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
         options: Default::default(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused: Vec::new(),
         groups,
     }

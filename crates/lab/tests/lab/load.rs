@@ -2,12 +2,13 @@
 
 use threadtoll_lab::Registry;
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::plan::{CpuSelection, QueueChoice, validate};
+use threadtoll_lab::plan::{CpuSelection, QueueChoice, remaining_ns, validate};
 use threadtoll_lab::queue::{
     ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, RING_BYTES,
     Sink, Slots, Source, Way, scenario,
 };
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
+use threadtoll_record::file::GroupState;
 use threadtoll_record::{
     Against, BlockKind, Carry, Histogram, Load, Lose, Origin, Placement, Plan, PlannedCell, Record,
     Subject, Wait,
@@ -108,6 +109,77 @@ fn uniform_arrivals_never_wait_until_the_queue_is_saturated() {
     near(open_loop.saturated_at_per_s, 1e6, 0.01);
     let [low, high] = open_loop.saturated_at_interval95.unwrap().map(f64::from);
     assert!(low <= 1.01e6 && high >= 0.99e6, "{low} to {high}");
+}
+
+/// The default sweep of this queue's spinning row, on a machine with this service time.
+fn sweep(queue: &str) -> (Plan, impl Fn() -> SimulatedBackend) {
+    let plan = plan_with(&OURS, "open-loop", queue, Overrides::default());
+    let delays = served(Service::Fixed(SERVICE_NS));
+    let machine = move || SimulatedBackend::new(1).with_registry(OURS.clone()).with_delays(delays);
+    (Plan { until_saturated: true, ..plan }, machine)
+}
+
+fn rates_of(records: &[Record]) -> Vec<u64> {
+    let load = |record: &Record| record.cell.queue().map(|queue| queue.load.clone());
+    let mut rates: Vec<u64> =
+        records.iter().filter_map(load).map(|load| load.rate_per_s.unwrap().get()).collect();
+    rates.dedup();
+    rates
+}
+
+/// A queue that takes a million messages per second keeps up with all but 2% of 1,024,000.
+#[test]
+fn a_sweep_ends_with_the_rate_that_saturates() {
+    let (plan, machine) = sweep("pipe");
+    let results = run_simulated(&machine, &plan);
+    assert!(results.complete());
+    let records = results.records();
+    let rates = [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000];
+    assert_eq!(rates_of(&records), rates);
+    let saturated = |record: &Record| record.open_loop.as_ref().is_some_and(|own| own.saturated);
+    let rows: Vec<&Record> = records.iter().filter(|one| one.open_loop.is_some()).collect();
+    let (last, others) = rows.split_last().unwrap();
+    assert!(saturated(last) && !others.iter().any(|record| saturated(record)));
+    let rows = results.saturated_rows();
+    let rows: Vec<(u64, usize)> = rows.iter().map(|(rate, rows)| (*rate, rows.len())).collect();
+    assert_eq!(rows, [(4_096_000, 1)]);
+    assert_eq!(remaining_ns(&results, 0), 0);
+    // Rates that the user named are all measured.
+    let all = run_simulated(&machine, &Plan { until_saturated: false, ..plan });
+    assert_eq!(rates_of(&all.records()).len(), 9);
+    assert!(all.saturated_rows().is_empty());
+}
+
+/// The group of a row that keeps up is measured, with all the rows that share it.
+#[test]
+fn a_group_is_measured_while_one_of_its_rows_keeps_up() {
+    let (plan, machine) = sweep("pipe");
+    let mut results = run_simulated(&machine, &plan);
+    let complete = results.complete_groups();
+    let last = results.groups.iter().rposition(|group| group.records.is_some()).unwrap();
+    assert!(complete.iter().all(|complete| *complete) && last + 1 < complete.len());
+    let records = results.groups[last].records.as_mut().unwrap();
+    records.iter_mut().filter_map(|one| one.open_loop.as_mut()).for_each(|own| {
+        own.saturated = false;
+    });
+    assert_eq!(results.above_saturation(), vec![false; complete.len()]);
+    assert!(!results.complete());
+    assert!(remaining_ns(&results, 0) > 0);
+}
+
+#[test]
+fn a_sweep_that_was_interrupted_ends_with_the_same_rate() {
+    let (plan, machine) = sweep("pipe");
+    let whole = run_simulated(&machine, &plan);
+    // Without the record that saturates, nothing is above saturation yet.
+    let last = whole.groups.iter().rposition(|group| group.records.is_some()).unwrap();
+    let mut cut = whole.clone();
+    cut.groups[last] = GroupState::default();
+    assert!(!cut.complete() && !cut.above_saturation().contains(&true));
+    // A gap before it decides nothing about what comes after.
+    let mut gap = whole.clone();
+    gap.groups[0] = GroupState::default();
+    assert!(!gap.above_saturation().contains(&true));
 }
 
 fn longer_than(histogram: &Histogram, ps: u64) -> u64 {

@@ -73,6 +73,7 @@ fn latency_plan(seed: u64, processes: u32, (groups, refused): Planned) -> Plan {
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         processes,
         refused,
         groups,

@@ -64,6 +64,7 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused: Vec::new(),
         groups,
     }

@@ -117,6 +117,7 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
         options: Default::default(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused: Vec::new(),
         groups,
     }

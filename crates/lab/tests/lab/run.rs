@@ -51,6 +51,7 @@ fn plan() -> Plan {
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused,
         groups,
     }

@@ -105,6 +105,7 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         processes: 1,
         refused,
         groups,

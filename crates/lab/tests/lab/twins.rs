@@ -49,6 +49,7 @@ fn measured((groups, refused): Planned, twin_factor: f64) -> Vec<Vec<Record>> {
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused,
         groups,
     };

@@ -142,7 +142,7 @@ impl Results {
 
     /// Returns `true` if every group is complete.
     pub fn complete(&self) -> bool {
-        self.groups.iter().all(|group| group.records.is_some())
+        self.complete_groups().iter().all(|complete| *complete)
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused: Vec::new(),
         groups: groups.iter().map(|group| group.iter().map(planned).collect()).collect(),
     }

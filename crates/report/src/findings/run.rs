@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use threadtoll_record::{Record, file::Results, fold};
+use threadtoll_record::{Cell, Placement, Record, file::Results, fold};
 
 use crate::clean::clean;
 use crate::disturbance::{sum, too_disturbed};
 use crate::label::{list, plural};
 use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
-use crate::units::{per_op, share, time};
+use crate::units::{per_op, per_second, share, time};
 
 pub(super) fn findings(results: &Results, records: &[Record], regimes: &Regimes) -> Vec<Sentence> {
     let findings = [
@@ -18,6 +18,7 @@ pub(super) fn findings(results: &Results, records: &[Record], regimes: &Regimes)
         disturbance(results, records),
         twins_apart(records),
         left_out(results),
+        above_saturation(results),
         few_cpus(results),
         unfinished(results),
     ];
@@ -130,6 +131,30 @@ fn left_out(results: &Results) -> Option<Sentence> {
     (!cells.is_empty()).then(|| say::left_out(cells.join("; ")))
 }
 
+/// Rows that the plan would have measured at higher rates.
+fn above_saturation(results: &Results) -> Option<Sentence> {
+    let saturated = results.saturated_rows();
+    let of_rate = |(rate, rows): (&u64, &Vec<Cell>)| {
+        let rows: Vec<String> = rows.iter().filter_map(row).collect();
+        format!("{}/s: {}", per_second(*rate as f64), rows.join(", "))
+    };
+    let rates: Vec<String> = saturated.iter().map(of_rate).collect();
+    (!rates.is_empty()).then(|| say::above_saturation(rates.join("; ")))
+}
+
+/// `pipe with park`, and what else tells the rows of a run apart.
+fn row(cell: &Cell) -> Option<String> {
+    let queue = cell.queue()?;
+    let mut name = format!("{} with {}", clean(&queue.queue), queue.wait);
+    if cell.placement != Placement::Pinned {
+        name.push_str(&format!(", {}", cell.placement));
+    }
+    if let Some(neighbour) = cell.neighbour {
+        name.push_str(&format!(", beside {}", neighbour.threads()));
+    }
+    Some(name)
+}
+
 fn few_cpus(results: &Results) -> Option<Sentence> {
     let machine = &results.machine;
     if machine.allowed.len() == 1 {
@@ -141,7 +166,7 @@ fn few_cpus(results: &Results) -> Option<Sentence> {
 
 fn unfinished(results: &Results) -> Option<Sentence> {
     let groups = &results.groups;
-    let complete = groups.iter().filter(|group| group.records.is_some()).count();
+    let complete = results.complete_groups().iter().filter(|complete| **complete).count();
     if complete == groups.len() || groups.iter().all(|group| group.attempts == 0) {
         return None;
     }

@@ -144,6 +144,7 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
         options: BTreeMap::new(),
         folded: None,
         repeat: None,
+        until_saturated: false,
         refused: vec![
             Refused {
                 what: "tcp-loopback, pinned".into(),

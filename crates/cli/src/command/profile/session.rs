@@ -113,6 +113,7 @@ impl Kept {
             refused: Vec::new(),
             folded: None,
             repeat: None,
+            until_saturated: false,
             groups: Vec::new(),
         };
         let program = match &request.subject {

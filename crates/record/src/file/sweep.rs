@@ -1,0 +1,105 @@
+//! The end of a sweep of rates: groups above the saturation of all their rows, which are complete
+//! without records.
+//!
+//! The groups before it decide about a group. As these are complete when it would be measured, a
+//! run, its resumption and each reader of its file leave out the same groups.
+
+use std::collections::BTreeMap;
+
+use crate::{Cell, PlannedCell, Record};
+
+use super::read::Results;
+
+/// The highest rate so far at which a row was measured.
+#[derive(Clone, Copy)]
+struct Highest {
+    rate_per_s: u64,
+    /// True if it was saturated in all its groups.
+    saturated: bool,
+}
+
+/// The cell without its rate, and the rate; `None` unless it is a row of a sweep.
+fn row(cell: &Cell) -> Option<(Cell, u64)> {
+    if cell.is_twin() {
+        return None;
+    }
+    let rate_per_s = cell.queue()?.load.rate_per_s?.get();
+    let mut row = cell.clone();
+    if let crate::Subject::Queue(queue) = &mut row.subject {
+        queue.load.rate_per_s = None;
+    }
+    Some((row, rate_per_s))
+}
+
+fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
+    let Some((row, rate_per_s)) = row(&record.cell) else { return };
+    let saturated = record.open_loop.as_ref().is_some_and(|own| own.saturated);
+    let known = highest.entry(row).or_insert(Highest { rate_per_s, saturated });
+    if rate_per_s > known.rate_per_s {
+        *known = Highest { rate_per_s, saturated };
+    } else if rate_per_s == known.rate_per_s {
+        known.saturated &= saturated;
+    }
+}
+
+fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bool {
+    let mut rows = group.iter().filter_map(|planned| row(&planned.cell)).peekable();
+    rows.peek().is_some()
+        && rows.all(|(row, rate_per_s)| {
+            highest.get(&row).is_some_and(|row| row.saturated && row.rate_per_s < rate_per_s)
+        })
+}
+
+impl Results {
+    /// For each group, `true` if it is complete: it has its records, or is
+    /// [above saturation](Self::above_saturation).
+    pub fn complete_groups(&self) -> Vec<bool> {
+        let mut complete = self.above_saturation();
+        for (complete, group) in complete.iter_mut().zip(&self.groups) {
+            *complete |= group.records.is_some();
+        }
+        complete
+    }
+
+    /// For each group, `true` if it is not measured because all its rows were saturated at the
+    /// highest rate below at which they were measured. Always `false` unless the plan is
+    /// [until saturated](crate::Plan::until_saturated).
+    pub fn above_saturation(&self) -> Vec<bool> {
+        let mut above = vec![false; self.groups.len()];
+        if !self.plan.until_saturated {
+            return above;
+        }
+        let mut highest = BTreeMap::new();
+        for (index, (planned, group)) in self.plan.groups.iter().zip(&self.groups).enumerate() {
+            match &group.records {
+                Some(records) => records.iter().for_each(|record| take(&mut highest, record)),
+                None if self.plan.repeated_by(index).is_some() => break,
+                None if all_saturated(planned, &highest) => above[index] = true,
+                // Nothing can be said of the groups after an incomplete one.
+                None => break,
+            }
+        }
+        above
+    }
+
+    /// Rows of groups above saturation, by the highest rate at which they were measured.
+    pub fn saturated_rows(&self) -> BTreeMap<u64, Vec<Cell>> {
+        let above = self.above_saturation();
+        let records = self.groups.iter().filter_map(|group| group.records.as_ref()).flatten();
+        let mut highest = BTreeMap::new();
+        records.for_each(|record| take(&mut highest, record));
+        let mut rows: BTreeMap<u64, Vec<Cell>> = BTreeMap::new();
+        let left_out = self.plan.groups.iter().zip(above).filter(|(_, above)| *above);
+        for planned in left_out.flat_map(|(group, _)| group) {
+            let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
+            let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
+            let of_rate = rows.entry(measured).or_default();
+            // A row that stands in several groups may have been measured in another one.
+            if measured < rate_per_s && !of_rate.contains(&row) {
+                of_rate.push(row);
+            }
+        }
+        rows.retain(|_, rows| !rows.is_empty());
+        rows
+    }
+}
