@@ -45,7 +45,7 @@ pub(super) fn columns<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 
     }
     if comparison.rows.iter().any(has_states) {
         let title = "deepest idle state that the receiver’s CPU entered, and its share of the time";
-        columns.push(Column::new("", "idle in", 4, title, |row| match deepest(&row.record) {
+        columns.push(Column::new("", "idle in", 3, title, |row| match deepest(&row.record) {
             Some(deepest) => Cell::new(Some(deepest.share.get()), state(deepest)),
             None if has_states(row) => Cell::text("none"),
             None => Cell::unknown(),

@@ -23,9 +23,13 @@ pub(super) fn is_rare(record: &Record) -> bool {
 }
 
 fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    let mut columns = (open_loop::VIEW.columns)(results, comparison);
-    columns.extend(between::columns(comparison));
-    columns
+    // What staying awake costs is as much the question as the delivery; saturation is not.
+    let ranks = [("CPU", 1), ("p99", 4), ("limit", 5)];
+    let ranked = |column: Column<'c, 'a>| {
+        ranks.into_iter().fold(column, |column, (heading, rank)| column.ranked(heading, rank))
+    };
+    let columns = (open_loop::VIEW.columns)(results, comparison).into_iter().map(ranked);
+    columns.chain(between::columns(comparison)).collect()
 }
 
 fn lines(record: &Record) -> Vec<String> {
@@ -168,10 +172,10 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     ];
     if all.iter().any(|row| row.between.is_some()) {
         let title = "what was done between two messages";
-        let column = Column::new("", "between", 1, title, |row| {
+        let column = Column::new("", "between", 0, title, |row: &Watches| {
             Cell::text(row.between.map_or("nothing", Between::name))
         });
-        columns.push(column.emphasis(Emphasis::Faint));
+        columns.insert(0, column.emphasis(Emphasis::Faint));
     }
     let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
