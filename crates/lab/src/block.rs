@@ -5,9 +5,9 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise, FunnelBlock,
-    Histogram, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock,
-    WorkersBlock, Worst, median,
+    BetweenBlock, Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise,
+    FunnelBlock, Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan,
+    PlannedCell, SendsBlock, WorkersBlock, Worst, median,
 };
 
 use crate::samples::{
@@ -61,6 +61,8 @@ struct Figures {
     chain: Option<ChainBlock>,
     sends: Option<SendsBlock>,
     funnel: Option<FunnelBlock>,
+    idle: Option<IdleBlock>,
+    between: Option<BetweenBlock>,
     worst: Vec<Worst>,
 }
 
@@ -147,6 +149,8 @@ pub(crate) fn to_block(
         chain: figures.chain,
         sends: figures.sends,
         funnel: figures.funnel,
+        idle: figures.idle,
+        between: figures.between,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),

@@ -1,6 +1,8 @@
 //! Samples of a block before they are folded, by kind of cell.
 
-use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, ResidentBytes};
+use threadtoll_record::{
+    BetweenBlock, BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes,
+};
 
 /// Samples of a block, with its counters.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +101,10 @@ pub struct Deliveries {
     /// Messages that were due and are not among these, because the queue refused them or dropped
     /// them later; `None` if it may not.
     pub lost: Option<[u64; 2]>,
+    /// Idle states of the receiver's CPU, if messages are rare.
+    pub idle: Option<IdleBlock>,
+    /// What was done between the messages, if anything.
+    pub between: Option<BetweenBlock>,
     /// CPU of the receiver.
     pub cpu: u32,
     /// Two-sided bound on the disagreement of the clocks, if known.

@@ -119,13 +119,13 @@ impl ThreadProbe {
     /// follows.
     pub fn sample(&self) -> ThreadCounters {
         let mut counters = self.files(resource_usage());
-        counters.cpu_ns = cpu_time_ns();
+        counters.cpu_ns = thread_cpu_ns();
         counters
     }
 
     /// As [`sample`](Self::sample), for the end of a block: CPU time comes first.
     pub fn sample_after(&self) -> ThreadCounters {
-        let cpu_ns = cpu_time_ns();
+        let cpu_ns = thread_cpu_ns();
         let mut counters = self.files(resource_usage());
         counters.cpu_ns = cpu_ns;
         counters
@@ -149,13 +149,18 @@ impl Default for ThreadProbe {
     }
 }
 
-/// CPU time of this thread up to now, in nanoseconds.
-fn cpu_time_ns() -> u64 {
+/// CPU time of the calling thread up to now, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec to a valid address; a sandbox that forbids it leaves
     // zeros.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Page faults of the calling thread up to now.
+pub fn thread_page_faults() -> u64 {
+    resource_usage().page_faults
 }
 
 fn resource_usage() -> ThreadCounters {
@@ -456,8 +461,8 @@ mod tests {
         let probe = ThreadProbe::new();
         std::thread::sleep(std::time::Duration::from_millis(2));
         let before = probe.sample();
-        let start = cpu_time_ns();
-        while cpu_time_ns() - start < 6_000_000 {}
+        let start = thread_cpu_ns();
+        while thread_cpu_ns() - start < 6_000_000 {}
         let delta = probe.sample_after().delta(&before);
         // Counters updated at ticks would show at most 4 ms.
         assert!(delta.cpu_ns >= 6_000_000, "{delta:?}");

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction, FunnelBlock, Histogram,
-    Ns, OpenLoopBlock, Seconds, SendsBlock, Text, WorkersBlock, fold,
+    BetweenBlock, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction,
+    FunnelBlock, Histogram, IdleBlock, Ns, OpenLoopBlock, Seconds, SendsBlock, Text, WorkersBlock,
+    fold,
 };
 
 /// The loop that produced a block.
@@ -93,6 +94,12 @@ pub struct Block {
     /// Important messages among others only: the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<FunnelBlock>,
+    /// Rare messages only: idle states of the receiver's CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleBlock>,
+    /// Messages between which caches are emptied or pages are given back only: what was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<BetweenBlock>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
@@ -127,6 +134,9 @@ impl Block {
         // Values of an open loop are only the messages that were received.
         if self.open_loop.is_none() && self.sends.is_some_and(lost) {
             return Err("more messages of the block were lost than it has");
+        }
+        if self.between.is_some_and(|between| between.unready > between.messages) {
+            return Err("more messages of the block found an end unready than it has");
         }
         self.open_loop.as_ref().map_or(Ok(()), OpenLoopBlock::validate)?;
         self.contention.as_ref().map_or(Ok(()), |contention| contention.validate(self.count))

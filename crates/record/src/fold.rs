@@ -10,6 +10,7 @@ mod calls;
 mod contention;
 mod exchange;
 mod open_loop;
+mod rare;
 mod send_call;
 mod shares;
 mod states;
@@ -22,11 +23,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Chain, Class, Contention,
-    Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Intervals, Kind, LoopKind,
-    Machine, Ns, OneWay, OpenLoop, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject,
-    Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work,
-    Workers, Worst, median,
+    Against, BetweenMessages, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Chain,
+    Class, Contention, Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Idle,
+    Intervals, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over, Plan, PlannedCell,
+    Quantiles, QueueSubject, Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict,
+    Wait, Warning, Work, Workers, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -183,6 +184,8 @@ struct Traffic {
     workers: Option<Workers>,
     chain: Option<Chain>,
     funnel: Option<Funnel>,
+    idle: Option<Idle>,
+    between: Option<BetweenMessages>,
     /// Messages that were refused, and those that were dropped later.
     lost: Option<[Count; 2]>,
 }
@@ -354,6 +357,8 @@ impl<'a> Folding<'a> {
             workers: figures.traffic.workers,
             chain: figures.traffic.chain,
             funnel: figures.traffic.funnel,
+            idle: figures.traffic.idle,
+            between: figures.traffic.between,
             refused: figures.traffic.lost.map(|[refused, _]| refused),
             dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
             worst: worst(self.blocks(BlockKind::Stamped)),

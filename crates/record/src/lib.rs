@@ -8,6 +8,7 @@
 //! [`Prediction`] is not part of such a file, and a [`Profile`] has a file of its own: the machine,
 //! the plan, and a line at most once a second.
 
+mod between;
 mod block;
 mod calls;
 mod cell;
@@ -25,6 +26,7 @@ mod fit;
 pub mod fold;
 mod funnel;
 mod histogram;
+mod idle;
 mod label;
 mod line;
 mod load;
@@ -49,6 +51,7 @@ mod text;
 mod time;
 mod warning;
 
+pub use between::{BetweenBlock, BetweenMessages};
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use calls::{Calls, CallsBlock, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
@@ -64,8 +67,9 @@ pub use fit::{Fit, FittedRow};
 pub use fold::fold;
 pub use funnel::{Funnel, FunnelBlock};
 pub use histogram::{Histogram, HistogramError};
+pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;
-pub use load::{Arrivals, Carry, Load, Lose, Scale};
+pub use load::{Arrivals, Between, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};

@@ -52,6 +52,9 @@ pub struct Load {
     /// Way in which the bytes of a message get into the queue and out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Carry>,
+    /// What becomes of caches or pages between two messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
 }
 
 impl Load {
@@ -70,11 +73,20 @@ impl Load {
         lose: None,
         important: None,
         carry: None,
+        between: None,
     };
 
-    /// The load with which this one is compared: one receiver in place of several, one hop, or
-    /// messages that are moved.
+    /// True if single messages are sent, each a given time after the one before.
+    pub fn is_rare(&self) -> bool {
+        self.gap_ns.is_some() && self.burst.is_none()
+    }
+
+    /// The load with which this one is compared: one receiver in place of several, one hop,
+    /// messages that are moved, or nothing between them.
     pub fn base(&self) -> Option<Load> {
+        if self.between.is_some() {
+            return Some(Load { between: None, ..self.clone() });
+        }
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
         }
@@ -133,6 +145,9 @@ impl Load {
         }
         if let Some(carry) = self.carry {
             label.push_str(&format!(", {}", carry.label()));
+        }
+        if let Some(between) = self.between {
+            label.push_str(&format!(", {}", between.label()));
         }
         for (number, noun) in [(self.receivers, "receiver"), (self.hops, "hop")] {
             match number.map(Count::get) {
@@ -237,6 +252,45 @@ impl fmt::Display for Carry {
     }
 }
 
+/// What becomes of caches or pages between two messages.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Between {
+    /// Both ends empty the private caches of their CPU.
+    FlushCaches,
+    /// The process gives back the pages of its code and of its constants.
+    GiveBackPages,
+}
+
+impl Between {
+    /// All of them, in the order of tables.
+    pub const ALL: [Between; 2] = [Between::FlushCaches, Between::GiveBackPages];
+
+    /// Name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Between::FlushCaches => "flush-caches",
+            Between::GiveBackPages => "give-back-pages",
+        }
+    }
+
+    /// In words, after a comma.
+    pub fn label(self) -> &'static str {
+        match self {
+            Between::FlushCaches => "caches emptied between",
+            Between::GiveBackPages => "pages given back between",
+        }
+    }
+}
+
+impl fmt::Display for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// A factor in whole millionths, so that cells can be compared and sorted; in files, a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
@@ -336,6 +390,19 @@ mod tests {
         assert_eq!(carried(Carry::Words).base(), None);
         for carry in Carry::ALL {
             assert_eq!(serde_json::to_value(carry).unwrap(), carry.name());
+        }
+    }
+
+    #[test]
+    fn emptied_caches_are_compared_with_warm_ones() {
+        let rare = Load { gap_ns: Some(1_000_000.into()), ..Load::NONE };
+        let cold = Load { between: Some(Between::FlushCaches), ..rare.clone() };
+        assert_eq!((cold.base(), rare.base()), (Some(rare.clone()), None));
+        assert_eq!(cold.label(), ", every 1000000 ns, caches emptied between");
+        assert!(cold.is_rare() && !Load { burst: Some(8.into()), ..cold }.is_rare());
+        assert!(!serde_json::to_string(&rare).unwrap().contains("between"));
+        for between in Between::ALL {
+            assert_eq!(serde_json::to_value(between).unwrap(), between.name());
         }
     }
 }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction, Funnel, Histogram,
-    MAX_ROUNDS, Ns, OpenLoop, PerSecond, Ratio, ResidentBytes, Text, Warning, Workers, Worst, fold,
+    BetweenMessages, Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction,
+    Funnel, Histogram, Idle, MAX_ROUNDS, Ns, OpenLoop, PerSecond, Ratio, ResidentBytes, Text,
+    Warning, Workers, Worst, fold,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -109,6 +110,12 @@ pub struct Record {
     /// ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<Funnel>,
+    /// Rare messages only: idle states of the receiver's CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
+    /// Messages between which caches are emptied or pages are given back only: what was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<BetweenMessages>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
@@ -154,6 +161,8 @@ impl Record {
             || self.burst.is_some() && self.open_loop.is_none()
             || self.chain.is_some() && self.open_loop.is_none()
             || self.funnel.is_some() && self.open_loop.is_none()
+            || self.idle.is_some() && self.open_loop.is_none()
+            || self.between.is_some() && self.open_loop.is_none()
             || self.workers.is_some() && self.kind != RecordKind::Stream
             || self.kind == RecordKind::SendCall && self.refused.is_none()
             || self.refused.is_some()

@@ -2,6 +2,7 @@
 
 mod ask_reply;
 mod base;
+mod between;
 mod burst;
 mod chain;
 mod chart;
@@ -429,7 +430,7 @@ fn load(load: &Load) -> Option<String> {
     let bursts = load.burst.zip(load.gap_ns).map(|(burst, gap_ns)| {
         format!("{} at once every {}", count(burst.get()), round_time(gap_ns.as_f64()))
     });
-    let rare = load.gap_ns.filter(|_| load.burst.is_none());
+    let rare = load.gap_ns.filter(|_| load.is_rare());
     let rare = rare.map(|gap_ns| format!("a message every {}", round_time(gap_ns.as_f64())));
     let depth = load.depth.map(|depth| format!("depth {}", count(depth.get())));
     let lose = load.lose.map(|lose| {
@@ -441,10 +442,11 @@ fn load(load: &Load) -> Option<String> {
         .to_string()
     });
     let carry = load.carry.map(|carry| carry.label().to_string());
+    let between = load.between.map(|between| between.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
     let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
     let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> = [times, bursts, rare, depth, lose, important, carry]
+    let parts: Vec<String> = [times, bursts, rare, between, depth, lose, important, carry]
         .into_iter()
         .chain(threads)
         .flatten()
@@ -478,7 +480,8 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
-    recommendations.chain(claims::claims(&comparisons)).collect()
+    let answers = recommendations.chain(claims::claims(&comparisons));
+    answers.chain(between::findings(&comparisons)).collect()
 }
 
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such.

@@ -252,6 +252,14 @@ impl<'a, R> Column<'a, R> {
         self
     }
 
+    /// Gives the column with this heading another rank.
+    pub(crate) fn ranked(mut self, heading: &str, rank: u8) -> Self {
+        if self.heading.text == heading {
+            self.heading.rank = Some(rank);
+        }
+        self
+    }
+
     pub(crate) fn published(mut self) -> Self {
         self.heading.published = true;
         self

@@ -56,6 +56,8 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             .and_then(|queue| queue.load.hops)
             .map(|_| hops(&messages)),
         funnel: messages.chatty.as_deref().map(chatty),
+        idle: messages.idle.clone(),
+        between: messages.between,
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
         sends: messages.lost.map(|[refused, dropped]| SendsBlock {
             refused: refused.into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadtoll_record::{Carry, Lose, Scale};
+use threadtoll_record::{Between, Carry, Lose, Scale};
 
 use super::Trace;
 
@@ -50,6 +50,8 @@ pub struct LoadChoice {
     pub payloads: Option<Vec<u64>>,
     /// Ways to carry them.
     pub carries: Option<Vec<Carry>>,
+    /// What becomes of caches or pages between two messages, `None` for nothing.
+    pub betweens: Option<Vec<Option<Between>>>,
 }
 
 /// Requested arrivals.
@@ -90,10 +92,12 @@ pub enum LoadOption {
     Payload,
     /// `--carry`.
     Carry,
+    /// `--between`.
+    Between,
 }
 
 impl LoadOption {
-    pub(super) const ALL: [LoadOption; 12] = [
+    pub(super) const ALL: [LoadOption; 13] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -106,6 +110,7 @@ impl LoadOption {
         LoadOption::BudgetCpu,
         LoadOption::Payload,
         LoadOption::Carry,
+        LoadOption::Between,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -122,6 +127,7 @@ impl LoadOption {
             LoadOption::BudgetCpu => "--budget-cpu",
             LoadOption::Payload => "--payload",
             LoadOption::Carry => "--carry",
+            LoadOption::Between => "--between",
         }
     }
 
@@ -139,6 +145,7 @@ impl LoadOption {
             LoadOption::BudgetCpu => load.budget_cpu.is_some(),
             LoadOption::Payload => load.payloads.is_some(),
             LoadOption::Carry => load.carries.is_some(),
+            LoadOption::Between => load.betweens.is_some(),
         }
     }
 }

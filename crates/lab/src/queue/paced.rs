@@ -19,7 +19,7 @@ use std::time::Duration;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
@@ -39,15 +39,52 @@ const WAKE_NS: f64 = 150_000.0;
 /// The generator gives up after this multiple of a block's length: the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
+/// What an end does between two messages.
+pub(super) trait Pause: Send + 'static {
+    /// Called before a block's clock starts.
+    fn prepare(&mut self);
+
+    /// Called after a message, with a stamp and the time at which the next one is due, if it is
+    /// known; returns a stamp of the end.
+    fn pause(&mut self, now: u64, next: Option<u64>, clock: &Clock) -> u64;
+
+    /// Adds to the records of a block.
+    fn report(&mut self, log: &mut Log);
+}
+
+/// Nothing.
+pub(super) struct NoPause;
+
+impl Pause for NoPause {
+    fn prepare(&mut self) {}
+
+    #[inline(always)]
+    fn pause(&mut self, now: u64, _: Option<u64>, _: &Clock) -> u64 {
+        now
+    }
+
+    fn report(&mut self, _: &mut Log) {}
+}
+
 /// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
+    program_with::<C, NoPause>(usage, || NoPause, || NoPause)
+}
+
+/// The program of a generator and a receiver that pause between two messages.
+pub(super) fn program_with<C: Channel, P: Pause>(
+    usage: Usage,
+    sender: impl Fn() -> P + Send + Sync + 'static,
+    receiver: impl Fn() -> P + Send + Sync + 'static,
+) -> Option<Program> {
     let Usage { flow, class, grows, load, .. } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
     let of_simulated = load.clone();
     Some(Program::Crew(CrewProgram {
         make: Arc::new(move || {
             let (source, sink) = C::open(flow.capacity)?;
-            Ok(crew(pattern(&load)?, source, sink))
+            let generator = Generator::pausing(pattern(&load)?, source, sender());
+            Ok(vec![Box::new(generator), Box::new(Receiver::pausing(sink, receiver()))])
         }),
         threads: 2,
         seating: Seating::LastAlone,
@@ -63,12 +100,8 @@ pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
     Pattern::of(load).map_err(|why| Unavailable::new("its arrivals", invalid(why)))
 }
 
-fn crew<So: Source, Si: Sink>(pattern: Pattern, source: So, sink: Si) -> Crew {
-    vec![Box::new(Generator::new(pattern, source)), Box::new(Receiver::new(sink))]
-}
-
 #[repr(align(128))]
-pub(super) struct Generator<S> {
+pub(super) struct Generator<S, P = NoPause> {
     pattern: Pattern,
     source: Option<S>,
     /// Times of the block's messages since its start, in ticks.
@@ -85,10 +118,17 @@ pub(super) struct Generator<S> {
     naps: bool,
     /// Which of the senders it is, and among how many the messages are dealt out in turn.
     dealt: [usize; 2],
+    pause: P,
 }
 
 impl<S> Generator<S> {
     pub(super) fn new(pattern: Pattern, source: S) -> Self {
+        Self::pausing(pattern, source, NoPause)
+    }
+}
+
+impl<S, P> Generator<S, P> {
+    fn pausing(pattern: Pattern, source: S, pause: P) -> Self {
         Generator {
             pattern,
             source: Some(source),
@@ -100,6 +140,7 @@ impl<S> Generator<S> {
             first: 1,
             naps: false,
             dealt: [0, 1],
+            pause,
         }
     }
 
@@ -124,7 +165,7 @@ impl<S> Generator<S> {
     }
 }
 
-impl<S: Source> Part for Generator<S> {
+impl<S: Source, P: Pause> Part for Generator<S, P> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
@@ -140,10 +181,11 @@ impl<S: Source> Part for Generator<S> {
         self.until = last.max(clock.ticks(shift.length_ns)).saturating_mul(PATIENCE as u64);
         self.sent = touched(self.due.len());
         self.after = touched(self.due.len());
+        self.pause.prepare();
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let Generator { source, due, lead, until, sent, after, first, naps, .. } = self;
+        let Generator { source, due, lead, until, sent, after, first, naps, pause, .. } = self;
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         due.iter_mut().for_each(|due| *due += begin);
         let until = begin.saturating_add(*until);
@@ -151,7 +193,7 @@ impl<S: Source> Part for Generator<S> {
             source,
             #[inline(always)]
             |source| match naps {
-                false => generate::<S, false>(
+                false => generate::<S, P, false>(
                     source,
                     clock,
                     due,
@@ -160,8 +202,9 @@ impl<S: Source> Part for Generator<S> {
                     *first,
                     sent,
                     after,
+                    pause,
                 ),
-                true => generate::<S, true>(
+                true => generate::<S, P, true>(
                     source,
                     clock,
                     due,
@@ -170,17 +213,20 @@ impl<S: Source> Part for Generator<S> {
                     *first,
                     sent,
                     after,
+                    pause,
                 ),
             },
         );
         due.truncate(made);
         sent.truncate(made);
         after.truncate(made);
-        Log {
+        let mut log = Log {
             times: vec![std::mem::take(due), std::mem::take(sent), std::mem::take(after)],
             numbers: vec![*lead as u64],
             wrong: 0,
-        }
+        };
+        pause.report(&mut log);
+        log
     }
 }
 
@@ -194,7 +240,7 @@ pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
 /// before the next.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
-fn generate<S: Source, const NAPS: bool>(
+fn generate<S: Source, P: Pause, const NAPS: bool>(
     source: &mut S,
     clock: &Clock,
     due: &[u64],
@@ -203,11 +249,13 @@ fn generate<S: Source, const NAPS: bool>(
     first: u64,
     sent: &mut [u64],
     after: &mut [u64],
+    pause: &mut P,
 ) -> usize {
     on_a_line();
     let mut now = clock.stamp();
     let mut number = first;
-    for ((due, sent), after) in due.iter().zip(sent).zip(after) {
+    let all = due;
+    for (((at, due), sent), after) in (1..).zip(due).zip(sent).zip(after) {
         if now > until && (number - first) as usize >= least {
             break;
         }
@@ -222,6 +270,7 @@ fn generate<S: Source, const NAPS: bool>(
         number += 1;
         now = clock.stamp();
         *after = now;
+        now = pause.pause(now, all.get(at).copied(), clock);
     }
     source.send(END);
     (number - first) as usize
@@ -236,18 +285,25 @@ fn nap(ticks: u64, clock: &Clock) {
 }
 
 #[repr(align(128))]
-pub(super) struct Receiver<S> {
+pub(super) struct Receiver<S, P = NoPause> {
     sink: Option<S>,
     received: Vec<u64>,
+    pause: P,
 }
 
 impl<S> Receiver<S> {
     pub(super) fn new(sink: S) -> Self {
-        Receiver { sink: Some(sink), received: Vec::new() }
+        Self::pausing(sink, NoPause)
     }
 }
 
-impl<S: Sink> Part for Receiver<S> {
+impl<S, P> Receiver<S, P> {
+    fn pausing(sink: S, pause: P) -> Self {
+        Receiver { sink: Some(sink), received: Vec::new(), pause }
+    }
+}
+
+impl<S: Sink, P: Pause> Part for Receiver<S, P> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
@@ -255,24 +311,32 @@ impl<S: Sink> Part for Receiver<S> {
     fn prepare(&mut self, _: Shift, _: &Clock) {
         // A trace may have many messages at the same time.
         self.received = touched(2 * MAX_MESSAGES);
+        self.pause.prepare();
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let received = &mut self.received;
+        let Receiver { sink, received, pause } = self;
         let (count, wrong) = with(
-            &mut self.sink,
+            sink,
             #[inline(always)]
-            |sink| receive(sink, clock, received),
+            |sink| receive(sink, clock, received, pause),
         );
-        self.received.truncate(count);
-        Log { times: vec![std::mem::take(&mut self.received)], numbers: Vec::new(), wrong }
+        received.truncate(count);
+        let mut log = Log { times: vec![std::mem::take(received)], numbers: Vec::new(), wrong };
+        pause.report(&mut log);
+        log
     }
 }
 
 /// Receives until the end of the block; returns the number of messages and the bits in which they
 /// were wrong.
 #[inline(always)]
-fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
+fn receive<S: Sink, P: Pause>(
+    sink: &mut S,
+    clock: &Clock,
+    received: &mut [u64],
+    pause: &mut P,
+) -> (usize, u64) {
     on_a_line();
     let mut wrong = 0;
     let mut count = 0;
@@ -286,6 +350,7 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize
         *place = now;
         count += 1;
         wrong |= message ^ count as u64;
+        pause.pause(now, None, clock);
     }
 }
 
@@ -336,6 +401,8 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         busy_ns,
         busy_messages: None,
         lost: None,
+        idle: None,
+        between: None,
         cpu,
         clock_bound_ns,
     };
@@ -367,6 +434,7 @@ mod tests {
     use std::sync::{Condvar, Mutex};
 
     use super::*;
+    use crate::crew::Crew;
 
     /// A queue whose receiver sleeps once.
     #[derive(Clone, Default)]
@@ -418,7 +486,8 @@ mod tests {
         let sink = Sleeper { queue: queue.clone(), clock, slept: Arc::clone(&slept) };
         // Ten messages before, one with which it falls asleep, at least fifty meanwhile.
         let pattern = Pattern::Uniform { gap_ns: 1e6 };
-        let mut parts = crew(pattern, queue, sink);
+        let mut parts: Crew =
+            vec![Box::new(Generator::new(pattern, queue)), Box::new(Receiver::new(sink))];
         let shift = Shift { length_ns: 120e6, seed: 1 };
         let run = |mut part: Box<dyn Part>| {
             std::thread::spawn(move || {

@@ -1,19 +1,21 @@
 //! A cell whose threads are a crew.
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use threadtoll_machine::IdleProbe;
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, ThreadProbe, account};
-use threadtoll_record::{BlockKind, Placement, PlannedCell};
+use threadtoll_record::{BlockKind, IdleBlock, Placement, PlannedCell};
 
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::crew::{Crew, CrewProgram, Log, Part, Shift, Worked};
 use crate::program::Make;
-use crate::samples::{BlockSamples, Counters};
+use crate::samples::{BlockSamples, Counters, Samples};
 
 use super::displacement::Displacement;
 use super::environment::Environment;
@@ -100,6 +102,8 @@ pub(super) struct CrewCell {
     start: CrewStart,
     threads: Threads,
     environment: Environment,
+    /// Idle states of the receiver's CPU, if messages are rare and its CPU is known.
+    idle: Option<IdleProbe>,
     clock_bound_ns: Option<f64>,
     start_ticks: u64,
     patience: Duration,
@@ -117,6 +121,11 @@ impl CrewCell {
             seats: Seats::seated(program.seating, cell.placement, &cell.cpus, program.threads - 1),
         };
         let threads = start.start()?;
+        let rare = cell.queue().is_some_and(|queue| queue.load.is_rare());
+        let idle = match start.seats.last.as_slice() {
+            [cpu] if rare => Some(IdleProbe::new(Path::new("/sys"), *cpu)),
+            _ => None,
+        };
         Ok(CrewCell {
             planned: planned.clone(),
             clock: *clock,
@@ -124,6 +133,7 @@ impl CrewCell {
             start,
             threads,
             environment: Environment::start(cell, allowed)?,
+            idle,
             clock_bound_ns: None,
             start_ticks,
             patience,
@@ -134,6 +144,7 @@ impl CrewCell {
         &self,
         reports: Vec<ThreadReport>,
         system: SystemCounters,
+        idle: Option<IdleBlock>,
     ) -> Result<BlockSamples, LabError> {
         let counters: Vec<ThreadCounters> = reports.iter().map(|report| report.counters).collect();
         let mut logs: Vec<Log> = reports.into_iter().map(|report| report.log).collect();
@@ -149,9 +160,12 @@ impl CrewCell {
             cpu: self.start.seats.last.first().copied().unwrap_or(0),
             clock_bound_ns: self.clock_bound_ns,
         };
-        let Some((samples, operations)) = (self.program.read)(worked) else {
+        let Some((mut samples, operations)) = (self.program.read)(worked) else {
             return Err(self.threads.wrong_message());
         };
+        if let Samples::OpenLoop(deliveries) = &mut samples {
+            deliveries.idle = idle;
+        }
         let (cost, disturbance) = account(&counters, system, None);
         // Some threads wait for the time of a message, and no stamp would tell a gap from that.
         let spins = false;
@@ -187,8 +201,14 @@ impl OpenCell for CrewCell {
         let patience = self.patience + Duration::from_nanos(length_ns.saturating_mul(10));
         let parts = self.program.threads;
         let before = self.environment.begin()?;
+        let asleep = self.idle.as_ref().and_then(IdleProbe::sample);
         let reports = self.threads.run(std::iter::repeat_n(shift, parts), patience);
+        let idle = self
+            .idle
+            .as_ref()
+            .zip(asleep)
+            .and_then(|(probe, asleep)| Some(probe.between(&asleep, &probe.sample()?)));
         let system = self.environment.end(&before);
-        self.samples(reports?, system)
+        self.samples(reports?, system, idle)
     }
 }

@@ -1,13 +1,13 @@
 //! Crews of the simulated machine.
 
 use rand::RngExt;
-use threadtoll_record::{BlockCost, BlockKind, Cell};
+use threadtoll_record::{BlockCost, BlockKind, Cell, IdleBlock, IdleStateBlock};
 
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::crew::{CrewProgram, Shift, VirtualQueue, Worked};
 use crate::mechanism::Class;
-use crate::samples::{BlockSamples, Counters};
+use crate::samples::{BlockSamples, Counters, Samples};
 
 use super::messages::{self, noise};
 use super::{Delays, Draws, Service, Thief};
@@ -97,9 +97,14 @@ impl OpenCell for CrewCell {
         let whole_ns: u64 = cpu_ns.iter().sum();
         let cpu = cell.cpus.last().copied().unwrap_or(0);
         let worked = Worked { logs, cpu_ns, cpu, clock_bound_ns: Some(1.0) };
-        let Some((samples, operations)) = (self.program.read)(worked) else {
+        let Some((mut samples, operations)) = (self.program.read)(worked) else {
             unreachable!("a simulated queue loses no message")
         };
+        if let Samples::OpenLoop(deliveries) = &mut samples
+            && cell.queue().is_some_and(|queue| queue.load.is_rare())
+        {
+            deliveries.idle = Some(idle(elapsed_ns, receiver_ns, served));
+        }
         time.block_took(elapsed_ns);
         let counters = Counters {
             cost: BlockCost {
@@ -115,4 +120,17 @@ impl OpenCell for CrewCell {
         };
         Ok(BlockSamples { counters, samples })
     }
+}
+
+/// Idle states of a CPU that is in the deepest one whenever its thread sleeps.
+fn idle(window_ns: u64, busy_ns: u64, sleeps: u64) -> IdleBlock {
+    let state = |name: &str, time_ns: u64, entered: u64| IdleStateBlock {
+        name: name.into(),
+        time_ns: time_ns.into(),
+        entered: entered.into(),
+    };
+    let asleep_ns = window_ns.saturating_sub(busy_ns);
+    let entered = if asleep_ns > 0 { sleeps } else { 0 };
+    let states = vec![state("POLL", 0, 0), state("C6", asleep_ns, entered)];
+    IdleBlock { window_ns: window_ns.into(), states }
 }

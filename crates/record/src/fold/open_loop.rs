@@ -11,7 +11,7 @@ use super::{
     AGREEMENT, Comparison, Distribution, Figures, Folding, QUANTILES, Traffic, cost,
     oversubscribed, processes, quantiles, rounded_ns, significant, stretch_median, warnings,
 };
-use super::{send_call, shares};
+use super::{rare, send_call, shares};
 
 /// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
 const KEEPS_UP: f64 = 0.95;
@@ -26,9 +26,11 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
     let (open_loop, limit) = open_loop(folding, &distribution);
     let burst = burst(folding);
+    let between = rare::between(folding);
     let warnings = limit
         .into_iter()
         .chain(apart(&open_loop, &distribution))
+        .chain(between.and_then(rare::unready))
         .chain(oversubscribed(folding.cell()))
         .collect();
     let compared = if burst.is_some() { bursts } else { deliveries };
@@ -45,6 +47,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             burst,
             chain: chain(folding),
             funnel: shares::funnel(folding),
+            idle: rare::idle(folding),
+            between,
             lost: send_call::lost(folding),
             ..Traffic::default()
         },

@@ -110,6 +110,8 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         chain: None,
         sends: None,
         funnel: None,
+        idle: None,
+        between: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
         cost_round_trips: (values_ns.len() as u64).into(),
