@@ -40,13 +40,14 @@ const WAKE_NS: f64 = 150_000.0;
 const PATIENCE: f64 = 2.0;
 
 /// The program of a generator and a receiver.
-pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
+pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+    let channel = channel.clone();
     let Usage { flow, class, grows, load, .. } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
     let of_simulated = load.clone();
     Some(Program::Crew(CrewProgram {
         make: Arc::new(move || {
-            let (source, sink) = C::open(flow.capacity)?;
+            let (source, sink) = channel.open(flow.capacity)?;
             Ok(crew(pattern(&load)?, source, sink))
         }),
         threads: 2,
