@@ -123,8 +123,9 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     }
 }
 
-/// A queue with one way of waiting, as a type for adapters to implement.
-pub trait Channel<M: Message = u64>: 'static {
+/// A queue with one way of waiting, for adapters to implement: without data where the queue is known
+/// when this is compiled.
+pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     /// Its sending end.
     type Source: Source<M>;
     /// Its receiving end.
@@ -137,7 +138,7 @@ pub trait Channel<M: Message = u64>: 'static {
     /// # Errors
     ///
     /// If the machine refuses a resource.
-    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
+    fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
 }
 
 /// A queue that carries messages of all sizes in [`MESSAGE_BYTES`].
@@ -245,20 +246,40 @@ impl Way {
     }
 
     /// A queue with one sender.
-    pub fn one_sender<C: AnySize>(wait: Wait) -> Self {
-        Self::new(wait, one_sender::<C>)
+    pub fn one_sender<C: AnySize + Default>(wait: Wait) -> Self {
+        Self::one_sender_of(C::default(), wait)
     }
 
     /// A queue whose sending end is cloned for each sender.
-    pub fn many_senders<C: ManySenders>(wait: Wait) -> Self {
-        Way { many_senders: true, ..Self::new(wait, many_senders::<C>) }
+    pub fn many_senders<C: ManySenders + Default>(wait: Wait) -> Self {
+        Self::many_senders_of(C::default(), wait)
     }
 
     /// A queue whose ends are both cloned, for each sender and each receiver.
-    pub fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
+    pub fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone> + Default>(
         wait: Wait,
     ) -> Self {
-        Way { many_senders: true, many_receivers: true, ..Self::new(wait, many_receivers::<C>) }
+        Self::many_receivers_of(C::default(), wait)
+    }
+
+    /// As [`one_sender`](Self::one_sender), with a channel that has data.
+    pub fn one_sender_of<C: AnySize>(channel: C, wait: Wait) -> Self {
+        Self::new(wait, move |scenario, usage| one_sender(&channel, scenario, usage))
+    }
+
+    /// As [`many_senders`](Self::many_senders), with a channel that has data.
+    pub fn many_senders_of<C: ManySenders>(channel: C, wait: Wait) -> Self {
+        let programs = move |scenario: &Scenario, usage| many_senders(&channel, scenario, usage);
+        Way { many_senders: true, ..Self::new(wait, programs) }
+    }
+
+    /// As [`many_receivers`](Self::many_receivers), with a channel that has data.
+    pub fn many_receivers_of<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
+        channel: C,
+        wait: Wait,
+    ) -> Self {
+        let programs = move |scenario: &Scenario, usage| many_receivers(&channel, scenario, usage);
+        Way { many_senders: true, many_receivers: true, ..Self::new(wait, programs) }
     }
 
     /// Marks the row as having batch calls.
@@ -508,18 +529,19 @@ const OTHERS_NS: u64 = 3_000_000;
 /// The loops of a scenario, compiled for every queue, which return the program of its threads;
 /// `None` if the scenario does not apply.
 trait Loops {
-    fn one_sender<C: AnySize>(usage: Usage) -> Option<Program>;
+    fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program>;
 
     /// For a queue whose sending end is cloned.
-    fn many_senders<C: ManySenders>(usage: Usage) -> Option<Program> {
-        Self::one_sender::<C>(usage)
+    fn many_senders<C: ManySenders>(channel: &C, usage: Usage) -> Option<Program> {
+        Self::one_sender(channel, usage)
     }
 
     /// For a queue whose ends are both cloned.
     fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
+        channel: &C,
         usage: Usage,
     ) -> Option<Program> {
-        Self::many_senders::<C>(usage)
+        Self::many_senders(channel, usage)
     }
 }
 
@@ -531,29 +553,35 @@ macro_rules! scenarios {
         /// Every scenario.
         pub const SCENARIOS: &[Scenario] = &[$($module::SCENARIO),+];
 
-        fn one_sender<C: AnySize>(scenario: &Scenario, usage: Usage) -> Option<Program> {
+        fn one_sender<C: AnySize>(
+            channel: &C,
+            scenario: &Scenario,
+            usage: Usage,
+        ) -> Option<Program> {
             $(if scenario.name == $module::SCENARIO.name {
-                return $module::Compiled::one_sender::<C>(usage);
+                return $module::Compiled::one_sender(channel, usage);
             })+
             None
         }
 
         fn many_senders<C: ManySenders>(
+            channel: &C,
             scenario: &Scenario,
             usage: Usage,
         ) -> Option<Program> {
             $(if scenario.name == $module::SCENARIO.name {
-                return $module::Compiled::many_senders::<C>(usage);
+                return $module::Compiled::many_senders(channel, usage);
             })+
             None
         }
 
         fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
+            channel: &C,
             scenario: &Scenario,
             usage: Usage,
         ) -> Option<Program> {
             $(if scenario.name == $module::SCENARIO.name {
-                return $module::Compiled::many_receivers::<C>(usage);
+                return $module::Compiled::many_receivers(channel, usage);
             })+
             None
         }

@@ -371,13 +371,25 @@ fn ways<P: AnySize>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {
 }
 
 /// A peer's channel with one way of waiting.
-struct Row<P, const WAIT: u32>(PhantomData<P>);
+struct Row<P, const WAIT: u32>(PhantomData<fn() -> P>);
+
+impl<P, const WAIT: u32> Clone for Row<P, WAIT> {
+    fn clone(&self) -> Self {
+        Row(PhantomData)
+    }
+}
+
+impl<P, const WAIT: u32> Default for Row<P, WAIT> {
+    fn default() -> Self {
+        Row(PhantomData)
+    }
+}
 
 impl<M: Message, P: Peer<M>, const WAIT: u32> Channel<M> for Row<P, WAIT> {
     type Source = To<M, P, Compiled<WAIT>>;
     type Sink = From<M, P, Compiled<WAIT>>;
 
-    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
+    fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = P::open(capacity);
         Ok((To(to, Compiled), From(from, Compiled)))
     }

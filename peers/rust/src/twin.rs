@@ -3,8 +3,6 @@
 //! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
 //! and ratios to peers may be off by as much.
 
-use std::marker::PhantomData;
-
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield};
 use threadtoll_lab::lock::{Lock, RawLock};
 use threadtoll_lab::mechanism::{Exchange, Mechanism, Unavailable};
@@ -76,14 +74,15 @@ fn funnel_bounded() -> Queue {
     twin!(funnel::bounded(), many_senders, funnel::Bounded)
 }
 
-struct TwinChannel<C>(PhantomData<C>);
+#[derive(Clone, Default)]
+struct TwinChannel<C>(C);
 
 impl<M: Message, C: Channel<M>> Channel<M> for TwinChannel<C> {
     type Source = Twin<C::Source>;
     type Sink = Twin<C::Sink>;
 
-    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
-        C::open(capacity).map(|(to, from)| (Twin(to), Twin(from)))
+    fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
+        self.0.open(capacity).map(|(to, from)| (Twin(to), Twin(from)))
     }
 }
 

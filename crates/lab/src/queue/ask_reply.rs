@@ -94,15 +94,16 @@ impl<C: Channel> Exchange for End<C> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-        let capacity = usage.flow.capacity;
-        Some(Program::Exchange { make: Arc::new(move || ends::<C>(capacity)), class: usage.class })
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        let (channel, capacity) = (channel.clone(), usage.flow.capacity);
+        let make = Arc::new(move || ends(&channel, capacity));
+        Some(Program::Exchange { make, class: usage.class })
     }
 }
 
-fn ends<C: Channel>(capacity: usize) -> Result<Ends, Unavailable> {
-    let (there_in, there_out) = C::open(capacity)?;
-    let (back_in, back_out) = C::open(capacity)?;
+fn ends<C: Channel>(channel: &C, capacity: usize) -> Result<Ends, Unavailable> {
+    let (there_in, there_out) = channel.open(capacity)?;
+    let (back_in, back_out) = channel.open(capacity)?;
     Ok(Ends::two(
         End::<C> { to: there_in, from: back_out },
         End::<C> { to: back_in, from: there_out },

@@ -49,10 +49,10 @@ pub(super) fn shortest_gap_ns(between: Option<Between>) -> u64 {
 }
 
 /// The program of two ends between whose messages something is done.
-pub(super) fn program<C: Channel>(usage: Usage, between: Between) -> Option<Program> {
+pub(super) fn program<C: Channel>(channel: &C, usage: Usage, between: Between) -> Option<Program> {
     let sender = move || At::new(between, true);
     let receiver = move || At::new(between, false);
-    let Some(Program::Crew(mut crew)) = paced::program_with::<C, At>(usage, sender, receiver)
+    let Some(Program::Crew(mut crew)) = paced::program_with(channel, usage, sender, receiver)
     else {
         return None;
     };

@@ -88,7 +88,7 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-        paced::program::<C>(usage)
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        paced::program(channel, usage)
     }
 }

@@ -84,13 +84,14 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        let channel = channel.clone();
         let Usage { flow, class, grows, load, .. } = usage;
         let hops = load.hops.map_or(1, |hops| hops.get() as usize);
         let of_simulated = load.clone();
         Some(Program::Crew(CrewProgram {
             make: Arc::new(move || {
-                crew(pattern(&load)?, hops, &|| erased::open::<C>(flow.capacity))
+                crew(pattern(&load)?, hops, &|| erased::open(&channel, flow.capacity))
             }),
             threads: hops + 1,
             seating: Seating::InTurn,

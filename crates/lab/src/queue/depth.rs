@@ -106,14 +106,15 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        let channel = channel.clone();
         let Usage { flow, class, grows, load, .. } = usage;
         let depth = load.depth.map_or(1, |depth| depth.get());
         Some(Program::Crew(CrewProgram {
             make: Arc::new(move || {
                 // Bounded queues take their memory now, others as they fill.
                 give_back();
-                let (source, sink) = C::open(flow.capacity)?;
+                let (source, sink) = channel.open(flow.capacity)?;
                 Ok(crew(source, sink, depth))
             }),
             threads: 2,

@@ -147,34 +147,40 @@ fn ends<S: Source, R: Sink>(
 }
 
 /// Opens a queue for one sender.
-pub(super) fn open<C: Channel>(capacity: usize) -> Result<(AnySource, AnySink), Unavailable> {
-    let (source, sink) = C::open(capacity)?;
+pub(super) fn open<C: Channel>(
+    channel: &C,
+    capacity: usize,
+) -> Result<(AnySource, AnySink), Unavailable> {
+    let (source, sink) = channel.open(capacity)?;
     Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
 }
 
 /// As [`open`], with messages of type `M`.
 pub(super) fn open_carrying<M: Message, C: Channel<M>>(
+    channel: &C,
     capacity: usize,
 ) -> Result<(AnySource, AnySink), Unavailable> {
-    let (source, sink) = C::open(capacity)?;
+    let (source, sink) = channel.open(capacity)?;
     let (source, sink) = (Carrying(source, PhantomData), Carrying(sink, PhantomData));
     Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
 }
 
 /// Opens a queue for this number of senders, at least one.
 pub(super) fn open_for<C: Channel<Source: Clone>>(
+    channel: &C,
     senders: usize,
     capacity: usize,
 ) -> Result<(Vec<AnySource>, AnySink), Unavailable> {
-    Ok(ends(senders, C::open(capacity)?, Clone::clone))
+    Ok(ends(senders, channel.open(capacity)?, Clone::clone))
 }
 
 /// As [`open_for`], with messages of type `M`.
 pub(super) fn open_for_carrying<M: Message, C: Channel<M, Source: Clone>>(
+    channel: &C,
     senders: usize,
     capacity: usize,
 ) -> Result<(Vec<AnySource>, AnySink), Unavailable> {
-    let (source, sink) = C::open(capacity)?;
+    let (source, sink) = channel.open(capacity)?;
     let (source, sink) = (Carrying(source, PhantomData), Carrying(sink, PhantomData));
     Ok(ends(senders, (source, sink), Clone::clone))
 }

@@ -101,11 +101,15 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(_: Usage) -> Option<Program> {
+    fn one_sender<C: Channel>(_: &C, _: Usage) -> Option<Program> {
         None
     }
 
-    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_senders<C: Channel<Source: Clone>>(
+        channel: &C,
+        usage: Usage,
+    ) -> Option<Program> {
+        let channel = channel.clone();
         let Usage { flow, class, grows, load, .. } = usage;
         let lose = load.lose.unwrap_or(Lose::Never);
         let can = match lose {
@@ -115,7 +119,7 @@ impl Loops for Compiled {
         };
         let of_simulated = load.clone();
         let make = move || {
-            let (mut sources, sink) = erased::open_for::<C>(SENDERS as usize, flow.capacity)?;
+            let (mut sources, sink) = erased::open_for(&channel, SENDERS as usize, flow.capacity)?;
             let state = Arc::new(State::default());
             let dumper = Dumper { source: sources.pop(), lose, state: Arc::clone(&state) };
             let writer = Writer {

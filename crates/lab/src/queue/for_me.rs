@@ -119,10 +119,12 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: AnySize>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program> {
         let capacity = usage.flow.capacity;
-        let one = |open: fn(usize) -> Result<(AnySource, AnySink), Unavailable>| {
-            let open = move || open(capacity).map(|(source, sink)| (vec![source], sink));
+        type Open<C> = fn(&C, usize) -> Result<(AnySource, AnySink), Unavailable>;
+        let one = |open: Open<C>| {
+            let channel = channel.clone();
+            let open = move || open(&channel, capacity).map(|(source, sink)| (vec![source], sink));
             Some(program(usage.clone(), Arc::new(open)))
         };
         if usage.flow.senders != 1 || !loses::<C>(&usage) {
@@ -138,11 +140,13 @@ impl Loops for Compiled {
         }
     }
 
-    fn many_senders<C: ManySenders>(usage: Usage) -> Option<Program> {
+    fn many_senders<C: ManySenders>(channel: &C, usage: Usage) -> Option<Program> {
         let (senders, capacity) = (usage.flow.senders as usize, usage.flow.capacity);
-        type Open = fn(usize, usize) -> Result<(Vec<AnySource>, AnySink), Unavailable>;
-        let many = |open: Open| {
-            Some(program(usage.clone(), Arc::new(move || open(senders, capacity))))
+        type Open<C> = fn(&C, usize, usize) -> Result<(Vec<AnySource>, AnySink), Unavailable>;
+        let many = |open: Open<C>| {
+            let channel = channel.clone();
+            let open = move || open(&channel, senders, capacity);
+            Some(program(usage.clone(), Arc::new(open)))
         };
         if !loses::<C>(&usage) {
             return None;

@@ -63,28 +63,28 @@ fn slots(message_bytes: u64) -> Slots {
 }
 
 /// An unbounded funnel.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Unbounded<W>(PhantomData<W>);
 
-impl<M: Message, W: Waiting> Channel<M> for Unbounded<W> {
+impl<M: Message, W: Waiting + Copy> Channel<M> for Unbounded<W> {
     type Source = To<W, M>;
     type Sink = From<W, M>;
 
-    fn open(_: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
+    fn open(&self, _: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).unbounded();
         Ok((To(to), From(from)))
     }
 }
 
 /// A bounded funnel.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Bounded<W>(PhantomData<W>);
 
-impl<M: Message, W: Waiting> Channel<M> for Bounded<W> {
+impl<M: Message, W: Waiting + Copy> Channel<M> for Bounded<W> {
     type Source = To<W, M>;
     type Sink = From<W, M>;
 
-    fn open(capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
+    fn open(&self, capacity: usize) -> Result<(To<W, M>, From<W, M>), Unavailable> {
         let (to, from) = Options::new().wait(W::default()).bounded(capacity);
         Ok((To(to), From(from)))
     }

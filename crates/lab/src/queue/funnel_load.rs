@@ -140,21 +140,26 @@ pub(super) enum Compiled {}
 
 impl Loops for Compiled {
     /// Only a sender of important messages.
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        let channel = channel.clone();
         let senders = Senders::of(1, &usage.load);
         let capacity = usage.flow.capacity;
         let make = move || {
-            let (source, sink) = erased::open::<C>(capacity)?;
+            let (source, sink) = erased::open(&channel, capacity)?;
             Ok(crew(vec![source], sink, senders))
         };
         (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
     }
 
-    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_senders<C: Channel<Source: Clone>>(
+        channel: &C,
+        usage: Usage,
+    ) -> Option<Program> {
+        let channel = channel.clone();
         let senders = Senders::of(usage.flow.senders, &usage.load);
         let capacity = usage.flow.capacity;
         let make = move || {
-            let (sources, sink) = erased::open_for::<C>(senders.all, capacity)?;
+            let (sources, sink) = erased::open_for(&channel, senders.all, capacity)?;
             Ok(crew(sources, sink, senders))
         };
         Some(program(&usage, senders, Arc::new(make)))

@@ -83,10 +83,10 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         match usage.load.between {
-            None => paced::program::<C>(usage),
-            Some(between) => between::program::<C>(usage, between),
+            None => paced::program(channel, usage),
+            Some(between) => between::program(channel, usage, between),
         }
     }
 }

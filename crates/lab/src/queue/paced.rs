@@ -67,22 +67,24 @@ impl Pause for NoPause {
 }
 
 /// The program of a generator and a receiver.
-pub(super) fn program<C: Channel>(usage: Usage) -> Option<Program> {
-    program_with::<C, NoPause>(usage, || NoPause, || NoPause)
+pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+    program_with(channel, usage, || NoPause, || NoPause)
 }
 
 /// The program of a generator and a receiver that pause between two messages.
 pub(super) fn program_with<C: Channel, P: Pause>(
+    channel: &C,
     usage: Usage,
     sender: impl Fn() -> P + Send + Sync + 'static,
     receiver: impl Fn() -> P + Send + Sync + 'static,
 ) -> Option<Program> {
+    let channel = channel.clone();
     let Usage { flow, class, grows, load, .. } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
     let of_simulated = load.clone();
     Some(Program::Crew(CrewProgram {
         make: Arc::new(move || {
-            let (source, sink) = C::open(flow.capacity)?;
+            let (source, sink) = channel.open(flow.capacity)?;
             let generator = Generator::pausing(pattern(&load)?, source, sender());
             Ok(vec![Box::new(generator), Box::new(Receiver::pausing(sink, receiver()))])
         }),

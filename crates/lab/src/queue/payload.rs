@@ -167,37 +167,43 @@ fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: AnySize>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program> {
         match (usage.load.carry?, usage.payload_bytes) {
-            (Carry::Words, bytes) => as_words::<C>(&usage, bytes),
+            (Carry::Words, bytes) => as_words(channel, &usage, bytes),
             // A stream of words, one at a time.
-            (Carry::Moved, 8) => super::stream::Compiled::one_sender::<C>(usage),
-            (Carry::InPlace, 8) => in_place::<u64, C>(&usage),
-            (carry, 64) => typed::<Words<8>, C>(&usage, carry),
-            (carry, 512) => typed::<Words<64>, C>(&usage, carry),
-            (carry, 4096) => typed::<Words<512>, C>(&usage, carry),
-            (carry, 65_536) => typed::<Words<8192>, C>(&usage, carry),
+            (Carry::Moved, 8) => super::stream::Compiled::one_sender(channel, usage),
+            (Carry::InPlace, 8) => in_place::<u64, C>(channel, &usage),
+            (carry, 64) => typed::<Words<8>, C>(channel, &usage, carry),
+            (carry, 512) => typed::<Words<64>, C>(channel, &usage, carry),
+            (carry, 4096) => typed::<Words<512>, C>(channel, &usage, carry),
+            (carry, 65_536) => typed::<Words<8192>, C>(channel, &usage, carry),
             _ => None,
         }
     }
 }
 
-fn typed<M: Message, C: Channel<M>>(usage: &Usage, carry: Carry) -> Option<Program> {
+fn typed<M: Message, C: Channel<M>>(
+    channel: &C,
+    usage: &Usage,
+    carry: Carry,
+) -> Option<Program> {
     if carry == Carry::InPlace {
-        return in_place::<M, C>(usage);
+        return in_place::<M, C>(channel, usage);
     }
-    Some(program(usage, |capacity, pace| {
-        let (source, sink) = C::open(capacity)?;
+    let channel = channel.clone();
+    Some(program(usage, move |capacity, pace| {
+        let (source, sink) = channel.open(capacity)?;
         let (to, from) = (MovedTo(source, PhantomData), MovedFrom(sink, PhantomData));
         Ok(streams_of::<M>(to, from, pace))
     }))
 }
 
-fn in_place<M: Message, C: Channel<M>>(usage: &Usage) -> Option<Program> {
+fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
     // Not a closure: without slots in place, no loop is compiled for them.
     if C::Source::IN_PLACE {
-        return Some(program(usage, |capacity, pace| {
-            let (source, sink) = C::open(capacity)?;
+        let channel = channel.clone();
+        return Some(program(usage, move |capacity, pace| {
+            let (source, sink) = channel.open(capacity)?;
             let (to, from) = (PlacedTo(source, PhantomData), PlacedFrom(sink, PhantomData));
             Ok(streams_of::<M>(to, from, pace))
         }));
@@ -217,10 +223,11 @@ fn streams_of<M>(to: impl To + 'static, from: impl From + 'static, pace: Pace) -
     streams(to, from, pace)
 }
 
-fn as_words<C: Channel>(usage: &Usage, bytes: u64) -> Option<Program> {
+fn as_words<C: Channel>(channel: &C, usage: &Usage, bytes: u64) -> Option<Program> {
     if C::Sink::BATCHES && bytes > 8 {
-        return Some(program(usage, |capacity, pace| {
-            let (source, sink) = C::open(capacity)?;
+        let channel = channel.clone();
+        return Some(program(usage, move |capacity, pace| {
+            let (source, sink) = channel.open(capacity)?;
             let words = pace.payload_bytes / 8;
             let message = (0..words).map(std::hint::black_box).collect();
             Ok(streams(WordsTo { source, message }, WordsFrom { sink, words }, pace))
@@ -229,7 +236,10 @@ fn as_words<C: Channel>(usage: &Usage, bytes: u64) -> Option<Program> {
     None
 }
 
-fn program(usage: &Usage, make: fn(usize, Pace) -> Result<Streams, Unavailable>) -> Program {
+fn program(
+    usage: &Usage,
+    make: impl Fn(usize, Pace) -> Result<Streams, Unavailable> + Send + Sync + 'static,
+) -> Program {
     let (capacity, pace) = (usage.flow.capacity, Pace::new(usage));
     let (class, grows) = (usage.class, usage.grows);
     Program::Stream { make: Arc::new(move || make(capacity, pace)), class, grows }

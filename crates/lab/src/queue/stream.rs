@@ -106,17 +106,22 @@ fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
-        program(usage, |flow| {
-            let (source, sink) = C::open(flow.capacity)?;
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        let channel = channel.clone();
+        program(usage, move |flow| {
+            let (source, sink) = channel.open(flow.capacity)?;
             Ok(streams(vec![source], sink, flow.batch))
         })
     }
 
     /// Streams from senders that each clone the sending end.
-    fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
-        program(usage, |flow| {
-            let (source, sink) = C::open(flow.capacity)?;
+    fn many_senders<C: Channel<Source: Clone>>(
+        channel: &C,
+        usage: Usage,
+    ) -> Option<Program> {
+        let channel = channel.clone();
+        program(usage, move |flow| {
+            let (source, sink) = channel.open(flow.capacity)?;
             let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
             sources.push(source);
             Ok(streams(sources, sink, flow.batch))
@@ -124,7 +129,10 @@ impl Loops for Compiled {
     }
 }
 
-fn program(usage: Usage, make: fn(Flow) -> Result<Streams, Unavailable>) -> Option<Program> {
+fn program(
+    usage: Usage,
+    make: impl Fn(Flow) -> Result<Streams, Unavailable> + Send + Sync + 'static,
+) -> Option<Program> {
     let Usage { flow, class, grows, .. } = usage;
     Some(Program::Stream { make: Arc::new(move || make(flow)), class, grows })
 }

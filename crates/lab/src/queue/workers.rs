@@ -72,12 +72,13 @@ fn has_load(load: &Load) -> Result<(), String> {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
+        let channel = channel.clone();
         let (receivers, capacity) = (receivers(&usage.load), usage.flow.capacity);
         let make = move || {
             let (mut sources, mut sinks) = (Vec::new(), Vec::new());
             for _ in 0..receivers {
-                let (source, sink) = C::open(capacity)?;
+                let (source, sink) = channel.open(capacity)?;
                 sources.push(source);
                 sinks.push(sink);
             }
@@ -90,10 +91,14 @@ impl Loops for Compiled {
         Some(program(usage, receivers, Arc::new(make), true))
     }
 
-    fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(usage: Usage) -> Option<Program> {
+    fn many_receivers<C: Channel<Source: Clone, Sink: Clone>>(
+        channel: &C,
+        usage: Usage,
+    ) -> Option<Program> {
+        let channel = channel.clone();
         let (receivers, capacity) = (receivers(&usage.load), usage.flow.capacity);
         let make = move || {
-            let (source, sink) = C::open(capacity)?;
+            let (source, sink) = channel.open(capacity)?;
             let mut sinks: Vec<C::Sink> = (1..receivers).map(|_| sink.clone()).collect();
             sinks.push(sink);
             Ok(crew(source, sinks))

@@ -449,6 +449,7 @@ fn a_line_waits_for_room_in_a_flooded_queue_only_if_it_is_bounded() {
 
 /// With a bounded queue of many senders, which is only simulated.
 fn with_full_queue() -> Registry {
+    #[derive(Clone, Default)]
     struct Simulated;
     #[derive(Clone)]
     struct End;
@@ -463,7 +464,7 @@ fn with_full_queue() -> Registry {
     impl<M: Message> Channel<M> for Simulated {
         type Source = End;
         type Sink = End;
-        fn open(_: usize) -> Result<(End, End), Unavailable> {
+        fn open(&self, _: usize) -> Result<(End, End), Unavailable> {
             Ok((End, End))
         }
     }

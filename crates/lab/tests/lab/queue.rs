@@ -16,6 +16,7 @@ use threadtoll_record::{
     Carry, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
+#[derive(Clone, Default)]
 struct Nothing<const IN_PLACE: bool>;
 
 #[derive(Clone)]
@@ -37,7 +38,7 @@ impl<M: Message, const IN_PLACE: bool> Channel<M> for Nothing<IN_PLACE> {
     type Source = NoEnd<IN_PLACE>;
     type Sink = NoEnd<IN_PLACE>;
 
-    fn open(_: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
+    fn open(&self, _: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         Ok((NoEnd, NoEnd))
     }
 }

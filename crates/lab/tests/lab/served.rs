@@ -31,7 +31,7 @@ static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock::gate().unwrap().0);
 type Spin = threadtoll::wait::Spin;
 
 /// A pipe whose receiver works on each message that it takes.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 struct Served;
 
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl<M: Message> Channel<M> for Served {
     type Source = To<Spin, M>;
     type Sink = Receiver<M>;
 
-    fn open(capacity: usize) -> Result<(To<Spin, M>, Receiver<M>), Unavailable> {
-        let (source, inner) = Unbounded::<Spin>::open(capacity)?;
+    fn open(&self, capacity: usize) -> Result<(To<Spin, M>, Receiver<M>), Unavailable> {
+        let (source, inner) = Unbounded::<Spin>::default().open(capacity)?;
         let clock = *CLOCK;
         Ok((source, Receiver { inner, clock, service: clock.ticks(SERVICE_NS) }))
     }

@@ -280,6 +280,8 @@ fn block(
         chain: None,
         sends: None,
         funnel: None,
+        idle: None,
+        between: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
             vec![Worst {
