@@ -123,8 +123,8 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     }
 }
 
-/// A queue with one way of waiting, for adapters to implement: without data where the queue is known
-/// when this is compiled.
+/// A queue with one way of waiting, for adapters to implement: without data where the queue is
+/// known when this is compiled.
 pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     /// Its sending end.
     type Source: Source<M>;

@@ -42,8 +42,8 @@ impl CodePages {
     }
 }
 
-/// The mappings of files in `/proc/PID/smaps` (proc_pid_smaps(5)) that cannot be written and have no
-/// page of their own. Relocations and breakpoints are such pages.
+/// The mappings of files in `/proc/PID/smaps` (proc_pid_smaps(5)) that cannot be written and have
+/// no page of their own. Relocations and breakpoints are such pages.
 fn unchanged(smaps: &str) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
     let mut candidate = None;

@@ -33,8 +33,8 @@
 //! - The ring never shrinks. Memory for a burst beyond the ring is freed once it has been read,
 //!   except for [`Options::retain`] bytes; the allocator may keep what is freed.
 //! - Messages do not share a cache line if they are larger than 28 bytes, and take several lines if
-//!   they are larger than 56. Those of 64 bytes, or a multiple, are best: up to seven share the line
-//!   that tells the receiver of them.
+//!   they are larger than 56. Those of 64 bytes, or a multiple, are best: up to seven share the
+//!   line that tells the receiver of them.
 //! - Dropping the receiver of a used pipe, while the sender is alive, calls `membarrier(2)` if the
 //!   messages have a destructor. This interrupts every CPU that runs a thread of the process. A
 //!   `bounded(1)` pipe that has delivered its only message does not need it, nor does one with

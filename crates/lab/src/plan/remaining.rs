@@ -9,8 +9,8 @@ use super::groups::estimate_ns;
 const TIMESTAMP_NS: i128 = 1_000_000;
 
 /// Estimated time for the unfinished groups of a run and the wait before the last of them, in
-/// nanoseconds; the longest possible if the plan ends where it saturates. `now_ns` is the time since
-/// the Unix epoch.
+/// nanoseconds; the longest possible if the plan ends where it saturates. `now_ns` is the time
+/// since the Unix epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let plan = &results.plan;
     let complete = results.complete_groups();

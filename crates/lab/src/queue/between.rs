@@ -8,11 +8,11 @@
 //!                     receiver: receive ▸ stamp ▸ wait for the next message
 //! ```
 //!
-//! A buffer has twice the size of the level 1 and level 2 data caches of the CPU that reads it. Each
-//! end does that on its own thread, before it waits: while it waits, nobody else can empty the
+//! A buffer has twice the size of the level 1 and level 2 data caches of the CPU that reads it.
+//! Each end does that on its own thread, before it waits: while it waits, nobody else can empty the
 //! caches of its CPU without taking that CPU from it. So the caches hold nothing of a message's way
-//! but what waiting itself touches: what a spinning receiver polls, or the way into sleep. Pages are
-//! of the process, so the sender gives them back while the receiver waits.
+//! but what waiting itself touches: what a spinning receiver polls, or the way into sleep. Pages
+//! are of the process, so the sender gives them back while the receiver waits.
 
 use std::path::Path;
 

@@ -105,10 +105,7 @@ impl Loops for Compiled {
         None
     }
 
-    fn many_senders<C: Channel<Source: Clone>>(
-        channel: &C,
-        usage: Usage,
-    ) -> Option<Program> {
+    fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
         let Usage { flow, class, grows, load, .. } = usage;
         let lose = load.lose.unwrap_or(Lose::Never);

@@ -31,8 +31,8 @@ use super::lose::{Tally, send};
 use super::paced::{END, Generator, busy_ns, pattern, sending_ps, share};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    AnySize, ArrivalsChoice, Channel, Grouping, LoadOption, Loops, ManySenders, Overrides, Scenario,
-    Source, Unsuitable, Usage, Words, open_loop, payload,
+    AnySize, ArrivalsChoice, Channel, Grouping, LoadOption, Loops, ManySenders, Overrides,
+    Scenario, Source, Unsuitable, Usage, Words, open_loop, payload,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -88,13 +88,10 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
 /// Most messages of a block that wait in a queue that grows, if nothing is received.
 fn most_waiting(overrides: &Overrides) -> u64 {
     let (fastest, at_once) = match &overrides.load.arrivals {
-        Some(ArrivalsChoice::File(trace)) => (
-            trace.rate(overrides.load.scale.unwrap_or(Scale::ONE)),
-            trace.most_at_once(),
-        ),
-        _ => {
-            (overrides.load.rates.iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0)
+        Some(ArrivalsChoice::File(trace)) => {
+            (trace.rate(overrides.load.scale.unwrap_or(Scale::ONE)), trace.most_at_once())
         }
+        _ => (overrides.load.rates.iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
     };
     ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64
 }

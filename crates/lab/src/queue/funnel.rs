@@ -55,11 +55,7 @@ pub fn bounded() -> Queue {
 fn slots(message_bytes: u64) -> Slots {
     let slot_bytes = message_bytes + 8;
     let messages = 1 << ((16 << 10) / slot_bytes).max(32).ilog2();
-    Slots {
-        spare: |_| 1,
-        larger: Some(slots),
-        ..Slots::groups(messages, messages * slot_bytes)
-    }
+    Slots { spare: |_| 1, larger: Some(slots), ..Slots::groups(messages, messages * slot_bytes) }
 }
 
 /// An unbounded funnel.

@@ -151,10 +151,7 @@ impl Loops for Compiled {
         (usage.flow.senders == 1).then(|| program(&usage, senders, Arc::new(make)))
     }
 
-    fn many_senders<C: Channel<Source: Clone>>(
-        channel: &C,
-        usage: Usage,
-    ) -> Option<Program> {
+    fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
         let senders = Senders::of(usage.flow.senders, &usage.load);
         let capacity = usage.flow.capacity;

@@ -182,11 +182,7 @@ impl Loops for Compiled {
     }
 }
 
-fn typed<M: Message, C: Channel<M>>(
-    channel: &C,
-    usage: &Usage,
-    carry: Carry,
-) -> Option<Program> {
+fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) -> Option<Program> {
     if carry == Carry::InPlace {
         return in_place::<M, C>(channel, usage);
     }

@@ -43,10 +43,7 @@ pub fn bounded() -> Queue {
 fn larger(message_bytes: u64) -> Slots {
     let several = 56 / message_bytes;
     if several > 0 {
-        return Slots {
-            spare: |lines| (lines / 4).clamp(1, 64) + 3,
-            ..Slots::groups(several, 64)
-        };
+        return Slots { spare: |lines| (lines / 4).clamp(1, 64) + 3, ..Slots::groups(several, 64) };
     }
     let messages =
         if message_bytes.is_multiple_of(64) { (2048 / message_bytes).clamp(1, 7) } else { 1 };

@@ -115,10 +115,7 @@ impl Loops for Compiled {
     }
 
     /// Streams from senders that each clone the sending end.
-    fn many_senders<C: Channel<Source: Clone>>(
-        channel: &C,
-        usage: Usage,
-    ) -> Option<Program> {
+    fn many_senders<C: Channel<Source: Clone>>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
         program(usage, move |flow| {
             let (source, sink) = channel.open(flow.capacity)?;
