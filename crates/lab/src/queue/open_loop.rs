@@ -3,7 +3,7 @@
 
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
 
-use super::arrivals::{MAX_MESSAGES, MAX_RATE, Trace};
+use super::arrivals::{LEAST, MAX_MESSAGES, MAX_RATE, Trace};
 use super::paced;
 use super::{
     ArrivalsChoice, Channel, Grouping, LoadChoice, LoadOption, Loops, Overrides, Program,
@@ -62,12 +62,15 @@ pub(super) fn budget(overrides: &Overrides, load: &Load) -> Budget {
 /// The budget of blocks that usually have this length.
 pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64) -> Budget {
     let rate = rate(load);
-    let usual_ns = usual_ns.max(2e9 / rate);
+    // A block has some messages, whatever the time that was asked for.
+    let least_ns = LEAST as f64 * 1e9 / rate;
+    let usual_ns = usual_ns.max(least_ns);
     let most_ns = MAX_MESSAGES as f64 * 1e9 / rate;
     let of_samples = overrides.samples.map(|samples| samples as f64 * 1e9 / rate);
     let asked_ns = of_samples.or(overrides.time_ns.map(|ns| ns as f64));
     let whole_ns = asked_ns.unwrap_or(usual_ns * f64::from(QUEUE_ROUNDS));
-    let block_ns = (whole_ns / f64::from(QUEUE_ROUNDS)).min(usual_ns).min(most_ns).max(1.0);
+    let block_ns =
+        (whole_ns / f64::from(QUEUE_ROUNDS)).min(usual_ns).min(most_ns).max(least_ns).max(1.0);
     let rounds = if asked_ns.is_some() { rounds(whole_ns / block_ns) } else { QUEUE_ROUNDS };
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
 }
