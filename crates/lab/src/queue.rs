@@ -19,6 +19,7 @@ mod message;
 mod options;
 mod paced;
 mod slots;
+mod stalled;
 mod words;
 
 use std::sync::Arc;

@@ -13,6 +13,7 @@ mod open_loop;
 mod rare;
 mod send_call;
 mod shares;
+mod stalls;
 mod states;
 mod stream;
 mod twin;

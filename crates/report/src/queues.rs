@@ -444,9 +444,10 @@ fn load(load: &Load) -> Option<String> {
     let carry = load.carry.map(|carry| carry.label().to_string());
     let between = load.between.map(|between| between.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
+    let stalls = load.stall_ns.map(|ns| format!("stalls of {}", round_time(ns.as_f64())));
     let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
     let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> = [times, bursts, rare, between, depth, lose, important, carry]
+    let parts: Vec<String> = [times, bursts, rare, between, depth, lose, important, stalls, carry]
         .into_iter()
         .chain(threads)
         .flatten()

@@ -2,10 +2,10 @@
 //! were sent, and how many were received meanwhile.
 
 use threadtoll_record::{
-    BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, median,
+    BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, StallsBlock, median,
 };
 
-use crate::samples::{Chat, Deliveries, Waited};
+use crate::samples::{Chat, Deliveries, HeldUp, Waited};
 
 use super::{Context, Figures, Values, over, rounded, worst};
 
@@ -55,7 +55,7 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             .queue()
             .and_then(|queue| queue.load.hops)
             .map(|_| hops(&messages)),
-        funnel: messages.chatty.as_deref().map(chatty),
+        funnel: messages.chatty.as_deref().map(|senders| chatty(senders, messages.stalls)),
         idle: messages.idle.clone(),
         between: messages.between,
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
@@ -72,12 +72,19 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
     }
 }
 
-fn chatty(senders: &[Chat]) -> FunnelBlock {
+fn chatty(senders: &[Chat], stalls: Option<HeldUp>) -> FunnelBlock {
     let all = Values::of(senders.iter().flatten().copied());
     let mean = |own: &Chat| rounded(own.iter().sum::<u64>() as f64 / 1e3 / own.len() as f64);
     FunnelBlock {
         chatty: (all.histogram.count() > 0).then(|| all.histogram.packed()),
         means_ns: senders.iter().filter(|own| !own.is_empty()).map(mean).collect(),
+        stalls: stalls.map(|held| StallsBlock {
+            count: held.stalls.into(),
+            held_receiver: held.receiver.into(),
+            held_senders: held.senders.into(),
+            longest_delivery_ns: rounded(held.delivery_ps as f64 / 1e3),
+            longest_send_ns: rounded(held.send_ps as f64 / 1e3),
+        }),
     }
 }
 

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs every scenario of queues on this machine, over ours and the Rust peers that can do it, for
+# docs/results and docs/choosing-a-queue.md. Tables, the page, raw and folded records go to the given
+# folder (default: a new one in threadtoll-results/). Nothing else should run. About an hour and a
+# half on 2 CPUs.
+#
+# usage: queue-lab.sh [FOLDER [SCENARIO...]]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder=${1:-threadtoll-results/queue-lab-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+only=" ${*:2} "
+mkdir -p "$folder/folded"
+cargo build --release --quiet
+threadtoll=target/release/threadtoll
+
+# Between two threads.
+pairs=(pipe pipe-bounded funnel funnel-bounded crossbeam-unbounded std-mpsc-unbounded
+    kanal-unbounded flume-unbounded rtrb gil)
+# With many senders.
+senders=(funnel funnel-bounded crossbeam-bounded crossbeam-unbounded std-mpsc-unbounded
+    kanal-bounded kanal-unbounded flume-unbounded)
+
+# measure NAME ARGUMENTS...: one run, unless other scenarios were asked for.
+measure() {
+    local name=$1
+    shift
+    if [[ $only != "  " && $only != *" $name "* ]]; then
+        return
+    fi
+    echo "threadtoll queue $*"
+    "$threadtoll" queue "$@" --quiet --out "$folder/$name.jsonl" --html "$folder/$name.html" \
+        >"$folder/$name.txt"
+    "$threadtoll" report "$folder/$name.jsonl" --fold "$folder/folded/$name.jsonl.gz" \
+        --without-histograms
+}
+
+measure payload payload "${pairs[@]}" --time 200ms
+measure open-loop open-loop "${pairs[@]}" --time 300ms
+measure funnel funnel "${senders[@]}" --senders 1,2,4 --time 500ms
+measure flood flood "${senders[@]}" --time 500ms
+measure chain chain "${pairs[@]}" --time 300ms
+measure night-watch night-watch "${pairs[@]}" --gap 10us,100us,1ms,10ms --time 300ms
+measure burst burst "${pairs[@]}" --time 200ms
+measure ask-reply ask-reply
+measure stream stream
+measure workers workers pipe "${senders[@]}" --time 200ms
+measure depth depth "${pairs[@]}" --time 200ms
+measure for-me for-me --rate 50000 --time 300ms
+echo "kept in $folder"
