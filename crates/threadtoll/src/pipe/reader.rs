@@ -199,6 +199,23 @@ impl<T> Reader<T> {
         })
     }
 
+    /// As [`Reader::step`], if the next messages are a long run. By value and inlined, for the same
+    /// reason: a cursor that another function has just stored is copied slowly.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    #[inline(always)]
+    pub(super) fn step_run(&mut self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
+        // Acquire: as in `step`.
+        let header = cursor.load_header(Ordering::Acquire);
+        let news = new_messages(header, cursor.visible);
+        // More is no run but a header that is behind or has flags.
+        let is_run = (cursor.frame_slots as u64 + 1..1 << 32).contains(&news);
+        (is_run && !self.is_ack_due(cursor.visible)).then(|| {
+            self.advance_over_run(&mut cursor, news as usize);
+            self.step_end = self.next_step_end(&cursor);
+            cursor
+        })
+    }
+
     /// Moves to new messages of a frame.
     #[inline(always)]
     fn advance(&self, cursor: &mut ReadCursor<T>, news: usize) {
@@ -253,6 +270,7 @@ impl<T> Reader<T> {
         }
     }
 
+    #[inline(always)]
     fn advance_over_run(&self, cursor: &mut ReadCursor<T>, news: usize) {
         debug_assert_eq!(
             cursor.frame_slots,

@@ -338,29 +338,17 @@ impl<T, W: Wait> Receiver<T, W> {
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
     fn find_batch(&mut self, until: Until) -> Option<NoMessage> {
-        if self.cursor.available() > 0 {
-            return None;
+        if Geometry::<T>::PACKS_RUNS && self.cursor.available() == 0 {
+            let stepped = self.shared.reader.with_mut(|reader| {
+                // SAFETY: we are the receiver, and these calls are not nested.
+                unsafe { &mut *reader }.step_run(self.cursor)
+            });
+            if let Some(cursor) = stepped {
+                self.cursor = cursor;
+                return None;
+            }
         }
-        let shared = &**self.shared;
-        // SAFETY: we are the receiver.
-        let stepped = shared.reader.with_mut(|reader| unsafe { &*reader }.step(self.cursor));
-        if let Some(cursor) = stepped {
-            self.cursor = cursor;
-            return None;
-        }
-        self.find_run(until)
-    }
-
-    /// The slow path of [`Receiver::find_batch`], and the usual one for long runs. Updates the
-    /// cursor in place, as sending a slice does.
-    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-    #[inline(never)]
-    fn find_run(&mut self, until: Until) -> Option<NoMessage> {
-        let (shared, cursor) = (&**self.shared, &mut self.cursor);
-        shared.reader.with_mut(|reader| {
-            // SAFETY: we are the receiver, and these calls are not nested.
-            find::<T, W>(shared, unsafe { &mut *reader }, cursor, until)
-        })
+        self.find(|| until)
     }
 
     /// Receives the message that `find` has found.

@@ -6,6 +6,9 @@ use std::mem::MaybeUninit;
 use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
 use crate::error::{SendError, TrySendError};
 use crate::pipe::memory::Geometry;
+use crate::pipe::shared::{ALIVE, RECEIVER_GONE, Shared};
+use crate::pipe::writer::WriteCursor;
+use crate::sync::Ordering;
 use crate::wait::{Adaptive, Wait};
 
 /// Free slots of a pipe, to be filled in place; see [`Sender::claim`].
@@ -55,7 +58,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             quiet
         } else {
             // A claim of a long run withholds the slots of the frame.
-            sender.publish_long(count);
+            sender.cursor = publish_long(&**sender.shared, sender.cursor, count);
             sender.is_quiet()
         };
         if quiet {
@@ -115,62 +118,70 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline(always)]
     fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
         assert!(most > 0, "a claim needs at least one slot");
-        if self.is_disconnected() {
+        // SAFETY: part of `shared`, which is alive.
+        // Relaxed: whether a message was received, `send` finds out.
+        let state = unsafe { self.state.as_ref() }.load(Ordering::Relaxed);
+        if state & (ALIVE | RECEIVER_GONE) != ALIVE {
             return Err(NoRoom::Disconnected);
         }
         if let Some(no_room) = self.find_room(|| until) {
             return Err(no_room);
         }
         let free = self.cursor.free_slots();
-        let slots = if most <= free { most } else { self.claim_many(most) };
+        if most <= free {
+            return Ok(Claim { slots: most, sender: self });
+        }
+        let (cursor, slots) = claim_many(&**self.shared, self.cursor, most);
+        self.cursor = cursor;
         Ok(Claim { slots, sender: self })
     }
+}
 
-    /// Claims a long run, or else the free slots of the open frame. Returns the number of slots.
-    #[inline(never)]
-    fn claim_many(&mut self, most: usize) -> usize {
-        let cursor = self.cursor;
-        let slots = with_writer(&self.shared, |writer| match writer.fit_run(&cursor, most) {
-            Some((count, _)) if count > Geometry::<T>::PER_FRAME => {
-                writer.begin_claim();
-                count
-            }
-            _ => cursor.free_slots(),
-        });
-        if slots > cursor.free_slots() {
-            // The claim covers the next header. Even if the claim is forgotten, the next send must
-            // go through `make_room`, which restores it.
-            self.cursor.withhold_slots();
+/// Claims a long run, or else the free slots of the open frame. Returns the number of slots.
+#[inline(never)]
+fn claim_many<T>(
+    shared: &Shared<T>,
+    mut cursor: WriteCursor<T>,
+    most: usize,
+) -> (WriteCursor<T>, usize) {
+    let slots = with_writer(shared, |writer| match writer.fit_run(&cursor, most) {
+        Some((count, _)) if count > Geometry::<T>::PER_FRAME => {
+            writer.begin_claim();
+            count
         }
-        slots
+        _ => cursor.free_slots(),
+    });
+    if slots > cursor.free_slots() {
+        // The claim covers the next header. Even if the claim is forgotten, the next send must go
+        // through `make_room`, which restores it.
+        cursor.withhold_slots();
     }
+    (cursor, slots)
+}
 
-    /// Publishes the first `count` messages of a claim of a long run.
-    #[inline(never)]
-    fn publish_long(&mut self, count: usize) {
-        let shared = &**self.shared;
-        let mut cursor = self.cursor;
-        with_writer(shared, |writer| {
-            if count <= Geometry::<T>::PER_FRAME {
-                writer.undo_claim(cursor);
-                writer.grant_slots(&mut cursor);
-                return cursor.advance_to(cursor.publish(count));
-            }
-            writer.commit_claim();
-            let units = Geometry::<T>::units_for(count);
-            if units * Geometry::<T>::PER_FRAME <= count {
-                return writer.publish_run(shared, &mut cursor, count, units);
-            }
-            // Fewer were sent than claimed, and the last line is too empty for the room that was
-            // counted (see `fit_run`): its messages move to a frame of their own.
-            let full = Geometry::<T>::messages_in(units - 1);
-            let rest = count - full;
-            // SAFETY: inside the claim.
-            let from = unsafe { cursor.next_slot().add(full) };
-            writer.move_to_frame(&cursor, from, units - 1, rest);
-            writer.publish_run(shared, &mut cursor, full, units - 1);
-            cursor.advance_to(cursor.publish(rest));
-        });
-        self.cursor = cursor;
-    }
+/// Publishes the first `count` messages of a claim of a long run.
+#[inline(never)]
+fn publish_long<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>, count: usize) -> WriteCursor<T> {
+    with_writer(shared, |writer| {
+        if count <= Geometry::<T>::PER_FRAME {
+            writer.undo_claim(cursor);
+            writer.grant_slots(&mut cursor);
+            return cursor.advance_to(cursor.publish(count));
+        }
+        writer.commit_claim();
+        let units = Geometry::<T>::units_for(count);
+        if units * Geometry::<T>::PER_FRAME <= count {
+            return writer.publish_run(shared, &mut cursor, count, units);
+        }
+        // Fewer were sent than claimed, and the last line is too empty for the room that was
+        // counted (see `fit_run`): its messages move to a frame of their own.
+        let full = Geometry::<T>::messages_in(units - 1);
+        let rest = count - full;
+        // SAFETY: inside the claim.
+        let from = unsafe { cursor.next_slot().add(full) };
+        writer.move_to_frame(&cursor, from, units - 1, rest);
+        writer.publish_run(shared, &mut cursor, full, units - 1);
+        cursor.advance_to(cursor.publish(rest));
+    });
+    cursor
 }
