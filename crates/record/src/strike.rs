@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, Layout, Pause, Plan, Subject, Text};
+use crate::{Cell, Layout, Origin, Pause, Plan, Subject, Text};
 
-/// A cell that failed. It has no record, and with most reasons neither have the other cells of its
-/// row that were not yet measured.
+/// A cell that failed. Neither it nor its twin has a record, and with most reasons neither have the
+/// other cells of its row that were not yet measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.
@@ -42,29 +42,29 @@ pub enum StrikeReason {
 
 impl Strike {
     /// Returns `true` if this line gives up a cell of the plan: the one that failed, or one of its
-    /// row in the same group or a later one. References and twins stay.
+    /// row in the same group or a later one. A twin belongs to the row that it repeats: without
+    /// both, a group cannot tell how far apart two measurements of one source are.
     pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
-        if (group, cell) == (self.group, self.cell) {
-            return true;
-        }
-        let find = |group: usize, cell: usize| plan.groups.get(group)?.get(cell);
-        self.reason != StrikeReason::Refused
-            && group >= self.group
-            && plan.may_strike(group, cell)
-            && find(self.group, self.cell)
-                .zip(find(group, cell))
-                .is_some_and(|(failed, other)| failed.cell.same_row(&other.cell))
+        let (Some(failed), Some(other)) =
+            (plan.find(self.group, self.cell), plan.find(group, cell))
+        else {
+            return false;
+        };
+        let of_row = match self.reason {
+            StrikeReason::Refused => group == self.group && failed.original() == other.original(),
+            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => {
+                group >= self.group && failed.same_row(other)
+            }
+        };
+        of_row && plan.may_strike(group, cell)
     }
 
     /// Name of what was given up: the row (`rtrb, poll`), or a single cell by its whole label.
     pub fn name(&self, plan: &Plan) -> String {
-        let planned = plan.groups.get(self.group).and_then(|group| group.get(self.cell));
-        let Some(planned) = planned else { return String::new() };
+        let Some(cell) = plan.find(self.group, self.cell) else { return String::new() };
         match self.reason {
-            StrikeReason::Refused => format!("{} {}", planned.cell.label(), planned.cell.placement),
-            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => {
-                planned.cell.row()
-            }
+            StrikeReason::Refused => format!("{} {}", cell.original().label(), cell.placement),
+            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => cell.row(),
         }
     }
 
@@ -79,24 +79,28 @@ impl Strike {
             return Err(format!("group {} of the plan has no cell {}", self.group, self.cell));
         }
         if !plan.may_strike(self.group, self.cell) {
-            return Err("a reference or a twin was given up, which ends a run".into());
+            return Err("a reference or its twin was given up, which ends a run".into());
         }
         Ok(())
     }
 }
 
 impl Plan {
+    fn find(&self, group: usize, cell: usize) -> Option<&Cell> {
+        Some(&self.groups.get(group)?.get(cell)?.cell)
+    }
+
     /// Returns `true` if a group means something without this cell: it is neither the reference nor
-    /// a twin.
+    /// its twin.
     pub fn may_strike(&self, group: usize, cell: usize) -> bool {
-        let planned = self.groups.get(group).and_then(|group| group.get(cell));
-        cell > 0 && planned.is_some_and(|planned| !planned.cell.is_twin())
+        let cells = self.find(group, 0).zip(self.find(group, cell));
+        cells.is_some_and(|(reference, cell)| cell.original() != *reference)
     }
 }
 
 impl Cell {
-    /// Returns `true` if both cells measure one subject that waits in one way.
-    pub(crate) fn same_row(&self, other: &Cell) -> bool {
+    /// Returns `true` if both cells measure one subject that waits in one way, twins included.
+    fn same_row(&self, other: &Cell) -> bool {
         let same = match (&self.subject, &other.subject) {
             (Subject::Queue(one), Subject::Queue(other)) => one.wait == other.wait,
             (Subject::Mechanism { .. }, Subject::Mechanism { .. }) => {
@@ -105,7 +109,11 @@ impl Cell {
             (Subject::Lock(_), Subject::Lock(_)) => true,
             _ => false,
         };
-        same && self.name() == other.name() && self.subject.origin() == other.subject.origin()
+        let origin = |cell: &Cell| match cell.subject.origin() {
+            Origin::Twin => Origin::Ours,
+            origin => origin,
+        };
+        same && self.name() == other.name() && origin(self) == origin(other)
     }
 
     /// Name of its row: `rtrb (poll)`, `atomic-rmw (shared line)`.

@@ -1,10 +1,13 @@
 //! Reading, with validation of everything: a file may come from anywhere.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use crate::{Block, BlockKind, CellPrediction, Line, Machine, Plan, Record, Strike, fold};
+use crate::{
+    Block, BlockKind, CellPrediction, Line, Machine, Plan, PlannedCell, Record, Strike, fold,
+};
 
 use super::profile::{self, Profiled};
 use super::source::Source;
@@ -109,6 +112,15 @@ impl Results {
     pub fn remaining(&self, group: usize) -> Vec<usize> {
         let cells = self.plan.groups[group].len();
         (0..cells).filter(|cell| !self.is_struck(group, *cell)).collect()
+    }
+
+    /// Those cells themselves.
+    pub fn remaining_cells(&self, group: usize) -> Cow<'_, [PlannedCell]> {
+        let planned = &self.plan.groups[group];
+        if self.groups[group].struck.is_empty() {
+            return planned.into();
+        }
+        self.remaining(group).into_iter().map(|cell| planned[cell].clone()).collect()
     }
 
     /// Gives up a row. The group's attempt is over; groups in which nothing is left to measure are
