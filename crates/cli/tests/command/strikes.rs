@@ -4,10 +4,12 @@
 use std::path::Path;
 
 use tempfile::TempDir;
+use threadtoll_machine::machine_lock;
 use threadtoll_record::file::{Results, read};
 use threadtoll_record::{Line, Strike};
 use threadtoll_report::text::{Style, tables};
 
+use crate::interrupted::{Started, wait_until};
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Ended, Held, command, each, ran, threadtoll, words};
 
@@ -192,4 +194,40 @@ fn a_run_fails_if_its_reference_fails_or_nothing_is_left() {
     }
     let line = "latency eventfd --simulated-machine 5 --simulated-faults eventfd=bored";
     run_in(folder, line).bad().says("is not NAME=FAULT");
+}
+
+/// Whichever row the crash meets, unless it is the reference.
+#[test]
+#[ignore = "real machine: ci/real.sh"]
+fn a_crash_on_the_real_machine_costs_the_row_that_it_meets() {
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    for attempt in 0..8 {
+        let path = directory.path().join(format!("{attempt}.jsonl"));
+        let mut latency = command();
+        let line = "latency park eventfd --placement same-cpu --time 200ms --quiet --out";
+        latency.args(words(line, &[&path]));
+        let started = Started::new(latency);
+        wait_until("blocks", || {
+            std::fs::read(&path).is_ok_and(|text| text.split(|byte| *byte == b'\n').count() > 20)
+        });
+        // SAFETY: plain numbers; the child is not waited for before the run ends.
+        unsafe { libc::kill(started.children()[0], libc::SIGSEGV) };
+        let (code, err) = started.ended();
+        let how = "ended its process (signal: 11 (SIGSEGV))";
+        if code == Some(1) {
+            assert!(err.starts_with(&format!("error: atomic-store (pinned) {how}")), "{err}");
+            continue;
+        }
+        assert_eq!(code, Some(0), "{err}");
+        let [warning] = err.lines().collect::<Vec<&str>>()[..] else { panic!("{err}") };
+        assert!(warning.contains(&format!("it {how}; the other rows go on.")), "{warning}");
+        let results = read(&path).unwrap();
+        assert!(results.complete() && results.strikes.len() == 1);
+        let row = results.strikes[0].name(&results.plan);
+        let measured = results.records();
+        assert!(measured.len() >= 3 && measured.iter().all(|record| record.cell.name() != row));
+        return;
+    }
+    panic!("every crash met the reference");
 }

@@ -42,8 +42,10 @@ const PANICS: u8 = 7;
 
 /// Hangs asleep, to leave the CPUs to other tests.
 fn hang_if(hangs: bool) {
-    while hangs {
-        std::thread::sleep(Duration::from_secs(1));
+    if hangs {
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
     }
 }
 
@@ -175,9 +177,11 @@ fn plan_of(machine: &Machine, site: &CpuSelection<'_>, registry: &Registry, of: 
     }
 }
 
-/// Keeps the rows that were given up, as the user is told of them.
+/// A row that was given up, as the user is told of it.
+type GivenUp = (String, StrikeReason, String);
+
 #[derive(Default)]
-struct Told(Vec<(String, StrikeReason, String)>);
+struct Told(Vec<GivenUp>);
 
 impl Observer for Told {
     fn group(&mut self, _: usize, _: usize, _: &[PlannedCell], _: u64) {}
@@ -277,7 +281,7 @@ fn every_fault_of_a_queue_costs_its_row_and_a_line() {
 fn simulated(
     faults: &[(&str, Fault)],
     of: &[&str],
-) -> (Result<Outcome, LabError>, Results, Vec<(String, StrikeReason, String)>) {
+) -> (Result<Outcome, LabError>, Results, Vec<GivenUp>) {
     let faults = faults.iter().map(|(name, fault)| (name.to_string(), *fault)).collect();
     let mut backend = SimulatedBackend::new(3).with_registry(OURS.clone()).with_faults(faults);
     let topology = SimulatedBackend::topology();
