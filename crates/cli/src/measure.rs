@@ -16,6 +16,7 @@ use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::Outcome;
 use threadtoll_lab::plan::{CpuSelection, Planned};
+use threadtoll_record::StrikeReason;
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_report::{matrix_csv, no_recommendation};
 
@@ -168,11 +169,24 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     output.close::<C>(&results, outcome, args.quiet)?;
     match outcome {
         Outcome::Interrupted => Ok(ExitCode::from(130)),
+        Outcome::Complete if results.nothing_left() => Err(nothing_left(&results)),
         Outcome::Complete => match no_recommendation(&results, &results.records()) {
             None => Ok(ExitCode::SUCCESS),
             Some(why) => Err(Failure::refused(why.to_string().trim_end_matches('.'))
                 .hint("allow more CPU time or losses, or measure at a lower rate")),
         },
+    }
+}
+
+/// The failure of a run whose rows were all given up: a refusal if the machine refused them all.
+fn nothing_left(results: &Results) -> Failure {
+    let [first, ..] = results.strikes.as_slice() else { unreachable!("rows were given up") };
+    let (name, why) = (first.name(&results.plan), &first.what);
+    let what = format!("nothing was measured: every row was given up, {name} first: {why}");
+    if results.strikes.iter().all(|strike| strike.reason == StrikeReason::Refused) {
+        Failure::refused(what)
+    } else {
+        Failure::run(what)
     }
 }
 

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadtoll_lab::Observer;
-use threadtoll_record::{PlannedCell, Record};
+use threadtoll_record::{Plan, PlannedCell, Record, Strike};
+use threadtoll_report::clean;
+
+use crate::console;
 
 /// A bar whose length is the forecast in milliseconds.
 pub(crate) struct Progress {
@@ -73,6 +76,12 @@ impl Observer for Progress {
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64) {
         self.show(self.group_start_ms + self.group_ms * done / of.max(1));
         self.bar.set_message(format!("{} {}", cell.cell.label(), cell.cell.placement));
+    }
+
+    fn struck(&mut self, plan: &Plan, strike: &Strike) {
+        let (name, what) = (strike.name(plan), &strike.what);
+        let text = format!("warning: {name} was given up: {what}; the other rows go on.");
+        self.bar.suspend(|| console::err_text(&clean(&text)));
     }
 
     fn record(&mut self, record: &Record) {

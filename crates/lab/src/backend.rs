@@ -18,22 +18,32 @@ pub struct Now {
     pub since_start_s: f64,
 }
 
+/// Takes note of the cell whose code runs next.
+pub type At<'a> = dyn FnMut(usize) -> Result<(), LabError> + 'a;
+
 /// A machine to measure on.
 pub trait Backend {
     /// Returns the time on the backend's clock.
     fn now(&mut self) -> Now;
 
-    /// Creates everything that a group's cells need, threads and memory included, and calibrates
-    /// the cells.
+    /// Creates everything that these cells of a group need, threads and memory included, and
+    /// calibrates the cells. Calls `at` with the index of a cell before it runs any of its code.
     ///
     /// # Errors
     ///
-    /// If a mechanism or a placement is not available.
+    /// If a mechanism or a placement is not available, or `at` fails.
     fn open(
         &mut self,
         machine: &Machine,
-        group: &[PlannedCell],
+        cells: &[PlannedCell],
+        at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError>;
+
+    /// True if a cell that hangs leaves its threads behind, so that this process must measure
+    /// nothing more.
+    fn leaves_threads(&self) -> bool {
+        true
+    }
 
     /// Takes note of the blocks that another process measured, and of the time that they took,
     /// which a simulated clock does not see.

@@ -1,5 +1,7 @@
 //! Errors of measuring.
 
+use threadtoll_record::StrikeReason;
+
 /// A mechanism, queue or lock cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
@@ -73,6 +75,26 @@ pub enum LabError {
         /// Placement.
         placement: String,
     },
+    /// A thread of a mechanism, queue or lock ended.
+    #[error("a thread of {mechanism} ({placement}) ended early")]
+    Ended {
+        /// Mechanism.
+        mechanism: String,
+        /// Placement.
+        placement: String,
+    },
+    /// A cell failed, and the other ones of its group may be measured without it.
+    #[error("{sentence}")]
+    Cell {
+        /// Index of the cell in its group.
+        cell: usize,
+        /// Kind of failure.
+        reason: StrikeReason,
+        /// The failure as a clause about “it”.
+        clause: String,
+        /// The failure as a sentence that names the cell.
+        sentence: String,
+    },
     /// Another process did not measure its share.
     #[error("{0}")]
     Process(String),
@@ -82,4 +104,30 @@ pub enum LabError {
     /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] threadtoll_record::file::WriteFault),
+}
+
+impl LabError {
+    /// The error as one of this cell, if it is not one of the whole run.
+    pub(crate) fn of_cell(self, cell: usize) -> Self {
+        let (reason, clause) = match &self {
+            LabError::Stuck { seconds, .. } => {
+                (StrikeReason::Hung, format!("it made no progress for {seconds} s"))
+            }
+            LabError::WrongMessage { .. } => {
+                let clause = "a message was wrong, lost, repeated or out of order";
+                (StrikeReason::WrongMessage, clause.into())
+            }
+            LabError::Ended { .. } => {
+                (StrikeReason::Crashed, "one of its threads ended early".into())
+            }
+            LabError::Unavailable { reason, .. } => {
+                (StrikeReason::Refused, format!("it cannot be measured here: {reason}"))
+            }
+            LabError::Spawn(error) => {
+                (StrikeReason::Refused, format!("a thread cannot be started: {error}"))
+            }
+            _ => return self,
+        };
+        LabError::Cell { cell, reason, clause, sentence: self.to_string() }
+    }
 }

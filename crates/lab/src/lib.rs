@@ -30,4 +30,4 @@ pub mod twin;
 
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
-pub use run::{Launch, Observer, Outcome, Share, Take, measure_share, run};
+pub use run::{Launch, Observer, Outcome, Share, Step, Take, measure_share, run};

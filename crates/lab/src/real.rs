@@ -29,8 +29,9 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_record::{ClockFacts, Machine, Placement, PlannedCell};
 
-use crate::backend::{Backend, Now, OpenCell};
+use crate::backend::{At, Backend, Now, OpenCell};
 use crate::contention::calibration_schedule::PASSES;
+use crate::plan::estimate_ns;
 use crate::program::Program;
 use crate::{LabError, Registry};
 
@@ -53,7 +54,21 @@ const PILOT_NS: f64 = 1_000_000.0;
 /// Longest block, even if more samples were requested.
 const MAX_BLOCK_NS: f64 = 3.6e12;
 /// Time limit for a block, in addition to its planned length.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time limit for a step of a share in addition to the time that its whole group takes.
+const SHARE_PATIENCE: Duration = Duration::from_secs(120);
+
+/// Longest time between two steps of a process that measures a share of these cells and does not
+/// hang. A thread that hangs in a block is found much earlier, by the process itself.
+pub fn longest_silence(cells: &[PlannedCell]) -> Duration {
+    let group = Duration::from_nanos(estimate_ns([cells], 1));
+    let counted = cells.iter().any(|planned| planned.budget.stamped_count.is_some());
+    // A requested number of samples may take any time, up to the limit of a block and five times it
+    // until the block counts as hung.
+    let longest = if counted { Duration::from_nanos(6 * MAX_BLOCK_NS as u64) } else { group };
+    SHARE_PATIENCE + group.max(longest)
+}
 
 /// The real machine.
 #[derive(Debug)]
@@ -90,6 +105,11 @@ impl RealBackend {
         }
     }
 
+    /// Gives up a cell that makes no progress for this long, in addition to the length of its block.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        RealBackend { patience, ..self }
+    }
+
     /// Uses this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         RealBackend { registry, ..self }
@@ -105,21 +125,29 @@ impl Backend for RealBackend {
         &mut self,
         machine: &Machine,
         group: &[PlannedCell],
+        at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
         let mut group_state = GroupState {
             bounds_ns: self.clock_bounds(group)?,
             calibrator: Calibrator::new(&self.clock, self.patience),
         };
         // Start all threads before any calibration.
-        let mut cells = group
-            .iter()
-            .map(|planned| self.open_cell(machine, planned))
-            .collect::<Result<Vec<Box<dyn RealCell>>, LabError>>()?;
+        let mut cells: Vec<Box<dyn RealCell>> = Vec::new();
+        for (index, planned) in group.iter().enumerate() {
+            at(index)?;
+            cells.push(self.open_cell(machine, planned)?);
+        }
         for _ in 0..PASSES {
             group_state.calibrator.begin_pass();
-            cells.iter_mut().try_for_each(|cell| cell.survey(&mut group_state))?;
+            for (index, cell) in cells.iter_mut().enumerate().filter(|(_, cell)| cell.surveys()) {
+                at(index)?;
+                cell.survey(&mut group_state)?;
+            }
         }
-        cells.iter_mut().try_for_each(|cell| cell.prepare(&mut group_state))?;
+        for (index, cell) in cells.iter_mut().enumerate() {
+            at(index)?;
+            cell.prepare(&mut group_state)?;
+        }
         Ok(cells.into_iter().map(|cell| cell as Box<dyn OpenCell>).collect())
     }
 
@@ -178,6 +206,11 @@ impl RealBackend {
 
 /// A cell that is calibrated with its group before it is measured.
 trait RealCell: OpenCell {
+    /// True if predictions need more than its blocks.
+    fn surveys(&self) -> bool {
+        false
+    }
+
     /// Measures what predictions need, in one of several passes.
     fn survey(&mut self, _: &mut GroupState) -> Result<(), LabError> {
         Ok(())

@@ -2,7 +2,12 @@
 //! written to disk as soon as it ends.
 //!
 //! A plan may be measured by several processes, because the blocks of one share its addresses and
-//! pages. This process then measures the first share of each group's rounds, others the rest.
+//! pages: each measures a share of each group's rounds. This process measures the first share, or
+//! none, so that a cell that crashes or hangs ends only the process of its share.
+//!
+//! A cell that fails is given up with the rest of its row ([`Strike`]), and its group is measured
+//! again without it. Each attempt has one cell less, so a group of n cells has at most n attempts.
+//! Every figure depends on the reference: if it or its twin fails, the run ends.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +16,9 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::file::{Appender, Results};
-use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, fold, timestamp};
+use threadtoll_record::{
+    Line, Machine, Plan, PlannedCell, Record, Strike, StrikeReason, fold, timestamp,
+};
 
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
@@ -43,13 +50,17 @@ pub trait Observer {
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64);
     /// A record is complete.
     fn record(&mut self, record: &Record);
+    /// A row was given up.
+    fn struck(&mut self, _plan: &Plan, _strike: &Strike) {}
 }
 
 /// A process's share of an attempt at a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share {
+pub struct Share<'a> {
     /// Index of the group in the plan.
     pub group: usize,
+    /// Indices of the group's cells that were not given up, in ascending order.
+    pub cells: &'a [usize],
     /// Number of attempts at the group, including this one.
     pub attempt: u32,
     /// Number of the process, from 0.
@@ -58,11 +69,53 @@ pub struct Share {
     pub since_start_s: f64,
 }
 
-/// Takes each line as soon as it is measured.
-pub type Take<'a> = dyn FnMut(Line) -> Result<(), LabError> + 'a;
+/// Progress of a share.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The code of the cell with this index runs next.
+    At(usize),
+    /// A line of the file.
+    Line(Line),
+}
 
-/// Measures a share in another process, which ends early if the run is told to stop.
-pub type Launch<'a> = dyn FnMut(&Machine, &Plan, Share, &mut Take<'_>) -> Result<(), LabError> + 'a;
+/// Takes each step of a share as soon as it is done.
+pub type Take<'a> = dyn FnMut(Step) -> Result<(), LabError> + 'a;
+
+/// Other processes that measure shares.
+pub trait Launch {
+    /// True if they measure every share, and this process none.
+    fn every_share(&self) -> bool {
+        false
+    }
+
+    /// Measures a share in another process, which ends early if the run is told to stop.
+    ///
+    /// # Errors
+    ///
+    /// As [`measure_share`], or if the process fails.
+    fn launch(
+        &mut self,
+        machine: &Machine,
+        plan: &Plan,
+        share: Share<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), LabError>;
+}
+
+impl<F> Launch for F
+where
+    F: FnMut(&Machine, &Plan, Share<'_>, &mut Take<'_>) -> Result<(), LabError>,
+{
+    fn launch(
+        &mut self,
+        machine: &Machine,
+        plan: &Plan,
+        share: Share<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), LabError> {
+        self(machine, plan, share, take)
+    }
+}
 
 /// Measures every incomplete group of `results`, in order. The records of the groups before it tell
 /// if one is above saturation.
@@ -72,12 +125,14 @@ pub type Launch<'a> = dyn FnMut(&Machine, &Plan, Share, &mut Take<'_>) -> Result
 ///
 /// # Errors
 ///
-/// If a group cannot be opened, a message is wrong or does not arrive, the clock fails its recheck,
-/// another process fails, or the file cannot be written. All finished blocks are in `results` and
-/// in the file.
+/// If a reference or its twin fails, the clock fails its recheck, another process fails for a reason
+/// other than a row's, or the file cannot be written. Also if a row hangs or ends a thread in this
+/// process, whose other threads would disturb all that follows: the row is given up, so that a run
+/// resumed in a new process goes on without it. All finished blocks are in `results` and in the
+/// file.
 pub fn run(
     backend: &mut dyn Backend,
-    launch: &mut Launch<'_>,
+    launch: &mut dyn Launch,
     results: &mut Results,
     file: &mut Option<Appender>,
     observer: &mut dyn Observer,
@@ -85,19 +140,19 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let count = results.plan.groups.len();
     for index in 0..count {
-        if results.complete_groups()[index] {
-            continue;
-        }
-        if stop.load(Ordering::Relaxed)
-            || wait(backend, results, index, observer, stop) == Outcome::Interrupted
-        {
-            return Ok(Outcome::Interrupted);
-        }
-        let remaining = remaining_ns(results, backend.now().unix_ns);
-        observer.group(index, count, &results.plan.groups[index], remaining);
-        let outcome = measure_group(backend, launch, results, index, file, observer, stop)?;
-        if outcome == Outcome::Interrupted {
-            return Ok(Outcome::Interrupted);
+        // Again if a row was given up.
+        while !results.complete_groups()[index] {
+            if stop.load(Ordering::Relaxed)
+                || wait(backend, results, index, observer, stop) == Outcome::Interrupted
+            {
+                return Ok(Outcome::Interrupted);
+            }
+            let remaining = remaining_ns(results, backend.now().unix_ns);
+            observer.group(index, count, &results.remaining_cells(index), remaining);
+            let outcome = measure_group(backend, launch, results, index, file, observer, stop)?;
+            if outcome == Outcome::Interrupted {
+                return Ok(Outcome::Interrupted);
+            }
         }
     }
     if let Some(file) = file {
@@ -131,72 +186,132 @@ fn wait(
     }
 }
 
+/// Measures a group, or gives up a row of it.
 fn measure_group(
     backend: &mut dyn Backend,
-    launch: &mut Launch<'_>,
+    launch: &mut dyn Launch,
     results: &mut Results,
     index: usize,
     file: &mut Option<Appender>,
     observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    let Results { machine, plan, groups, .. } = results;
-    let (cells, state) = (&plan.groups[index], &mut groups[index]);
-    state.attempts += 1;
-    state.blocks.clear();
-    state.predictions.clear();
-    let attempt = state.attempts;
-    let rounds = cells[0].budget.rounds;
-    let in_round: usize = cells.iter().map(|planned| planned.budget.kinds().len()).sum();
-    let all = in_round as u64 * u64::from(rounds);
-    let (in_share, measured_ns) = (Cell::new(0), Cell::new(0));
-    let mut take = |line: Line| {
-        if let Some(file) = file {
-            file.append(&[kept(&line, cells, machine)])?;
-        }
-        match line {
-            Line::Block(block) => {
-                let cell = &cells[block.cell];
-                measured_ns.set(measured_ns.get() + block.elapsed_ns.get());
-                in_share.set(in_share.get() + 1);
-                state.blocks.push(*block);
-                observer.block(cell, state.blocks.len() as u64, all);
-            }
-            Line::CellPrediction(prediction) => state.predictions.push(*prediction),
-            _ => {}
-        }
-        Ok(())
+    let remaining = results.remaining(index);
+    let mut attempt = Attempt { backend, launch, file, observer, stop, elsewhere: false };
+    let error = match attempt.measure(results, index, &remaining) {
+        Err(error) => error,
+        Ok(outcome) => return Ok(outcome),
     };
-    for process in 0..=plan.process(rounds - 1, rounds) {
-        let share =
-            Share { group: index, attempt, process, since_start_s: backend.now().since_start_s };
-        if process == 0 {
-            measure_share(backend, machine, plan, share, &mut take, stop)?;
-        } else {
-            launch(machine, plan, share, &mut take)?;
-            backend.elapse(in_share.get(), measured_ns.get());
-        }
-        in_share.set(0);
-        measured_ns.set(0);
-        if stop.load(Ordering::Relaxed) {
-            return Ok(Outcome::Interrupted);
-        }
+    let Attempt { elsewhere, .. } = attempt;
+    let LabError::Cell { cell, reason, clause, .. } = &error else { return Err(error) };
+    if !results.plan.may_strike(index, *cell) {
+        return Err(error);
     }
-    if (state.blocks.len() as u64) < all {
-        return Err(LabError::Process("a process ended before it had measured its share".into()));
-    }
-    let at = timestamp(backend.now().unix_ns);
-    let records = fold(machine, plan, index, attempt, &state.blocks, &state.predictions, &at);
+    let failed = &results.plan.groups[index][*cell].cell;
+    let of_twin = if failed.is_twin() { "its twin failed: " } else { "" };
+    let strike = Strike {
+        run: results.plan.run.clone(),
+        at: timestamp(backend.now().unix_ns).into(),
+        group: index,
+        attempt: results.groups[index].attempts,
+        cell: *cell,
+        reason: *reason,
+        what: format!("{of_twin}{clause}").into(),
+    };
     if let Some(file) = file {
-        let lines: Vec<Line> =
-            records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
-        file.append(&lines)?;
+        file.append(&[Line::Strike(Box::new(strike.clone()))])?;
     }
-    records.iter().for_each(|record| observer.record(record));
-    state.records = Some(records);
-    state.blocks.clear();
-    state.predictions.clear();
-    Ok(Outcome::Complete)
+    observer.struck(&results.plan, &strike);
+    results.strike(strike);
+    let leaves_threads = match reason {
+        StrikeReason::Hung | StrikeReason::Crashed => !elsewhere && backend.leaves_threads(),
+        StrikeReason::WrongMessage | StrikeReason::Refused => false,
+    };
+    if leaves_threads { Err(error) } else { Ok(Outcome::Complete) }
+}
+
+/// An attempt at a group.
+struct Attempt<'a> {
+    backend: &'a mut dyn Backend,
+    launch: &'a mut dyn Launch,
+    file: &'a mut Option<Appender>,
+    observer: &'a mut dyn Observer,
+    stop: &'a AtomicBool,
+    /// True if another process measures the present share.
+    elsewhere: bool,
+}
+
+impl Attempt<'_> {
+    fn measure(
+        &mut self,
+        results: &mut Results,
+        index: usize,
+        remaining: &[usize],
+    ) -> Result<Outcome, LabError> {
+        let Attempt { backend, launch, file, observer, stop, elsewhere } = self;
+        let Results { machine, plan, groups, .. } = results;
+        let (cells, state) = (&plan.groups[index], &mut groups[index]);
+        state.attempts += 1;
+        state.blocks.clear();
+        state.predictions.clear();
+        let attempt = state.attempts;
+        let rounds = cells[0].budget.rounds;
+        let in_round: usize = remaining.iter().map(|cell| cells[*cell].budget.kinds().len()).sum();
+        let all = in_round as u64 * u64::from(rounds);
+        let (in_share, measured_ns) = (Cell::new(0), Cell::new(0));
+        let mut take = |step: Step| {
+            let Step::Line(line) = step else { return Ok(()) };
+            if let Some(file) = file {
+                file.append(&[kept(&line, cells, machine)])?;
+            }
+            match line {
+                Line::Block(block) => {
+                    let cell = &cells[block.cell];
+                    measured_ns.set(measured_ns.get() + block.elapsed_ns.get());
+                    in_share.set(in_share.get() + 1);
+                    state.blocks.push(*block);
+                    observer.block(cell, state.blocks.len() as u64, all);
+                }
+                Line::CellPrediction(prediction) => state.predictions.push(*prediction),
+                _ => {}
+            }
+            Ok(())
+        };
+        for process in 0..=plan.process(rounds - 1, rounds) {
+            let since_start_s = backend.now().since_start_s;
+            let share = Share { group: index, cells: remaining, attempt, process, since_start_s };
+            *elsewhere = process > 0 || launch.every_share();
+            if *elsewhere {
+                let launched = launch.launch(machine, plan, share, &mut take);
+                backend.elapse(in_share.get(), measured_ns.get());
+                launched?;
+            } else {
+                measure_share(*backend, machine, plan, share, &mut take, stop)?;
+            }
+            in_share.set(0);
+            measured_ns.set(0);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Outcome::Interrupted);
+            }
+        }
+        if (state.blocks.len() as u64) < all {
+            return Err(LabError::Process(
+                "a process ended before it had measured its share".into(),
+            ));
+        }
+        let at = timestamp(backend.now().unix_ns);
+        let records = fold(machine, plan, index, attempt, &state.blocks, &state.predictions, &at);
+        if let Some(file) = file {
+            let lines: Vec<Line> =
+                records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
+            file.append(&lines)?;
+        }
+        records.iter().for_each(|record| observer.record(record));
+        state.records = Some(records);
+        state.blocks.clear();
+        state.predictions.clear();
+        Ok(Outcome::Complete)
+    }
 }
 
 /// The line as the file keeps it: without the histograms of experiments that drop them.
@@ -215,17 +330,40 @@ fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// If a cell fails, the clock fails its recheck, or a step cannot be taken.
 pub fn measure_share(
     backend: &mut dyn Backend,
     machine: &Machine,
     plan: &Plan,
-    share: Share,
+    share: Share<'_>,
     take: &mut Take<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    let Share { group, attempt, process, .. } = share;
-    let cells = &plan.groups[group];
+    let mut at = None;
+    let mut noted = |step: Step| {
+        if let Step::At(cell) = &step {
+            at = Some(*cell);
+        }
+        take(step)
+    };
+    let outcome = measure_cells(backend, machine, plan, share, &mut noted, stop);
+    outcome.map_err(|error| match at {
+        Some(cell) => error.of_cell(cell),
+        None => error,
+    })
+}
+
+fn measure_cells(
+    backend: &mut dyn Backend,
+    machine: &Machine,
+    plan: &Plan,
+    share: Share<'_>,
+    take: &mut Take<'_>,
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    let Share { group, attempt, process, cells: indices, .. } = share;
+    let cells: Vec<PlannedCell> =
+        indices.iter().map(|cell| plan.groups[group][*cell].clone()).collect();
     let seed = plan.seed
         ^ ((group as u64) << 32)
         ^ (u64::from(process) << 48)
@@ -235,7 +373,7 @@ pub fn measure_share(
         cells.iter().map(|planned| History::new(&machine.noise, &planned.cell.cpus)).collect();
     let rounds = cells[0].budget.rounds;
     {
-        let mut open = backend.open(machine, cells)?;
+        let mut open = backend.open(machine, &cells, &mut |cell| take(Step::At(indices[cell])))?;
         if process == 0
             && predict_group(backend, &open, plan, share, take, stop)? == Outcome::Interrupted
         {
@@ -246,7 +384,10 @@ pub fn measure_share(
         for (nth, round) in own.enumerate() {
             order.shuffle(&mut rng);
             if nth > 0 {
-                order.iter().try_for_each(|cell| open[*cell].reopen())?;
+                for cell in order.iter().copied() {
+                    take(Step::At(indices[cell]))?;
+                    open[cell].reopen()?;
+                }
             }
             for cell in order.iter().copied() {
                 let mut kinds = cells[cell].budget.kinds().to_vec();
@@ -254,16 +395,22 @@ pub fn measure_share(
                     kinds.reverse();
                 }
                 for kind in kinds {
+                    let index = indices[cell];
+                    take(Step::At(index))?;
                     let samples = open[cell].block(kind)?;
                     let at = timestamp(backend.now().unix_ns);
-                    let position = Position { group, attempt, process, cell, round, kind };
+                    let position = Position { group, attempt, process, cell: index, round, kind };
                     let block = to_block(plan, position, samples, at, &mut history[cell]);
-                    take(Line::Block(Box::new(block)))?;
+                    take(Step::Line(Line::Block(Box::new(block))))?;
                     if stop.load(Ordering::Relaxed) {
                         return Ok(Outcome::Interrupted);
                     }
                 }
             }
+        }
+        for (cell, opened) in open.into_iter().enumerate() {
+            take(Step::At(indices[cell]))?;
+            drop(opened);
         }
     }
     backend.recheck()?;
@@ -276,11 +423,11 @@ fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],
     plan: &Plan,
-    Share { group, attempt, .. }: Share,
+    Share { group, attempt, cells, .. }: Share<'_>,
     take: &mut Take<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    for (cell, opened) in open.iter().enumerate() {
+    for (cell, opened) in cells.iter().copied().zip(open) {
         let planned = &plan.groups[group][cell];
         let Some(subject) = planned.cell.lock().filter(|subject| !subject.is_alone()) else {
             continue;
@@ -298,7 +445,7 @@ fn predict_group(
             },
             (None, None) => continue,
         };
-        take(Line::CellPrediction(Box::new(prediction)))?;
+        take(Step::Line(Line::CellPrediction(Box::new(prediction))))?;
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Interrupted);
         }

@@ -6,6 +6,7 @@
 
 mod crew;
 mod delays;
+mod fault;
 mod kind;
 mod locks;
 mod messages;
@@ -25,10 +26,11 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::Registry;
-use crate::backend::{Backend, Now, OpenCell};
+use crate::backend::{At, Backend, Now, OpenCell};
 use crate::program::Program;
 
 pub use delays::{Delays, Service};
+pub use fault::Fault;
 pub use kind::{Kind, Thief};
 pub use regimes::Regimes;
 pub use variation::Variation;
@@ -36,6 +38,8 @@ pub use variation::Variation;
 use crew::CrewCell;
 use locks::Lock;
 use messages::Messages;
+
+use fault::Faulty;
 
 /// 2026-01-01T00:00:00Z, the start of the simulated clock.
 const START_NS: i128 = 1_767_225_600_000_000_000;
@@ -53,6 +57,7 @@ pub struct SimulatedBackend {
     instances_apart: f64,
     variation: Variation,
     delays: Delays,
+    faults: Vec<(String, Fault)>,
     /// Number of groups opened so far.
     groups: u32,
 }
@@ -71,6 +76,7 @@ impl SimulatedBackend {
             instances_apart: 0.0,
             variation: Variation::default(),
             delays: Delays::default(),
+            faults: Vec::new(),
             groups: 0,
         }
     }
@@ -99,6 +105,18 @@ impl SimulatedBackend {
     /// Gives the queues of open loops these delays.
     pub fn with_delays(self, delays: Delays) -> Self {
         SimulatedBackend { delays, ..self }
+    }
+
+    /// Lets the cells of these subjects fail; a twin's name ends in `-twin`.
+    pub fn with_faults(self, faults: Vec<(String, Fault)>) -> Self {
+        SimulatedBackend { faults, ..self }
+    }
+
+    /// The fault of a cell.
+    fn fault(&self, cell: &Cell) -> Option<Fault> {
+        let twin = if cell.is_twin() { "-twin" } else { "" };
+        let name = format!("{}{twin}", cell.name());
+        self.faults.iter().find(|(other, _)| *other == name).map(|(_, fault)| *fault)
     }
 
     /// Makes twins slower than their originals by this factor.
@@ -219,6 +237,7 @@ impl Backend for SimulatedBackend {
         &mut self,
         _: &Machine,
         group: &[PlannedCell],
+        at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
         self.groups += 1;
         let process = u64::from(self.process) << 40;
@@ -249,7 +268,20 @@ impl Backend for SimulatedBackend {
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
             })
         };
-        group.iter().map(open).collect()
+        let mut cells = Vec::new();
+        for (index, planned) in group.iter().enumerate() {
+            at(index)?;
+            let cell = open(planned)?;
+            cells.push(match self.fault(&planned.cell) {
+                None => cell,
+                Some(fault) => Box::new(Faulty::open(cell, &planned.cell, fault)?),
+            });
+        }
+        Ok(cells)
+    }
+
+    fn leaves_threads(&self) -> bool {
+        false
     }
 
     fn elapse(&mut self, blocks: u64, ns: u64) {

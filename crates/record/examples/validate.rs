@@ -66,7 +66,11 @@ impl Seen {
                     block.group
                 ));
             }
-            Line::CellPrediction(_) | Line::Block(_) | Line::Machine(_) | Line::Profile(_) => {}
+            Line::CellPrediction(_)
+            | Line::Block(_)
+            | Line::Strike(_)
+            | Line::Machine(_)
+            | Line::Profile(_) => {}
         }
         Ok(())
     }

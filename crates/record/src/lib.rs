@@ -1,8 +1,9 @@
 //! The data model and file format of results.
 //!
 //! All experiments share one file format: JSON Lines. The first line is the [`Machine`], the second
-//! the [`Plan`]; then come [`Block`]s as they end, the [`Record`]s of each completed group, and
-//! predictions written before a cell was measured ([`CellPrediction`]). This crate defines those
+//! the [`Plan`]; then come [`Block`]s as they end, the [`Record`]s of each completed group,
+//! predictions written before a cell was measured ([`CellPrediction`]), and rows that were given up
+//! ([`Strike`]). This crate defines those
 //! types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`]) and
 //! folds the blocks of a group into records ([`fold()`]). It neither measures nor prints. A
 //! [`Prediction`] is not part of such a file, and a [`Profile`] has a file of its own: the machine,
@@ -46,6 +47,7 @@ pub mod schema;
 mod sends;
 mod share;
 mod sharing;
+mod strike;
 mod subject;
 mod text;
 mod time;
@@ -89,6 +91,7 @@ pub use regime::regimes;
 pub use sends::SendsBlock;
 pub use share::Share;
 pub use sharing::{Workers, WorkersBlock};
+pub use strike::{Strike, StrikeReason};
 pub use subject::Subject;
 pub use text::Text;
 pub use time::{run_id, timestamp, unix_ns};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, CellPrediction, Machine, Plan, Profile, Record};
+use crate::{Block, CellPrediction, Machine, Plan, Profile, Record, Strike};
 
 /// A line of a file; `schema` names its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,9 @@ pub enum Line {
     /// A completed block.
     #[serde(rename = "threadtoll.block/1")]
     Block(Box<Block>),
+    /// A row that was given up.
+    #[serde(rename = "threadtoll.struck/1")]
+    Strike(Box<Strike>),
     /// The result of a cell.
     #[serde(rename = "threadtoll.record/1")]
     Record(Box<Record>),

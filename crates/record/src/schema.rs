@@ -2,7 +2,9 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use crate::{Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record};
+use crate::{
+    Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record, Strike,
+};
 
 /// The schemas by file name under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
@@ -11,6 +13,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("plan.json", of::<Plan>("threadtoll.plan/1")),
         ("foretold.json", of::<CellPrediction>("threadtoll.foretold/1")),
         ("block.json", of::<Block>("threadtoll.block/1")),
+        ("struck.json", of::<Strike>("threadtoll.struck/1")),
         ("record.json", of::<Record>("threadtoll.record/1")),
         ("profile.json", of::<Profile>("threadtoll.profile/1")),
         ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),

@@ -1,12 +1,23 @@
-//! Cells that a plan left out, by reason.
+//! Cells that a plan left out, and rows that were given up, by reason.
 
 use threadtoll_record::Refused;
+use threadtoll_record::file::Results;
 
 use crate::clean::clean;
 use crate::label::list;
 
 /// Maximum number of reasons, and of cells per reason.
 const MAX: usize = 4;
+
+/// What a run lacks: cells that its plan left out, then rows that were given up.
+pub(crate) fn missing(results: &Results) -> Vec<Refused> {
+    let plan = &results.plan;
+    let given_up = results.strikes.iter().map(|strike| Refused {
+        what: strike.name(plan).into(),
+        why: format!("given up: {}", strike.what).into(),
+    });
+    plan.refused.iter().cloned().chain(given_up).collect()
+}
 
 /// The reasons in the order of the plan, each with its cells.
 pub(crate) fn by_reason(refused: &[Refused]) -> Vec<(String, Vec<String>)> {

@@ -7,11 +7,12 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use threadtoll_lab::plan::MAX_SAMPLES;
+use threadtoll_lab::simulated::Fault;
 use threadtoll_record::{MAX_PROCESSES, Placement};
 
 use crate::command::CommonArgs;
 use crate::failure::Failure;
-use crate::parse::{choices, count, duration_ns, duration_or_zero_ns, optional};
+use crate::parse::{choices, count, duration_ns, duration_or_zero_ns, list, optional};
 
 pub(crate) type Options = BTreeMap<String, Value>;
 
@@ -67,6 +68,9 @@ pub(crate) struct MeasureArgs {
     /// Measure on a simulated machine, to test everything but the measuring
     #[arg(long, value_name = "SEED", hide = true, allow_hyphen_values = true)]
     simulated_machine: Option<String>,
+    /// Let rows of the simulated machine fail (NAME=FAULT)
+    #[arg(long, value_name = "LIST", hide = true, allow_hyphen_values = true)]
+    simulated_faults: Option<String>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }
@@ -101,6 +105,7 @@ pub(crate) struct MeasureRequest {
     /// Zero for never.
     pub(super) repeat_ns: Option<u64>,
     pub(super) simulated_machine: Option<u64>,
+    simulated_faults: Option<Vec<String>>,
 }
 
 impl MeasureRequest {
@@ -126,6 +131,7 @@ impl MeasureRequest {
             simulated_machine: optional(&args.simulated_machine, |text| {
                 number("--simulated-machine", text)
             })?,
+            simulated_faults: optional(&args.simulated_faults, faults)?,
         })
     }
 
@@ -154,6 +160,14 @@ pub(crate) fn given(request: &impl Serialize) -> Result<Options, Failure> {
         .and_then(serde_json::from_value)
         .map_err(|error| Failure::run(format!("cannot serialize the options: {error}")))?;
     Ok(options.into_iter().filter(|(_, value)| is_given(value)).collect())
+}
+
+fn faults(text: &str) -> Result<Vec<String>, Failure> {
+    list("--simulated-faults", text, "row", |part| match Fault::of_cell(part) {
+        Some(_) => Ok(part.to_string()),
+        None => Err(Failure::usage(format!("--simulated-faults: “{part}” is not NAME=FAULT"))
+            .hint("name a row and a fault, such as rtrb=hung")),
+    })
 }
 
 /// Longest range: more CPUs than any kernel has.

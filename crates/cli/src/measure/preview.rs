@@ -1,5 +1,7 @@
 //! The cells of a run, and its duration, before it starts.
 
+use std::borrow::Cow;
+
 use threadtoll_lab::plan::remaining_ns;
 use threadtoll_record::file::Results;
 use threadtoll_record::{Machine, PlannedCell, Warning};
@@ -10,7 +12,7 @@ use crate::command_line::program;
 use crate::console;
 
 pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
-    let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
+    let groups: Vec<Cow<'_, [PlannedCell]>> = remaining(results).map(|(_, group)| group).collect();
     let cells: usize = groups.iter().map(|group| group.len()).sum();
     let size = if cells == 0 {
         "nothing is left to measure".to_string()
@@ -50,7 +52,7 @@ fn shortened(causes: &[String]) -> String {
 }
 
 /// `44 cells in 8 groups`.
-fn extent(groups: &[&[PlannedCell]]) -> String {
+fn extent(groups: &[Cow<'_, [PlannedCell]>]) -> String {
     let cells: usize = groups.iter().map(|group| group.len()).sum();
     format!("{} in {}", plural(cells as u64, "cell"), plural(groups.len() as u64, "group"))
 }
@@ -62,7 +64,7 @@ pub(super) fn print_plan(results: &Results, now_ns: i128) {
         let again = results.plan.repeated_by(index);
         let again = again.map_or_else(String::new, |first| format!(", group {first} again"));
         text.push_str(&format!("group {index}: {}{again}\n", plural(rounds.into(), "round")));
-        for planned in group {
+        for planned in group.iter() {
             let cell = &planned.cell;
             text.push_str(&format!(
                 "  {:10} {:40} {:9} {:12} {}\n",
@@ -74,7 +76,7 @@ pub(super) fn print_plan(results: &Results, now_ns: i128) {
             ));
         }
     }
-    let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
+    let groups: Vec<Cow<'_, [PlannedCell]>> = remaining(results).map(|(_, group)| group).collect();
     let forecast = forecast(results, now_ns);
     let processes = match results.plan.processes {
         1 => String::new(),
@@ -84,11 +86,11 @@ pub(super) fn print_plan(results: &Results, now_ns: i128) {
     console::out(&text);
 }
 
-fn remaining(results: &Results) -> impl Iterator<Item = (usize, &[PlannedCell])> {
-    let states = results.plan.groups.iter().zip(results.complete_groups()).enumerate();
-    states
-        .filter(|(_, (_, complete))| !complete)
-        .map(|(index, (group, _))| (index, group.as_slice()))
+fn remaining(results: &Results) -> impl Iterator<Item = (usize, Cow<'_, [PlannedCell]>)> {
+    let unfinished = results.complete_groups().into_iter().enumerate();
+    unfinished
+        .filter(|(_, complete)| !complete)
+        .map(|(index, _)| (index, results.remaining_cells(index)))
 }
 
 /// `about 50 s`; `at most about 12 min` of a sweep that ends where it saturates.

@@ -165,10 +165,6 @@ impl Started {
         words.split_whitespace().map(|word| word.parse().unwrap()).collect()
     }
 
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
-    }
-
     /// Its code and output, once it has ended.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         use std::io::Read;

@@ -21,6 +21,7 @@ mod relaunched;
 mod repeated;
 mod sentences;
 mod simulated;
+mod strikes;
 mod synthetic;
 mod terminal;
 mod truth;

@@ -103,21 +103,16 @@ fn runs(process: i32) -> bool {
 }
 
 #[test]
-fn a_process_that_is_killed_is_named_in_one_line() {
+fn a_process_that_is_killed_at_the_reference_ends_the_run_in_one_line() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let (mut started, mut other) = in_two_processes(&path);
-    // SAFETY: plain numbers.
-    while unsafe { libc::kill(other, libc::SIGKILL) } == 0 && !started.has_ended() {
-        // It may have ended by itself just before.
-        std::thread::sleep(std::time::Duration::from_millis(1));
-        other = started.children().first().copied().unwrap_or(other);
-    }
-    let (code, err) = started.ended();
-    assert_eq!(code, Some(1), "{err}");
-    let [error, hint] = err.lines().collect::<Vec<&str>>()[..] else { panic!("{err}") };
-    assert_eq!(error, "error: process 2 of 2 ended early (signal: 9 (SIGKILL))", "{err}");
-    assert!(hint.contains("complete it with --resume"), "{err}");
+    let line = "latency futex --relaunch 2 --simulated-machine 1 --quiet \
+                --simulated-faults atomic-store=killed --out run.jsonl";
+    let ended = run_in(directory.path(), line);
+    let [error, hint] = ended.err.lines().collect::<Vec<&str>>()[..] else { panic!("{ended:?}") };
+    ended.failed(1);
+    assert!(error.starts_with("error: atomic-store (pinned) was killed (signal: 9"), "{error}");
+    assert!(hint.contains("complete it with --resume"), "{hint}");
     threadtoll(words("report --text", &[&path])).done().says("incomplete");
 }
 

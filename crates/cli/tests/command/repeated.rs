@@ -147,9 +147,10 @@ fn measured(file: &Results, mut machine: SimulatedBackend) -> Results {
     let mut plan = file.plan.clone();
     plan.groups.iter_mut().for_each(|group| group.retain(|planned| !planned.cell.is_twin()));
     let mut results = Results::empty(file.machine.clone(), plan);
-    let mut launch = |_: &_, _: &_, _: _, _: &mut threadtoll_lab::Take<'_>| {
-        unreachable!("no other process measures anything")
-    };
+    let mut launch =
+        |_: &_, _: &_, _: threadtoll_lab::Share<'_>, _: &mut threadtoll_lab::Take<'_>| {
+            unreachable!("no other process measures anything")
+        };
     let stop = Default::default();
     run(&mut machine, &mut launch, &mut results, &mut None, &mut Nobody, &stop).unwrap();
     results

@@ -17,8 +17,8 @@ const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 const REOPENING_NS: u64 = 300_000;
 /// Time per group in addition to its blocks: threads, memory, pilots, and the bound on the clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
-/// Time to start another process and to check its clock.
-const LAUNCH_NS: u64 = 150_000_000;
+/// Time to start a process and to check its clock.
+const LAUNCH_NS: u64 = 60_000_000;
 
 /// Adds a mechanism's cells to the bundles. A form that signals after unlocking joins the bundle of
 /// the plain form before it, because the two are compared.
@@ -116,7 +116,7 @@ pub(super) fn group(
 /// number of samples is given, assumes 10 µs per sample.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
     let processes = u64::from(processes);
-    let opening_ns = processes * GROUP_OVERHEAD_NS + (processes - 1) * LAUNCH_NS;
+    let opening_ns = processes * (LAUNCH_NS + GROUP_OVERHEAD_NS);
     let group_ns = |group: &[PlannedCell]| {
         let cells = group.iter().map(|planned| {
             let calibration_ns = planned.cell.lock().map_or(0, calibration_ns);

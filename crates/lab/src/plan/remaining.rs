@@ -16,7 +16,8 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let complete = results.complete_groups();
     let measuring_ns = |from: usize, to: usize| {
         let unfinished = (from..to).filter(|index| !complete[*index]);
-        estimate_ns(unfinished.map(|index| plan.groups[index].as_slice()), plan.processes)
+        let group_ns = |index| estimate_ns([&*results.remaining_cells(index)], plan.processes);
+        unfinished.map(group_ns).fold(0, u64::saturating_add)
     };
     let count = plan.groups.len();
     let wait_ns = plan.repeat.map_or(0, |Repeat { group, .. }| {

@@ -52,7 +52,7 @@ impl BackgroundLoad {
         let period = Arc::new(Period::default());
         self.period = Some(Arc::clone(&period));
         let jobs = std::iter::repeat_n(Arc::clone(&period), threads);
-        self.pool.give(0..threads, jobs, PATIENCE)?;
+        self.pool.give(0..threads, jobs)?;
         while period.working.load(Ordering::Acquire) < threads {
             std::thread::yield_now();
         }

@@ -216,6 +216,10 @@ impl Contention {
 }
 
 impl RealCell for Contention {
+    fn surveys(&self) -> bool {
+        true
+    }
+
     /// Calibrates the unit of work and the models' inputs.
     fn survey(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         let cell = &self.planned.cell;

@@ -168,7 +168,7 @@ impl LockThreads {
         let length_ns = self.clock.ns(until.saturating_sub(begin)).min(1e15);
         let patience = self.patience + Duration::from_nanos(length_ns as u64) * 3 + longer;
         let jobs = tasks.into_iter().map(|task| Job { task, begin, from, until });
-        self.pool.give(threads.clone(), jobs, patience)?;
+        self.pool.give(threads.clone(), jobs)?;
         self.pool.reports(threads, patience)
     }
 

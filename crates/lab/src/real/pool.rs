@@ -4,12 +4,16 @@
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use threadtoll_machine::place;
 
 use crate::LabError;
 use crate::program::STACK_BYTES;
+
+/// Parts of a wait for reports. If the process was stopped meanwhile, as by Ctrl-Z, that costs one
+/// of them.
+const PARTS: u32 = 8;
 
 enum Answer<R> {
     Ready,
@@ -67,24 +71,33 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
     }
 
-    /// Returns the result of the setup, or `None` if it takes longer than this.
-    fn ready_within(&self, time: Duration) -> Option<Result<(), LabError>> {
+    /// Returns the result of the setup, or `None` if it takes longer than this. The error is `None`
+    /// if the thread has ended.
+    fn ready_within(&self, time: Duration) -> Option<Result<(), Option<LabError>>> {
         Some(match self.answers.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => return None,
             Ok(Answer::Ready) => Ok(()),
-            Ok(Answer::Failed(error)) => Err(error),
-            Ok(Answer::Done(_)) | Err(RecvTimeoutError::Disconnected) => {
-                Err(LabError::Spawn(std::io::Error::other("it ended at once")))
-            }
+            Ok(Answer::Failed(error)) => Err(Some(error)),
+            Ok(Answer::Done(_)) | Err(RecvTimeoutError::Disconnected) => Err(None),
         })
     }
 
-    /// Returns the report on the current job, or `None` if it is late.
-    fn report(&self, deadline: Instant) -> Option<R> {
-        match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Answer::Done(report)) => Some(report),
-            Ok(Answer::Ready | Answer::Failed(_)) | Err(_) => None,
+    /// Returns the report on the current job, unless it takes longer than this number of parts.
+    fn report(&self, part: Duration, left: &mut u32) -> Result<R, RecvTimeoutError> {
+        loop {
+            match self.answers.recv_timeout(part) {
+                Ok(Answer::Done(report)) => return Ok(report),
+                Ok(Answer::Ready | Answer::Failed(_)) => {
+                    return Err(RecvTimeoutError::Disconnected);
+                }
+                Err(RecvTimeoutError::Timeout) if *left > 1 => *left -= 1,
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 
@@ -132,7 +145,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         self.left_behind = true;
-                        return Err(error);
+                        return Err(error.unwrap_or_else(|| self.ended()));
                     }
                 }
             }
@@ -146,13 +159,12 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         &mut self,
         workers: Range<usize>,
         jobs: impl IntoIterator<Item = J>,
-        patience: Duration,
     ) -> Result<(), LabError> {
         let sent = self.workers[workers]
             .iter()
             .zip(jobs)
             .all(|(worker, job)| worker.jobs.send(job).is_ok());
-        if sent { Ok(()) } else { Err(self.stuck(patience)) }
+        if sent { Ok(()) } else { Err(self.ended()) }
     }
 
     /// Returns the workers' reports, in order; fails if one is late.
@@ -161,10 +173,15 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         workers: Range<usize>,
         patience: Duration,
     ) -> Result<Vec<R>, LabError> {
-        let deadline = Instant::now() + patience;
-        let reports: Option<Vec<R>> =
-            self.workers[workers].iter().map(|worker| worker.report(deadline)).collect();
-        reports.ok_or_else(|| self.stuck(patience))
+        let (part, mut left) = (patience / PARTS, PARTS);
+        let reports: Result<Vec<R>, RecvTimeoutError> =
+            self.workers[workers].iter().map(|worker| worker.report(part, &mut left)).collect();
+        reports.map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.ended(),
+            // The others may wait for one that has ended.
+            RecvTimeoutError::Timeout if self.workers.iter().any(Worker::has_ended) => self.ended(),
+            RecvTimeoutError::Timeout => self.stuck(patience),
+        })
     }
 
     /// Gives each worker a job and returns their reports; fails if one is late.
@@ -173,12 +190,18 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         jobs: impl IntoIterator<Item = J>,
         patience: Duration,
     ) -> Result<Vec<R>, LabError> {
-        self.give(0..self.len(), jobs, patience)?;
+        self.give(0..self.len(), jobs)?;
         self.reports(0..self.len(), patience)
     }
 
     pub(super) fn wrong_message(&self) -> LabError {
         LabError::WrongMessage { mechanism: self.name.clone(), placement: self.placement.clone() }
+    }
+
+    /// The error of a worker that has ended; leaks the others, which may wait for it.
+    fn ended(&mut self) -> LabError {
+        self.left_behind = true;
+        LabError::Ended { mechanism: self.name.clone(), placement: self.placement.clone() }
     }
 
     /// The error of a run without progress within `patience`; leaks the threads.

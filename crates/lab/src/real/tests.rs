@@ -148,7 +148,7 @@ fn a_mechanism_that_this_version_does_not_have_is_named() {
     let machine = crate::simulated::SimulatedBackend::new(1).machine();
     let planned = planned("telepathy", Placement::SameCpu, vec![allowed_cpus()[0]]);
     let (clock, facts) = gated();
-    match RealBackend::new(clock, facts).open(&machine, &[planned]).err() {
+    match RealBackend::new(clock, facts).open(&machine, &[planned], &mut |_| Ok(())).err() {
         Some(LabError::Unknown(name)) => assert_eq!(name, "telepathy"),
         other => panic!("{other:?}"),
     }

@@ -25,6 +25,7 @@ mod registry;
 mod repeat;
 mod run;
 mod served;
+mod strikes;
 mod twins;
 
 /// The default registry, with twins of mechanisms and locks.

@@ -489,6 +489,6 @@ fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
     let groups = planned(stream(), &choice());
     let mut rig = SimulatedBackend::new(1);
     let machine = rig.machine();
-    let error = rig.open(&machine, &groups[0]).err().unwrap().to_string();
+    let error = rig.open(&machine, &groups[0], &mut |_| Ok(())).err().unwrap().to_string();
     assert!(error.contains("pipe (twin)"), "{error}");
 }

@@ -83,7 +83,7 @@ fn block(
         groups.iter().flatten().find(|planned| planned.cell.name() == name).unwrap().clone();
     planned.cell.cpus = cpus.to_vec();
     let machine = SimulatedBackend::new(1).machine();
-    let mut open = backend.open(&machine, &[planned]).unwrap();
+    let mut open = backend.open(&machine, &[planned], &mut |_| Ok(())).unwrap();
     open[0].block(BlockKind::Stamped).unwrap()
 }
 

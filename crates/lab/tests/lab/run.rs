@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
-use threadtoll_lab::backend::{Backend, Now, OpenCell};
+use threadtoll_lab::backend::{At, Backend, Now, OpenCell};
 use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::samples::BlockSamples;
@@ -225,11 +225,12 @@ impl Backend for Failing {
         &mut self,
         machine: &Machine,
         group: &[PlannedCell],
+        at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
         let failing = |cell| -> Box<dyn OpenCell> {
             Box::new(FailingCell { cell, blocks_left: Rc::clone(&self.blocks_left) })
         };
-        Ok(self.backend.open(machine, group)?.into_iter().map(failing).collect())
+        Ok(self.backend.open(machine, group, at)?.into_iter().map(failing).collect())
     }
 
     fn wait(&mut self, ns: u64) {
@@ -244,10 +245,7 @@ impl Backend for Failing {
 impl OpenCell for FailingCell {
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
         let Some(left) = self.blocks_left.get().checked_sub(1) else {
-            return Err(LabError::WrongMessage {
-                mechanism: "futex".into(),
-                placement: "pinned".into(),
-            });
+            return Err(LabError::Place { cpus: vec![2], reason: "it went away".into() });
         };
         self.blocks_left.set(left);
         self.cell.block(kind)
@@ -262,7 +260,7 @@ fn a_run_that_fails_keeps_what_it_had() {
     let mut backend =
         Failing { backend, blocks_left: Rc::new(Cell::new(BLOCKS + 3)), clock: false };
     let error = measure(&mut backend, &mut results, &path, &mut Watcher::default()).unwrap_err();
-    assert!(matches!(error, LabError::WrongMessage { .. }), "{error}");
+    assert!(matches!(error, LabError::Place { .. }), "{error}");
     let file = kept(&results, &path);
     assert!(file.groups[0].records.is_some());
     assert_eq!(file.groups[1].blocks.len(), 3);

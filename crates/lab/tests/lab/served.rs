@@ -15,7 +15,7 @@ use threadtoll_lab::queue::{
     scenario,
 };
 use threadtoll_lab::real::RealBackend;
-use threadtoll_lab::{Registry, Share, measure_share};
+use threadtoll_lab::{Registry, Share, Step, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::inspect::{InspectOptions, inspect};
 use threadtoll_machine::topology::Topology;
@@ -113,10 +113,11 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
     let mut real = RealBackend::new(clock, machine.clock.clone()).with_registry(registry.clone());
     let mut all = Vec::new();
     for (group, cells) in plan.groups.iter().enumerate() {
-        let share = Share { group, attempt: 1, process: 0, since_start_s: 0.0 };
+        let indices: Vec<usize> = (0..cells.len()).collect();
+        let share = Share { group, cells: &indices, attempt: 1, process: 0, since_start_s: 0.0 };
         let mut blocks = Vec::new();
-        let mut take = |line: Line| {
-            if let Line::Block(block) = line {
+        let mut take = |step: Step| {
+            if let Step::Line(Line::Block(block)) = step {
                 blocks.push(*block);
             }
             Ok(())

@@ -68,6 +68,8 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
     let plan = Plan { folded: Some(folded), ..results.plan.clone() };
     let mut lines =
         vec![Line::Machine(Box::new(results.machine.clone())), Line::Plan(Box::new(plan))];
+    let strikes = results.strikes.iter().cloned();
+    lines.extend(strikes.map(|strike| Line::Strike(Box::new(strike))));
     for group in results.groups.iter().filter_map(|group| group.records.as_ref()) {
         let predicted = |record: &Record| record.contention.as_ref()?.predicted.clone();
         lines.extend(

@@ -1,10 +1,13 @@
 //! Reading, with validation of everything: a file may come from anywhere.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use crate::{Block, BlockKind, CellPrediction, Line, Machine, Plan, Record, fold};
+use crate::{
+    Block, BlockKind, CellPrediction, Line, Machine, Plan, PlannedCell, Record, Strike, fold,
+};
 
 use super::profile::{self, Profiled};
 use super::source::Source;
@@ -59,6 +62,8 @@ pub struct GroupState {
     pub blocks: Vec<Block>,
     /// Predictions of the last attempt; empty if it is complete, because its records hold them.
     pub predictions: Vec<CellPrediction>,
+    /// Indices of the cells that were given up.
+    pub struck: BTreeSet<usize>,
 }
 
 /// Contents of a file, or of a run in progress.
@@ -70,6 +75,8 @@ pub struct Results {
     pub plan: Plan,
     /// Progress of each group of the plan.
     pub groups: Vec<GroupState>,
+    /// Rows that were given up, in the order of the file.
+    pub strikes: Vec<Strike>,
     /// Notes on repairs made while reading.
     pub notes: Vec<String>,
     /// Length in bytes of the valid part, uncompressed.
@@ -85,7 +92,66 @@ impl Results {
     pub fn empty(machine: Machine, plan: Plan) -> Self {
         let groups = vec![GroupState::default(); plan.groups.len()];
         let (length, read_length) = (0, 0);
-        Results { machine, plan, groups, notes: Vec::new(), length, read_length, packed: false }
+        Results {
+            machine,
+            plan,
+            groups,
+            strikes: Vec::new(),
+            notes: Vec::new(),
+            length,
+            read_length,
+            packed: false,
+        }
+    }
+
+    fn is_struck(&self, group: usize, cell: usize) -> bool {
+        self.groups[group].struck.contains(&cell)
+    }
+
+    /// Indices of a group's cells that were not given up.
+    pub fn remaining(&self, group: usize) -> Vec<usize> {
+        let cells = self.plan.groups[group].len();
+        (0..cells).filter(|cell| !self.is_struck(group, *cell)).collect()
+    }
+
+    /// Those cells themselves.
+    pub fn remaining_cells(&self, group: usize) -> Cow<'_, [PlannedCell]> {
+        let planned = &self.plan.groups[group];
+        if self.groups[group].struck.is_empty() {
+            return planned.into();
+        }
+        self.remaining(group).into_iter().map(|cell| planned[cell].clone()).collect()
+    }
+
+    /// Gives up a row. The group's attempt is over; groups in which nothing is left to measure are
+    /// complete, without records.
+    pub fn strike(&mut self, strike: Strike) {
+        for group in strike.group..self.groups.len() {
+            let cells = 0..self.plan.groups[group].len();
+            let covered: Vec<usize> =
+                cells.clone().filter(|cell| strike.covers(&self.plan, group, *cell)).collect();
+            let state = &mut self.groups[group];
+            if covered.is_empty() || state.records.is_some() {
+                continue;
+            }
+            state.struck.extend(covered);
+            let GroupState { struck, .. } = state;
+            state.blocks.retain(|block| !struck.contains(&block.cell));
+            state.predictions.retain(|prediction| !struck.contains(&prediction.cell));
+            let is_left = |cell| !struck.contains(&cell) && self.plan.may_strike(group, cell);
+            if !cells.into_iter().any(is_left) {
+                state.records = Some(Vec::new());
+                state.blocks.clear();
+                state.predictions.clear();
+            }
+        }
+        self.strikes.push(strike);
+    }
+
+    /// Returns `true` if every row was given up before it was measured.
+    pub fn nothing_left(&self) -> bool {
+        let measured = |group: &GroupState| group.records.as_ref().is_none_or(|it| !it.is_empty());
+        !self.strikes.is_empty() && !self.groups.iter().any(measured)
     }
 
     /// The records of all groups in plan order, apart from a [repetition](Self::repetition); groups
@@ -231,6 +297,10 @@ fn read_results(reader: &mut Reader<'_>, machine: Machine, plan: Plan) -> Result
                 take_prediction(&mut results, &mut seen, &mut partial, *prediction)
                     .map_err(|what| reader.fault(&what))?;
             }
+            Next::Line(Line::Strike(strike)) => {
+                take_strike(&mut results, &mut seen, &mut partial, *strike)
+                    .map_err(|what| reader.fault(&what))?;
+            }
             Next::Line(Line::Record(record)) => {
                 take_record(&mut results, &mut seen, &mut partial, *record)
                     .map_err(|what| reader.fault(&what))?;
@@ -294,6 +364,9 @@ fn take_block(
     if threads != cell.cell.lock().map(|lock| lock.threads as usize) {
         return Err("the block does not match its cell's lock or number of threads".into());
     }
+    if results.is_struck(block.group, block.cell) {
+        return Err("the block's cell was given up before".into());
+    }
     block.validate()?;
     begin(results, seen, partial, (block.group, block.attempt), "block")?;
     if !seen[block.group].insert((block.cell, block.seq, block.kind)) {
@@ -312,6 +385,10 @@ fn begin(
     what: &str,
 ) -> Result<(), String> {
     let folded = results.plan.folded.is_some();
+    let ended = |strike: &Strike| (strike.group, strike.attempt) == (group, attempt);
+    if !folded && results.strikes.iter().any(ended) {
+        return Err(format!("attempt {attempt} at group {group} had ended before this {what}"));
+    }
     let state = &mut results.groups[group];
     if state.records.is_some() && (folded || attempt <= state.attempts) {
         return Err(format!("group {group} was complete before this {what}"));
@@ -331,6 +408,29 @@ fn begin(
             state.attempts
         ));
     }
+    Ok(())
+}
+
+/// Ends an attempt. A folded file has only the attempts that counted.
+fn take_strike(
+    results: &mut Results,
+    seen: &mut [HashSet<(usize, u32, BlockKind)>],
+    partial: &mut [Vec<Option<Record>>],
+    strike: Strike,
+) -> Result<(), String> {
+    strike.validate(&results.plan)?;
+    if results.is_struck(strike.group, strike.cell) {
+        return Err("a row was given up twice".into());
+    }
+    if results.plan.folded.is_none() {
+        begin(results, seen, partial, (strike.group, strike.attempt), "line")?;
+        if partial[strike.group].iter().any(Option::is_some) {
+            return Err("a row was given up after its group was measured".into());
+        }
+    } else if results.groups[strike.group].attempts > 0 {
+        return Err("a row was given up after its group was measured".into());
+    }
+    results.strike(strike);
     Ok(())
 }
 
@@ -388,6 +488,7 @@ fn take_record(
     if record.repeats != results.plan.repeated_by(record.group) {
         return Err("the record and the plan disagree about the group that is repeated".into());
     }
+    let remaining = results.remaining(record.group);
     let planned = &results.plan.groups[record.group];
     let state = &mut results.groups[record.group];
     if record.attempt != state.attempts || record.attempt == 0 {
@@ -405,12 +506,14 @@ fn take_record(
     }
     let complete = &mut partial[record.group];
     complete.resize(planned.len(), None);
-    let free = planned
+    let free = remaining
         .iter()
-        .zip(complete.iter())
-        .position(|(cell, taken)| cell.cell == record.cell && taken.is_none());
+        .copied()
+        .find(|cell| planned[*cell].cell == record.cell && complete[*cell].is_none());
     let Some(index) = free else {
-        return Err("the record's cell is not in the group, or already has a record".into());
+        return Err(
+            "the record's cell is not in the group, was given up, or already has a record".into()
+        );
     };
     if planned[index].experiment != record.experiment {
         return Err("the record and its cell belong to different experiments".into());
@@ -420,7 +523,7 @@ fn take_record(
         return Err("the record's prediction differs from the one made before".into());
     }
     complete[index] = Some(record);
-    if complete.iter().all(Option::is_some) {
+    if remaining.iter().all(|cell| complete[*cell].is_some()) {
         state.records = Some(complete.drain(..).flatten().collect());
         state.blocks.clear();
         state.predictions.clear();

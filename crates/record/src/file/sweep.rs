@@ -42,6 +42,7 @@ fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
     }
 }
 
+/// `group` are the cells that were not given up.
 fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bool {
     let mut rows = group.iter().filter_map(|planned| row(&planned.cell)).peekable();
     rows.peek().is_some()
@@ -70,11 +71,13 @@ impl Results {
             return above;
         }
         let mut highest = BTreeMap::new();
-        for (index, (planned, group)) in self.plan.groups.iter().zip(&self.groups).enumerate() {
+        for (index, group) in self.groups.iter().enumerate() {
             match &group.records {
                 Some(records) => records.iter().for_each(|record| take(&mut highest, record)),
                 None if self.plan.repeated_by(index).is_some() => break,
-                None if all_saturated(planned, &highest) => above[index] = true,
+                None if all_saturated(&self.remaining_cells(index), &highest) => {
+                    above[index] = true;
+                }
                 // Nothing can be said of the groups after an incomplete one.
                 None => break,
             }
@@ -89,8 +92,8 @@ impl Results {
         let mut highest = BTreeMap::new();
         records.for_each(|record| take(&mut highest, record));
         let mut rows: BTreeMap<u64, Vec<Cell>> = BTreeMap::new();
-        let left_out = self.plan.groups.iter().zip(above).filter(|(_, above)| *above);
-        for planned in left_out.flat_map(|(group, _)| group) {
+        let left_out = (0..self.groups.len()).filter(|index| above[*index]);
+        for planned in left_out.flat_map(|index| self.remaining_cells(index).into_owned()) {
             let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
             let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
             let of_rate = rows.entry(measured).or_default();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use threadtoll_record::{
     Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram, Line, Machine,
-    Origin, Placement, Plan, PlannedCell, Relation, Subject,
+    Origin, Placement, Plan, PlannedCell, Relation, Strike, StrikeReason, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -46,6 +46,19 @@ pub(crate) fn cell(mechanism: &str) -> Cell {
         pause: None,
         keep_awake: false,
         neighbour: None,
+    }
+}
+
+/// A row that hung.
+pub(crate) fn strike(group: usize, attempt: u32, cell: usize) -> Strike {
+    Strike {
+        run: RUN.into(),
+        at: AT.into(),
+        group,
+        attempt,
+        cell,
+        reason: StrikeReason::Hung,
+        what: "it made no progress for 20 s".into(),
     }
 }
 

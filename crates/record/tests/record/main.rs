@@ -10,4 +10,5 @@ mod folded;
 mod profile;
 mod read;
 mod schemas;
+mod strikes;
 mod write;

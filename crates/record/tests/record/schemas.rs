@@ -113,6 +113,7 @@ fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
         ("plan.json", Line::Plan(Box::new(results.plan))),
         ("block.json", Line::Block(Box::new(blocks[0].clone()))),
         ("record.json", Line::Record(Box::new(records[1].clone()))),
+        ("struck.json", Line::Strike(Box::new(fixture::strike(0, 1, 1)))),
         ("profile.json", serde_json::from_value(fixture::profile()).unwrap()),
     ];
     for (schema, line) in &lines {

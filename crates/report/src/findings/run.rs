@@ -8,6 +8,7 @@ use threadtoll_record::{Cell, Placement, Record, file::Results, fold};
 use crate::clean::clean;
 use crate::disturbance::{sum, too_disturbed};
 use crate::label::{list, plural};
+use crate::left_out::missing;
 use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{per_op, per_second, share, time};
@@ -127,7 +128,7 @@ fn quoted(word: &str) -> String {
 }
 
 fn left_out(results: &Results) -> Option<Sentence> {
-    let cells = crate::left_out(&results.plan.refused);
+    let cells = crate::left_out(&missing(results));
     (!cells.is_empty()).then(|| say::left_out(cells.join("; ")))
 }
 

@@ -1,14 +1,14 @@
 //! The bottom of a run: its disturbances, and how to repeat it.
 
 use maud::{Markup, html};
-use threadtoll_record::{Cause, CpuNoise, Plan, Record, file::Results};
+use threadtoll_record::{Cause, CpuNoise, Record, file::Results};
 
 use super::table::{number, sort_button};
 use crate::clean::clean;
 use crate::disturbance::{description, sum};
 use crate::findings::command;
 use crate::ladder::Row;
-use crate::left_out::by_reason;
+use crate::left_out::{by_reason, missing};
 use crate::machine::{class_names, classes, gaps, noisiest};
 use crate::units::{count, digits, share, time};
 
@@ -140,8 +140,8 @@ pub(super) fn worst(rows: &[Row<'_>]) -> Markup {
     }
 }
 
-pub(super) fn refused(plan: &Plan) -> Markup {
-    let reasons = by_reason(&plan.refused);
+pub(super) fn refused(results: &Results) -> Markup {
+    let reasons = by_reason(&missing(results));
     html! {
         @if !reasons.is_empty() {
             h2 { "Left out" } "\n"

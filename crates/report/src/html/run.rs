@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
                 (noise(&self.results().machine.noise))
                 (disturbance(self.records()))
                 (worst(self.rows()))
-                (refused(&self.results().plan))
+                (refused(self.results()))
                 (reproduce(self.results()))
             } "\n"
         }

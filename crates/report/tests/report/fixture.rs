@@ -190,12 +190,8 @@ pub(crate) fn results(machine: Machine, groups: &[(u32, Vec<Spec>)]) -> Results 
             &[],
             "2026-11-21T10:00:09.000Z",
         );
-        results.groups[index] = GroupState {
-            attempts: 1,
-            records: Some(records),
-            blocks: Vec::new(),
-            predictions: Vec::new(),
-        };
+        results.groups[index] =
+            GroupState { attempts: 1, records: Some(records), ..GroupState::default() };
     }
     results
 }
@@ -423,12 +419,7 @@ pub(crate) fn matrix(cpus: u32) -> Results {
     plan.command = vec!["matrix".into()];
     plan.refused.clear();
     let mut results = Results::empty(machine, plan);
-    results.groups[0] = GroupState {
-        attempts: 1,
-        records: Some(records),
-        blocks: Vec::new(),
-        predictions: Vec::new(),
-    };
+    results.groups[0] = GroupState { attempts: 1, records: Some(records), ..GroupState::default() };
     results
 }
 

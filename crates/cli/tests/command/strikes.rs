@@ -1,0 +1,234 @@
+//! Rows that fail on the simulated machine: each costs itself and a line, and whatever shows the run
+//! agrees on what is missing.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use threadtoll_machine::machine_lock;
+use threadtoll_record::file::{Results, read};
+use threadtoll_record::{Line, Strike};
+use threadtoll_report::text::{Style, tables};
+
+use crate::interrupted::{Started, wait_until};
+use crate::lines::{blocks, lines, plan, records};
+use crate::program::{Ended, Held, command, each, ran, threadtoll, words};
+
+const RUN: &str = "latency eventfd park --placement pinned --simulated-machine 5 --quiet";
+
+fn run_in(directory: &Path, line: &str) -> Ended {
+    let mut command = command();
+    command.current_dir(directory).args(words(line, &[]));
+    ran(command)
+}
+
+fn strikes(lines: &[Line]) -> Vec<&Strike> {
+    lines
+        .iter()
+        .filter_map(|line| if let Line::Strike(strike) = line { Some(&**strike) } else { None })
+        .collect()
+}
+
+fn names(lines: &[Line]) -> Vec<String> {
+    records(lines).iter().map(|record| record.cell.label()).collect()
+}
+
+fn shown(results: &Results) -> String {
+    tables(results, &results.records(), &Style { color: false, width: None })
+}
+
+#[test]
+fn every_failure_costs_its_row_and_a_line() {
+    let kinds = [
+        ("refused", "eventfd pinned", "it cannot be measured here: memory: out of memory"),
+        ("wrong-message", "eventfd", "a message was wrong, lost, repeated or out of order"),
+        ("hung", "eventfd", "it made no progress for 20 s"),
+        ("silent", "eventfd", "it made no progress for 8 s"),
+        ("aborts", "eventfd", "it ended its process (signal: 6 (SIGABRT))"),
+        ("exits", "eventfd", "it ended its process (exit status: 0)"),
+        (
+            "killed",
+            "eventfd",
+            "it was killed (signal: 9 (SIGKILL)), as processes are when memory runs out",
+        ),
+    ];
+    each(&kinds, |_, (fault, name, why)| {
+        let directory = TempDir::new().unwrap();
+        let folder = directory.path();
+        let line = format!("{RUN} --simulated-faults eventfd={fault} --out run.jsonl");
+        let ended = run_in(folder, &line).done();
+        let warning = format!("warning: {name} was given up: {why}; the other rows go on.\n");
+        assert_eq!(ended.err, warning);
+        assert!(ended.out.contains("park") && !ended.out.contains("eventfd"), "{}", ended.out);
+
+        let path = folder.join("run.jsonl");
+        let written = lines(&path);
+        let [strike] = strikes(&written)[..] else { panic!("{fault}") };
+        assert_eq!((strike.name(plan(&written)).as_str(), strike.what.as_str()), (*name, *why));
+        assert_eq!(names(&written), ["atomic-store", "futex", "futex (twin)", "park"]);
+        assert!(records(&written).iter().all(|record| record.attempt == 2));
+
+        // What was given up is named wherever the run is shown, and only there.
+        let missing = format!("{name} (given up: {why})");
+        let report = run_in(folder, "report run.jsonl --text --html page.html").done();
+        assert!(report.out.contains(&missing), "{fault}: {}", report.out);
+        assert!(!report.out.contains("not finished"), "{fault}: {}", report.out);
+        let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+        assert!(page.contains(&format!("given up: {why}")), "{fault}");
+        run_in(folder, "report run.jsonl --fold folded.jsonl.gz").done();
+        let [raw, folded] = ["run.jsonl", "folded.jsonl.gz"].map(|name| read(&folder.join(name)));
+        let (raw, folded) = (raw.unwrap(), folded.unwrap());
+        assert_eq!(shown(&raw), shown(&folded));
+        assert_eq!(raw.strikes, folded.strikes);
+        let report = run_in(folder, "report folded.jsonl.gz --text").done();
+        assert!(report.out.contains(&missing), "{fault}: {}", report.out);
+
+        // Nothing is left to measure.
+        let held = Held::of(&path);
+        let again = run_in(folder, "latency --quiet --resume run.jsonl").done();
+        assert_eq!((again.out, again.err.as_str()), (ended.out, ""));
+        let told = run_in(folder, "latency --resume run.jsonl").done();
+        assert!(told.out.contains(&missing), "{fault}: {}", told.out);
+        held.unchanged();
+    });
+}
+
+#[test]
+fn printed_records_are_those_of_the_file() {
+    let directory = TempDir::new().unwrap();
+    let line =
+        format!("{RUN} --json --relaunch 2 --simulated-faults eventfd=aborts --out run.jsonl");
+    let ended = run_in(directory.path(), &line).done();
+    let printed: Vec<Line> = ended.out.lines().map(crate::lines::line).collect();
+    let written = lines(&directory.path().join("run.jsonl"));
+    assert_eq!(records(&printed), records(&written));
+    assert_eq!(records(&printed).len(), printed.len());
+    assert_eq!(ended.err.matches("was given up").count(), 1, "{}", ended.err);
+}
+
+#[test]
+fn a_row_stays_given_up_if_the_run_is_killed_after_its_line() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let line = format!("{RUN} --simulated-faults eventfd=hung --out run.jsonl");
+    let warned = run_in(directory.path(), &line).done().err;
+    let whole = std::fs::read(&path).unwrap();
+    let text: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let all = lines(&path);
+    let at = all.iter().position(|line| matches!(line, Line::Strike(_))).unwrap();
+    // Just before the line, just after it, and within the next attempt.
+    for (kept, attempts, told) in [(at, 3, warned.as_str()), (at + 1, 2, ""), (at + 9, 3, "")] {
+        std::fs::write(&path, text[..kept].concat()).unwrap();
+        let report = run_in(directory.path(), "report run.jsonl --text").done();
+        assert!(report.out.contains("not finished"), "{kept}: {}", report.out);
+        assert_eq!(report.out.contains("given up"), kept > at, "{kept}: {}", report.out);
+        let resumed = run_in(directory.path(), "latency --quiet --resume run.jsonl").done();
+        assert_eq!(resumed.err, told, "{kept}");
+        let written = lines(&path);
+        assert_eq!(strikes(&written).len(), 1);
+        assert_eq!(names(&written), names(&all));
+        assert!(records(&written).iter().all(|record| record.attempt == attempts), "{kept}");
+        let struck = strikes(&written)[0].cell;
+        let mut last = blocks(&written).into_iter().filter(|block| block.attempt == attempts);
+        assert!(last.all(|block| block.cell != struck), "{kept}");
+    }
+}
+
+#[test]
+fn tables_and_pages_are_made_without_the_rows_that_all_others_are_compared_with() {
+    let spin = "--wait spin --batch 1 --time 4ms";
+    let runs = [
+        (format!("queue stream pipe rtrb {spin}"), "pipe"),
+        (format!("queue stream pipe rtrb {spin}"), "pipe-twin"),
+        (format!("queue stream pipe rtrb {spin} --relaunch 1 --repeat 1s"), "rtrb"),
+        ("queue ask-reply pipe crossbeam-unbounded --wait park --time 4ms".into(), "pipe"),
+        ("queue open-loop pipe rtrb --wait spin --time 20ms".into(), "rtrb"),
+        ("queue workers pipe crossbeam-unbounded --wait park --time 20ms".into(), "pipe"),
+        ("contention hold-think std-mutex spin --threads 1,2 --time 20ms".into(), "std-mutex"),
+        ("survey --quick".into(), "futex"),
+    ];
+    each(&runs, |_, (line, failing)| {
+        let directory = TempDir::new().unwrap();
+        let line = format!(
+            "{line} --simulated-machine 5 --quiet --out run.jsonl --html page.html \
+             --simulated-faults {failing}=wrong-message"
+        );
+        let ended = run_in(directory.path(), &line).done();
+        let row = failing.trim_end_matches("-twin");
+        assert!(ended.err.lines().all(|line| line.starts_with("warning: ")), "{line}: {ended:#?}");
+        assert!(ended.err.contains(&format!("warning: {row}")), "{line}: {ended:#?}");
+        let twin = failing.ends_with("-twin");
+        assert_eq!(ended.err.contains("its twin failed: "), twin, "{line}: {ended:#?}");
+        let path = directory.path().join("run.jsonl");
+        let results = read(&path).unwrap();
+        assert!(results.complete() && !results.nothing_left(), "{line}");
+        let all = results.records();
+        assert!(all.iter().any(|record| record.cell.name() != row), "{line}");
+        // Other rows of the queue fail in blocks of their own.
+        for strike in &results.strikes {
+            assert_eq!(results.plan.groups[strike.group][strike.cell].cell.name(), row, "{line}");
+        }
+        threadtoll(words("report --text", &[&path])).done();
+        run_in(directory.path(), "report run.jsonl --fold folded.jsonl").done();
+        let folded = read(&directory.path().join("folded.jsonl")).unwrap();
+        assert_eq!((folded.records(), &folded.strikes), (all, &results.strikes), "{line}");
+    });
+}
+
+#[test]
+fn a_run_fails_if_its_reference_fails_or_nothing_is_left() {
+    let directory = TempDir::new().unwrap();
+    let folder = directory.path();
+    for (faults, code, why) in [
+        ("atomic-store=aborts", 1, "atomic-store (pinned) ended its process (signal: 6 (SIGABRT))"),
+        ("eventfd=hung,futex=aborts", 1, "nothing was measured: every row was given up, "),
+        ("eventfd=refused,futex=refused", 3, "nothing was measured: every row was given up, "),
+    ] {
+        let line = format!(
+            "latency eventfd --placement pinned --simulated-machine 5 --quiet \
+             --simulated-faults {faults} --out {code}{faults}.jsonl"
+        );
+        run_in(folder, &line).failed(code).says(why);
+        let resume = format!("latency --quiet --resume {code}{faults}.jsonl");
+        run_in(folder, &resume).failed(code).says(why);
+        run_in(folder, &format!("report {code}{faults}.jsonl --html page.html")).done();
+    }
+    let line = "latency eventfd --simulated-machine 5 --simulated-faults eventfd=bored";
+    run_in(folder, line).bad().says("is not NAME=FAULT");
+}
+
+/// Whichever row the crash meets, unless it is the reference.
+#[test]
+#[ignore = "real machine: ci/real.sh"]
+fn a_crash_on_the_real_machine_costs_the_row_that_it_meets() {
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    for attempt in 0..8 {
+        let path = directory.path().join(format!("{attempt}.jsonl"));
+        let mut latency = command();
+        let line = "latency park eventfd --placement same-cpu --time 200ms --quiet --out";
+        latency.args(words(line, &[&path]));
+        let started = Started::new(latency);
+        wait_until("blocks", || {
+            std::fs::read(&path).is_ok_and(|text| text.split(|byte| *byte == b'\n').count() > 20)
+        });
+        // Not SIGSEGV, which only counts if it recurs.
+        // SAFETY: plain numbers; the child is not waited for before the run ends.
+        unsafe { libc::kill(started.children()[0], libc::SIGILL) };
+        let (code, err) = started.ended();
+        let how = "ended its process (signal: 4 (SIGILL))";
+        if code == Some(1) {
+            assert!(err.starts_with(&format!("error: atomic-store (pinned) {how}")), "{err}");
+            continue;
+        }
+        assert_eq!(code, Some(0), "{err}");
+        let [warning] = err.lines().collect::<Vec<&str>>()[..] else { panic!("{err}") };
+        assert!(warning.contains(&format!("it {how}; the other rows go on.")), "{warning}");
+        let results = read(&path).unwrap();
+        assert!(results.complete() && results.strikes.len() == 1);
+        let row = results.strikes[0].name(&results.plan);
+        let measured = results.records();
+        assert!(measured.len() >= 3 && measured.iter().all(|record| record.cell.name() != row));
+        return;
+    }
+    panic!("every crash met the reference");
+}

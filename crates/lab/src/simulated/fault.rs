@@ -1,0 +1,111 @@
+//! Cells that fail as a faulty queue would.
+
+use std::io::{self, ErrorKind};
+use std::thread;
+use std::time::Duration;
+
+use threadtoll_record::{BlockKind, Cell};
+
+use crate::backend::OpenCell;
+use crate::contention::predict::Calibration;
+use crate::error::Unavailable;
+use crate::samples::BlockSamples;
+use crate::{LabError, real};
+
+/// Blocks before the one that fails.
+const SOUND: u32 = 3;
+
+/// Failure of a simulated cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The machine refuses a resource when the cell is opened.
+    Refused,
+    /// A message is lost, repeated, out of order or wrong.
+    WrongMessage,
+    /// A thread makes no progress.
+    Hung,
+    /// The whole process makes no progress.
+    Silent,
+    /// The process is aborted.
+    Aborts,
+    /// The process is killed, as if it had taken all memory.
+    Killed,
+    /// The process exits as if nothing were wrong.
+    Exits,
+}
+
+impl Fault {
+    /// Reads `NAME=FAULT`: the name of a mechanism, queue or lock, with `-twin` for its twin, and
+    /// its fault.
+    pub fn of_cell(text: &str) -> Option<(String, Fault)> {
+        let (name, fault) = text.split_once('=')?;
+        let fault = match fault {
+            "refused" => Fault::Refused,
+            "wrong-message" => Fault::WrongMessage,
+            "hung" => Fault::Hung,
+            "silent" => Fault::Silent,
+            "aborts" => Fault::Aborts,
+            "killed" => Fault::Killed,
+            "exits" => Fault::Exits,
+            _ => return None,
+        };
+        Some((name.into(), fault))
+    }
+}
+
+pub(super) struct Faulty {
+    cell: Box<dyn OpenCell>,
+    mechanism: String,
+    placement: String,
+    fault: Fault,
+    blocks: u32,
+}
+
+impl Faulty {
+    pub(super) fn open(
+        opened: Box<dyn OpenCell>,
+        cell: &Cell,
+        fault: Fault,
+    ) -> Result<Self, LabError> {
+        let (mechanism, placement) = (cell.name().to_string(), cell.placement.to_string());
+        if fault == Fault::Refused {
+            let reason = Unavailable::new("memory", io::Error::from(ErrorKind::OutOfMemory));
+            return Err(LabError::Unavailable { mechanism, reason });
+        }
+        Ok(Faulty { cell: opened, mechanism, placement, fault, blocks: 0 })
+    }
+}
+
+impl OpenCell for Faulty {
+    fn calibration(&self) -> Option<Calibration> {
+        self.cell.calibration()
+    }
+
+    fn reopen(&mut self) -> Result<(), LabError> {
+        self.cell.reopen()
+    }
+
+    fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
+        self.blocks += 1;
+        if self.blocks <= SOUND {
+            return self.cell.block(kind);
+        }
+        let (mechanism, placement) = (self.mechanism.clone(), self.placement.clone());
+        match self.fault {
+            Fault::WrongMessage => Err(LabError::WrongMessage { mechanism, placement }),
+            Fault::Refused | Fault::Hung => {
+                let seconds = real::PATIENCE.as_secs();
+                Err(LabError::Stuck { mechanism, placement, seconds })
+            }
+            Fault::Silent => loop {
+                thread::sleep(Duration::from_secs(1));
+            },
+            Fault::Aborts => std::process::abort(),
+            Fault::Killed => loop {
+                // SAFETY: a plain number.
+                unsafe { libc::raise(libc::SIGKILL) };
+            },
+            Fault::Exits => std::process::exit(0),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows that were given up during a run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Cell, Layout, Origin, Pause, Plan, Subject, Text};
+
+/// A cell that failed. Neither it nor its twin has a record, and with most reasons neither have the
+/// other cells of its row that were not yet measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Strike {
+    /// Id of the run.
+    pub run: Text,
+    /// When it was given up, RFC 3339 UTC.
+    pub at: Text,
+    /// Index of the group in the plan.
+    pub group: usize,
+    /// Attempt at the group, which ended with this line.
+    pub attempt: u32,
+    /// Index of the cell in its group.
+    pub cell: usize,
+    /// Kind of failure.
+    pub reason: StrikeReason,
+    /// The failure, as a clause: `it made no progress for 20 s`.
+    pub what: Text,
+}
+
+/// Kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StrikeReason {
+    /// It made no progress. Costs the row.
+    Hung,
+    /// A message was wrong, lost, repeated or out of order. Costs the row.
+    WrongMessage,
+    /// It ended its thread or its process. Costs the row.
+    Crashed,
+    /// The machine or the cell's own code refused a resource. Costs this cell only: others of the
+    /// row may need less, and a refusal takes no time.
+    Refused,
+}
+
+impl Strike {
+    /// Returns `true` if this line gives up a cell of the plan: the one that failed, or one of its
+    /// row in the same group or a later one. A twin belongs to the row that it repeats: without
+    /// both, a group cannot tell how far apart two measurements of one source are.
+    pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
+        let (Some(failed), Some(other)) =
+            (plan.find(self.group, self.cell), plan.find(group, cell))
+        else {
+            return false;
+        };
+        let of_row = match self.reason {
+            StrikeReason::Refused => group == self.group && failed.original() == other.original(),
+            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => {
+                group >= self.group && failed.same_row(other)
+            }
+        };
+        of_row && plan.may_strike(group, cell)
+    }
+
+    /// Name of what was given up: the row (`rtrb, poll`), or a single cell by its whole label.
+    pub fn name(&self, plan: &Plan) -> String {
+        let Some(cell) = plan.find(self.group, self.cell) else { return String::new() };
+        match self.reason {
+            StrikeReason::Refused => format!("{} {}", cell.original().label(), cell.placement),
+            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => cell.row(),
+        }
+    }
+
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), String> {
+        if self.run != plan.run {
+            return Err("the line of a row that was given up belongs to another run".into());
+        }
+        let Some(group) = plan.groups.get(self.group) else {
+            return Err(format!("the plan has no group {}", self.group));
+        };
+        if self.cell >= group.len() {
+            return Err(format!("group {} of the plan has no cell {}", self.group, self.cell));
+        }
+        if !plan.may_strike(self.group, self.cell) {
+            return Err("a reference or its twin was given up, which ends a run".into());
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn find(&self, group: usize, cell: usize) -> Option<&Cell> {
+        Some(&self.groups.get(group)?.get(cell)?.cell)
+    }
+
+    /// Returns `true` if a group means something without this cell: it is neither the reference nor
+    /// its twin.
+    pub fn may_strike(&self, group: usize, cell: usize) -> bool {
+        let cells = self.find(group, 0).zip(self.find(group, cell));
+        cells.is_some_and(|(reference, cell)| cell.original() != *reference)
+    }
+}
+
+impl Cell {
+    /// Returns `true` if both cells measure one subject that waits in one way, twins included.
+    fn same_row(&self, other: &Cell) -> bool {
+        let same = match (&self.subject, &other.subject) {
+            (Subject::Queue(one), Subject::Queue(other)) => one.wait == other.wait,
+            (Subject::Mechanism { .. }, Subject::Mechanism { .. }) => {
+                (self.line, self.pause) == (other.line, other.pause)
+            }
+            (Subject::Lock(_), Subject::Lock(_)) => true,
+            _ => false,
+        };
+        let origin = |cell: &Cell| match cell.subject.origin() {
+            Origin::Twin => Origin::Ours,
+            origin => origin,
+        };
+        same && self.name() == other.name() && origin(self) == origin(other)
+    }
+
+    /// Name of its row: `rtrb (poll)`, `atomic-rmw (shared line)`.
+    fn row(&self) -> String {
+        let mut ways = Vec::new();
+        ways.extend(self.queue().map(|queue| queue.wait.name()));
+        ways.extend((self.line == Some(Layout::Shared)).then_some("shared line"));
+        ways.extend((self.pause == Some(Pause::On)).then_some("pause"));
+        if ways.is_empty() {
+            self.name().to_string()
+        } else {
+            format!("{} ({})", self.name(), ways.join(", "))
+        }
+    }
+}
