@@ -105,7 +105,8 @@ impl RealBackend {
         }
     }
 
-    /// Gives up a cell that makes no progress for this long, in addition to the length of its block.
+    /// Gives up a cell that makes no progress for this long, in addition to the length of its
+    /// block.
     pub fn with_patience(self, patience: Duration) -> Self {
         RealBackend { patience, ..self }
     }

@@ -125,11 +125,11 @@ where
 ///
 /// # Errors
 ///
-/// If a reference or its twin fails, the clock fails its recheck, another process fails for a reason
-/// other than a row's, or the file cannot be written. Also if a row hangs or ends a thread in this
-/// process, whose other threads would disturb all that follows: the row is given up, so that a run
-/// resumed in a new process goes on without it. All finished blocks are in `results` and in the
-/// file.
+/// If a reference or its twin fails, the clock fails its recheck, another process fails for a
+/// reason other than a row's, or the file cannot be written. Also if a row hangs or ends a thread
+/// in this process, whose other threads would disturb all that follows: the row is given up, so
+/// that a run resumed in a new process goes on without it. All finished blocks are in `results` and
+/// in the file.
 pub fn run(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,

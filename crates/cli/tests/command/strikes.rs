@@ -1,5 +1,5 @@
-//! Rows that fail on the simulated machine: each costs itself and a line, and whatever shows the run
-//! agrees on what is missing.
+//! Rows that fail on the simulated machine: each costs itself and a line, and whatever shows the
+//! run agrees on what is missing.
 
 use std::path::Path;
 

@@ -172,8 +172,8 @@ impl Senders {
         Pattern::Poisson { gap_ns }
     }
 
-    /// Half again as many messages as are expected in a block, a lead of a tenth included, and those
-    /// before each stall.
+    /// Half again as many messages as are expected in a block, a lead of a tenth included, and
+    /// those before each stall.
     fn most(self, shift: Shift) -> usize {
         let Senders { all, chatty, chatty_gap_ns, stall_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];

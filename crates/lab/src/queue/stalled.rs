@@ -2,14 +2,14 @@
 //! takes its CPU.
 //!
 //! ```text
-//!   sleeps ─▶ sends back to back ─ ─ ─ ─ ─ signal ▶ sleeps in its handler ─▶ goes on, sends no more
-//!                └── a timer: some µs ─────┘        └────── a stall ──────┘
+//!   sleeps ─▶ sends back to back ─ ─ ─ ─ signal ▶ sleeps in its handler ─▶ goes on, no more sends
+//!                └── a timer: some µs ───┘        └────── a stall ──────┘
 //! ```
 //!
-//! A timer signal interrupts the sends at a random instruction, where a tick of the scheduler could,
-//! and the handler sleeps. So any queue can be stalled, in each place of its calls as often as that
-//! takes time. Instructions that take long are also interrupted more often than others by a
-//! scheduler.
+//! A timer signal interrupts the sends at a random instruction, where a tick of the scheduler
+//! could, and the handler sleeps. So any queue can be stalled, in each place of its calls as often
+//! as that takes time. An instruction that takes long is interrupted more often than others, and
+//! the signal then comes after it: that of a scheduler too.
 
 use std::cell::Cell;
 use std::io;
@@ -169,8 +169,8 @@ impl Stall {
     }
 }
 
-/// Sleeps if the interrupted thread has asked for it. Uses what POSIX allows in a handler or what is
-/// only a system call: stamps, relaxed atomics, and a sleep that leaves `errno` alone.
+/// Sleeps if the interrupted thread has asked for it. Uses what POSIX allows in a handler or what
+/// is only a system call: stamps, relaxed atomics, and a sleep that leaves `errno` alone.
 extern "C" fn on_signal(_: libc::c_int) {
     STALL.with(|stall| {
         let Some(clock) = stall.clock.get() else { return };
