@@ -224,7 +224,7 @@ fn every_fault_of_a_queue_costs_its_row_and_a_line() {
     (machine.simulated, machine.allowed, machine.noise) = (false, cpus.clone(), Vec::new());
     machine.topology = topology.places.clone();
     (machine.cpus, machine.clock) = (cpus.len() as u32, facts.clone());
-    for (of, most_hung) in [("ask-reply", 3), ("stream", 3), ("open-loop", 3)] {
+    for of in ["ask-reply", "stream", "open-loop"] {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("run.jsonl");
         let plan = plan_of(&machine, &site, &registry, of);
@@ -258,15 +258,17 @@ fn every_fault_of_a_queue_costs_its_row_and_a_line() {
             assert!(of_row.next().is_none(), "{name} was given up twice");
             reason.1
         };
-        assert_eq!((reason("repeats"), reason("spoils")), (WrongMessage, WrongMessage), "{of}");
+        assert_eq!(reason("spoils"), WrongMessage, "{of}");
         assert_eq!((reason("hangs"), reason("panics")), (Hung, Crashed), "{of}");
-        // A receiver may notice, or wait for one message more than there are.
-        assert!(matches!(reason("loses"), WrongMessage | Hung), "{of}");
-        assert!(matches!(reason("reorders"), WrongMessage | Hung), "{of}");
+        // An end may notice, or wait for a message that does not come: with answers of which one
+        // came twice, too.
+        for name in ["loses", "repeats", "reorders"] {
+            assert!(matches!(reason(name), WrongMessage | Hung), "{of}: {name}");
+        }
         let refused = told.0.iter().find(|(_, reason, _)| *reason == Refused).unwrap();
         assert!(refused.0.starts_with("refuses, block"), "{of}: {refused:?}");
         assert!(refused.2.contains("no memory: it is a test"), "{of}: {refused:?}");
-        assert!((2..=most_hung + 1).contains(&hung), "{of}: {hung} processes");
+        assert!((2..=5).contains(&hung), "{of}: {hung} processes");
 
         let file = read(&path).unwrap();
         assert_eq!((&file.groups, &file.strikes), (&results.groups, &results.strikes));
