@@ -7,24 +7,31 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice};
-use threadtoll_lab::queue::pipe::{From, To, Unbounded};
+use threadtoll_lab::queue::pipe::{Bounded, From, To};
 use threadtoll_lab::queue::{
-    ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, Sink, Way,
-    scenario,
+    ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, Sink, Slots,
+    Way, scenario,
 };
 use threadtoll_lab::real::RealBackend;
+use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_lab::{Registry, Share, Step, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::inspect::{InspectOptions, inspect};
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Block, Line, Origin, Placement, Plan, Record, Wait, fold};
+use threadtoll_record::{
+    Block, Line, Machine, Origin, Placement, Plan, Record, Wait, fold, median,
+};
 
 use crate::OURS;
 
 /// Time that the receiver takes for each message, in nanoseconds.
 const SERVICE_NS: f64 = 20_000.0;
+/// Messages that the queue holds: more than wait at these loads, and few enough that the receiver
+/// takes them in a moment after a stream.
+const CAPACITY: u64 = 256;
 
 static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock::gate().unwrap().0);
 
@@ -57,7 +64,7 @@ impl<M: Message> Channel<M> for Served {
     type Sink = Receiver<M>;
 
     fn open(&self, capacity: usize) -> Result<(To<Spin, M>, Receiver<M>), Unavailable> {
-        let (source, inner) = Unbounded::<Spin>::default().open(capacity)?;
+        let (source, inner) = Bounded::<Spin>::default().open(capacity)?;
         let clock = *CLOCK;
         Ok((source, Receiver { inner, clock, service: clock.ticks(SERVICE_NS) }))
     }
@@ -69,7 +76,7 @@ fn registry() -> Registry {
         origin: Origin::Rust,
         version: "1.0.0".into(),
         sentence: "a queue of a test".into(),
-        capacity: Capacity::Unbounded,
+        capacity: Capacity::Slots(Slots::PLAIN),
         ways: vec![Way::one_sender::<Served>(Wait::Poll)],
     };
     Registry { queues: Queues::with(vec![served], Vec::new()), ..OURS.clone() }
@@ -77,7 +84,6 @@ fn registry() -> Registry {
 
 /// Measures the queue in a scenario: its blocks and its record, for each of its loads.
 fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
-    let registry = registry();
     let (machine, clock) = inspect(InspectOptions {
         sysfs_root: Path::new("/sys").into(),
         noise: Duration::from_millis(300),
@@ -88,15 +94,43 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
     .unwrap();
     let topology = Topology::read(Path::new("/sys"));
     let site = CpuSelection::whole(&topology, &machine.allowed);
+    let mut real = RealBackend::new(clock, machine.clock.clone()).with_registry(registry());
+    measured_by(&mut real, &machine, &site, name, load, time_ns)
+}
+
+/// The same with a simulated receiver that takes this long.
+fn simulated(service_ns: f64, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
+    let delays = Delays { service: Some(Service::Fixed(service_ns)), ..Delays::default() };
+    let mut backend = SimulatedBackend::new(1).with_registry(registry()).with_delays(delays);
+    let topology = SimulatedBackend::topology();
+    let site = CpuSelection::named(&topology, &[0, 2]);
+    let machine = backend.machine();
+    measured_by(&mut backend, &machine, &site, "open-loop", load, time_ns)
+}
+
+fn measured_by(
+    backend: &mut dyn Backend,
+    machine: &Machine,
+    site: &CpuSelection,
+    name: &str,
+    load: LoadChoice,
+    time_ns: u64,
+) -> Vec<(Vec<Block>, Record)> {
+    let registry = registry();
     let choice = QueueChoice {
         queues: vec![registry.queues.find("served").unwrap()],
         placements: vec![Placement::Pinned],
         waits: vec![Wait::Poll],
         neighbours: vec![None],
-        overrides: Overrides { load, time_ns: Some(time_ns), ..Overrides::default() },
+        overrides: Overrides {
+            load,
+            time_ns: Some(time_ns),
+            capacities: Some(vec![CAPACITY]),
+            ..Overrides::default()
+        },
     };
     let (groups, refused) =
-        threadtoll_lab::plan::queue(&site, scenario(name).unwrap(), &registry, &choice);
+        threadtoll_lab::plan::queue(site, scenario(name).unwrap(), &registry, &choice);
     let plan = Plan {
         run: machine.run.clone(),
         command: vec!["queue".into()],
@@ -110,7 +144,6 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
         refused,
         groups,
     };
-    let mut real = RealBackend::new(clock, machine.clock.clone()).with_registry(registry.clone());
     let mut all = Vec::new();
     for (group, cells) in plan.groups.iter().enumerate() {
         let indices: Vec<usize> = (0..cells.len()).collect();
@@ -123,8 +156,8 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
             Ok(())
         };
         let stop = AtomicBool::new(false);
-        measure_share(&mut real, &machine, &plan, share, &mut take, &stop).unwrap();
-        let records = fold(&machine, &plan, group, 1, &blocks, &[], "2026-11-21T10:00:00Z");
+        measure_share(backend, machine, &plan, share, &mut take, &stop).unwrap();
+        let records = fold(machine, &plan, group, 1, &blocks, &[], "2026-11-21T10:00:00Z");
         for (cell, planned) in cells.iter().enumerate() {
             if planned.cell.queue().is_some() {
                 let own = blocks.iter().filter(|block| block.cell == cell).cloned().collect();
@@ -135,8 +168,13 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
     all
 }
 
-/// F. Pollaczek and A. Khinchin: a mean wait of ρD / 2(1 − ρ) before the service of D. At
-/// saturation the queue delivers as many messages as a stream.
+/// F. Pollaczek and A. Khinchin: a mean wait of ρD / 2(1 − ρ) before the service of D. D is what a
+/// message takes in a stream: receiving and stamping it, and interrupts, come to the time that the
+/// receiver was told to take. The hypervisor stops the receiver of some blocks for a millisecond
+/// that nothing in the guest shows, and the queue behind it is long. So the median of the blocks'
+/// means is compared, with that of blocks of the same length on the simulated machine, whose means
+/// are those of the formula. At saturation the queue delivers as many messages as
+/// a stream, within 1%.
 #[test]
 #[ignore = "real machine, a minute alone on two CPUs: ci/long/served.sh"]
 fn a_receiver_with_a_service_time_is_m_d_1_on_the_real_machine() {
@@ -147,31 +185,40 @@ fn a_receiver_with_a_service_time_is_m_d_1_on_the_real_machine() {
         rates: Some(rates.to_vec()),
         ..LoadChoice::default()
     };
+    let stream = &measured("stream", LoadChoice::default(), 2_000_000_000)[0].1;
+    let service_ns = 1e9 / stream.rate_per_s.unwrap().get();
+    println!("told to take {SERVICE_NS} ns a message, the receiver takes {service_ns:.0}");
+    assert!(
+        (1.0..1.1).contains(&(service_ns / SERVICE_NS)),
+        "the machine is too disturbed to tell"
+    );
     let mut off = Vec::new();
-    for ((blocks, _), load) in measured("open-loop", load(&rates), 8_000_000_000).iter().zip(loads)
-    {
+    let found = measured("open-loop", load(&rates), 8_000_000_000);
+    let expected = simulated(service_ns, load(&rates), 8_000_000_000);
+    for (((blocks, _), (ideal, _)), load) in found.iter().zip(&expected).zip(loads) {
         let clean: Vec<&Block> = blocks.iter().filter(|block| block.clean).collect();
-        let messages: u64 = clean.iter().map(|block| block.count.get()).sum();
-        let sum: f64 = clean.iter().map(|block| block.mean.get() * block.count.get() as f64).sum();
-        let mean = sum / messages as f64;
-        let expected = SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load)));
+        let mean_ns = median(clean.iter().map(|block| block.mean.get())).unwrap();
+        let expected_ns = median(ideal.iter().map(|block| block.mean.get())).unwrap();
         println!(
-            "load {load}: mean {mean:.0} ns of {messages} messages in {} undisturbed of {} blocks, \
-             M/D/1 {expected:.0} ns, ratio {:.3}",
+            "load {:.3}: median of the means of {} undisturbed of {} blocks {mean_ns:.0} ns, of \
+             {} of M/D/1 {expected_ns:.0} ns, ratio {:.3}",
+            load * service_ns / SERVICE_NS,
             clean.len(),
             blocks.len(),
-            mean / expected
+            ideal.len(),
+            mean_ns / expected_ns
         );
         assert!(clean.len() > 20, "the machine is too disturbed to tell");
-        off.push((mean / expected - 1.0).abs());
+        off.push((mean_ns / expected_ns - 1.0).abs());
     }
     assert!(off.iter().all(|off| *off < 0.1), "{off:?}");
 
     let saturated = measured("open-loop", load(&[200_000]), 2_000_000_000);
     let saturated = saturated[0].1.open_loop.as_ref().unwrap();
-    let stream = &measured("stream", LoadChoice::default(), 2_000_000_000)[0].1;
     let found = saturated.saturated_at_interval95.unwrap().map(f64::from);
     let expected = stream.interval95.rate_per_s.unwrap().map(f64::from);
     println!("saturated at {found:?} a second, stream {expected:?}");
-    assert!(found[0] <= expected[1] && expected[0] <= found[1], "{found:?}, {expected:?}");
+    // Intervals are 0.1% wide here. Stamps and their pages cost the open loop's receiver 0.5%.
+    let apart = found[1] / expected[0];
+    assert!((0.99..1.01).contains(&apart), "{found:?}, {expected:?}");
 }
