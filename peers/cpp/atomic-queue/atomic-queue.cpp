@@ -1,6 +1,11 @@
 // The queues of atomic_queue. A message of 8 bytes is an atomic element, of which one value means
 // "empty"; larger ones have a state each.
 //
+// They are for many threads, but with several senders or receivers one message of a sender may
+// overtake another: a sender that loses its CPU between taking a slot and filling it finds the slot
+// used by one that is a whole ring ahead, whose message then arrives too early. Between two threads
+// the order is kept, so that is what they are described for.
+//
 // The library shuffles the elements of queues whose size is chosen at run time, and makes such
 // queues no smaller than 64 atomic elements, or 4,096 others. Smaller ones are of its types whose
 // size is chosen at compile time.
@@ -143,14 +148,14 @@ Queue* create_form(size_t capacity, size_t message_bytes) {
 const std::vector<Peer>& peers() {
     static const std::vector<Peer> table = {
         {"atomic-queue", TT_LIBRARY_VERSION,
-         "atomic_queue::AtomicQueue(B), larger messages AtomicQueue(B)2", Ends::many, Ends::many, 8,
-         true, kPoll, false, create_form<Form::many>},
+         "atomic_queue::AtomicQueue(B), larger messages AtomicQueue(B)2, for many threads",
+         Ends::one, Ends::one, 8, true, kPoll, false, create_form<Form::many>},
         {"atomic-queue-spsc", TT_LIBRARY_VERSION,
          "atomic_queue::AtomicQueue(B) with SPSC, larger messages AtomicQueue(B)2", Ends::one,
          Ends::one, 8, true, kPoll, false, create_form<Form::spsc>},
         {"atomic-queue-optimist", TT_LIBRARY_VERSION,
          "as OptimistAtomicQueue: push and pop take a slot at once and spin until it is ready",
-         Ends::many, Ends::many, 8, true, kBlock, false, create_form<Form::optimist>},
+         Ends::one, Ends::one, 8, true, kBlock, false, create_form<Form::optimist>},
     };
     return table;
 }
