@@ -8,12 +8,12 @@
  * over all blocks. In `stream` messages go one way as fast as they can: the median of blocks.
  * Every message is verified. A first block warms up.
  *
- * It is included after these functions, which the benchmark defines on two queues, 0 and 1:
- *
- *   void make(size_t capacity);
- *   void push(int queue, uint64_t message);      waits for room
- *   uint64_t pop(int queue);                     waits for a message
- */
+ * Each operation is a call, as it is through an adapter. Compiled with -DINLINED it need not be:
+ * what a program that is one with its queue gains. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,6 +24,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#ifdef INLINED
+#define OPERATION static inline
+#else
+#define OPERATION __attribute__((noinline)) static
+#endif
+
+/* What the benchmark defines, on two queues, 0 and 1. */
+static void make(size_t capacity);
+/* Waits for room. */
+OPERATION void push(int queue, uint64_t message);
+/* Waits for a message. */
+OPERATION uint64_t pop(int queue);
 
 enum { PER_STRETCH = 32, PER_CHECK = 256 };
 

@@ -3,13 +3,10 @@
  *
  *   gcc -std=gnu11 -O3 -march=native -DNDEBUG -pthread -o wfcqueue wfcqueue.c -lurcu-common */
 
-#define _GNU_SOURCE
+#include "pair.h"
+
 #define _LGPL_SOURCE
 #include <urcu/wfcqueue.h>
-
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 struct message {
     struct cds_wfcq_node node;
@@ -28,7 +25,7 @@ static void make(size_t capacity)
         __cds_wfcq_init(&queues[queue].head, &queues[queue].tail);
 }
 
-static void push(int queue, uint64_t value)
+OPERATION void push(int queue, uint64_t value)
 {
     struct message *message = malloc(sizeof *message);
     if (message == NULL) abort();
@@ -37,7 +34,7 @@ static void push(int queue, uint64_t value)
     cds_wfcq_enqueue(&queues[queue].head, &queues[queue].tail, &message->node);
 }
 
-static uint64_t pop(int queue)
+OPERATION uint64_t pop(int queue)
 {
     struct cds_wfcq_node *node;
     struct message *message;
@@ -50,5 +47,3 @@ static uint64_t pop(int queue)
     free(message);
     return value;
 }
-
-#include "pair.h"
