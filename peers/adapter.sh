@@ -7,13 +7,13 @@
 #   compile FLAG…                  makes $PEERS_OUT/NAME.so
 #
 # CC, CXX, CFLAGS and CXXFLAGS are obeyed, and the flags stand in the adapter's description.
-# PEERS_OUT is target/peers by default.
+# PEERS_OUT is target/peers by default, where target may be elsewhere (CARGO_TARGET_DIR).
 set -euo pipefail
 
 peers=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(cd "$(dirname "$0")" && pwd)
 name=$(basename "$folder")
-out=${PEERS_OUT:-$peers/../target/peers}
+out=${PEERS_OUT:-${CARGO_TARGET_DIR:-$(dirname "$peers")/target}/peers}
 version=unknown
 
 case $(basename "$(dirname "$folder")") in

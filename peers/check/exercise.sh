@@ -43,6 +43,6 @@ for source in "$peers"/../crates/lab/tests/adapters/*.c; do
 done
 
 "$peers/build.sh" "$@"
-for adapter in "${PEERS_OUT:-$peers/../target/peers}"/*.so; do
+for adapter in "${PEERS_OUT:-${CARGO_TARGET_DIR:-$peers/../target}/peers}"/*.so; do
     "$work/exercise" "$adapter"
 done
