@@ -1,10 +1,10 @@
-/* Starts a process that lives for an hour and holds all files open. */
+/* Starts a process that lives for a minute and holds all files open. */
 #include <unistd.h>
 #define NAME "fork"
 static void start(void)
 {
     if (fork() == 0) {
-        sleep(3600);
+        sleep(60);
         _exit(0);
     }
 }
