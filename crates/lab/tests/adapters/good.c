@@ -1,0 +1,3 @@
+/* Does what it should. */
+#define NAME "good"
+#include "ring.h"

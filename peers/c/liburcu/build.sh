@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Builds the adapter of liburcu.
+. "$(dirname "$0")/../../adapter.sh"
+needs urcu/wfcqueue.h liburcu-dev
+version_of liburcu-dev
+compile -lurcu-common

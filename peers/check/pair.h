@@ -1,0 +1,206 @@
+/* For the benchmarks of this folder, which measure a queue without the tool: threads, time, and
+ * the figures that `threadtoll queue ask-reply` and `threadtoll queue stream` print.
+ *
+ *   PROGRAM ask-reply|stream CPU_A CPU_B [CAPACITY [MILLISECONDS [BLOCKS]]]
+ *
+ * The sender runs on the first CPU, the receiver on the second. In `ask-reply` a message goes over
+ * and its echo comes back before the next one leaves: the median of stretches of 32 round trips,
+ * over all blocks. In `stream` messages go one way as fast as they can: the median of blocks.
+ * Every message is verified. A first block warms up.
+ *
+ * Each operation is a call, as it is through an adapter. Compiled with -DINLINED it need not be:
+ * what a program that is one with its queue gains. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef INLINED
+#define OPERATION static inline
+#else
+#define OPERATION __attribute__((noinline)) static
+#endif
+
+/* What the benchmark defines, on two queues, 0 and 1. */
+static void make(size_t capacity);
+/* Waits for room. */
+OPERATION void push(int queue, uint64_t message);
+/* Waits for a message. */
+OPERATION uint64_t pop(int queue);
+
+enum { PER_STRETCH = 32, PER_CHECK = 256 };
+
+/* No message of a measurement has this value. */
+static const uint64_t END = UINT64_MAX;
+
+struct setting {
+    int asks;
+    long cpu[2];
+    long capacity, milliseconds, blocks;
+};
+static struct setting setting;
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static void pin(long cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0)
+        fail("a thread cannot run on that CPU");
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, ascending);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* Values that are added one by one. */
+struct values {
+    double *at;
+    size_t count, room;
+};
+
+static void add(struct values *values, double value)
+{
+    if (values->count == values->room) {
+        values->room = values->room ? 2 * values->room : 1 << 16;
+        values->at = (double *)realloc(values->at, values->room * sizeof *values->at);
+        if (values->at == NULL) fail("out of memory");
+    }
+    values->at[values->count++] = value;
+}
+
+static void *echo(void *unused)
+{
+    pin(setting.cpu[1]);
+    for (;;) {
+        uint64_t message = pop(0);
+        push(1, message);
+        if (message == END) return unused;
+    }
+}
+
+static void ask(void)
+{
+    struct values stretches = {NULL, 0, 0};
+    uint64_t next = 0;
+    pin(setting.cpu[0]);
+    for (long block = 0; block <= setting.blocks; ++block) {
+        int64_t begin = now_ns(), until = begin + setting.milliseconds * 1000000;
+        while (begin < until) {
+            for (int trip = 0; trip < PER_STRETCH; ++trip) {
+                push(0, next);
+                if (pop(1) != next) fail("another message came back");
+                ++next;
+            }
+            int64_t end = now_ns();
+            if (block > 0) add(&stretches, (double)(end - begin) / PER_STRETCH);
+            begin = end;
+        }
+    }
+    push(0, END);
+    (void)pop(1);
+    printf("round_trip_ns %.1f\n", median(stretches.at, stretches.count));
+    free(stretches.at);
+}
+
+static int stop;
+
+static void *feed(void *unused)
+{
+    uint64_t next = 0;
+    pin(setting.cpu[0]);
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        for (int count = 0; count < PER_CHECK; ++count) push(0, next++);
+    push(0, END);
+    return unused;
+}
+
+static void drink(void)
+{
+    struct values rates = {NULL, 0, 0};
+    uint64_t next = 0;
+    pin(setting.cpu[1]);
+    for (long block = 0; block <= setting.blocks; ++block) {
+        int64_t begin = now_ns(), end = begin, until = begin + setting.milliseconds * 1000000;
+        uint64_t first = next;
+        while (end < until) {
+            for (int count = 0; count < PER_CHECK; ++count)
+                if (pop(0) != next++) fail("another message came");
+            end = now_ns();
+        }
+        if (block > 0) add(&rates, (double)(next - first) * 1e9 / (double)(end - begin));
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (uint64_t message; (message = pop(0)) != END; ++next)
+        if (message != next) fail("another message came");
+    printf("messages_per_s %.0f\n", median(rates.at, rates.count));
+    free(rates.at);
+}
+
+/* A number from `least`, or the program ends. */
+static long number(const char *text, long least)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno != 0 || *text == '\0' || *end != '\0' || value < least) {
+        fprintf(stderr, "`%s` is not a number from %ld\n", text, least);
+        exit(2);
+    }
+    return value;
+}
+
+int main(int count, char **arguments)
+{
+    pthread_t thread;
+    if (count < 4 || count > 7
+        || (strcmp(arguments[1], "ask-reply") != 0 && strcmp(arguments[1], "stream") != 0)) {
+        fprintf(stderr,
+                "usage: %s ask-reply|stream CPU_A CPU_B [CAPACITY [MILLISECONDS [BLOCKS]]]\n",
+                arguments[0]);
+        return 2;
+    }
+    setting.asks = strcmp(arguments[1], "ask-reply") == 0;
+    setting.cpu[0] = number(arguments[2], 0);
+    setting.cpu[1] = number(arguments[3], 0);
+    setting.capacity = count > 4 ? number(arguments[4], 1) : setting.asks ? 1024 : 32768;
+    setting.milliseconds = count > 5 ? number(arguments[5], 1) : 12;
+    setting.blocks = count > 6 ? number(arguments[6], 1) : 31;
+    if (setting.cpu[0] == setting.cpu[1]) fail("two different CPUs are needed");
+    make((size_t)setting.capacity);
+    if (pthread_create(&thread, NULL, setting.asks ? echo : feed, NULL) != 0)
+        fail("no thread can be made");
+    if (setting.asks) ask(); else drink();
+    return pthread_join(thread, NULL);
+}
