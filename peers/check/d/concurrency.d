@@ -1,0 +1,83 @@
+/// std.concurrency: `concurrency CPU_A CPU_B` prints the median round trip and the messages per
+/// second between two threads.
+import core.atomic, core.sys.linux.sched, core.time;
+import std.algorithm, std.concurrency, std.conv, std.stdio;
+
+enum rounds = 20;
+enum length = 50.msecs;
+shared bool stop;
+
+void pin(int cpu)
+{
+    cpu_set_t set;
+    CPU_SET(cpu, &set);
+    assert(sched_setaffinity(0, set.sizeof, &set) == 0);
+}
+
+void other(int cpu)
+{
+    pin(cpu);
+    for (long message; (message = receiveOnly!long) >= 0;)
+        ownerTid.send(message);
+    while (receiveOnly!long >= 0)
+    {
+        auto owner = ownerTid;
+        long number;
+        while (!atomicLoad(stop))
+            foreach (_; 0 .. 64)
+                owner.send(number++);
+        owner.send(-1L);
+    }
+}
+
+double median(double[] figures)
+{
+    figures.sort();
+    return figures[$ / 2];
+}
+
+void main(string[] arguments)
+{
+    auto tid = spawn(&other, arguments[1].to!int);
+    pin(arguments[2].to!int);
+    double[] all;
+    foreach (round; 0 .. rounds)
+    {
+        double[] times;
+        for (auto begun = MonoTime.currTime; MonoTime.currTime - begun < length;)
+        {
+            auto sent = MonoTime.currTime;
+            tid.send(long(times.length));
+            if (receiveOnly!long != times.length)
+                throw new Exception("a wrong echo");
+            times ~= (MonoTime.currTime - sent).total!"nsecs";
+        }
+        all ~= median(times);
+    }
+    tid.send(-1L);
+    writeln("round_trip_ns ", median(all[$ / 2 .. $]));
+    all = null;
+    foreach (round; 0 .. rounds)
+    {
+        atomicStore(stop, false);
+        tid.send(0L);
+        long count;
+        auto begun = MonoTime.currTime;
+        Duration took;
+        do
+        {
+            foreach (_; 0 .. 100)
+                if (receiveOnly!long != count++)
+                    throw new Exception("a wrong message");
+            took = MonoTime.currTime - begun;
+        }
+        while (took < length);
+        all ~= count * 1e9 / took.total!"nsecs";
+        atomicStore(stop, true);
+        while (receiveOnly!long >= 0)
+        {
+        }
+    }
+    tid.send(-1L);
+    writeln("rate_per_s ", median(all[$ / 2 .. $]));
+}

@@ -1,0 +1,97 @@
+// A buffered channel: `channel CPU_A CPU_B` prints the median round trip and the messages per
+// second between two goroutines that each keep a thread on one of the CPUs.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const (
+	rounds   = 20
+	length   = 50 * time.Millisecond
+	capacity = 1024
+)
+
+func pin(cpu string) {
+	runtime.LockOSThread()
+	number, err := strconv.Atoi(cpu)
+	mask := uint64(1) << number
+	if _, _, code := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, 8,
+		uintptr(unsafe.Pointer(&mask))); err != nil || code != 0 {
+		panic("cannot run on CPU " + cpu)
+	}
+}
+
+func median(figures []float64) float64 {
+	sort.Float64s(figures)
+	return figures[len(figures)/2]
+}
+
+func main() {
+	there, back := make(chan int, capacity), make(chan int, capacity)
+	var stop atomic.Bool
+	go func() {
+		pin(os.Args[1])
+		for message := range there {
+			if message < 0 {
+				break
+			}
+			back <- message
+		}
+		for range back {
+			stop.Store(false)
+			number := 0
+			for ; !stop.Load(); number++ {
+				there <- number
+			}
+			there <- -1
+		}
+	}()
+	done := make(chan bool)
+	go func() {
+		pin(os.Args[2])
+		var all []float64
+		for round := 0; round < rounds; round++ {
+			var times []float64
+			for begun := time.Now(); time.Since(begun) < length; {
+				sent := time.Now()
+				there <- len(times)
+				if <-back != len(times) {
+					panic("a wrong echo")
+				}
+				times = append(times, float64(time.Since(sent)))
+			}
+			all = append(all, median(times))
+		}
+		fmt.Println("round_trip_ns", median(all[rounds/2:]))
+		there <- -1
+		all = nil
+		for round := 0; round < rounds; round++ {
+			back <- 0
+			count, begun := 0, time.Now()
+			for time.Since(begun) < length {
+				for i := 0; i < 100; i++ {
+					if <-there != count {
+						panic("a wrong message")
+					}
+					count++
+				}
+			}
+			all = append(all, float64(count)/time.Since(begun).Seconds())
+			stop.Store(true)
+			for <-there >= 0 {
+			}
+		}
+		fmt.Println("rate_per_s", median(all[rounds/2:]))
+		close(done)
+	}()
+	<-done
+}

@@ -1,0 +1,129 @@
+package peers;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * A. Sukhovitsky's pool: a fixed number of threads runs tasks, each of which holds a fair lock for
+ * some time and then does without it. The length of the lock's queue is read on entry.
+ */
+final class Pool {
+    private final int tasks;
+    private final long holdNs;
+    private final long thinkNs;
+    private final boolean sleeps;
+    private final ThreadPoolExecutor threads;
+    private final ReentrantLock lock = new ReentrantLock(true);
+    private volatile String refusal;
+
+    // Guarded by the lock.
+    private long queued;
+    private long entered;
+
+    Pool(Keys keys, int[] cpus) throws InterruptedException, ExecutionException {
+        int count = (int) keys.number("threads", 1, 1024);
+        tasks = (int) keys.number("tasks", 1000, 1, 1_000_000);
+        holdNs = keys.number("hold_ns", 0, 60_000_000_000L);
+        thinkNs = keys.number("think_ns", 0, 60_000_000_000L);
+        String work = keys.text("work");
+        sleeps = work.equals("sleep");
+        if (!sleeps && !work.equals("clock")) {
+            throw new IllegalArgumentException("work=" + work + " is not known");
+        }
+        keys.finish();
+        var made = new AtomicInteger();
+        ThreadFactory pinned = body -> {
+            int cpu = cpus.length > 0 ? cpus[made.getAndIncrement() % cpus.length] : -1;
+            var thread = new Thread(() -> {
+                try {
+                    Crew.pin(cpu);
+                } catch (Exception refused) {
+                    refusal = refused.getMessage();
+                }
+                body.run();
+            });
+            thread.setDaemon(true);
+            return thread;
+        };
+        threads = new ThreadPoolExecutor(
+                count, count, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), pinned);
+        threads.prestartAllCoreThreads();
+        // Each thread has held the lock before the first block.
+        run(2 * count);
+        if (refusal != null) {
+            close();
+            throw new IllegalArgumentException(refusal);
+        }
+    }
+
+    String run() {
+        try {
+            return run(tasks);
+        } catch (InterruptedException | ExecutionException failed) {
+            throw new IllegalStateException(failed);
+        }
+    }
+
+    private String run(int count) throws InterruptedException, ExecutionException {
+        queued = 0;
+        entered = 0;
+        List<Future<?>> all = new ArrayList<>(count);
+        long began = System.nanoTime();
+        for (int i = 0; i < count; i++) {
+            all.add(threads.submit(this::task));
+        }
+        for (Future<?> task : all) {
+            task.get();
+        }
+        long elapsed = System.nanoTime() - began;
+        // A lock that let two in would lose some of these.
+        Scenario.verify(entered == count, entered + " of " + count + " entries were counted");
+        return "count " + count + "\nelapsed_ns " + elapsed + "\nqueue_on_entry_mean "
+                + Scenario.decimal((double) queued / count) + "\nchecked " + entered + "\n";
+    }
+
+    private void task() {
+        lock.lock();
+        try {
+            queued += lock.getQueueLength();
+            entered++;
+            pass(holdNs);
+        } finally {
+            lock.unlock();
+        }
+        pass(thinkNs);
+    }
+
+    private void pass(long ns) {
+        long until = System.nanoTime() + ns;
+        if (!sleeps) {
+            while (System.nanoTime() < until) {
+                // As a thread that computes.
+            }
+        } else if (ns % 1_000_000 == 0) {
+            try {
+                Thread.sleep(ns / 1_000_000);
+            } catch (InterruptedException nobody) {
+                throw new IllegalStateException(nobody);
+            }
+        } else {
+            // `Thread.sleep` rounds to milliseconds before Java 21.
+            for (long left; (left = until - System.nanoTime()) > 0; ) {
+                LockSupport.parkNanos(left);
+            }
+        }
+    }
+
+    void close() {
+        threads.shutdownNow();
+    }
+}
