@@ -220,7 +220,7 @@ pub struct MemoryUse {
 fn len<T>(shared: &Shared<T>) -> usize {
     // In this order, since a message is sent before it is taken.
     let taken = shared.taken.load(Ordering::Acquire);
-    let tail = shared.tail.load(Ordering::Acquire);
+    let tail = shared.tail.word.load(Ordering::Acquire);
     // Tickets drawn after the receiver left carry no messages.
     if tail & shared::RECEIVER_GONE != 0 {
         0

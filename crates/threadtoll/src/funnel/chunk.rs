@@ -26,6 +26,9 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// line, it would take it from the sender that is about to write it. Senders wait for such lines,
 /// because drawing a ticket waits for all earlier stores.
 const STRIDE: usize = 37;
+/// How far ahead of its own slot a sender prefetches all lines of one, in bytes of slots. Larger
+/// slots are not prefetched: the CPU's own prefetcher follows their lines.
+const AHEAD_BYTES: usize = 1 << 10;
 
 /// Set in the stamp of a ticket without a message.
 const VOID: u64 = 1;
@@ -207,21 +210,29 @@ impl<T> Chunk<T> {
         unsafe { self.slots.get_unchecked(place) }
     }
 
-    /// Prefetches the slot `ahead` of a ticket's, by at most a chunk, in this chunk or the next
-    /// one.
+    /// Number of slots ahead of its own that a sender prefetches.
+    const AHEAD: usize = {
+        let slots = AHEAD_BYTES.div_ceil(size_of::<Slot<T>>());
+        if slots < Self::SLOTS { slots } else { Self::SLOTS }
+    };
+    /// Number of lines of a slot that a sender prefetches.
+    const AHEAD_LINES: usize =
+        if size_of::<Slot<T>>() > AHEAD_BYTES { 0 } else { size_of::<Slot<T>>().div_ceil(64) };
+
+    /// Prefetches the slot `AHEAD` of a ticket's, in this chunk or the next one.
     ///
     /// # Safety
     ///
     /// The caller drew the ticket, which is one of this chunk, and has not used it, so the next
     /// chunk is alive.
     #[inline(always)]
-    pub(super) unsafe fn prefetch_ahead(&self, ticket: u64, ahead: usize) {
+    pub(super) unsafe fn prefetch_ahead(&self, ticket: u64) {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
             // There is nothing to prefetch, and loading `next` would order more than it should.
             return;
         }
         let mut chunk = self;
-        let mut index = Self::index_of(ticket) + ahead;
+        let mut index = Self::index_of(ticket) + Self::AHEAD;
         if index >= Self::SLOTS {
             // Acquire: all that was written to the chunk before it was linked is visible.
             let next = self.next.load(Ordering::Acquire);
@@ -232,7 +243,10 @@ impl<T> Chunk<T> {
             chunk = unsafe { &*next };
             index -= Self::SLOTS;
         }
-        prefetch_to_write(&raw const chunk.slots[chunk.first_slot + Self::position_of(index)]);
+        let slot = &raw const chunk.slots[chunk.first_slot + Self::position_of(index)];
+        for line in 0..Self::AHEAD_LINES {
+            prefetch_to_write(slot.cast::<[u8; 64]>().wrapping_add(line));
+        }
     }
 
     pub(super) fn bytes() -> usize {

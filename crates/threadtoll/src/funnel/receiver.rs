@@ -97,7 +97,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Why no message is ready. Only the tail can prove that nothing was sent.
     fn why_empty(&self) -> TryRecvError {
         // Acquire: everything sent before the last sender left is visible.
-        let tail = self.shared.tail.load(Ordering::Acquire);
+        let tail = self.shared.tail.word.load(Ordering::Acquire);
         let all_received = tail & SENDERS_GONE != 0 && ticket(tail) == self.reader.head;
         if all_received || tail & ALIVE == 0 {
             TryRecvError::Disconnected
@@ -229,7 +229,8 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Number of messages that were sent, or are being sent, and not received: a snapshot.
     pub fn len(&self) -> usize {
-        ticket(self.shared.tail.load(Ordering::Acquire)).saturating_sub(self.reader.head) as usize
+        ticket(self.shared.tail.word.load(Ordering::Acquire)).saturating_sub(self.reader.head)
+            as usize
     }
 
     /// Returns `true` if no message waits and none is being sent.
@@ -250,7 +251,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Returns `true` if all senders are gone, and in a forked child. There may still be messages.
     pub fn is_disconnected(&self) -> bool {
         // In a forked child the word is 0.
-        self.shared.tail.load(Ordering::Acquire) & (ALIVE | SENDERS_GONE) != ALIVE
+        self.shared.tail.word.load(Ordering::Acquire) & (ALIVE | SENDERS_GONE) != ALIVE
     }
 
     /// Returns `true` if both are ends of the same funnel.
@@ -269,7 +270,7 @@ impl<T, W: Wait> Receiver<T, W> {
 
     #[inline(always)]
     fn poll(&mut self) -> bool {
-        self.reader.poll(&self.shared.chunks, &self.shared.tail)
+        self.reader.poll(&self.shared.chunks, &self.shared.tail.word)
     }
 
     /// Waits until a message is ready or all senders are gone.
@@ -305,7 +306,7 @@ impl<T, W: Wait> Receiver<T, W> {
                     return if late { nap } else { FenceOutcome::Fenced };
                 }
                 for _ in 0..POLLS_BEFORE_NAP {
-                    if reader.poll(&shared.chunks, &shared.tail) {
+                    if reader.poll(&shared.chunks, &shared.tail.word) {
                         break;
                     }
                     spin_loop();
@@ -316,7 +317,7 @@ impl<T, W: Wait> Receiver<T, W> {
             },
             |probe| {
                 let mut reader = reader.borrow_mut();
-                if reader.poll(&shared.chunks, &shared.tail) {
+                if reader.poll(&shared.chunks, &shared.tail.word) {
                     return Some(Polled::Message);
                 }
                 if mutate!(tell_passed, shared.taken.load(Ordering::Relaxed) != reader.head => false)
@@ -326,7 +327,7 @@ impl<T, W: Wait> Receiver<T, W> {
                 polls = polls.wrapping_add(1);
                 if probe == Probe::Fenced || polls.is_multiple_of(POLLS_PER_TAIL_READ) {
                     // Acquire: as in `why_empty`.
-                    let tail = shared.tail.load(Ordering::Acquire);
+                    let tail = shared.tail.word.load(Ordering::Acquire);
                     if tail & SENDERS_GONE != 0 && ticket(tail) == reader.head {
                         return Some(Polled::Closed);
                     }
@@ -336,7 +337,7 @@ impl<T, W: Wait> Receiver<T, W> {
         );
         if parked.get() {
             // Until now, every sender tried to wake us. Relaxed: nothing depends on when they stop.
-            shared.tail.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
+            shared.tail.word.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
         }
         waited
     }
@@ -373,20 +374,20 @@ impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn begin_at(&mut self, count: u64) {
         self.reader.begin_at(count);
         self.shared.taken.store(count, Ordering::Relaxed);
-        self.shared.tail.store((count * super::shared::TICKET) | ALIVE, Ordering::Relaxed);
+        self.shared.tail.word.store((count * super::shared::TICKET) | ALIVE, Ordering::Relaxed);
     }
 }
 
 /// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
 /// would not see the bit.
 fn set_parked<T>(shared: &Shared<T>, head: u64) -> bool {
-    let mut tail = shared.tail.load(Ordering::Acquire);
+    let mut tail = shared.tail.word.load(Ordering::Acquire);
     loop {
         if mutate!(park_at_head, ticket(tail) != head => false) {
             return false;
         }
         // AcqRel: a sender that sees this bit sees `RECEIVER_SLEEPS`, which was set before it.
-        match shared.tail.compare_exchange_weak(
+        match shared.tail.word.compare_exchange_weak(
             tail,
             tail | RECEIVER_PARKED,
             Ordering::AcqRel,
@@ -403,7 +404,7 @@ fn set_parked<T>(shared: &Shared<T>, head: u64) -> bool {
 
 impl<T, W: Wait> Drop for Receiver<T, W> {
     fn drop(&mut self) {
-        debug_assert_eq!(self.shared.tail.load(Ordering::Relaxed) & RECEIVER_GONE, 0);
+        debug_assert_eq!(self.shared.tail.word.load(Ordering::Relaxed) & RECEIVER_GONE, 0);
         let empty = Reader::detached();
         self.shared.receiver_leaves(std::mem::replace(&mut self.reader, empty));
     }

@@ -10,7 +10,7 @@ use super::shared::{
     ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, SENDERS_GONE, Shared, TICKET, is_legal, ticket,
 };
 use crate::error::{SendError, SendTimeoutError, TrySendError};
-use crate::sync::{Arc, AtomicU64, Instant, Ordering, mutate};
+use crate::sync::{Arc, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
 /// A sending end of a funnel. Threads can share it or clone it.
@@ -26,9 +26,6 @@ pub struct Sender<T, W: Wait = Adaptive> {
 unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 // SAFETY: each send draws a ticket of its own.
 unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
-
-/// Number of slots ahead of its own that a sender prefetches.
-const AHEAD: usize = 64;
 
 /// Most tickets that are drawn at once. An iterator that yields fewer messages than it promised
 /// wastes a slot for each.
@@ -243,7 +240,7 @@ impl<T, W: Wait> Sender<T, W> {
             return Err(NoTicket::Disconnected);
         }
         // Acquire: see `chunks`. Release: `note_cutoff` must see every draw before it.
-        let tail = self.shared.tail.fetch_add(most * TICKET, mutate!(draw, AcqRel));
+        let tail = self.shared.tail.word.fetch_add(most * TICKET, mutate!(draw, AcqRel));
         match tail & mutate!(see_receiver_gone_in_draw, ALIVE | RECEIVER_GONE => ALIVE) {
             ALIVE => Ok(Tickets { tail, count: most }),
             _ => Err(NoTicket::Disconnected),
@@ -254,7 +251,7 @@ impl<T, W: Wait> Sender<T, W> {
     fn draw_bounded(&self, most: u64, until: Until) -> Result<Tickets, NoTicket> {
         let shared = &*self.shared;
         let capacity = shared.capacity.unwrap_or(u64::MAX);
-        let draw = || draw_if_room(&shared.tail, &shared.taken, most, capacity);
+        let draw = || draw_if_room(shared, most, capacity);
         match (draw(), until) {
             (Err(NoTicket::Full), Until::Deadline(deadline)) => {
                 let waited = wait::<W, _>(
@@ -281,14 +278,14 @@ impl<T, W: Wait> Sender<T, W> {
         let shared = &*self.shared;
         let ticket = ticket(drawn_tail);
         // SAFETY: we drew the ticket and have not used it.
-        let chunk = unsafe { shared.chunks.find(ticket, &shared.tail) };
+        let chunk = unsafe { shared.chunks.find(ticket, &shared.tail.word) };
         if Chunk::<T>::index_of(ticket) == Chunk::<T>::SLOTS / 2 {
             // Early, so that no sender has to do it at the end of the chunk.
             shared.chunks.next(std::ptr::from_ref(chunk).cast_mut());
         }
         if Chunk::<T>::begins_line(ticket) {
             // SAFETY: as above.
-            unsafe { chunk.prefetch_ahead(ticket, AHEAD.min(Chunk::<T>::SLOTS)) };
+            unsafe { chunk.prefetch_ahead(ticket) };
         }
         // SAFETY: as above.
         let put = unsafe { shared.put(chunk.slot(ticket), ticket, message) };
@@ -311,7 +308,7 @@ impl<T, W: Wait> Sender<T, W> {
             let Some(message) = messages.next() else { return false };
             let ticket = unused.next;
             // SAFETY: we drew the ticket and have not used it.
-            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
+            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail.word) };
             unused.next += 1;
             // SAFETY: as above.
             drop(unsafe { self.shared.put(chunk.slot(ticket), ticket, message) });
@@ -326,7 +323,7 @@ impl<T, W: Wait> Sender<T, W> {
 impl<T, W: Wait> Sender<T, W> {
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn next_ticket(&self) -> u64 {
-        ticket(self.shared.tail.load(Ordering::Relaxed))
+        ticket(self.shared.tail.word.load(Ordering::Relaxed))
     }
 
     /// Begins a send, and returns a function that completes it.
@@ -361,7 +358,7 @@ impl<T> Drop for UnusedTickets<'_, T> {
     fn drop(&mut self) {
         for ticket in self.next..self.end {
             // SAFETY: we drew the ticket and have not used it.
-            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
+            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail.word) };
             chunk.slot(ticket).void(ticket);
         }
         self.wake();
@@ -369,24 +366,19 @@ impl<T> Drop for UnusedTickets<'_, T> {
 }
 
 /// Draws tickets for as many messages as there is room for, up to `most`.
-fn draw_if_room(
-    tail: &AtomicU64,
-    taken: &AtomicU64,
-    most: u64,
-    capacity: u64,
-) -> Result<Tickets, NoTicket> {
+fn draw_if_room<T>(shared: &Shared<T>, most: u64, capacity: u64) -> Result<Tickets, NoTicket> {
+    let tail = &shared.tail.word;
     let mut seen = tail.load(Ordering::Relaxed);
     loop {
         if seen & (ALIVE | RECEIVER_GONE) != ALIVE {
             return Err(NoTicket::Disconnected);
         }
-        // Acquire: the receiver has finished with the messages that it counts as taken.
-        let under_way = ticket(seen).saturating_sub(taken.load(Ordering::Acquire));
-        let count = most.min(capacity.saturating_sub(under_way));
+        let count = shared.room_from(ticket(seen), most, capacity);
         if count == 0 {
             return Err(NoTicket::Full);
         }
         let next = seen + count * TICKET;
+        // Fails if `seen` was older than the receiver's count: there would be too much room.
         match tail.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(tail) => return Ok(Tickets { tail, count }),
             Err(other) => seen = other,
@@ -406,7 +398,7 @@ impl<T, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         // AcqRel: the last sender has seen what all others did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let tail = self.shared.tail.fetch_or(SENDERS_GONE, Ordering::AcqRel);
+            let tail = self.shared.tail.word.fetch_or(SENDERS_GONE, Ordering::AcqRel);
             debug_assert!(is_legal(tail | SENDERS_GONE));
             if mutate!(wake_by_last_sender, tail & RECEIVER_PARKED != 0 => false) {
                 self.shared.wake_receiver();

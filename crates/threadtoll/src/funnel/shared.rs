@@ -128,9 +128,17 @@ const NAP: Duration = Duration::from_millis(1);
 pub(super) const SENDERS: usize = 0;
 pub(super) const RECEIVER: usize = 1;
 
+/// The line that every send writes.
+pub(super) struct Tail {
+    /// The next ticket and the bits above.
+    pub(super) word: AtomicU64,
+    /// Of a bounded funnel: tickets below this have room. A sender raises it when it is reached, so
+    /// that the others do not read the receiver's line with each message.
+    limit: AtomicU64,
+}
+
 pub(super) struct Shared<T> {
-    /// The next ticket and the bits above. Written with each send.
-    pub(super) tail: WipeOnFork<AtomicU64>,
+    pub(super) tail: WipeOnFork<Tail>,
     /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
     /// Written only when a sender sleeps, when senders are woken, and when the receiver leaves.
@@ -139,7 +147,7 @@ pub(super) struct Shared<T> {
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
     pending_wakeups: AtomicUsize,
     /// Number of tickets that the receiver has passed. Written with each message. Senders of a
-    /// bounded funnel read it.
+    /// bounded funnel read it once they reach their limit.
     pub(super) taken: CachePadded<AtomicU64>,
     pub(super) chunks: Chunks<T>,
     /// Most messages in the funnel; `None` if it is unbounded.
@@ -167,7 +175,7 @@ impl<T> Shared<T> {
         // Senders of an unbounded funnel never sleep.
         let fence = if capacity.is_some() && avoids_barrier { MUST_FENCE } else { 0 };
         Shared {
-            tail: WipeOnFork::new(AtomicU64::new(ALIVE)),
+            tail: WipeOnFork::new(Tail { word: AtomicU64::new(ALIVE), limit: AtomicU64::new(0) }),
             receiver_futex: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE)),
             pending_wakeups: AtomicUsize::new(0),
             senders_futex: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE | fence)),
@@ -224,7 +232,7 @@ impl<T> Shared<T> {
     /// Publishes how far the receiver has come. Returns `false` in a forked child.
     #[inline(always)]
     pub(super) fn publish_taken(&self, head: u64) -> bool {
-        // Release: the partner of the acquire in `draw_if_room`.
+        // Release: the partner of the acquire in `room_from`.
         self.taken.store(head, Ordering::Release);
         // A sender that goes to sleep for want of room makes us execute its barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
@@ -251,9 +259,24 @@ impl<T> Shared<T> {
         word & FUTEX_ALIVE != 0
     }
 
+    /// Number of tickets, up to `most`, that have room from this ticket on.
+    #[inline(always)]
+    pub(super) fn room_from(&self, ticket: u64, most: u64, capacity: u64) -> u64 {
+        // Acquire: the partner of the release below, and so of the receiver's.
+        let limit = self.tail.limit.load(Ordering::Acquire);
+        if limit.saturating_sub(ticket) >= most {
+            return most;
+        }
+        // Acquire: the receiver has finished with the messages that it counts as taken.
+        let limit = self.taken.load(Ordering::Acquire).saturating_add(capacity);
+        // A sender that was stopped here may lower the limit. Then the next one raises it.
+        self.tail.limit.store(limit, Ordering::Release);
+        most.min(limit.saturating_sub(ticket))
+    }
+
     fn room(&self, head: u64) -> u64 {
         // Relaxed: an old tail shows too much room, which only wakes too many.
-        let under_way = ticket(self.tail.load(Ordering::Relaxed)).saturating_sub(head);
+        let under_way = ticket(self.tail.word.load(Ordering::Relaxed)).saturating_sub(head);
         self.capacity.unwrap_or(0).saturating_sub(under_way)
     }
 
@@ -282,7 +305,7 @@ impl<T> Shared<T> {
     }
 
     pub(super) fn is_disconnected(&self) -> bool {
-        self.tail.load(Ordering::Acquire) & (ALIVE | RECEIVER_GONE) != ALIVE
+        self.tail.word.load(Ordering::Acquire) & (ALIVE | RECEIVER_GONE) != ALIVE
     }
 
     pub(super) fn is_forked(&self) -> bool {
@@ -292,12 +315,12 @@ impl<T> Shared<T> {
     /// The receiver leaves and drops all messages.
     pub(super) fn receiver_leaves(&self, mut reader: Reader<T>) {
         // AcqRel: tickets drawn before this are valid, and those drawn later find `RECEIVER_GONE`.
-        let tail = self.tail.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
+        let tail = self.tail.word.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
         debug_assert!(is_legal(tail | RECEIVER_GONE));
         mutate!(wake_senders_in_leave, self.wake_senders(u64::MAX) => ());
         let end = ticket(tail);
         let mut first_panic = FirstPanic::default();
-        while reader.poll(&self.chunks, &self.tail) {
+        while reader.poll(&self.chunks, &self.tail.word) {
             first_panic.drop(reader.take());
         }
         if std::mem::needs_drop::<T>() && reader.head < end {
