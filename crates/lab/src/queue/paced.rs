@@ -254,28 +254,32 @@ fn generate<S: Source, P: Pause, const NAPS: bool>(
     pause: &mut P,
 ) -> usize {
     on_a_line();
+    // By index into slices of one length: for some queues, a chain of zipped iterators was compiled
+    // to a dozen moves to and from the stack.
+    let count = due.len();
+    let (sent, after) = (&mut sent[..count], &mut after[..count]);
     let mut now = clock.stamp();
-    let mut number = first;
-    let all = due;
-    for (((at, due), sent), after) in (1..).zip(due).zip(sent).zip(after) {
-        if now > until && (number - first) as usize >= least {
+    let mut at = 0;
+    while at < count {
+        if now > until && at >= least {
             break;
         }
-        while now < *due {
+        let due_at = due[at];
+        while now < due_at {
             if NAPS {
-                nap(*due - now, clock);
+                nap(due_at - now, clock);
             }
             now = clock.stamp();
         }
-        *sent = now;
-        source.send(number);
-        number += 1;
+        sent[at] = now;
+        source.send(first + at as u64);
         now = clock.stamp();
-        *after = now;
-        now = pause.pause(now, all.get(at).copied(), clock);
+        after[at] = now;
+        at += 1;
+        now = pause.pause(now, due.get(at).copied(), clock);
     }
     source.send(END);
-    (number - first) as usize
+    at
 }
 
 /// Sleeps until shortly before a time that is this number of ticks away.
