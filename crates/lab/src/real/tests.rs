@@ -126,7 +126,7 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
                     vec![lead],
                     vec![follow],
                 )
-                .start()
+                .start(PATIENCE)
                 .err()
             });
             assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");
