@@ -25,7 +25,7 @@ mod words;
 use std::sync::Arc;
 
 use threadtoll_record::{
-    Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
+    Budget, Build, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
     QueueSubject, Wait,
 };
 
@@ -335,6 +335,8 @@ pub struct Queue {
     pub sentence: String,
     /// Capacity.
     pub capacity: Capacity,
+    /// How it was built, if not with this program.
+    pub built: Option<Build>,
     /// Rows, one for each way of waiting.
     pub ways: Vec<Way>,
 }

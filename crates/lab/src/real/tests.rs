@@ -41,6 +41,7 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
         pause: None,
         keep_awake: false,
         neighbour: None,
+        built: None,
     };
     let budget = Budget {
         rounds: 1,
