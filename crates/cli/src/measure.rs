@@ -1,6 +1,7 @@
 //! The workflow of every measuring command: plan or resume, measure, print, and name the files.
 
 mod args;
+pub(crate) mod child;
 mod output;
 mod plan;
 mod preview;
