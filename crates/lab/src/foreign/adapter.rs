@@ -1,10 +1,10 @@
-//! Rows of adapters: shared libraries whose C functions our loops call, so that every scenario drives
-//! their queues as it drives ours, under our clock.
+//! Rows of adapters: shared libraries whose C functions our loops call, so that every scenario
+//! drives their queues as it drives ours, under our clock.
 //!
 //! Each message costs a call through a pointer at each end, which queues compiled with this program
-//! do not pay. A receiver has no call to read a message in its slot: where messages are sent in place,
-//! it copies them. A library runs in the process that measures: one that writes to memory that is
-//! not its own may spoil that process's other rows before it crashes.
+//! do not pay. A receiver has no call to read a message in its slot: where messages are sent in
+//! place, it copies them. A library runs in the process that measures: one that writes to memory
+//! that is not its own may spoil that process's other rows before it crashes.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::io;
