@@ -19,6 +19,7 @@ mod nearest;
 mod neighbour;
 mod page;
 mod parse;
+mod peers;
 mod progress;
 mod registry;
 mod scenario;
@@ -29,8 +30,13 @@ use std::process::ExitCode;
 use command_line::Parsed;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|command| command == measure::share::COMMAND) {
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    // Other processes of this program, which it starts itself.
+    if first == measure::share::COMMAND {
         return measure::share::serve().unwrap_or_else(|failure| failure.report());
+    }
+    if first == peers::COMMAND {
+        return peers::serve().unwrap_or_else(|failure| failure.report());
     }
     let result = command_line::parse(std::env::args_os()).and_then(|parsed| match parsed {
         Parsed::Text(text) => {

@@ -1,6 +1,7 @@
 //! The workflow of every measuring command: plan or resume, measure, print, and name the files.
 
 mod args;
+pub(crate) mod child;
 mod output;
 mod plan;
 mod preview;
@@ -22,6 +23,8 @@ use threadtoll_report::{matrix_csv, no_recommendation};
 
 use crate::command::{Command, CommonArgs};
 use crate::failure::Failure;
+use crate::peers::{self, PeersArgs};
+use crate::registry::adapters;
 use crate::{console, draft, kept};
 
 use args::Keep;
@@ -49,6 +52,11 @@ pub(crate) trait MeasureCommand: Args {
     type Request: Serialize;
 
     fn measure_args(&self) -> &MeasureArgs;
+
+    /// The folder with peers in other languages.
+    fn peers(&self) -> Option<&PeersArgs> {
+        None
+    }
 
     /// The new file for comma-separated values.
     fn csv(&self) -> Option<&Path> {
@@ -99,19 +107,35 @@ struct Checked<'a, C: MeasureCommand> {
 }
 
 impl<'a, C: MeasureCommand> Checked<'a, C> {
-    fn new(command: &'a C) -> Result<Self, Failure> {
+    /// `resumed` is the run that is completed.
+    fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
         let args = command.measure_args();
         let common = MeasureRequest::check(args)?;
+        let folder = command.peers().map(PeersArgs::folder).transpose()?.flatten();
+        match (&folder, resumed.and_then(|results| resume::peers(&results.plan))) {
+            (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,
+            (None, Some(folder)) => peers::add(folder).map_err(|why| {
+                Failure::usage(format!("the run used peers from {folder}: {why}"))
+                    .hint("put them back to complete it")
+            })?,
+            (None, None) => {}
+        }
+        if C::NAME != "queue" && !args.quiet && !adapters().is_empty() {
+            console::note("adapters are queues: `threadtoll queue` measures them.");
+        }
         let request = command.check(&common)?;
         let mut options = given(&common)?;
         options.extend(given(&request)?);
+        options.extend(folder.map(|folder| ("peers".to_string(), folder.into())));
         Ok(Checked { args, common, request, options })
     }
 }
 
 fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
-    let checked = Checked::new(command)?;
-    let args = checked.args;
+    let args = command.measure_args();
+    args.check_resume()?;
+    let resumed = args.resume.as_deref().map(resume::read::<C>).transpose()?;
+    let checked = Checked::new(command, resumed.as_ref())?;
     let page = args.html.clone().map_or(Page::BesideResults, Page::At);
     // Checked again when written, but better to fail before measuring.
     page.check()?;
@@ -123,7 +147,9 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
         Appender::check(csv)?;
         draft::probe(csv, "the pairs")?;
     }
-    let resumed = args.resume.as_deref().map(|path| resume::read(path, &checked)).transpose()?;
+    if let Some((path, results)) = args.resume.as_deref().zip(resumed.as_ref()) {
+        resume::refuse_contradictions(path, results, &checked)?;
+    }
     let simulated = match &resumed {
         Some(results) => resume::simulated_machine(&results.plan),
         None => checked.common.simulated_machine,
@@ -196,5 +222,5 @@ pub(crate) fn plan_options<C: MeasureCommand>(line: &str) -> serde_json::Value {
     let words = line.split_whitespace();
     let matches = declaration.no_binary_name(true).try_get_matches_from(words).unwrap();
     let command = C::from_arg_matches(&matches).unwrap();
-    serde_json::to_value(Checked::new(&command).unwrap().options).unwrap()
+    serde_json::to_value(Checked::new(&command, None).unwrap().options).unwrap()
 }

@@ -1,14 +1,41 @@
-//! The mechanisms, queues and locks in this build.
+//! The mechanisms, queues and locks in this build, and the queues of `--peers`.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use threadtoll_lab::Registry;
-use threadtoll_lab::queue::Queue;
+use threadtoll_lab::foreign::{Described, Foreign, LeftOut};
+use threadtoll_lab::queue::{Queue, ours};
 
-/// Returns our own, and the peers and twins if they are built in.
+struct Everything {
+    registry: Registry,
+    adapters: Vec<Described>,
+}
+
+static EVERYTHING: OnceLock<Everything> = OnceLock::new();
+
+fn everything() -> &'static Everything {
+    EVERYTHING.get_or_init(|| Everything { registry: build(Vec::new()), adapters: Vec::new() })
+}
+
+/// Returns our own, the peers and twins if they are built in, and what was [added](add).
 pub(crate) fn registry() -> &'static Registry {
-    static REGISTRY: LazyLock<Registry> = LazyLock::new(build);
-    &REGISTRY
+    &everything().registry
+}
+
+/// The adapters whose queues were added.
+pub(crate) fn adapters() -> &'static [Described] {
+    &everything().adapters
+}
+
+/// Adds the queues of adapters, before the registry is used. Returns what cannot be measured.
+pub(crate) fn add(adapters: &[Described]) -> Vec<LeftOut> {
+    let known: Vec<Queue> = ours().into_iter().chain(peers()).collect();
+    let Foreign { queues, left_out } =
+        Foreign::of(adapters, |name| known.iter().any(|queue| queue.name == name));
+    let everything = Everything { registry: build(queues), adapters: adapters.to_vec() };
+    let added = EVERYTHING.set(everything);
+    debug_assert!(added.is_ok(), "the registry was used before the peers were known");
+    left_out
 }
 
 #[cfg(feature = "peers")]
@@ -17,7 +44,7 @@ pub(crate) fn peers() -> Vec<Queue> {
 }
 
 #[cfg(feature = "peers")]
-fn build() -> Registry {
+fn build(foreign: Vec<Queue>) -> Registry {
     use threadtoll_lab::lock::Locks;
     use threadtoll_lab::mechanism::Mechanisms;
     use threadtoll_lab::queue::Queues;
@@ -25,7 +52,7 @@ fn build() -> Registry {
 
     Registry {
         mechanisms: Mechanisms::default().with_twins(twin::mechanisms()),
-        queues: Queues::with(peers(), twin::queues()),
+        queues: Queues::with(peers().into_iter().chain(foreign).collect(), twin::queues()),
         locks: Locks::default().with_twins(twin::locks()),
     }
 }
@@ -36,6 +63,8 @@ pub(crate) fn peers() -> Vec<Queue> {
 }
 
 #[cfg(not(feature = "peers"))]
-fn build() -> Registry {
-    Registry::default()
+fn build(foreign: Vec<Queue>) -> Registry {
+    use threadtoll_lab::queue::Queues;
+
+    Registry { queues: Queues::with(foreign, Vec::new()), ..Registry::default() }
 }

@@ -14,6 +14,7 @@ pub mod contention;
 mod crew;
 mod error;
 mod exchange;
+pub mod foreign;
 pub mod lock;
 pub mod mechanism;
 pub mod plan;

@@ -25,7 +25,7 @@ mod words;
 use std::sync::Arc;
 
 use threadtoll_record::{
-    Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
+    Budget, Build, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
     QueueSubject, Wait,
 };
 
@@ -288,6 +288,18 @@ impl Way {
         Way { batches: true, ..self }
     }
 
+    /// Limits the row to uses that suit it.
+    pub(crate) fn limited_to(
+        self,
+        suits: impl Fn(&Scenario, &Usage) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let Way { programs, .. } = self;
+        let limited = move |scenario: &Scenario, usage: Usage| {
+            if suits(scenario, &usage) { programs(scenario, usage) } else { None }
+        };
+        Way { programs: Arc::new(limited), ..self }
+    }
+
     /// A row with its own exchange, for no other scenario.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, move |scenario, usage| {
@@ -335,6 +347,8 @@ pub struct Queue {
     pub sentence: String,
     /// Capacity.
     pub capacity: Capacity,
+    /// How it was built, if not with this program.
+    pub built: Option<Build>,
     /// Rows, one for each way of waiting.
     pub ways: Vec<Way>,
 }
@@ -678,8 +692,10 @@ impl Scenario {
         } else {
             vec![Load::NONE]
         };
-        let payload_bytes = (self.payloads)(&asked).into_iter().max().unwrap_or(8);
-        loads.iter().any(|load| self.takes_usage(way, false, load, payload_bytes))
+        // No row carries a single word as words, and some carry nothing else.
+        (self.payloads)(&asked).into_iter().any(|payload_bytes| {
+            loads.iter().any(|load| self.takes_usage(way, false, load, payload_bytes))
+        })
     }
 
     /// Returns `true` if a queue's row can lose such messages in the scenario.
@@ -720,8 +736,9 @@ impl Scenario {
     /// Returns `true` if the queue has a row that carries messages in this way.
     pub fn carries(&self, queue: &Queue, carry: Carry) -> bool {
         let load = Load { carry: Some(carry), ..Load::NONE };
-        // No row carries a single word as words.
-        queue.ways.iter().any(|way| self.takes_with(queue, way, &load, 64))
+        queue.ways.iter().any(|way| {
+            MESSAGE_BYTES.into_iter().any(|bytes| self.takes_with(queue, way, &load, bytes))
+        })
     }
 
     /// Returns `true` if the scenario can have messages of this many bytes.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LockSubject, Origin, Placement, QueueSubject, Relation, Subject, Work};
+use crate::{Build, LockSubject, Origin, Placement, QueueSubject, Relation, Subject, Work};
 
 /// Placement of the two counters of a cache-line mechanism.
 #[derive(
@@ -90,6 +90,9 @@ pub struct Cell {
     /// Load from other threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
+    /// How it was built; absent if with this program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built: Option<Build>,
 }
 
 impl Cell {
@@ -178,6 +181,7 @@ pub(crate) mod tests {
             pause: None,
             keep_awake: false,
             neighbour: None,
+            built: None,
         }
     }
 

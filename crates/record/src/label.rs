@@ -91,6 +91,7 @@ mod tests {
             pause: Some(Pause::Off),
             keep_awake: false,
             neighbour: None,
+            built: None,
         };
         assert_eq!(cell.label(), "atomic-rmw");
         assert_eq!(cell.twin().label(), "atomic-rmw (twin)");

@@ -11,6 +11,7 @@
 
 mod between;
 mod block;
+mod build;
 mod calls;
 mod cell;
 mod cell_prediction;
@@ -55,6 +56,7 @@ mod warning;
 
 pub use between::{BetweenBlock, BetweenMessages};
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
+pub use build::Build;
 pub use calls::{Calls, CallsBlock, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};

@@ -85,6 +85,8 @@ pub enum Origin {
     Twin,
     /// A Rust crate or the standard library.
     Rust,
+    /// A C library.
+    C,
     /// A C++ library.
     #[serde(rename = "c++")]
     Cpp,
@@ -94,6 +96,8 @@ pub enum Origin {
     Go,
     /// D.
     D,
+    /// Another language.
+    Other,
     /// A bare copy, which is the limit of any queue.
     Raw,
 }
@@ -103,16 +107,25 @@ impl Origin {
         *self == Origin::Ours
     }
 
+    /// The origin of what is written in this language.
+    pub fn of_language(language: &str) -> Self {
+        let languages = [Origin::Rust, Origin::C, Origin::Cpp, Origin::Java, Origin::Go, Origin::D];
+        let named = languages.into_iter().find(|one| one.name().eq_ignore_ascii_case(language));
+        named.unwrap_or(Origin::Other)
+    }
+
     /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Ours => "ours",
             Origin::Twin => "twin",
             Origin::Rust => "rust",
+            Origin::C => "c",
             Origin::Cpp => "c++",
             Origin::Java => "java",
             Origin::Go => "go",
             Origin::D => "d",
+            Origin::Other => "other",
             Origin::Raw => "raw",
         }
     }
@@ -221,10 +234,12 @@ mod tests {
             Origin::Ours,
             Origin::Twin,
             Origin::Rust,
+            Origin::C,
             Origin::Cpp,
             Origin::Java,
             Origin::Go,
             Origin::D,
+            Origin::Other,
             Origin::Raw,
         ];
         for origin in origins {

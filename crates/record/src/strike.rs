@@ -33,7 +33,8 @@ pub enum StrikeReason {
     Hung,
     /// A message was wrong, lost, repeated or out of order. Costs the row.
     WrongMessage,
-    /// It ended its thread or its process. Costs the row.
+    /// It ended its thread or its process, or printed without end, forked or closed files there.
+    /// Costs the row.
     Crashed,
     /// The machine or the cell's own code refused a resource. Costs this cell only: others of the
     /// row may need less, and a refusal takes no time.

@@ -24,8 +24,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Count, Experiment, Load, Lose, Neighbour, Origin, Placement, QueueSubject,
-    Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
+    Against, Build, Cell, Count, Experiment, Load, Lose, Neighbour, Origin, Placement,
+    QueueSubject, Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -360,6 +360,24 @@ fn decided(against: &Against) -> Option<Verdict> {
     (against.blocks as usize >= compare::PAIRS).then_some(against.verdict)
 }
 
+/// How peers were built that are not part of the program, a line for each compiler and its flags.
+fn built(comparisons: &[Comparison<'_>]) -> Vec<String> {
+    let mut names: BTreeMap<[&str; 3], BTreeSet<&str>> = BTreeMap::new();
+    for row in comparisons.iter().flat_map(|comparison| &comparison.rows) {
+        let cell = &row.record.cell;
+        if let Some(Build { language, compiler, flags, .. }) = &cell.built {
+            let build = [language.as_str(), compiler.as_str(), flags.as_str()];
+            names.entry(build).or_default().insert(cell.name());
+        }
+    }
+    let line = |([language, compiler, flags], names): ([&str; 3], BTreeSet<&str>)| {
+        let names: Vec<&str> = names.into_iter().collect();
+        let with = [compiler, flags].join(" ");
+        clean(&format!("{}: {language}, compiled by {}.", names.join(", "), with.trim_end()))
+    };
+    names.into_iter().map(line).collect()
+}
+
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     let comparisons = comparisons(records);
     if comparisons.is_empty() {
@@ -382,6 +400,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     if comparisons.iter().any(|comparison| comparison.base().is_some()) {
         notes.push(Note::new(VERDICTS));
     }
+    notes.extend(built(&comparisons).into_iter().map(Note::new));
     notes.extend(Marks::notes(&sections));
     Some(Table {
         topic: Topic::Queues,

@@ -181,6 +181,7 @@ macro_rules! peer {
                 version: env!(concat!("VERSION_", $package)).into(),
                 sentence: $sentence.into(),
                 capacity: $capacity,
+                built: None,
                 ways: $crate::peer::$senders::<Calls>(),
             }
         }

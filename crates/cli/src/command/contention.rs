@@ -15,6 +15,7 @@ use crate::parse::{
     DURATIONS, choice, count, duration, duration_ns, list, names, numbers_of_threads, optional,
     share,
 };
+use crate::peers::PeersArgs;
 use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
 
@@ -68,6 +69,8 @@ pub(crate) struct Contention {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     tasks: Option<String>,
     #[command(flatten)]
+    peers: PeersArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
@@ -97,6 +100,10 @@ impl MeasureCommand for Contention {
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
+    }
+
+    fn peers(&self) -> Option<&PeersArgs> {
+        Some(&self.peers)
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
@@ -164,6 +171,7 @@ impl Contention {
             work,
             read_share,
             tasks,
+            peers: _,
             measure: _,
         } = self;
         let options = [

@@ -12,6 +12,7 @@ use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::mechanisms::find;
 use crate::neighbour::NeighbourArgs;
 use crate::parse::{choice, count, names, optional};
+use crate::peers::PeersArgs;
 use crate::registry::registry;
 
 const TIME_NS: u64 = 1_000_000_000;
@@ -42,6 +43,8 @@ pub(crate) struct Latency {
     #[command(flatten)]
     neighbour: NeighbourArgs,
     #[command(flatten)]
+    peers: PeersArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
@@ -62,6 +65,10 @@ impl MeasureCommand for Latency {
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
+    }
+
+    fn peers(&self) -> Option<&PeersArgs> {
+        Some(&self.peers)
     }
 
     fn check(&self, _: &MeasureRequest) -> Result<Request, Failure> {

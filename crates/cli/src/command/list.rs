@@ -3,16 +3,19 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use threadtoll_lab::queue::{SCENARIOS, ours};
+use threadtoll_lab::queue::{Queue, SCENARIOS, ours};
 use threadtoll_lab::{contention, lock};
+use threadtoll_record::Origin;
 
 use super::{Command, CommonArgs};
 use crate::console;
 use crate::failure::Failure;
 use crate::nearest::unknown;
-use crate::registry::{peers, registry};
+use crate::peers::{PeersArgs, add, bad};
+use crate::registry::registry;
 
-const LISTS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
+const PEERS: &str = "peers";
+const LISTS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", PEERS];
 
 /// List mechanisms, queues, locks, scenarios or peers
 #[derive(Debug, Args)]
@@ -20,6 +23,8 @@ pub(crate) struct List {
     /// mechanisms, queues, locks, scenarios or peers
     #[arg(value_name = "LIST")]
     list: String,
+    #[command(flatten)]
+    peers: PeersArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -32,6 +37,13 @@ impl Command for List {
     }
 
     fn run(&self) -> Result<ExitCode, Failure> {
+        if let Some(folder) = self.peers.folder()? {
+            if self.list != PEERS {
+                return Err(Failure::usage(format!("--peers does not apply to {}", self.list))
+                    .hint("`threadtoll list peers` lists them"));
+            }
+            add(&folder).map_err(|why| bad(&folder, &why))?;
+        }
         match self.list.as_str() {
             "mechanisms" => entries(
                 registry().mechanisms.all().map(|one| (one.name.as_str(), one.sentence.as_str())),
@@ -39,8 +51,10 @@ impl Command for List {
             "queues" => {
                 entries(ours().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
             }
-            "peers" => {
-                entries(peers().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
+            PEERS => {
+                let is_peer = |one: &&Queue| !matches!(one.origin, Origin::Ours | Origin::Raw);
+                let peers: Vec<&Queue> = registry().queues.all().filter(is_peer).collect();
+                entries(peers.iter().map(|one| (one.name.as_str(), one.sentence.as_str())));
             }
             "locks" => entries(
                 registry()

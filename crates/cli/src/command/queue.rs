@@ -15,6 +15,7 @@ use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REP
 use crate::nearest::unknown;
 use crate::neighbour::{Beside, NeighboursArgs};
 use crate::parse::{choices, count, counts, names, optional};
+use crate::peers::PeersArgs;
 use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
 use crate::{by_name, console};
@@ -49,6 +50,8 @@ pub(crate) struct Queue {
     #[command(flatten)]
     neighbour: NeighboursArgs,
     #[command(flatten)]
+    peers: PeersArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
@@ -76,6 +79,10 @@ impl MeasureCommand for Queue {
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
+    }
+
+    fn peers(&self) -> Option<&PeersArgs> {
+        Some(&self.peers)
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {

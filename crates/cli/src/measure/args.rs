@@ -83,6 +83,16 @@ pub(super) enum Keep<'a> {
 }
 
 impl MeasureArgs {
+    pub(super) fn check_resume(&self) -> Result<(), Failure> {
+        if self.resume.is_some() && self.out.is_some() {
+            return Err(Failure::usage(
+                "--resume continues its own file, so it cannot be used with --out",
+            )
+            .hint("give one of them"));
+        }
+        Ok(())
+    }
+
     pub(super) fn keep(&self) -> Keep<'_> {
         match self.out.as_deref() {
             None => Keep::InFolder,
@@ -110,12 +120,6 @@ pub(crate) struct MeasureRequest {
 
 impl MeasureRequest {
     pub(super) fn check(args: &MeasureArgs) -> Result<Self, Failure> {
-        if args.resume.is_some() && args.out.is_some() {
-            return Err(Failure::usage(
-                "--resume continues its own file, so it cannot be used with --out",
-            )
-            .hint("give one of them"));
-        }
         let number = |option: &str, text: &str| count(option, text, 0, u64::MAX);
         Ok(MeasureRequest {
             time_ns: optional(&args.time, |text| duration_ns("--time", text))?,

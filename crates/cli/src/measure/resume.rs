@@ -14,11 +14,8 @@ use super::{Checked, MeasureCommand};
 use crate::failure::Failure;
 use crate::registry::registry;
 
-/// Reads the file and refuses options that contradict it.
-pub(super) fn read<C: MeasureCommand>(
-    path: &Path,
-    checked: &Checked<'_, C>,
-) -> Result<Results, Failure> {
+/// Reads the file of a run that this command started.
+pub(super) fn read<C: MeasureCommand>(path: &Path) -> Result<Results, Failure> {
     let results = file::read(path)?;
     if let Some((why, hint)) = results.not_resumable() {
         return Err(
@@ -34,6 +31,15 @@ pub(super) fn read<C: MeasureCommand>(
         ))
         .hint("resume it with that command"));
     }
+    Ok(results)
+}
+
+/// Refuses options that contradict the run.
+pub(super) fn refuse_contradictions<C: MeasureCommand>(
+    path: &Path,
+    results: &Results,
+    checked: &Checked<'_, C>,
+) -> Result<(), Failure> {
     for (name, value) in &checked.options {
         // A default of the plan is not a contradiction.
         let default = match name.as_str() {
@@ -57,7 +63,12 @@ pub(super) fn read<C: MeasureCommand>(
             .hint("omit the option: a resumed run takes all options from its file"));
         }
     }
-    Ok(results)
+    Ok(())
+}
+
+/// The folder with the run's peers in other languages.
+pub(super) fn peers(plan: &Plan) -> Option<&str> {
+    plan.options.get("peers").and_then(Value::as_str)
 }
 
 pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
@@ -77,8 +88,13 @@ pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Res
     }
     validate_cpus(&results.plan, &testbed.machine)?;
     if let Err(why) = plan::validate(&results.plan, &testbed.topology, registry()) {
-        return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
-            .hint("only unmodified threadtoll files can be completed"));
+        let hint = match peers(&results.plan) {
+            Some(folder) => format!("put the peers in {folder} back as they were, or measure anew"),
+            None => "only unmodified threadtoll files can be completed".into(),
+        };
+        return Err(
+            Failure::usage(format!("{} cannot be resumed: {why}", path.display())).hint(hint)
+        );
     }
     Ok(())
 }

@@ -6,44 +6,39 @@
 //! process sleeps while blocks are measured. A process that crashes, or is silent for far too long,
 //! costs the row that it was at. None outlives the first: the kernel kills it.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{
-    SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGINT, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP,
-};
+use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP};
 use threadtoll_lab::backend::Backend;
+use threadtoll_lab::foreign::Described;
 use threadtoll_lab::real::{self, RealBackend};
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_lab::{LabError, Launch, Share, Step, Take, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Line, Machine, Plan, PlannedCell, StrikeReason};
 
+use super::child::{Child, First, Heard, PROGRAM, has_forked};
 use super::resume::{simulated_faults, simulated_machine};
 use crate::failure::Failure;
-use crate::registry::registry;
+use crate::registry::{self, adapters, registry};
 
 /// The word on the command line of the other processes. No command has this name.
 pub(crate) const COMMAND: &str = "--measure-share";
-/// Not the program's path: the program may have been replaced since it was started.
-const PROGRAM: &str = "/proc/self/exe";
-/// Parts of a wait. If this process was stopped meanwhile, as by Ctrl-Z, that costs one of them.
-const PARTS: u32 = 8;
 /// Longest silence of a simulated cell, which takes milliseconds.
 const SIMULATED_SILENCE: Duration = Duration::from_secs(8);
 
 #[derive(Serialize, Deserialize)]
 struct Task {
     machine: Machine,
+    /// What `--peers` added to the registry.
+    adapters: Vec<Described>,
     /// Without the cells of other groups, of which there may be thousands.
     plan: Plan,
     group: usize,
@@ -117,6 +112,7 @@ impl Launch for Launcher {
         groups[group].clone_from(&plan.groups[group]);
         let task = Task {
             machine: machine.clone(),
+            adapters: adapters().to_vec(),
             plan: Plan { groups, ..plan.clone() },
             group,
             cells: cells.to_vec(),
@@ -150,7 +146,6 @@ impl Launch for Launcher {
 struct Process<'a> {
     name: String,
     child: Child,
-    lines: BufReader<UnixStream>,
     silence: Duration,
     planned: &'a [PlannedCell],
     /// The cell whose code runs.
@@ -162,103 +157,80 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
 }
 
 impl<'a> Process<'a> {
-    /// Starts it with a socket as its standard input. Its standard output is nobody's: a queue's
-    /// code may write to it.
     fn start(
         task: &Task,
         name: String,
         silence: Duration,
         planned: &'a [PlannedCell],
     ) -> Result<Self, LabError> {
-        let (ours, theirs) = UnixStream::pair().map_err(failed("talk to"))?;
-        ours.set_read_timeout(Some(silence / PARTS)).map_err(failed("wait for"))?;
-        let child = Command::new(PROGRAM)
-            .arg(COMMAND)
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(failed("start"))?;
-        let lines = BufReader::new(ours);
-        let mut process = Process { name, child, lines, silence, planned, at: None };
-        match serde_json::to_string(task) {
-            Ok(text) => process.send(&text),
-            Err(error) => return Err(failed("instruct")(error.into())),
-        }
-        Ok(process)
-    }
-
-    /// Sends a line. If the process has ended, that is found when its next message is read.
-    fn send(&mut self, text: &str) {
-        let _ = self.lines.get_mut().write_all(format!("{text}\n").as_bytes());
+        let text = serde_json::to_string(task).map_err(|error| failed("instruct")(error.into()))?;
+        let mut child = Child::start(COMMAND).map_err(failed("start"))?;
+        child.send(&text);
+        Ok(Process { name, child, silence, planned, at: None })
     }
 
     fn go_on(&mut self) {
-        self.send("");
+        self.child.send("");
     }
 
     /// Lets the process end after its block.
     fn stop(&mut self) {
-        let _ = self.lines.get_mut().shutdown(std::net::Shutdown::Write);
+        self.child.close();
     }
 
     /// The next message; `None` if the process has ended.
     fn message(&mut self) -> Result<Option<Message>, LabError> {
-        let mut text = Vec::new();
-        for _ in 0..PARTS {
-            match self.lines.read_until(b'\n', &mut text) {
-                Ok(_) if text.ends_with(b"\n") => {
-                    let message = serde_json::from_slice(&text);
-                    return message.map(Some).map_err(|error| failed("understand")(error.into()));
-                }
-                // Without a line feed it was killed in the middle of it.
-                Ok(_) => return Ok(None),
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(failed("read from")(error)),
+        match self.child.listen(self.silence).map_err(failed("read from"))? {
+            Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
+                (Ok(message), _) => Ok(Some(message)),
+                // The code of a queue wrote to a file that is not its own.
+                (Err(_), Some(cell)) => Err(self.failure_of(
+                    cell,
+                    StrikeReason::Crashed,
+                    "wrote to files of the process",
+                )),
+                (Err(error), None) => Err(failed("understand")(error.into())),
+            },
+            Heard::Ended => Ok(None),
+            Heard::Flood => Err(self.failure(StrikeReason::Crashed, "printed more than 1 MiB")),
+            Heard::Silence => {
+                let progress = format!("made no progress for {} s", self.silence.as_secs());
+                Err(self.failure(StrikeReason::Hung, &progress))
             }
         }
-        let progress = format!("made no progress for {} s", self.silence.as_secs());
-        Err(match self.at {
-            Some(cell) => self.failure_of(cell, StrikeReason::Hung, &progress),
-            None => LabError::Process(format!("{} {progress}", self.name)),
-        })
+    }
+
+    /// A failure of the cell whose code runs, or of the process.
+    fn failure(&self, reason: StrikeReason, what: &str) -> LabError {
+        match self.at {
+            Some(cell) => self.failure_of(cell, reason, what),
+            None => LabError::Process(format!("{} {what}", self.name)),
+        }
     }
 
     fn failure_of(&self, cell: usize, reason: StrikeReason, what: &str) -> LabError {
-        let of = &self.planned[cell].cell;
-        let sentence = format!("{} ({}) {what}", of.name(), of.placement);
-        LabError::Cell { cell, reason, clause: format!("it {what}"), sentence }
+        failure_of(&self.planned[cell], cell, reason, what)
     }
 
     /// The error of a process that has ended without a last message.
     fn ending(&mut self) -> Result<LabError, LabError> {
-        // It may only have closed its standard input. If it has ended, this changes nothing.
-        let _ = self.child.kill();
-        let status = self.child.wait().map_err(failed("wait for"))?;
-        let how = status.to_string();
-        let how = how.trim_end_matches(" (core dumped)");
+        let ending = self.child.end().map_err(failed("wait for"))?;
         if let Some(cell) = self.at
-            && crashed(status)
+            && (!ending.by_itself || crashed(ending.status))
         {
-            let what = if status.signal() == Some(SIGKILL) {
-                format!("was killed ({how}), as processes are when memory runs out")
-            } else {
-                format!("ended its process ({how})")
-            };
-            return Ok(self.failure_of(cell, StrikeReason::Crashed, &what));
+            return Ok(self.failure_of(cell, StrikeReason::Crashed, &ending.clause()));
         }
-        let mut words = Vec::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            stderr.read_to_end(&mut words).map_err(failed("read from"))?;
-        }
-        let words = String::from_utf8_lossy(&words);
-        let first = words.lines().find(|line| !line.is_empty()).unwrap_or_default();
-        Ok(LabError::Process(match first.trim_start_matches("error: ") {
-            "" => format!("{} ended early ({how})", self.name),
+        Ok(LabError::Process(match ending.words.trim_start_matches("error: ") {
+            "" => format!("{} ended early ({})", self.name, ending.how()),
             words => words.into(),
         }))
     }
+}
+
+fn failure_of(planned: &PlannedCell, cell: usize, reason: StrikeReason, what: &str) -> LabError {
+    let of = &planned.cell;
+    let sentence = format!("{} ({}) {what}", of.name(), of.placement);
+    LabError::Cell { cell, reason, clause: format!("it {what}"), sentence }
 }
 
 /// Exit code of a panic.
@@ -272,63 +244,39 @@ fn crashed(status: ExitStatus) -> bool {
         || status.code().is_some_and(|code| code != PANICKED)
 }
 
-impl Drop for Process<'_> {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The first process, as another one sees it.
-struct First(BufReader<UnixStream>);
-
-impl First {
-    fn of_standard_input() -> io::Result<Self> {
-        let socket = io::stdin().as_fd().try_clone_to_owned()?;
-        Ok(First(BufReader::new(socket.into())))
-    }
-
-    fn task(&mut self) -> io::Result<Task> {
-        let mut text = String::new();
-        self.0.read_line(&mut text)?;
-        serde_json::from_str(&text).map_err(Into::into)
-    }
-
-    fn tell(&mut self, message: &Message) -> Result<(), LabError> {
-        let text = serde_json::to_string(message).map_err(io::Error::other);
-        let socket = self.0.get_mut();
-        text.and_then(|text| socket.write_all((text + "\n").as_bytes())).map_err(failed("write to"))
-    }
-
-    /// Waits until the message was taken; `false` if no more are wanted.
-    fn wants_more(&mut self) -> bool {
-        self.0.read_line(&mut String::new()).is_ok_and(|length| length > 0)
-    }
-}
-
 /// Measures the share that standard input describes.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
-    // Where a sandbox forbids it, this process still ends after its block.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // A terminal sends it to both processes; the first one decides.
-    signal_hook::flag::register(SIGINT, Arc::default())
-        .map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
-    let (mut first, task) = First::of_standard_input()
-        .and_then(|mut first| first.task().map(|task| (first, task)))
+    let (mut first, task) = First::take()
+        .and_then(|mut first| task(&mut first).map(|task| (first, task)))
         .map_err(|error| Failure::usage(format!("this is not a share of a run: {error}")))?;
+    registry::add(&task.adapters);
     let stop = AtomicBool::new(false);
     let measured = backend(&task).and_then(|mut backend| {
-        let Task { machine, plan, group, cells, attempt, process, since_start_s } = &task;
+        let Task { machine, plan, group, cells, attempt, process, since_start_s, .. } = &task;
         let (group, attempt) = (*group, *attempt);
         let (process, since_start_s) = (*process, *since_start_s);
         let share = Share { group, cells, attempt, process, since_start_s };
+        let mut at = None;
         let mut take = |step: Step| {
-            first.tell(&match step {
-                Step::At(cell) => Message::At(cell),
-                Step::Line(line) => Message::Line(line),
-            })?;
-            if !first.wants_more() {
+            if let Some(cell) = at
+                && has_forked()
+            {
+                let planned = &plan.groups[group][cell];
+                let what = "started another process";
+                return Err(failure_of(planned, cell, StrikeReason::Crashed, what));
+            }
+            if let Step::At(cell) = &step {
+                at = Some(*cell);
+            }
+            tell(
+                &mut first,
+                &match step {
+                    Step::At(cell) => Message::At(cell),
+                    Step::Line(line) => Message::Line(line),
+                },
+            )?;
+            // An empty line asks for more.
+            if !first.line().is_ok_and(|line| !line.is_empty()) {
                 stop.store(true, Ordering::Relaxed);
             }
             Ok(())
@@ -343,8 +291,17 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
         Err(LabError::Clock(why)) => Message::ClockRefused(why),
         Err(error) => Message::Failed(error.to_string()),
     };
-    first.tell(&last)?;
+    tell(&mut first, &last)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn task(first: &mut First) -> io::Result<Task> {
+    serde_json::from_str(&first.line()?).map_err(Into::into)
+}
+
+fn tell(first: &mut First, message: &Message) -> Result<(), LabError> {
+    let text = serde_json::to_string(message).map_err(io::Error::other);
+    text.and_then(|text| first.tell(&text)).map_err(failed("write to"))
 }
 
 fn backend(task: &Task) -> Result<Box<dyn Backend>, LabError> {

@@ -12,6 +12,7 @@ mod interrupted;
 mod lines;
 mod listing;
 mod order;
+mod peers;
 mod predict;
 mod profile;
 mod program;

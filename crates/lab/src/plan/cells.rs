@@ -79,6 +79,7 @@ impl<'a> CpuSelection<'a> {
                 pause: Some(Pause::Off),
                 keep_awake: false,
                 neighbour: None,
+                built: None,
             },
             None => Cell {
                 subject: Subject::mechanism("futex", Class::Sleep),
@@ -90,6 +91,7 @@ impl<'a> CpuSelection<'a> {
                 pause: None,
                 keep_awake: false,
                 neighbour: None,
+                built: None,
             },
         }
     }
@@ -210,6 +212,7 @@ pub(super) fn cells(
                         pause,
                         keep_awake: *keep_awake,
                         neighbour: choice.neighbour,
+                        built: None,
                     };
                     if !found.contains(&cell) {
                         found.push(cell);
@@ -242,6 +245,7 @@ pub(super) fn pair_cells(
             pause: mechanism.has_pause.then_some(Pause::Off),
             keep_awake: false,
             neighbour: None,
+            built: None,
         })
         .collect()
 }

@@ -187,6 +187,7 @@ impl PlanContext<'_> {
             pause: None,
             keep_awake: false,
             neighbour: None,
+            built: None,
         }
     }
 

@@ -258,7 +258,10 @@ impl PlanContext<'_> {
                     senders: self.senders,
                     load: self.load.clone(),
                 });
-                let cell = self.cell(subject, cpus.clone(), relation);
+                let cell = Cell {
+                    built: queue.built.clone(),
+                    ..self.cell(subject, cpus.clone(), relation)
+                };
                 rows.push(Row { queue, way, batch, cell });
             }
         }
@@ -277,6 +280,7 @@ impl PlanContext<'_> {
             pause: None,
             keep_awake: false,
             neighbour: self.neighbour,
+            built: None,
         }
     }
 

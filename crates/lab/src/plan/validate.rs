@@ -146,8 +146,14 @@ fn validate_queue(
 ) -> Result<(), Cow<'static, str>> {
     let cell = &planned.cell;
     let Some(queue) = registry.queues.of(asked) else {
-        return Err("this version has no such queue".into());
+        return Err(match cell.built {
+            Some(_) => "that peer is not in the folder any more".into(),
+            None => "this version has no such queue".into(),
+        });
     };
+    if cell.built != queue.built {
+        return Err("that peer has changed since the run began".into());
+    }
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Err("this version has no such scenario".into());
     };

@@ -17,6 +17,7 @@ pub(super) fn queues() -> [Queue; 1] {
         sentence: "threadtoll's call: request and answer through one cache line; the caller waits"
             .into(),
         capacity: Capacity::Fixed,
+        built: None,
         ways: vec![
             Way::exchange_only(Wait::Spin, ends::<Spin>),
             Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),

@@ -23,6 +23,7 @@ pub fn unbounded() -> Queue {
             "threadtoll's unbounded funnel: many senders, one receiver, one ticket per message"
                 .into(),
         capacity: Capacity::Unbounded,
+        built: None,
         ways: vec![
             Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
             Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
@@ -41,6 +42,7 @@ pub fn bounded() -> Queue {
         sentence: "threadtoll's bounded funnel: senders wait, or are refused, while it is full"
             .into(),
         capacity: Capacity::Slots(slots(8)),
+        built: None,
         ways: vec![
             Way::many_senders::<Bounded<Spin>>(Wait::Spin).in_batches(),
             Way::many_senders::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),

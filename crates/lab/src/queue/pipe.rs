@@ -28,6 +28,7 @@ pub fn bounded() -> Queue {
             larger: Some(larger),
             ..Slots::groups(7, 64)
         }),
+        built: None,
         ways: vec![
             Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
             Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
@@ -61,6 +62,7 @@ pub fn unbounded() -> Queue {
             "threadtoll's unbounded pipe: pipe-bounded without a limit, so its sender never waits"
                 .into(),
         capacity: Capacity::Unbounded,
+        built: None,
         ways: vec![
             Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
             Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),

@@ -36,6 +36,7 @@ pub(super) fn queues() -> [Queue; 1] {
             "not a queue but the limit of any: blocks of 4 to 256 KiB copied from core to core"
                 .into(),
         capacity: Capacity::Fixed,
+        built: None,
         ways: vec![Way::stream_only(Wait::Spin, make)],
     }]
 }

@@ -27,7 +27,8 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
     let (name, cpus) = (&mechanism.name, (vec![first], vec![second]));
-    let mut pair = PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start()?;
+    let mut pair =
+        PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start(PATIENCE)?;
     let job = Job {
         first: 1,
         warm_up: clock.ticks(WARM_UP_NS),

@@ -42,7 +42,7 @@ impl BackgroundLoad {
                 }),
             }))?;
         }
-        pool.ready()?;
+        pool.ready(PATIENCE)?;
         Ok(BackgroundLoad { pool, period: None })
     }
 

@@ -19,7 +19,7 @@ use crate::samples::{BlockSamples, Counters, Samples};
 
 use super::displacement::Displacement;
 use super::environment::Environment;
-use super::pool::{Pool, Setup, Worker};
+use super::pool::{Pool, Setup, Worker, receive_within};
 use super::seats::Seats;
 use super::{GroupState, Opening, RealCell};
 
@@ -42,7 +42,7 @@ struct CrewStart {
 impl CrewStart {
     /// Starts the threads and waits until everything is created, touched and placed. The thread of
     /// the last part, mostly the receiver, creates all of them: the queue's memory is local to it.
-    fn start(&self) -> Result<Threads, LabError> {
+    fn start(&self, patience: Duration) -> Result<Threads, LabError> {
         let CrewStart { clock, name, make, placement, seats } = self;
         let clock = *clock;
         let together = Arc::new(Barrier::new(seats.others.len() + 1));
@@ -63,7 +63,7 @@ impl CrewStart {
         })?;
         let mut pool = Pool::new(name, *placement);
         // There are none if the last thread failed, which it reports itself.
-        let parts = take.recv().unwrap_or_default();
+        let parts = receive_within(&take, patience).unwrap_or_default();
         for (part, cpus) in parts.into_iter().zip(&seats.others) {
             let together = Arc::clone(&together);
             pool.add(Worker::start("send", cpus.clone(), move |setup| {
@@ -71,7 +71,7 @@ impl CrewStart {
             }))?;
         }
         pool.add(Ok(last))?;
-        pool.ready()?;
+        pool.ready(patience)?;
         Ok(pool)
     }
 }
@@ -120,7 +120,7 @@ impl CrewCell {
             placement: cell.placement,
             seats: Seats::seated(program.seating, cell.placement, &cell.cpus, program.threads - 1),
         };
-        let threads = start.start()?;
+        let threads = start.start(patience)?;
         let rare = cell.queue().is_some_and(|queue| queue.load.is_rare());
         let idle = match start.seats.last.as_slice() {
             [cpu] if rare => Some(IdleProbe::new(Path::new("/sys"), *cpu)),
@@ -186,7 +186,7 @@ impl RealCell for CrewCell {
 
 impl OpenCell for CrewCell {
     fn reopen(&mut self) -> Result<(), LabError> {
-        self.threads = self.start.start()?;
+        self.threads = self.start.start(self.patience)?;
         Ok(())
     }
 

@@ -51,7 +51,7 @@ impl Exchange {
             (_, cpus) => (vec![cpus[0]], vec![cpus[0]]),
         };
         let spec = PairSpec::new(clock, cell.name(), make, cell.placement, lead_cpus, follow_cpus);
-        let pair = spec.start()?;
+        let pair = spec.start(patience)?;
         Ok(Exchange {
             planned: planned.clone(),
             class,
@@ -192,7 +192,7 @@ impl RealCell for Exchange {
 
 impl OpenCell for Exchange {
     fn reopen(&mut self) -> Result<(), LabError> {
-        self.pair = self.spec.start()?;
+        self.pair = self.spec.start(self.patience)?;
         self.next_seq = 1;
         Ok(())
     }

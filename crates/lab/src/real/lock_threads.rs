@@ -115,7 +115,7 @@ impl LockThreads {
                 setup.serve(|job| thread.work(&mut *contender, job));
             }))?;
         }
-        pool.ready()?;
+        pool.ready(patience)?;
         Ok(LockThreads { pool, clock: *clock, patience, retries: RETRIES })
     }
 

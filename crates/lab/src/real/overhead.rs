@@ -37,7 +37,8 @@ pub fn stretch_cost(
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = mechanism.maker(settings);
     let (name, cpus) = (&mechanism.name, (vec![cpus.0], vec![cpus.1]));
-    let mut pair = PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start()?;
+    let mut pair =
+        PairSpec::new(clock, name, make, Placement::Pinned, cpus.0, cpus.1).start(PATIENCE)?;
     let mut first = 1;
     let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {

@@ -14,7 +14,7 @@ use crate::program::Make;
 
 use super::buffers::{Buffers, SharedBuffers};
 use super::displacement::Displacement;
-use super::pool::{Pool, Worker};
+use super::pool::{Pool, Worker, receive_within};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
@@ -104,7 +104,7 @@ impl PairSpec {
     /// Starts the threads and waits until everything is created, touched and placed.
     ///
     /// The leading thread creates the ends, so that their memory is local to it.
-    pub(super) fn start(&self) -> Result<Pair, LabError> {
+    pub(super) fn start(&self, patience: Duration) -> Result<Pair, LabError> {
         let (give_follow, take_follow) = channel::<Option<Box<dyn Follow>>>();
         let both = Arc::new(Barrier::new(2));
         let clock = self.clock;
@@ -135,7 +135,7 @@ impl PairSpec {
         let mut pool = Pool::new(&self.name, self.placement);
         // Starts the following end first, so that it is ready for the first message. There is none
         // if one thread is both ends, or if the leading thread failed, which it reports itself.
-        if let Ok(Some(mut follow)) = take_follow.recv() {
+        if let Some(Some(mut follow)) = receive_within(&take_follow, patience) {
             let buffers = self.follow_buffers.clone();
             pool.add(Worker::start("follow", self.follow_cpus.clone(), move |setup| {
                 follow.enter();
@@ -148,7 +148,7 @@ impl PairSpec {
             }))?;
         }
         pool.add(Ok(lead))?;
-        pool.ready()?;
+        pool.ready(patience)?;
         Ok(Pair { pool })
     }
 }

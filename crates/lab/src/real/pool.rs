@@ -15,6 +15,21 @@ use crate::program::STACK_BYTES;
 /// of them.
 const PARTS: u32 = 8;
 
+/// Time that a worker gets while all are asked in turn.
+const WAIT: Duration = Duration::from_millis(1);
+
+/// Receives what a thread makes while it starts; `None` if it ends, or takes longer than this.
+pub(super) fn receive_within<T>(from: &Receiver<T>, patience: Duration) -> Option<T> {
+    for _ in 0..PARTS {
+        match from.recv_timeout(patience / PARTS) {
+            Ok(made) => return Some(made),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    None
+}
+
 enum Answer<R> {
     Ready,
     Failed(LabError),
@@ -135,13 +150,19 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
 
     /// Waits until all workers are ready, or one has failed. Workers may wait for each other while
     /// they start, so a failure may be the only answer to arrive.
-    pub(super) fn ready(&mut self) -> Result<(), LabError> {
+    /// One that is not ready after this time is stuck, in code of a queue that never returns.
+    pub(super) fn ready(&mut self, patience: Duration) -> Result<(), LabError> {
+        // Counted, so that a stop of the process, as by Ctrl-Z, costs one wait.
+        let mut left = patience.div_duration_f64(WAIT).ceil() as u64;
         let mut waiting: Vec<&Worker<J, R>> = self.workers.iter().collect();
         while !waiting.is_empty() {
-            let mut left = Vec::new();
+            let mut late = Vec::new();
+            if left == 0 {
+                return Err(self.stuck(patience));
+            }
             for worker in waiting {
-                match worker.ready_within(Duration::from_millis(1)) {
-                    None => left.push(worker),
+                match worker.ready_within(WAIT) {
+                    None => late.push(worker),
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         self.left_behind = true;
@@ -149,7 +170,8 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
                     }
                 }
             }
-            waiting = left;
+            left -= 1;
+            waiting = late;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use super::buffers::SharedBuffers;
 use super::displacement::Displacement;
 use super::environment::Environment;
 use super::exchange::stretches;
-use super::pool::{Pool, Worker};
+use super::pool::{Pool, Worker, receive_within};
 use super::seats::Seats;
 use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
@@ -76,7 +76,7 @@ struct StreamStart {
 impl StreamStart {
     /// Starts the threads and waits until everything is created, touched and placed. The receiving
     /// thread creates the queue, so that its memory is local to it.
-    fn start(&self) -> Result<Threads, LabError> {
+    fn start(&self, patience: Duration) -> Result<Threads, LabError> {
         let StreamStart { clock, name, make, placement, seats, buffers } = self;
         let clock = *clock;
         let count = seats.others.len();
@@ -104,7 +104,7 @@ impl StreamStart {
         let mut pool = Pool::new(name, *placement);
         // Starts the senders first, so that they are ready for the receiver. There are none if the
         // receiver failed, which it reports itself.
-        let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
+        let (senders, round) = receive_within(&take, patience).unwrap_or((Vec::new(), 1));
         for (index, (mut sender, cpus)) in senders.into_iter().zip(&seats.others).enumerate() {
             let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
             pool.add(Worker::start("send", cpus.clone(), move |setup| {
@@ -115,7 +115,7 @@ impl StreamStart {
             }))?;
         }
         pool.add(Ok(receiver))?;
-        pool.ready()?;
+        pool.ready(patience)?;
         Ok(Threads { pool, round, next_pass: 1 })
     }
 }
@@ -213,7 +213,7 @@ impl Stream {
             seats,
             buffers: SharedBuffers::default(),
         };
-        let threads = start.start()?;
+        let threads = start.start(patience)?;
         Ok(Stream {
             planned: planned.clone(),
             clock: *clock,
@@ -290,7 +290,7 @@ impl RealCell for Stream {
 
 impl OpenCell for Stream {
     fn reopen(&mut self) -> Result<(), LabError> {
-        self.threads = self.start.start()?;
+        self.threads = self.start.start(self.patience)?;
         Ok(())
     }
 

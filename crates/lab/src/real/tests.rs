@@ -41,6 +41,7 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
         pause: None,
         keep_awake: false,
         neighbour: None,
+        built: None,
     };
     let budget = Budget {
         rounds: 1,
@@ -126,7 +127,7 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
                     vec![lead],
                     vec![follow],
                 )
-                .start()
+                .start(PATIENCE)
                 .err()
             });
             assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");

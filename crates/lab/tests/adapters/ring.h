@@ -6,6 +6,8 @@
  *   ON_SEND(ring, sent)    before the message with this number, from 0, is put into the ring
  *   ON_RECV(ring, taken)   before the message with this number is taken from the ring
  *   LENGTH                 the answer of tt_try_recv, in place of `len`
+ *   ON_DESCRIBE            before the adapter describes itself
+ *   ON_CREATE              before a queue is made
  *
  *   cc -O2 -fPIC -shared -I peers -o NAME.so NAME.c */
 
@@ -24,6 +26,12 @@
 #endif
 #ifndef ON_RECV
 #define ON_RECV(ring, taken)
+#endif
+#ifndef ON_DESCRIBE
+#define ON_DESCRIBE
+#endif
+#ifndef ON_CREATE
+#define ON_CREATE
 #endif
 #ifndef LENGTH
 #define LENGTH ((long)len)
@@ -44,10 +52,15 @@ struct ring {
     uint64_t slots[];
 };
 
-const char *tt_describe(void) { return DESCRIPTION; }
+const char *tt_describe(void)
+{
+    ON_DESCRIBE
+    return DESCRIPTION;
+}
 
 void *tt_create(const char *name, size_t capacity)
 {
+    ON_CREATE
     if (strcmp(name, NAME) != 0 || capacity == 0 || capacity > 1 << 24) return NULL;
     size_t bytes = (sizeof(struct ring) + capacity * 8 + 127) / 128 * 128;
     struct ring *ring = aligned_alloc(128, bytes);

@@ -474,6 +474,7 @@ fn with_full_queue() -> Registry {
         version: "1.0.0".into(),
         sentence: "a queue of a test".into(),
         capacity: Capacity::Slots(Slots::PLAIN),
+        built: None,
         ways: vec![Way::many_senders::<Simulated>(Wait::Poll)],
     };
     Registry { queues: Queues::with(vec![full], Vec::new()), ..OURS.clone() }

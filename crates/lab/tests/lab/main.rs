@@ -17,6 +17,7 @@ use threadtoll_record::{Machine, Plan, PlannedCell, Record};
 
 mod comparison;
 mod contention;
+mod foreign;
 mod load;
 mod plan;
 mod queue;

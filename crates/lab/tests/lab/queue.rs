@@ -50,6 +50,7 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
         version: "9.9.9".into(),
         sentence: "a queue that is never made".into(),
         capacity: if bounded { Capacity::Slots(Slots::PLAIN) } else { Capacity::Unbounded },
+        built: None,
         ways,
     }
 }

@@ -77,6 +77,7 @@ fn registry() -> Registry {
         version: "1.0.0".into(),
         sentence: "a queue of a test".into(),
         capacity: Capacity::Slots(Slots::PLAIN),
+        built: None,
         ways: vec![Way::one_sender::<Served>(Wait::Poll)],
     };
     Registry { queues: Queues::with(vec![served], Vec::new()), ..OURS.clone() }

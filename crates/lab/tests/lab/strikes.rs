@@ -119,6 +119,7 @@ fn faulty<const FAULT: u8>(name: &str) -> Queue {
         version: "1.0.0".into(),
         sentence: "a queue of a test".into(),
         capacity: Capacity::Unbounded,
+        built: None,
         ways: vec![Way::one_sender::<Faulty<FAULT>>(Wait::Block)],
     }
 }

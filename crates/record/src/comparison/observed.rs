@@ -14,7 +14,7 @@ use crate::compare::ALIKE;
 /// About the time of a wake-up.
 const WAKE_NS: f64 = 5_000.0;
 
-/// A cell apart from the version of its queue, which may change from run to run.
+/// A cell apart from the version and build of its queue, which may change from run to run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) experiment: Experiment,
@@ -24,7 +24,8 @@ pub(super) struct Key {
 impl Key {
     fn of(record: &Record) -> Self {
         let version = |queue: &QueueSubject| QueueSubject { version: "".into(), ..queue.clone() };
-        Key { experiment: record.experiment.clone(), cell: with_queue(&record.cell, version) }
+        let cell = Cell { built: None, ..with_queue(&record.cell, version) };
+        Key { experiment: record.experiment.clone(), cell }
     }
 
     /// The key of its twin.

@@ -46,6 +46,7 @@ pub(crate) fn cell(mechanism: &str) -> Cell {
         pause: None,
         keep_awake: false,
         neighbour: None,
+        built: None,
     }
 }
 

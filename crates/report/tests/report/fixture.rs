@@ -50,6 +50,7 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
         pause: None,
         keep_awake: false,
         neighbour: None,
+        built: None,
     }
 }
 

@@ -1,0 +1,340 @@
+//! Other processes of this program, which run the code of queues: it may crash, hang, print, fork,
+//! or close files.
+//!
+//! The two talk in lines over a socket. The process leads a group of its own, and what it prints is
+//! read but not shown. No process outlives the one that was started by hand:
+//!
+//! - The kernel kills the process as soon as its parent ends, whatever ends that.
+//! - So it does with everything that is forked from it, to any depth ([`watch_forks`]).
+//! - Processes that are made without `fork`, as `posix_spawn` makes them, are killed with their
+//!   group, and those that leave the group become children of this process, which kills them, too.
+//!   They may outlive it only if it is killed itself.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child as Started, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process,
+    kill_process_group, pidfd_open, set_child_subreaper, set_parent_process_death_signal, waitid,
+    waitpid,
+};
+use rustix::stdio::dup2_stdin;
+
+/// Not the program's path: the program may have been replaced since it was started.
+pub(super) const PROGRAM: &str = "/proc/self/exe";
+/// Parts of a wait. If this process was stopped meanwhile, as by Ctrl-Z, that costs one of them.
+const PARTS: u32 = 8;
+/// Most bytes that a process may print.
+const MOST_PRINTED: usize = 1 << 20;
+/// Most bytes of that which are kept, for messages of our own.
+const MOST_KEPT: usize = 16 << 10;
+/// Time for a process to end by itself after it has closed its socket.
+const GRACE: Duration = Duration::from_secs(1);
+/// Time between two looks at whether it has.
+const LOOK: Duration = Duration::from_millis(2);
+/// Most generations of processes that are killed after their parent was.
+const GENERATIONS: usize = 100;
+
+/// What is heard of a process.
+pub(crate) enum Heard {
+    Line(Vec<u8>),
+    /// It has ended, or has closed its socket.
+    Ended,
+    /// Nothing, for as long as was asked for.
+    Silence,
+    /// It prints too much.
+    Flood,
+}
+
+/// How a process ended.
+pub(crate) struct Ending {
+    pub(crate) status: ExitStatus,
+    /// False if it had to be killed.
+    pub(crate) by_itself: bool,
+    /// The first line that it printed.
+    pub(crate) words: String,
+}
+
+impl Ending {
+    /// As a clause about “it”.
+    pub(crate) fn clause(&self) -> String {
+        let how = self.how();
+        if !self.by_itself {
+            return "closed its files".into();
+        }
+        if self.status.signal() == Some(Signal::KILL.as_raw()) {
+            return format!("was killed ({how}), as processes are when memory runs out");
+        }
+        format!("ended its process ({how})")
+    }
+
+    pub(crate) fn how(&self) -> String {
+        let how = self.status.to_string();
+        how.trim_end_matches(" (core dumped)").into()
+    }
+}
+
+/// A process that was started by this one. Dropping it kills it, with all that it started.
+pub(crate) struct Child {
+    child: Started,
+    pid: Pid,
+    /// Tells when it has ended; `None` on kernels before 5.3.
+    ended: Option<OwnedFd>,
+    socket: UnixStream,
+    /// What it sent after the last line that was taken.
+    sent: Vec<u8>,
+    /// `None` once it is closed.
+    output: Option<PipeReader>,
+    printed: usize,
+    kept: Vec<u8>,
+    /// Children of this process that it was started with.
+    strangers: Vec<Pid>,
+    reaped: Option<ExitStatus>,
+}
+
+impl Child {
+    /// Starts this program with a word in place of a command.
+    pub(crate) fn start(word: &str) -> io::Result<Self> {
+        let strangers = children();
+        // Where a sandbox forbids it, processes that leave their group are not found.
+        let _ = set_child_subreaper(Some(getpid()));
+        let (ours, theirs) = UnixStream::pair()?;
+        let (output, printed) = io::pipe()?;
+        let child = Command::new(PROGRAM)
+            .arg(word)
+            .process_group(0)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(printed.try_clone()?)
+            .stderr(Stdio::from(printed))
+            .spawn()?;
+        let pid = Pid::from_child(&child);
+        Ok(Child {
+            child,
+            pid,
+            ended: pidfd_open(pid, PidfdFlags::empty()).ok(),
+            socket: ours,
+            sent: Vec::new(),
+            output: Some(output),
+            printed: 0,
+            kept: Vec::new(),
+            strangers,
+            reaped: None,
+        })
+    }
+
+    /// Sends a line. If the process has ended, that is found when it is next listened to.
+    pub(crate) fn send(&mut self, text: &str) {
+        let _ = self.socket.write_all(format!("{text}\n").as_bytes());
+    }
+
+    /// Ends the lines to the process.
+    pub(crate) fn close(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Write);
+    }
+
+    /// Waits until something is heard, for at most this long.
+    pub(crate) fn listen(&mut self, patience: Duration) -> io::Result<Heard> {
+        let part = patience / PARTS;
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(end) = self.sent.iter().position(|byte| *byte == b'\n') {
+                let rest = self.sent.split_off(end + 1);
+                return Ok(Heard::Line(std::mem::replace(&mut self.sent, rest)));
+            }
+            if self.printed > MOST_PRINTED {
+                return Ok(Heard::Flood);
+            }
+            if waited >= part * PARTS {
+                return Ok(Heard::Silence);
+            }
+            let begin = Instant::now();
+            let [sent, printed, ended] = self.ready(part)?;
+            waited += begin.elapsed().min(part);
+            if sent {
+                let mut bytes = [0; 1 << 16];
+                match self.socket.read(&mut bytes) {
+                    Ok(0) => return Ok(Heard::Ended),
+                    Ok(count) => self.sent.extend_from_slice(&bytes[..count]),
+                    Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                        return Ok(Heard::Ended);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            } else if printed {
+                self.read_output();
+            } else if ended {
+                // Something that it started may hold the socket open.
+                return Ok(Heard::Ended);
+            }
+        }
+    }
+
+    /// Waits until one of these is true: it has sent something, has printed something, has ended.
+    fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
+        let limit =
+            Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+        let mut waits = vec![PollFd::new(&self.socket, PollFlags::IN)];
+        waits.extend(self.output.as_ref().map(|output| PollFd::new(output, PollFlags::IN)));
+        waits.extend(self.ended.as_ref().map(|ended| PollFd::new(ended, PollFlags::IN)));
+        match poll(&mut waits, Some(&limit)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok([false; 3]),
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = waits.iter().map(|wait| !wait.revents().is_empty());
+        let mut next = |is_there: bool| is_there && ready.next().unwrap_or(false);
+        Ok([next(true), next(self.output.is_some()), next(self.ended.is_some())])
+    }
+
+    /// Reads what was printed, at least a byte, or its end.
+    fn read_output(&mut self) {
+        let Some(output) = &mut self.output else { return };
+        let mut bytes = [0; 1 << 16];
+        match output.read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => self.output = None,
+            Ok(count) => {
+                self.printed += count;
+                let room = MOST_KEPT.saturating_sub(self.kept.len()).min(count);
+                self.kept.extend_from_slice(&bytes[..room]);
+            }
+        }
+    }
+
+    /// Ends it, if it has not ended by itself, and tells how it ended.
+    pub(crate) fn end(&mut self) -> io::Result<Ending> {
+        let begin = Instant::now();
+        let mut by_itself = true;
+        // Without waiting for it, so that its group keeps its number.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(self.pid), ended)?.is_none() {
+            if begin.elapsed() > GRACE {
+                by_itself = false;
+                break;
+            }
+            sleep(LOOK);
+        }
+        // What it had printed before.
+        while self.printed <= MOST_PRINTED && self.output.is_some() {
+            match self.ready(Duration::ZERO)? {
+                [_, true, _] => self.read_output(),
+                _ => break,
+            }
+        }
+        let status = self.kill()?;
+        let words = String::from_utf8_lossy(&self.kept);
+        let words = words.lines().find(|line| !line.is_empty()).unwrap_or_default();
+        Ok(Ending { status, by_itself, words: words.to_string() })
+    }
+
+    /// Kills it and all that it started.
+    fn kill(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.reaped {
+            return Ok(status);
+        }
+        // Before it is waited for: its number is not given to another process until then.
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        let _ = self.child.kill();
+        let status = self.child.wait()?;
+        self.reaped = Some(status);
+        for _ in 0..GENERATIONS {
+            let orphans = children();
+            let mut orphans = orphans.iter().filter(|pid| !self.strangers.contains(pid)).peekable();
+            if orphans.peek().is_none() {
+                break;
+            }
+            for orphan in orphans {
+                let _ = kill_process(*orphan, Signal::KILL);
+                let _ = waitpid(Some(*orphan), WaitOptions::empty());
+            }
+        }
+        Ok(status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+/// The children of this process, as far as the kernel tells.
+fn children() -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
+        .filter_map(Pid::from_raw)
+        .collect()
+}
+
+/// The process that started this one.
+pub(crate) struct First(BufReader<UnixStream>);
+
+impl First {
+    /// Takes the socket from standard input, which code of queues then finds empty.
+    pub(crate) fn take() -> io::Result<Self> {
+        // Where a sandbox forbids it, this process still ends when it next talks.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        let socket = io::stdin().as_fd().try_clone_to_owned()?;
+        dup2_stdin(fs::File::open("/dev/null")?)?;
+        watch_forks(&socket)?;
+        Ok(First(BufReader::new(socket.into())))
+    }
+
+    /// The next line; empty if there are no more.
+    pub(crate) fn line(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.0.read_line(&mut text)?;
+        Ok(text)
+    }
+
+    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+        self.0.get_mut().write_all(format!("{text}\n").as_bytes())
+    }
+}
+
+/// The socket, for processes that are forked from this one.
+static SOCKET: AtomicI32 = AtomicI32::new(-1);
+/// True if this process was forked.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Lets forks of this process end with the thread that made them, and keeps the socket from them,
+/// of which they would not know that it is not theirs. `system` and `posix_spawn` are not seen.
+fn watch_forks(socket: &OwnedFd) -> io::Result<()> {
+    SOCKET.store(socket.as_raw_fd(), Ordering::Relaxed);
+    // SAFETY: both functions only do what may be done in a fork of a process with threads.
+    match unsafe { libc::pthread_atfork(None, Some(in_parent), Some(in_fork)) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn in_fork() {
+    // SAFETY: plain numbers, of which the kernel ignores the last three.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+    // SAFETY: closes this process's copy, which nothing in it uses any more.
+    unsafe { libc::close(SOCKET.load(Ordering::Relaxed)) };
+}
+
+/// Returns `true` if this process was forked since it was last asked.
+pub(crate) fn has_forked() -> bool {
+    FORKED.swap(false, Ordering::Relaxed)
+}

@@ -1,0 +1,117 @@
+//! `--peers DIR`: queues in other languages.
+//!
+//! Each adapter describes itself in a process of its own, so that one that crashes, hangs, or does
+//! anything else costs a line. Programs are found here, too, but not run yet.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use threadtoll_lab::foreign::{self, Described, File, LeftOut, file_name};
+use threadtoll_report::clean;
+
+use crate::console;
+use crate::failure::Failure;
+use crate::measure::child::{Child, First, Heard, has_forked};
+use crate::registry;
+
+/// The word on the command line of a process that describes an adapter. No command has this name.
+pub(crate) const COMMAND: &str = "--describe-adapter";
+/// Time for an adapter to be loaded and to describe itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+pub(crate) struct PeersArgs {
+    /// Also measure the peers of other languages in this folder, such as target/peers, where
+    /// peers/build.sh puts them: adapters (NAME.so), which are queues
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+}
+
+impl PeersArgs {
+    /// The folder as a plan keeps it, so that a run can be resumed from elsewhere.
+    pub(crate) fn folder(&self) -> Result<Option<String>, Failure> {
+        let Some(folder) = &self.peers else { return Ok(None) };
+        let bad = |why: &str| bad(&folder.to_string_lossy(), why);
+        let whole = folder.canonicalize().map_err(|error| bad(&unreadable(&error)))?;
+        match whole.into_os_string().into_string() {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(bad("its name is not UTF-8")),
+        }
+    }
+}
+
+/// The failure of a folder that cannot be used.
+pub(crate) fn bad(folder: &str, why: &str) -> Failure {
+    Failure::usage(format!("--peers {folder}: {why}"))
+        .hint("give the folder where `peers/build.sh` puts peers: target/peers")
+}
+
+fn unreadable(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such folder".into(),
+        std::io::ErrorKind::NotADirectory => "that is a file, not a folder".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Adds the peers in a folder to the registry, before that is used. Each that cannot be measured
+/// costs a warning. The error is a clause.
+pub(crate) fn add(folder: &str) -> Result<(), String> {
+    let files = foreign::files(Path::new(folder)).map_err(|error| unreadable(&error))?;
+    if files.is_empty() {
+        return Err("no peers are there, neither adapters (NAME.so) nor programs".into());
+    }
+    let mut adapters = Vec::new();
+    let mut left_out = Vec::new();
+    for file in &files {
+        let (path, described) = match file {
+            File::Adapter(path) => (path, describe(path)),
+            File::Program(path) => (path, Err("programs are not run yet".into())),
+        };
+        match described {
+            Ok(described) => adapters.push(described),
+            Err(why) => left_out.push(LeftOut { name: file_name(path), why }),
+        }
+    }
+    left_out.extend(registry::add(&adapters));
+    for LeftOut { name, why } in left_out {
+        console::err_text(&format!("warning: {} was left out: {}.", clean(&name), clean(&why)));
+    }
+    Ok(())
+}
+
+/// Lets an adapter describe itself in another process. The error is a clause.
+fn describe(path: &Path) -> Result<Described, String> {
+    let failed = |error: std::io::Error| format!("its description cannot be asked for: {error}");
+    let Some(name) = path.to_str() else { return Err("its name is not UTF-8".into()) };
+    let mut child = Child::start(COMMAND).map_err(failed)?;
+    child.send(name);
+    match child.listen(PATIENCE).map_err(failed)? {
+        Heard::Line(text) => serde_json::from_slice::<Result<Described, String>>(&text)
+            .unwrap_or_else(|_| Err("it writes to files of the process".into())),
+        Heard::Ended => {
+            let how = child.end().map_err(failed)?.clause();
+            Err(format!("it {how} before it had described itself"))
+        }
+        Heard::Silence => {
+            Err(format!("it did not describe itself within {} s", PATIENCE.as_secs()))
+        }
+        Heard::Flood => Err("it printed more than 1 MiB before it had described itself".into()),
+    }
+}
+
+/// Describes the adapter that is named on standard input.
+pub(crate) fn serve() -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("this is no adapter: {error}"));
+    let mut first = First::take().map_err(failed)?;
+    let line = first.line().map_err(failed)?;
+    let mut described = foreign::describe(Path::new(line.trim_end_matches('\n')));
+    if has_forked() {
+        described = Err("it started another process".into());
+    }
+    let text = serde_json::to_string(&described).map_err(|error| failed(error.into()))?;
+    first.tell(&text).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,300 @@
+//! What peers say of themselves, checked: JSON in one line, of limited length.
+
+use serde::Deserialize;
+use serde_json::Value;
+use threadtoll_record::{Origin, Text, Wait};
+
+use crate::queue::{Capacity, MESSAGE_BYTES, Slots};
+
+/// Longest description.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+/// Most entries of a description.
+const MAX_ENTRIES: usize = 64;
+/// Longest name.
+const MAX_NAME: usize = 40;
+/// Longest version and sentence.
+const MAX_TEXT: usize = 120;
+/// Longest list of flags.
+const MAX_FLAGS: usize = 1000;
+/// Most bytes of a slot for messages of 8 bytes.
+const MAX_SLOT_BYTES: u64 = 4096;
+
+/// The description of an adapter.
+#[derive(Debug, Deserialize)]
+pub(super) struct Adapter {
+    adapter: u32,
+    language: String,
+    compiler: String,
+    flags: String,
+    /// Each on its own, so that a bad one costs the others nothing.
+    queues: Vec<Value>,
+}
+
+/// The description of a queue.
+#[derive(Debug, Deserialize)]
+pub(super) struct Described {
+    pub(super) name: String,
+    version: String,
+    sentence: String,
+    senders: Many,
+    receivers: Many,
+    capacity: Bound,
+    slot_bytes: Option<u64>,
+    #[serde(default)]
+    power_of_two: bool,
+    waits: Vec<Waits>,
+    pub(super) batches: bool,
+    pub(super) claims: bool,
+    message_bytes: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Many {
+    One,
+    Many,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Bound {
+    Bounded,
+    Unbounded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Waits {
+    Poll,
+    PollBackoff,
+    Block,
+}
+
+impl Waits {
+    fn wait(self) -> Wait {
+        match self {
+            Waits::Poll => Wait::Poll,
+            Waits::PollBackoff => Wait::PollBackoff,
+            Waits::Block => Wait::Block,
+        }
+    }
+}
+
+/// The text of a description. The error is a clause.
+pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
+    if bytes.len() > MAX_BYTES {
+        return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
+    }
+    let text = str::from_utf8(bytes).map_err(|_| "its description is not UTF-8")?;
+    Ok(text.into())
+}
+
+/// Reads a description. The error is a clause.
+pub(super) fn parse(text: &str) -> Result<Adapter, String> {
+    if text.len() > MAX_BYTES {
+        return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
+    }
+    let adapter: Adapter = serde_json::from_str(text)
+        .map_err(|error| format!("its description cannot be understood: {}", reason(&error)))?;
+    if adapter.adapter != 1 {
+        return Err(format!("it is for version {} of the interface, not 1", adapter.adapter));
+    }
+    match adapter.queues.len() {
+        0 => Err("it describes no queue".into()),
+        1..=MAX_ENTRIES => Ok(adapter),
+        _ => Err(format!("it describes more than {MAX_ENTRIES} queues")),
+    }
+}
+
+/// An error without its place, which means nothing where all is on one line.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    clean(text.split(" at line ").next().unwrap_or_default())
+}
+
+/// A text without control characters, of limited length.
+pub(super) fn clean(text: &str) -> String {
+    long(text, MAX_TEXT)
+}
+
+fn long(text: &str, most: usize) -> String {
+    text.chars().filter(|character| !character.is_control()).take(most).collect()
+}
+
+/// Checks that a name can be typed, and can be told from an option.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let typed = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || "-+._".contains(character)
+    };
+    let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
+    if begins && name.len() <= MAX_NAME && name.chars().all(typed) {
+        return Ok(());
+    }
+    Err(format!("a name has at most {MAX_NAME} lowercase letters, digits and hyphens"))
+}
+
+impl Adapter {
+    pub(super) fn origin(&self) -> Origin {
+        Origin::of_language(&self.language)
+    }
+
+    /// Language, compiler and flags.
+    pub(super) fn build(&self) -> (Text, Text, Text) {
+        let text = |text: &str| Text::from(long(text, MAX_FLAGS));
+        (text(&self.language), text(&self.compiler), text(&self.flags))
+    }
+
+    /// The queues by name, each with the reason, a clause, if it cannot be used.
+    pub(super) fn into_queues(self) -> Vec<(String, Result<Described, String>)> {
+        self.queues.into_iter().map(queue).collect()
+    }
+}
+
+fn queue(value: Value) -> (String, Result<Described, String>) {
+    let name = value.get("name").and_then(Value::as_str).map_or("a queue".into(), clean);
+    let read = serde_json::from_value::<Described>(value)
+        .map_err(|error| format!("its description cannot be understood: {}", reason(&error)));
+    let checked = read.and_then(|queue| {
+        queue.check()?;
+        Ok(queue)
+    });
+    (name, checked)
+}
+
+impl Described {
+    /// Checks everything that the tool relies on. The error is a clause.
+    fn check(&self) -> Result<(), String> {
+        check_name(&self.name)?;
+        if self.waits.is_empty() {
+            return Err("it has no way of waiting".into());
+        }
+        if self.capacity == Bound::Bounded
+            && !self.slot_bytes.is_some_and(|bytes| (8..=MAX_SLOT_BYTES).contains(&bytes))
+        {
+            return Err(format!("it is bounded, but has no slots of 8 to {MAX_SLOT_BYTES} bytes"));
+        }
+        if !self.message_bytes.contains(&8) {
+            return Err("it does not carry messages of 8 bytes".into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn version(&self) -> String {
+        match clean(&self.version) {
+            version if version.is_empty() => "unknown".into(),
+            version => version,
+        }
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        clean(&self.sentence)
+    }
+
+    pub(super) fn bounded(&self) -> bool {
+        self.capacity == Bound::Bounded
+    }
+
+    pub(super) fn many_senders(&self) -> bool {
+        self.senders == Many::Many
+    }
+
+    pub(super) fn many_receivers(&self) -> bool {
+        self.many_senders() && self.receivers == Many::Many
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        let slots = Slots::groups(1, self.slot_bytes.unwrap_or(8));
+        match (self.capacity, self.power_of_two) {
+            (Bound::Unbounded, _) => Capacity::Unbounded,
+            (Bound::Bounded, false) => Capacity::Slots(slots),
+            (Bound::Bounded, true) => Capacity::Slots(slots.power_of_two()),
+        }
+    }
+
+    /// Sizes of its messages that scenarios have.
+    pub(super) fn message_bytes(&self) -> Vec<u64> {
+        MESSAGE_BYTES.into_iter().filter(|bytes| self.message_bytes.contains(bytes)).collect()
+    }
+
+    /// Its rows' ways of waiting: whoever polls is measured with and without pauses.
+    pub(super) fn waits(&self) -> Vec<Wait> {
+        let named: Vec<Wait> = self.waits.iter().map(|wait| wait.wait()).collect();
+        let polls = named.contains(&Wait::Poll);
+        let has = |wait: &Wait| named.contains(wait) || (polls && *wait == Wait::PollBackoff);
+        [Wait::Poll, Wait::PollBackoff, Wait::Block].into_iter().filter(has).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"adapter":1,"language":"c++","compiler":"g++","flags":"","future":[1],
+        "queues":[{"name":"ring","version":"","sentence":"a ring","senders":"one",
+        "receivers":"one","capacity":"bounded","slot_bytes":8,"waits":["poll","block"],
+        "batches":false,"claims":false,"message_bytes":[8]}]}"#;
+
+    fn only(text: &str) -> Result<Described, String> {
+        parse(text)?.into_queues().remove(0).1
+    }
+
+    #[test]
+    fn a_description_may_have_members_that_nobody_knows() {
+        assert_eq!(parse(GOOD).unwrap().origin(), Origin::Cpp);
+        let queue = only(GOOD).unwrap();
+        assert_eq!(queue.waits(), [Wait::Poll, Wait::PollBackoff, Wait::Block]);
+        assert_eq!((queue.version(), queue.message_bytes()), ("unknown".into(), vec![8]));
+        assert!(queue.bounded() && !queue.many_senders() && !queue.batches && !queue.claims);
+    }
+
+    #[test]
+    fn a_bad_description_is_refused_with_the_reason() {
+        let long = " ".repeat(MAX_BYTES + 1);
+        let deep = "[".repeat(10_000);
+        let many = GOOD.replace("[{", &format!("[{}{{", "1,".repeat(MAX_ENTRIES)));
+        for (text, why) in [
+            ("", "EOF"),
+            ("{}", "missing field `adapter`"),
+            ("[1", "EOF"),
+            (&deep, "invalid type"),
+            (&long, "longer than 64 KiB"),
+            (&many, "more than 64 queues"),
+            (&GOOD.replace("\"adapter\":1", "\"adapter\":2"), "version 2 of the interface"),
+            (&GOOD.replace("\"language\"", "\"tongue\""), "missing field `language`"),
+        ] {
+            let refused = parse(text).unwrap_err();
+            assert!(refused.contains(why) && !refused.contains('\n'), "{refused}");
+        }
+        assert!(text(b"\xff\xfe").unwrap_err().contains("UTF-8"));
+        assert!(text(long.as_bytes()).unwrap_err().contains("longer"));
+    }
+
+    #[test]
+    fn a_bad_queue_costs_the_others_nothing() {
+        for (part, with) in [
+            ("\"ring\"", "\"Ring\""),
+            ("\"ring\"", "\"--help\""),
+            ("\"ring\"", "\"a ring\""),
+            ("\"ring\"", "7"),
+            ("\"one\"", "\"some\""),
+            ("\"slot_bytes\":8", "\"slot_bytes\":-8"),
+            ("\"slot_bytes\":8", "\"slot_bytes\":0"),
+            ("\"slot_bytes\":8", "\"slot_bytes\":8000000000"),
+            ("\"slot_bytes\":8,", ""),
+            ("[\"poll\",\"block\"]", "[]"),
+            ("[\"poll\",\"block\"]", "[\"stare\"]"),
+            ("\"message_bytes\":[8]", "\"message_bytes\":[64]"),
+            ("\"batches\":false,", ""),
+        ] {
+            let bad = GOOD.replace(part, with);
+            let refused = only(&bad).unwrap_err();
+            assert!(!refused.contains('\n'), "{refused}");
+            let (start, end) = bad.split_once("[{").unwrap();
+            let (queue, _) = end.rsplit_once("}]").unwrap();
+            let (_, good) = GOOD.split_once("[{").unwrap();
+            let both = format!("{start}[{{{queue}}},{{{good}");
+            let both = parse(&both).unwrap().into_queues();
+            assert!(both.len() == 2 && both[0].1.is_err() && both[1].1.is_ok(), "{with}");
+        }
+    }
+}
