@@ -217,7 +217,8 @@ impl RealBackend {
                 Box::new(Contention::open(opening, spec, subject)?)
             }
             Program::Elsewhere { file, .. } => {
-                let seed = RandomState::new().hash_one(&planned.cell);
+                // Some languages have no unsigned numbers of 64 bits.
+                let seed = RandomState::new().hash_one(&planned.cell) >> 32;
                 Box::new(Elsewhere::open(opening, &file, seed)?)
             }
         })
