@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # Same packages as in test.sh, so that nothing is rebuilt with other features.
 cargo test --workspace --test command -- --ignored --test-threads 1 --skip truth::
-cargo test --workspace --test lab -- --ignored --test-threads 1 strikes::
+cargo test --workspace --test lab -- --ignored --test-threads 1 strikes:: programs::

@@ -1,14 +1,14 @@
 //! `--peers DIR`: queues in other languages.
 //!
-//! Each adapter describes itself in a process of its own, so that one that crashes, hangs, or does
-//! anything else costs a line. Programs are found here, too, but not run yet.
+//! Each adapter describes itself in a process of its own, and each program in its own, so that one
+//! that crashes, hangs, or does anything else costs a line.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use threadtoll_lab::foreign::{self, Described, File, LeftOut, file_name};
+use threadtoll_lab::foreign::{self, Described, File, LeftOut, file_name, program};
 use threadtoll_report::clean;
 
 use crate::console;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 pub(crate) struct PeersArgs {
     /// Also measure the peers of other languages in this folder, such as target/peers, where
-    /// peers/build.sh puts them: adapters (NAME.so), which are queues
+    /// peers/build.sh puts them: adapters (NAME.so), which are queues, and programs
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 }
@@ -63,19 +63,19 @@ pub(crate) fn add(folder: &str) -> Result<(), String> {
     if files.is_empty() {
         return Err("no peers are there, neither adapters (NAME.so) nor programs".into());
     }
-    let mut adapters = Vec::new();
+    let (mut adapters, mut programs) = (Vec::new(), Vec::new());
     let mut left_out = Vec::new();
     for file in &files {
-        let (path, described) = match file {
-            File::Adapter(path) => (path, describe(path)),
-            File::Program(path) => (path, Err("programs are not run yet".into())),
+        let why = match file {
+            File::Adapter(path) => describe(path).map(|found| adapters.push(found)),
+            File::Program(path) => program::describe(path)
+                .map(|found| programs.push(found))
+                .map_err(|fault| fault.clause),
         };
-        match described {
-            Ok(described) => adapters.push(described),
-            Err(why) => left_out.push(LeftOut { name: file_name(path), why }),
-        }
+        let (File::Adapter(path) | File::Program(path)) = file;
+        left_out.extend(why.err().map(|why| LeftOut { name: file_name(path), why }));
     }
-    left_out.extend(registry::add(&adapters));
+    left_out.extend(registry::add(&adapters, &programs));
     for LeftOut { name, why } in left_out {
         console::err_text(&format!("warning: {} was left out: {}.", clean(&name), clean(&why)));
     }

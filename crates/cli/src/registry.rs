@@ -1,20 +1,26 @@
-//! The mechanisms, queues and locks in this build, and the queues of `--peers`.
+//! The mechanisms, queues and locks in this build, and those of `--peers`.
 
 use std::sync::OnceLock;
 
 use threadtoll_lab::Registry;
+use threadtoll_lab::foreign::program::DescribedProgram;
 use threadtoll_lab::foreign::{Described, Foreign, LeftOut};
 use threadtoll_lab::queue::{Queue, ours};
 
 struct Everything {
     registry: Registry,
     adapters: Vec<Described>,
+    programs: Vec<DescribedProgram>,
 }
 
 static EVERYTHING: OnceLock<Everything> = OnceLock::new();
 
 fn everything() -> &'static Everything {
-    EVERYTHING.get_or_init(|| Everything { registry: build(Vec::new()), adapters: Vec::new() })
+    EVERYTHING.get_or_init(|| Everything {
+        registry: build(Foreign::default()),
+        adapters: Vec::new(),
+        programs: Vec::new(),
+    })
 }
 
 /// Returns our own, the peers and twins if they are built in, and what was [added](add).
@@ -27,12 +33,28 @@ pub(crate) fn adapters() -> &'static [Described] {
     &everything().adapters
 }
 
-/// Adds the queues of adapters, before the registry is used. Returns what cannot be measured.
-pub(crate) fn add(adapters: &[Described]) -> Vec<LeftOut> {
+/// The programs whose rows were added.
+pub(crate) fn programs() -> &'static [DescribedProgram] {
+    &everything().programs
+}
+
+/// Adds the rows of adapters and programs, before the registry is used. Returns what cannot be
+/// measured.
+pub(crate) fn add(adapters: &[Described], programs: &[DescribedProgram]) -> Vec<LeftOut> {
     let known: Vec<Queue> = ours().into_iter().chain(peers()).collect();
-    let Foreign { queues, left_out } =
-        Foreign::of(adapters, |name| known.iter().any(|queue| queue.name == name));
-    let everything = Everything { registry: build(queues), adapters: adapters.to_vec() };
+    let own = Registry::default();
+    let is_known = |name: &str| {
+        known.iter().any(|queue| queue.name == name)
+            || own.mechanisms.find(name).is_some()
+            || own.locks.find(name).is_some()
+    };
+    let mut foreign = Foreign::of(adapters, is_known).with_programs(programs, is_known);
+    let left_out = std::mem::take(&mut foreign.left_out);
+    let everything = Everything {
+        registry: build(foreign),
+        adapters: adapters.to_vec(),
+        programs: programs.to_vec(),
+    };
     let added = EVERYTHING.set(everything);
     debug_assert!(added.is_ok(), "the registry was used before the peers were known");
     left_out
@@ -44,16 +66,16 @@ pub(crate) fn peers() -> Vec<Queue> {
 }
 
 #[cfg(feature = "peers")]
-fn build(foreign: Vec<Queue>) -> Registry {
+fn build(foreign: Foreign) -> Registry {
     use threadtoll_lab::lock::Locks;
     use threadtoll_lab::mechanism::Mechanisms;
     use threadtoll_lab::queue::Queues;
     use threadtoll_peers_rust::twin;
 
     Registry {
-        mechanisms: Mechanisms::default().with_twins(twin::mechanisms()),
-        queues: Queues::with(peers().into_iter().chain(foreign).collect(), twin::queues()),
-        locks: Locks::default().with_twins(twin::locks()),
+        mechanisms: Mechanisms::with(foreign.mechanisms).with_twins(twin::mechanisms()),
+        queues: Queues::with(peers().into_iter().chain(foreign.queues).collect(), twin::queues()),
+        locks: Locks::with(foreign.locks).with_twins(twin::locks()),
     }
 }
 
@@ -63,8 +85,14 @@ pub(crate) fn peers() -> Vec<Queue> {
 }
 
 #[cfg(not(feature = "peers"))]
-fn build(foreign: Vec<Queue>) -> Registry {
+fn build(foreign: Foreign) -> Registry {
+    use threadtoll_lab::lock::Locks;
+    use threadtoll_lab::mechanism::Mechanisms;
     use threadtoll_lab::queue::Queues;
 
-    Registry { queues: Queues::with(foreign, Vec::new()), ..Registry::default() }
+    Registry {
+        mechanisms: Mechanisms::with(foreign.mechanisms),
+        queues: Queues::with(foreign.queues, Vec::new()),
+        locks: Locks::with(foreign.locks),
+    }
 }

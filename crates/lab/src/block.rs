@@ -1,12 +1,13 @@
 //! Turns the samples of a block into its line in the file.
 
 mod deliveries;
+mod told;
 mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
     BetweenBlock, Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise,
-    FunnelBlock, Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan,
+    FunnelBlock, Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan,
     PlannedCell, SendsBlock, WorkersBlock, Worst, median,
 };
 
@@ -63,6 +64,7 @@ struct Figures {
     funnel: Option<FunnelBlock>,
     idle: Option<IdleBlock>,
     between: Option<BetweenBlock>,
+    own_program: Option<OwnProgram>,
     worst: Vec<Worst>,
 }
 
@@ -103,6 +105,7 @@ pub(crate) fn to_block(
         Samples::Depth(calls) => depth(&calls),
         Samples::SendCalls(sends) => send_calls(sends, context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
+        Samples::Told(told) => told::figures(told, &context),
     };
     // With more threads than CPUs, scheduling and migration are part of the measurement.
     let crowded = planned.cell.oversubscribed();
@@ -151,6 +154,7 @@ pub(crate) fn to_block(
         funnel: figures.funnel,
         idle: figures.idle,
         between: figures.between,
+        own_program: figures.own_program,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),

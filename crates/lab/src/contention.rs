@@ -126,6 +126,11 @@ impl Scenario {
     pub(crate) fn experiment(&self) -> Experiment {
         Experiment::contention(self.name)
     }
+
+    /// Returns `true` for the scenario that programs of other languages can be asked for.
+    pub(crate) fn is_pool(&self) -> bool {
+        self.name == pool::SCENARIO.name
+    }
 }
 
 fn up_to_one_beyond(overrides: &Overrides, cpus: u32) -> Vec<u32> {

@@ -83,6 +83,18 @@ pub enum LabError {
         /// Placement.
         placement: String,
     },
+    /// A peer of another language failed.
+    #[error("{name} ({placement}): {clause}")]
+    Row {
+        /// Name of the peer.
+        name: String,
+        /// Placement.
+        placement: String,
+        /// Kind of failure.
+        reason: StrikeReason,
+        /// The failure as a clause about “it”.
+        clause: String,
+    },
     /// A cell failed, and the other ones of its group may be measured without it.
     #[error("{sentence}")]
     Cell {
@@ -126,6 +138,7 @@ impl LabError {
             LabError::Spawn(error) => {
                 (StrikeReason::Refused, format!("a thread cannot be started: {error}"))
             }
+            LabError::Row { reason, clause, .. } => (*reason, clause.clone()),
             _ => return self,
         };
         LabError::Cell { cell, reason, clause, sentence: self.to_string() }

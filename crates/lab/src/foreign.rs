@@ -8,6 +8,7 @@
 mod adapter;
 mod description;
 mod library;
+pub mod program;
 
 use std::fs;
 use std::io;
@@ -16,7 +17,11 @@ use std::path::{Path, PathBuf};
 
 pub use library::{Described, describe};
 
+use crate::lock::Lock;
+use crate::mechanism::Mechanism;
 use crate::queue::Queue;
+
+use program::{DescribedProgram, ProgramRows};
 
 /// Extension of adapters.
 const ADAPTER: &str = "so";
@@ -61,11 +66,15 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// The queues of foreign peers.
+/// The rows of foreign peers.
 #[derive(Debug, Default)]
 pub struct Foreign {
-    /// Those that can be measured.
+    /// Queues that can be measured.
     pub queues: Vec<Queue>,
+    /// Mechanisms of programs.
+    pub mechanisms: Vec<Mechanism>,
+    /// Locks of programs.
+    pub locks: Vec<Lock>,
     /// Those that cannot.
     pub left_out: Vec<LeftOut>,
 }
@@ -87,6 +96,39 @@ impl Foreign {
             }
         }
         foreign
+    }
+
+    /// Adds the rows of described programs, as [`of`](Self::of) does.
+    pub fn with_programs(
+        mut self,
+        programs: &[DescribedProgram],
+        is_known: impl Fn(&str) -> bool,
+    ) -> Self {
+        for described in programs {
+            let file = file_name(&described.path);
+            let ProgramRows { queues, mechanisms, locks, left_out } = described.rows();
+            let of = |(name, why)| LeftOut { name: format!("{name} of {file}"), why };
+            self.left_out.extend(left_out.into_iter().map(of));
+            for queue in queues {
+                self.add(&file, queue.name.clone(), Ok(queue), &is_known);
+            }
+            let taken = "another row has this name";
+            for mechanism in mechanisms {
+                if is_known(&mechanism.name) || self.mechanisms.contains(&mechanism) {
+                    self.left_out.push(of((mechanism.name, taken.into())));
+                } else {
+                    self.mechanisms.push(mechanism);
+                }
+            }
+            for lock in locks {
+                if is_known(&lock.name) || self.locks.contains(&lock) {
+                    self.left_out.push(of((lock.name, taken.into())));
+                } else {
+                    self.locks.push(lock);
+                }
+            }
+        }
+        self
     }
 
     fn add(

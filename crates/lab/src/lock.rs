@@ -9,10 +9,11 @@ pub(crate) mod raw;
 
 use std::sync::Arc;
 
-use threadtoll_record::{LockSubject, NO_LOCK, Origin};
+use threadtoll_record::{Build, LockSubject, NO_LOCK, Origin};
 
 use crate::contention::contender::{Contender, contenders};
 use crate::error::Unavailable;
+use crate::foreign::program::ProgramFile;
 use crate::twin::{Unwrapped, Wrap};
 
 pub use raw::RawLock;
@@ -92,7 +93,11 @@ pub struct Lock {
     pub has_readers: bool,
     /// True if it only counts and cannot be held.
     pub only_counts: bool,
+    /// How it was built, if not with this program.
+    pub built: Option<Build>,
     make: Arc<MakeContenders>,
+    /// The program that measures it in the scenario `pool`, if none of our threads do.
+    elsewhere: Option<ProgramFile>,
 }
 
 impl std::fmt::Debug for Lock {
@@ -122,8 +127,26 @@ impl Lock {
             policy,
             has_readers: false,
             only_counts: false,
+            built: None,
             make: Arc::new(move |stripes, threads| Ok(contenders(make(stripes)?, threads))),
+            elsewhere: None,
         }
+    }
+
+    /// A lock that a program measures in its own process. Its policy is not known, so nothing is
+    /// promised of it.
+    pub(crate) fn elsewhere(name: &str, sentence: &str, file: ProgramFile, built: Build) -> Self {
+        let never = |_: usize| -> Result<Vec<NoLock>, Unavailable> {
+            let error = std::io::Error::other("it runs in a process of its own");
+            Err(Unavailable::new("its program", error))
+        };
+        let lock = Lock::new(name, GrantPolicy::Barging, sentence, never);
+        Lock { elsewhere: Some(file), built: Some(built), ..lock }
+    }
+
+    /// Returns `true` if a program measures it in its own process.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
     }
 
     fn ours<W: Wrap, L: RawLock>(
@@ -244,7 +267,7 @@ impl Locks {
             }
         };
         let lock = locks.iter().find(|lock| lock.name == plain).ok_or_else(|| unknown(plain))?;
-        if stripes > 1 && lock.only_counts {
+        if stripes > 1 && (lock.only_counts || lock.is_elsewhere()) {
             return Err(NameError::Unstriped(lock.name.clone()));
         }
         Ok(LockSpec { lock: Some(lock.clone()), stripes })
@@ -282,6 +305,16 @@ impl LockSpec {
     /// Which waiting thread gets the lock.
     pub fn policy(&self) -> GrantPolicy {
         self.lock.as_ref().map_or(GrantPolicy::NeverWaits, |lock| lock.policy)
+    }
+
+    /// The program that measures it, if none of our threads do.
+    pub(crate) fn elsewhere(&self) -> Option<&ProgramFile> {
+        self.lock.as_ref()?.elsewhere.as_ref()
+    }
+
+    /// How it was built, if not with this program.
+    pub(crate) fn built(&self) -> Option<&Build> {
+        self.lock.as_ref()?.built.as_ref()
     }
 
     /// Returns `true` if readers share the lock.

@@ -15,8 +15,9 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 pub use threadtoll_record::Class;
-use threadtoll_record::{Layout, Origin, Pause, Subject};
+use threadtoll_record::{Build, Layout, Origin, Pause, Subject};
 
+use crate::foreign::program::ProgramFile;
 use crate::program::{Make, Program};
 
 pub use crate::error::Unavailable;
@@ -82,7 +83,11 @@ pub struct Mechanism {
     pub has_layout: bool,
     /// True if it has a choice of pause hint.
     pub has_pause: bool,
+    /// How it was built, if not with this program.
+    pub built: Option<Build>,
     make: Arc<MakeEnds>,
+    /// The program that measures it, if none of our threads do.
+    elsewhere: Option<ProgramFile>,
 }
 
 impl std::fmt::Debug for Mechanism {
@@ -112,8 +117,31 @@ impl Mechanism {
             class,
             has_layout: false,
             has_pause: false,
+            built: None,
             make: Arc::new(make),
+            elsewhere: None,
         }
+    }
+
+    /// A mechanism that a program measures in its own process.
+    pub(crate) fn elsewhere(
+        name: &str,
+        class: Class,
+        sentence: &str,
+        file: ProgramFile,
+        built: Build,
+    ) -> Self {
+        let never = |_: &Settings| {
+            let error = std::io::Error::other("it runs in a process of its own");
+            Err(Unavailable::new("its program", error))
+        };
+        let mechanism = Mechanism::new(name, class, sentence, never);
+        Mechanism { elsewhere: Some(file), built: Some(built), ..mechanism }
+    }
+
+    /// Returns `true` if a program measures it in its own process.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
     }
 
     /// Gives the mechanism a choice of line layout.
@@ -146,7 +174,11 @@ impl Mechanism {
     }
 
     pub(crate) fn program(&self, settings: Settings) -> Program {
-        Program::Exchange { make: self.maker(settings), class: self.class }
+        let here = Program::Exchange { make: self.maker(settings), class: self.class };
+        match &self.elsewhere {
+            None => here,
+            Some(file) => Program::Elsewhere { file: file.clone(), like: Box::new(here) },
+        }
     }
 }
 

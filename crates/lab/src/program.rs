@@ -7,6 +7,7 @@ use threadtoll_record::{Class, LockSubject};
 use crate::crew::CrewProgram;
 use crate::error::Unavailable;
 use crate::exchange::Ends;
+use crate::foreign::program::ProgramFile;
 use crate::lock::LockSpec;
 use crate::stream::Streams;
 
@@ -32,4 +33,10 @@ pub(crate) enum Program {
     /// Threads with parts of their own.
     Crew(CrewProgram),
     Contention(LockSpec, LockSubject),
+    /// A program of another language, which measures itself in its own process.
+    Elsewhere {
+        file: ProgramFile,
+        /// A program of ours for such a cell, which stands in for it on simulated machines.
+        like: Box<Program>,
+    },
 }

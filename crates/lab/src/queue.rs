@@ -24,6 +24,7 @@ mod words;
 
 use std::sync::Arc;
 
+use threadtoll::wait::Spin;
 use threadtoll_record::{
     Budget, Build, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, Origin, PlannedCell,
     QueueSubject, Wait,
@@ -32,6 +33,7 @@ use threadtoll_record::{
 use crate::budget::ROUNDS;
 use crate::error::Unavailable;
 use crate::exchange::Ends;
+use crate::foreign::program::ProgramFile;
 use crate::mechanism::Class;
 use crate::program::Program;
 use crate::stream::Streams;
@@ -298,6 +300,24 @@ impl Way {
             if suits(scenario, &usage) { programs(scenario, usage) } else { None }
         };
         Way { programs: Arc::new(limited), ..self }
+    }
+
+    /// A row that a program measures in its own process, where `asked` allows the scenario, the
+    /// load and the size of messages. Queues of ours stand in for it on simulated machines.
+    pub(crate) fn elsewhere(
+        wait: Wait,
+        many_senders: bool,
+        file: ProgramFile,
+        asked: impl Fn(&str, &Load, u64) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let way = Self::new(wait, move |scenario, usage| {
+            if !asked(scenario.name, &usage.load, usage.payload_bytes) {
+                return None;
+            }
+            let like = one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?;
+            Some(Program::Elsewhere { file: file.clone(), like: Box::new(like) })
+        });
+        Way { many_senders, ..way }
     }
 
     /// A row with its own exchange, for no other scenario.

@@ -9,6 +9,7 @@ mod capabilities;
 mod contention;
 mod crew;
 mod displacement;
+mod elsewhere;
 mod environment;
 mod exchange;
 mod keep_awake;
@@ -24,6 +25,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::{self, Clock};
@@ -41,6 +43,7 @@ pub use overhead::{StretchCost, stretch_cost};
 use calibrate::Calibrator;
 use contention::Contention;
 use crew::CrewCell;
+use elsewhere::Elsewhere;
 use exchange::Exchange;
 use stream::Stream;
 
@@ -132,12 +135,23 @@ impl Backend for RealBackend {
             bounds_ns: self.clock_bounds(group)?,
             calibrator: Calibrator::new(&self.clock, self.patience),
         };
-        // Start all threads before any calibration.
-        let mut cells: Vec<Box<dyn RealCell>> = Vec::new();
-        for (index, planned) in group.iter().enumerate() {
+        let programs: Vec<Program> = group
+            .iter()
+            .map(|planned| self.registry.program(planned))
+            .collect::<Result<_, LabError>>()?;
+        // Start all threads before any calibration, and programs before any threads: to start them
+        // forks this process, and their runtimes compile meanwhile.
+        let mut cells: Vec<(usize, Box<dyn RealCell>)> = Vec::new();
+        let (elsewhere, here): (Vec<_>, Vec<_>) = programs
+            .into_iter()
+            .enumerate()
+            .partition(|(_, program)| matches!(program, Program::Elsewhere { .. }));
+        for (index, program) in elsewhere.into_iter().chain(here) {
             at(index)?;
-            cells.push(self.open_cell(machine, planned)?);
+            cells.push((index, self.open_cell(machine, &group[index], program)?));
         }
+        cells.sort_by_key(|(index, _)| *index);
+        let mut cells: Vec<Box<dyn RealCell>> = cells.into_iter().map(|(_, cell)| cell).collect();
         for _ in 0..PASSES {
             group_state.calibrator.begin_pass();
             for (index, cell) in cells.iter_mut().enumerate().filter(|(_, cell)| cell.surveys()) {
@@ -183,6 +197,7 @@ impl RealBackend {
         &self,
         machine: &Machine,
         planned: &PlannedCell,
+        program: Program,
     ) -> Result<Box<dyn RealCell>, LabError> {
         let opening = Opening {
             clock: &self.clock,
@@ -192,7 +207,7 @@ impl RealBackend {
             patience: self.patience,
             start_ticks: self.start_ticks,
         };
-        Ok(match self.registry.program(planned)? {
+        Ok(match program {
             Program::Exchange { make, class } => Box::new(Exchange::open(opening, make, class)?),
             Program::Stream { make, class, grows } => {
                 Box::new(Stream::open(opening, make, class, grows)?)
@@ -200,6 +215,11 @@ impl RealBackend {
             Program::Crew(program) => Box::new(CrewCell::open(opening, program)?),
             Program::Contention(spec, subject) => {
                 Box::new(Contention::open(opening, spec, subject)?)
+            }
+            Program::Elsewhere { file, .. } => {
+                // Some languages have no unsigned numbers of 64 bits.
+                let seed = RandomState::new().hash_one(&planned.cell) >> 32;
+                Box::new(Elsewhere::open(opening, &file, seed)?)
             }
         })
     }

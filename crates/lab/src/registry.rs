@@ -38,7 +38,13 @@ impl Registry {
                 program.ok_or_else(|| LabError::UnknownQueue(cell.label()))
             }
             Subject::Lock(lock) => match self.locks.of(lock) {
-                Some(spec) => Ok(Program::Contention(spec, lock.clone())),
+                Some(spec) => Ok(match spec.elsewhere().cloned() {
+                    Some(file) => {
+                        let like = Program::Contention(spec, lock.clone());
+                        Program::Elsewhere { file, like: Box::new(like) }
+                    }
+                    None => Program::Contention(spec, lock.clone()),
+                }),
                 None => Err(LabError::UnknownLock(lock.lock.to_string())),
             },
         }

@@ -4,6 +4,8 @@ use threadtoll_record::{
     BetweenBlock, BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes,
 };
 
+use crate::foreign::program::Answer;
+
 /// Samples of a block, with its counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockSamples {
@@ -46,6 +48,16 @@ pub enum Samples {
     SendCalls(SendCalls),
     /// Acquisitions of a lock.
     Contention(Acquisitions),
+    /// Figures of a program that measured the block itself.
+    Told(Told),
+}
+
+/// Figures of a program that measured a block itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub(crate) answer: Answer,
+    /// Time for which it has warmed up, if it says.
+    pub(crate) warm_up_ms: Option<u64>,
 }
 
 /// Times between consecutive stamps.

@@ -145,6 +145,14 @@ impl SimulatedBackend {
         if cell.is_twin() { here * self.twin_factor } else { here }
     }
 
+    /// The program of a cell's threads: of a cell that is measured elsewhere, one like it.
+    fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
+        Ok(match self.registry.program(planned)? {
+            Program::Elsewhere { like, .. } => *like,
+            program => program,
+        })
+    }
+
     /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, a stream's time per
     /// message, a receiver's time per message, or a lock's from one acquisition to the next,
     /// whichever thread it is.
@@ -154,11 +162,12 @@ impl SimulatedBackend {
     /// If the registry lacks the cell's subject.
     pub fn truth_ns(&self, planned: &PlannedCell, regime: usize) -> Result<f64, LabError> {
         let cell = &planned.cell;
-        let value_ns = match self.registry.program(planned)? {
+        let value_ns = match self.program(planned)? {
             Program::Contention(spec, subject) => locks::value_ns(cell, &spec, &subject),
             Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
             Program::Stream { class, .. } => messages::value_ns(class, true, cell),
             Program::Crew(program) => crew::service_ns(program.class, cell),
+            Program::Elsewhere { .. } => unreachable!("it is replaced by its like"),
         };
         Ok(value_ns * self.kind.regimes.factor(regime, cell))
     }
@@ -261,11 +270,12 @@ impl Backend for SimulatedBackend {
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
             };
-            Ok(match self.registry.program(planned)? {
+            Ok(match self.program(planned)? {
                 Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
                 Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
                 Program::Crew(program) => Box::new(CrewCell::new(draws, program, self.delays)),
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
+                Program::Elsewhere { .. } => unreachable!("it is replaced by its like"),
             })
         };
         let mut cells = Vec::new();

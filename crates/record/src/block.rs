@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BetweenBlock, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction,
-    FunnelBlock, Histogram, IdleBlock, Ns, OpenLoopBlock, Seconds, SendsBlock, Text, WorkersBlock,
-    fold,
+    FunnelBlock, Histogram, IdleBlock, Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text,
+    WorkersBlock, fold,
 };
 
 /// The loop that produced a block.
@@ -100,6 +100,9 @@ pub struct Block {
     /// Messages between which caches are emptied or pages are given back only: what was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<BetweenBlock>,
+    /// Cells that a program of another language measured itself only: how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_program: Option<OwnProgram>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,

@@ -10,7 +10,7 @@ use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, Sign
 pub struct ContentionBlock {
     /// Work of all threads: units, or nanoseconds of intended sleep.
     pub work: Ratio,
-    /// Number of acquisitions by thread.
+    /// Number of acquisitions by thread; empty if a program of another language does not tell.
     pub acquisitions: Vec<Count>,
     /// Cells of one thread alone: its work per nanosecond on each CPU, worked on in turn, because
     /// CPUs may differ in speed.
@@ -20,6 +20,10 @@ pub struct ContentionBlock {
     /// together, just after the block. They share nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_together: Option<Ratio>,
+    /// Number of threads still waiting just after an acquisition, on average, where a program of
+    /// another language tells nothing else of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_on_entry_mean: Option<Ratio>,
     /// Times and queue lengths from stamps; absent in stretch blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ContentionSeen>,
@@ -28,7 +32,8 @@ pub struct ContentionBlock {
 impl ContentionBlock {
     /// Validates what a file has for a block of `count` acquisitions.
     pub(crate) fn validate(&self, count: Count) -> Result<(), &'static str> {
-        if self.acquisitions.iter().copied().sum::<Count>() != count {
+        let known = !self.acquisitions.is_empty();
+        if known && self.acquisitions.iter().copied().sum::<Count>() != count {
             return Err("the acquisitions of the threads are not those of the block");
         }
         let Some(seen) = self.seen else { return Ok(()) };

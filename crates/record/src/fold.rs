@@ -25,10 +25,10 @@ use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
     Against, BetweenMessages, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Chain,
-    Class, Contention, Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Idle,
-    Intervals, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over, Plan, PlannedCell,
-    Quantiles, QueueSubject, Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict,
-    Wait, Warning, Work, Workers, Worst, median,
+    Class, Contention, ContentionBlock, Cost, Count, DisturbanceSummary, Fraction, Funnel,
+    Histogram, Idle, Intervals, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over,
+    OwnProgram, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime,
+    ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work, Workers, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -316,6 +316,13 @@ impl<'a> Folding<'a> {
         figures
     }
 
+    fn own_program(&self) -> Option<OwnProgram> {
+        let blocks = || self.own().filter_map(|marked| marked.block.own_program);
+        let warm_ups = blocks().filter_map(|own| Some(own.warm_up_ms?.as_f64()));
+        let warm_up_ms = median(warm_ups).map(|ms| (ms.round() as u64).into());
+        blocks().next().map(|_| OwnProgram { warm_up_ms })
+    }
+
     /// The record with `figures` from the main regime; `self` has the blocks of all.
     fn record(&self, figures: Figures, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
@@ -360,6 +367,7 @@ impl<'a> Folding<'a> {
             funnel: figures.traffic.funnel,
             idle: figures.traffic.idle,
             between: figures.traffic.between,
+            own_program: self.own_program(),
             refused: figures.traffic.lost.map(|[refused, _]| refused),
             dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
             worst: worst(self.blocks(BlockKind::Stamped)),
@@ -639,6 +647,9 @@ impl Distribution {
         histograms.iter().for_each(|histogram| merged.add(histogram));
         let count: Count = blocks().map(|block| block.count).sum();
         let over: Count = blocks().filter_map(|block| block.over).sum();
+        let of_over: Count =
+            blocks().filter(|block| block.over.is_some()).map(|block| block.count).sum();
+        let timed = || blocks().filter(|block| has_waits(block));
         let weighted = |figure: fn(&Block) -> Option<f64>| {
             let known = || blocks().filter_map(|block| Some((figure(block)?, block.count)));
             let count: Count = known().map(|(_, count)| count).sum();
@@ -647,12 +658,12 @@ impl Distribution {
         };
         Distribution {
             count,
-            mean: weighted(|block| Some(block.mean.get())).map(Into::into),
-            min: blocks().map(|block| block.min.get()).min_by(f64::total_cmp).map(rounded_ns),
-            max: blocks().map(|block| block.max.get()).max_by(f64::total_cmp).map(rounded_ns),
+            mean: weighted(|block| has_waits(block).then(|| block.mean.get())).map(Into::into),
+            min: timed().map(|block| block.min.get()).min_by(f64::total_cmp).map(rounded_ns),
+            max: timed().map(|block| block.max.get()).max_by(f64::total_cmp).map(rounded_ns),
             all,
             clean,
-            over_share: (count > 0).then(|| (over.as_f64() / count.as_f64()).into()),
+            over_share: (of_over > 0).then(|| (over.as_f64() / of_over.as_f64()).into()),
             histogram: (!histograms.is_empty()).then(|| merged.packed()),
             same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
                 .map(Into::into),
@@ -662,6 +673,12 @@ impl Distribution {
     fn p50(&self) -> QuantileEstimate {
         self.all[0]
     }
+}
+
+/// False for a block of a pool of which a program of another language only told how long it took.
+fn has_waits(block: &Block) -> bool {
+    let told = |found: &ContentionBlock| found.queue_on_entry_mean.is_some();
+    !block.contention.as_ref().is_some_and(told)
 }
 
 fn processes<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Processes {

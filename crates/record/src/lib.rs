@@ -36,6 +36,7 @@ mod lock;
 mod machine;
 mod median;
 mod open_loop;
+mod own_program;
 mod placement;
 mod plan;
 mod prediction;
@@ -78,6 +79,7 @@ pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};
 pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
+pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
 pub use plan::{
     Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat,

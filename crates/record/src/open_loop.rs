@@ -19,7 +19,7 @@ pub struct OpenLoopBlock {
     /// CPU time of the receiver and time in send calls, over all messages of the block, in
     /// nanoseconds. The time in which the sender waits for the next message is not part of it.
     pub busy_ns: Count,
-    /// Number of messages that `busy_ns` covers.
+    /// Number of messages that `busy_ns` covers; 0 if the time is not known.
     pub busy_messages: Count,
     /// Number of messages that were received, by the clock of one CPU, before they were due by the
     /// clock of another.

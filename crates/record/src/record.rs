@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
     BetweenMessages, Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction,
-    Funnel, Histogram, Idle, MAX_ROUNDS, Ns, OpenLoop, PerSecond, Ratio, ResidentBytes, Text,
-    Warning, Workers, Worst, fold,
+    Funnel, Histogram, Idle, MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Ratio, ResidentBytes,
+    Text, Warning, Workers, Worst, fold,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -116,6 +116,9 @@ pub struct Record {
     /// Messages between which caches are emptied or pages are given back only: what was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<BetweenMessages>,
+    /// Cells that a program of another language measured itself only: how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_program: Option<OwnProgram>,
     /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.

@@ -30,6 +30,7 @@ mod markdown;
 mod matrix;
 mod merge;
 mod openmetrics;
+mod own_program;
 mod place;
 mod prediction;
 mod processes;

@@ -54,7 +54,15 @@ impl Command for List {
             PEERS => {
                 let is_peer = |one: &&Queue| !matches!(one.origin, Origin::Ours | Origin::Raw);
                 let peers: Vec<&Queue> = registry().queues.all().filter(is_peer).collect();
-                entries(peers.iter().map(|one| (one.name.as_str(), one.sentence.as_str())));
+                let mechanisms = registry().mechanisms.all().filter(|one| one.is_elsewhere());
+                let locks = registry().locks.all().filter(|one| one.is_elsewhere());
+                entries(
+                    peers
+                        .iter()
+                        .map(|one| (one.name.as_str(), one.sentence.as_str()))
+                        .chain(mechanisms.map(|one| (one.name.as_str(), one.sentence.as_str())))
+                        .chain(locks.map(|one| (one.name.as_str(), one.sentence.as_str()))),
+                );
             }
             "locks" => entries(
                 registry()

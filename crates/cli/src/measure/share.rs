@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP};
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::foreign::Described;
+use threadtoll_lab::foreign::program::{DescribedProgram, has_started};
 use threadtoll_lab::real::{self, RealBackend};
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_lab::{LabError, Launch, Share, Step, Take, measure_share};
@@ -27,7 +28,7 @@ use threadtoll_record::{Line, Machine, Plan, PlannedCell, StrikeReason};
 use super::child::{Child, First, Heard, PROGRAM, has_forked};
 use super::resume::{simulated_faults, simulated_machine};
 use crate::failure::Failure;
-use crate::registry::{self, adapters, registry};
+use crate::registry::{self, adapters, programs, registry};
 
 /// The word on the command line of the other processes. No command has this name.
 pub(crate) const COMMAND: &str = "--measure-share";
@@ -39,6 +40,7 @@ struct Task {
     machine: Machine,
     /// What `--peers` added to the registry.
     adapters: Vec<Described>,
+    programs: Vec<DescribedProgram>,
     /// Without the cells of other groups, of which there may be thousands.
     plan: Plan,
     group: usize,
@@ -113,6 +115,7 @@ impl Launch for Launcher {
         let task = Task {
             machine: machine.clone(),
             adapters: adapters().to_vec(),
+            programs: programs().to_vec(),
             plan: Plan { groups, ..plan.clone() },
             group,
             cells: cells.to_vec(),
@@ -249,7 +252,7 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
     let (mut first, task) = First::take()
         .and_then(|mut first| task(&mut first).map(|task| (first, task)))
         .map_err(|error| Failure::usage(format!("this is not a share of a run: {error}")))?;
-    registry::add(&task.adapters);
+    registry::add(&task.adapters, &task.programs);
     let stop = AtomicBool::new(false);
     let measured = backend(&task).and_then(|mut backend| {
         let Task { machine, plan, group, cells, attempt, process, since_start_s, .. } = &task;
@@ -258,8 +261,11 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
         let share = Share { group, cells, attempt, process, since_start_s };
         let mut at = None;
         let mut take = |step: Step| {
+            // A peer's program is started by a fork of this process.
+            let (started, forked) = (has_started(), has_forked());
             if let Some(cell) = at
-                && has_forked()
+                && forked
+                && !started
             {
                 let planned = &plan.groups[group][cell];
                 let what = "started another process";

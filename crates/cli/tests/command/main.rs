@@ -16,6 +16,7 @@ mod peers;
 mod predict;
 mod profile;
 mod program;
+mod programs;
 mod queue;
 mod real;
 mod relaunched;

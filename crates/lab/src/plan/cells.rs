@@ -212,7 +212,7 @@ pub(super) fn cells(
                         pause,
                         keep_awake: *keep_awake,
                         neighbour: choice.neighbour,
-                        built: None,
+                        built: mechanism.built.clone(),
                     };
                     if !found.contains(&cell) {
                         found.push(cell);
@@ -245,7 +245,7 @@ pub(super) fn pair_cells(
             pause: mechanism.has_pause.then_some(Pause::Off),
             keep_awake: false,
             neighbour: None,
-            built: None,
+            built: mechanism.built.clone(),
         })
         .collect()
 }

@@ -50,7 +50,11 @@ pub fn contention(
 ) -> Planned {
     let mut builder = PlanBuilder::default();
     let locks: Vec<String> = match choice.locks.as_slice() {
-        [] => scenario.locks.iter().map(|lock| (*lock).to_string()).collect(),
+        [] => {
+            let programs = known.all().filter(|lock| lock.is_elsewhere() && scenario.is_pool());
+            let programs = programs.map(|lock| lock.name.clone());
+            scenario.locks.iter().map(|lock| (*lock).to_string()).chain(programs).collect()
+        }
         locks => locks.to_vec(),
     };
     for placement in &choice.placements {
@@ -59,6 +63,10 @@ pub fn contention(
         for name in &locks {
             // The caller has validated the names.
             let Ok(spec) = known.parse(name) else { continue };
+            if let Some(why) = unasked(scenario, &spec, &choice.overrides) {
+                builder.refuse(name.clone(), why);
+                continue;
+            }
             for (load, rows) in context.rows(name, &spec, &mut builder) {
                 let alone = context.alone(&load);
                 match bundles.iter_mut().find(|bundle| bundle.alone == alone) {
@@ -72,6 +80,14 @@ pub fn contention(
         }
     }
     (builder.groups, builder.refused)
+}
+
+/// Returns the reason why a program that measures a lock cannot be asked for it, if it cannot.
+fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
+    spec.elsewhere()?;
+    let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
+    let all = (scenario.loads)(overrides).iter().all(asked);
+    (!all).then_some("its program only measures pools whose threads sleep")
 }
 
 #[derive(Default)]
@@ -134,7 +150,8 @@ impl PlanContext<'_> {
                     match self.place(spec.policy(), *threads) {
                         Ok((cpus, relation)) => {
                             let subject = subject(name, *threads, &load, *read_share);
-                            cells.push(self.cell(subject, cpus, relation));
+                            let built = spec.built().cloned();
+                            cells.push(Cell { built, ..self.cell(subject, cpus, relation) });
                         }
                         Err(why) => builder.refuse(
                             format!("{name} with {threads} threads, {}", self.placement),

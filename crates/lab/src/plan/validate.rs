@@ -57,6 +57,9 @@ fn validate_cell(
             {
                 return Err("the mechanism has no such line or pause".into());
             }
+            if cell.built != mechanism.built {
+                return Err("the mechanism was built in another way".into());
+            }
             mechanism.class
         }
         Subject::Queue(queue) => {
@@ -103,6 +106,7 @@ fn validate_lock(
         || (lock.is_alone() && lock.threads != 1)
         || lock.read_share.is_some() != spec.has_readers()
         || (spec.only_counts() && lock.hold_ns != 0)
+        || cell.built.as_ref() != spec.built()
     {
         return Err("this version does not use the lock like that");
     }

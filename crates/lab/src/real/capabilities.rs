@@ -13,7 +13,8 @@ use crate::plan::Missing;
 /// milliseconds.
 pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-    let mechanisms = mechanisms.all().filter_map(|mechanism| {
+    let here = mechanisms.all().filter(|mechanism| !mechanism.is_elsewhere());
+    let mechanisms = here.filter_map(|mechanism| {
         let reason = mechanism.make(&settings).err()?;
         Some((mechanism.name.clone(), format!("this machine refuses: {reason}")))
     });

@@ -164,6 +164,7 @@ impl Contention {
                 .collect(),
             work_by_cpu: Vec::new(),
             work_together: None,
+            queue_on_entry_mean: None,
             seen: None,
         };
         let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
@@ -208,6 +209,7 @@ impl Contention {
             acquisitions: trace.acquisitions.into_iter().map(Into::into).collect(),
             work_by_cpu: Vec::new(),
             work_together: None,
+            queue_on_entry_mean: None,
             seen: Some(seen),
         };
         let elapsed_ns = self.clock.ns(until - from) as u64;
@@ -275,6 +277,7 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
         acquisitions: vec![acquisitions],
         work_by_cpu: parts.iter().map(|part| part.rate().into()).collect(),
         work_together: work_together.map(Into::into),
+        queue_on_entry_mean: None,
         // A single thread never waits.
         seen: None,
     };

@@ -221,6 +221,7 @@ impl OpenCell for Lock {
             acquisitions: vec![each.into(); threads as usize],
             work_by_cpu: Vec::new(),
             work_together: None,
+            queue_on_entry_mean: None,
             seen,
         };
         let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits });

@@ -35,7 +35,8 @@ fn described(folder: &TempDir, name: &str) -> Described {
 }
 
 fn queue(described: &Described) -> Queue {
-    let Foreign { mut queues, left_out } = Foreign::of(std::slice::from_ref(described), |_| false);
+    let Foreign { mut queues, left_out, .. } =
+        Foreign::of(std::slice::from_ref(described), |_| false);
     assert_eq!((queues.len(), left_out), (1, vec![]));
     queues.remove(0)
 }
@@ -131,7 +132,7 @@ fn a_description_that_names_functions_which_are_not_there_is_refused() {
     for function in ["tt_send_many", "tt_claim", "tt_create_sized", "tt_recv", "tt_send_wait"] {
         let mut described = whole.clone();
         described.functions.retain(|name| name != function);
-        let Foreign { queues, left_out } = Foreign::of(&[described], |_| false);
+        let Foreign { queues, left_out, .. } = Foreign::of(&[described], |_| false);
         let LeftOut { name, why } = &left_out[0];
         assert!(queues.len() < 2 && why.ends_with(function), "{why}");
         assert_eq!(name, "full of full.so");
@@ -142,7 +143,7 @@ fn a_description_that_names_functions_which_are_not_there_is_refused() {
 fn a_name_that_is_taken_costs_the_queue_and_no_other() {
     let folder = built(&["clash", "good"]);
     let adapters = [described(&folder, "clash"), described(&folder, "good")];
-    let Foreign { queues, left_out } = Foreign::of(&adapters, |name| name == "pipe");
+    let Foreign { queues, left_out, .. } = Foreign::of(&adapters, |name| name == "pipe");
     let names: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
     assert_eq!(names, ["twice", "good"]);
     let taken =

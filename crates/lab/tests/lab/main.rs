@@ -20,6 +20,7 @@ mod contention;
 mod foreign;
 mod load;
 mod plan;
+mod programs;
 mod queue;
 mod regimes;
 mod registry;

@@ -198,9 +198,11 @@ fn contention(
             significant((seen.wait_ns / threads_ns).clamp(0.0, 1.0)).into()
         }),
         queue_mean: seen.map(|seen| significant(seen.wait_ns / seen.elapsed_ns).into()),
-        queue_on_entry: seen.filter(|seen| seen.acquisitions > 0).map(|seen| {
-            significant(seen.queue_on_entry.as_f64() / seen.acquisitions.as_f64()).into()
-        }),
+        queue_on_entry: seen
+            .filter(|seen| seen.acquisitions > 0)
+            .map(|seen| seen.queue_on_entry.as_f64() / seen.acquisitions.as_f64())
+            .or_else(|| told_queue(own()))
+            .map(|mean| significant(mean).into()),
         queue_max: seen.map(|seen| seen.queue_max),
         fairness: fairness(own(), subject.threads).map(|index| significant(index).into()),
         starved_ns: seen.map(|seen| round(seen.starved_ns).into()),
@@ -284,6 +286,17 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
+/// Mean number of threads still waiting just after an acquisition, from programs that count them
+/// themselves.
+fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
+    let means = blocks.filter_map(|block| {
+        let mean = block.contention.as_ref()?.queue_on_entry_mean?;
+        Some((mean.get() * block.count.as_f64(), block.count.as_f64()))
+    });
+    let (sum, count) = means.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+    (count > 0.0).then(|| sum / count)
+}
+
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
 /// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
@@ -291,6 +304,9 @@ fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option
     let indices: Vec<f64> = blocks
         .filter_map(|block| {
             let got = &block.contention.as_ref()?.acquisitions;
+            if got.is_empty() {
+                return None;
+            }
             jain(got.iter().map(|count| count.as_f64()), threads as usize)
         })
         .collect();

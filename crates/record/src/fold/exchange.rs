@@ -13,7 +13,10 @@ use super::{
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
-    let stretches = quantiles_of(folding.blocks(BlockKind::Stretch), &[0.5], folding.seed)[0];
+    let stretches = match folding.own_program() {
+        Some(_) => median_of_blocks(folding),
+        None => quantiles_of(folding.blocks(BlockKind::Stretch), &[0.5], folding.seed)[0],
+    };
     let one_way = one_way(folding, distribution.p50(), stretches);
     let negative =
         one_way.negative.filter(|negative| *negative > 0).map(warnings::negative_one_way);
@@ -32,6 +35,17 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         between_processes: None,
         warnings,
         distribution,
+    }
+}
+
+/// A program of another language measures one stretch in each block: too few for a quantile.
+fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
+    let blocks = || folding.blocks(BlockKind::Stretch);
+    let means: Vec<f64> = blocks().map(|block| block.mean.get()).collect();
+    let median = resample::median_with_interval(&means, &processes(blocks()), folding.seed);
+    QuantileEstimate {
+        value: median.map(|(value, _)| value),
+        interval95: median.and_then(|(_, interval)| interval),
     }
 }
 

@@ -152,9 +152,10 @@ fn cpu(
 ) -> Option<(f64, Option<[f64; 2]>)> {
     let means: Vec<(f64, u64)> = blocks
         .iter()
+        .filter(|(_, block)| block.busy_messages > 0)
         .map(|(_, block)| {
             let messages = block.busy_messages.get();
-            (block.busy_ns.as_f64() / messages.max(1) as f64, messages)
+            (block.busy_ns.as_f64() / messages as f64, messages)
         })
         .collect();
     resample::mean_with_interval(&means, of_process, seed)

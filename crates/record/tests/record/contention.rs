@@ -1,8 +1,8 @@
 //! Speed-ups worked out by hand.
 
 use threadtoll_record::{
-    Block, Calibrated, Cause, Cell, CellPrediction, ContentionBlock, Experiment, LockSubject,
-    NO_LOCK, Origin, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
+    Block, BlockKind, Calibrated, Cause, Cell, CellPrediction, ContentionBlock, Experiment,
+    LockSubject, NO_LOCK, Origin, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -44,6 +44,7 @@ fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
         acquisitions: vec![10.into()],
         work_by_cpu: by_cpu.iter().map(|rate| (*rate).into()).collect(),
         work_together: None,
+        queue_on_entry_mean: None,
         seen: None,
     };
     Block {
@@ -176,4 +177,30 @@ fn cells_that_were_measured_at_another_pace_than_predicted_are_disturbed() {
     };
     assert_eq!(limit(&records[1]), Some((1.1, true)));
     assert_eq!(limit(&records[3]), None);
+}
+
+/// A program of another language tells only how long its pool took, and the queue.
+#[test]
+fn a_pool_that_was_measured_elsewhere_has_a_speed_up_and_a_queue_and_no_waits() {
+    let blocks: Vec<Block> = (0..2)
+        .flat_map(|seq| {
+            let mut pool = worked(3, seq, 2400.0, &[]);
+            pool.kind = BlockKind::Stamped;
+            pool.histogram = None;
+            pool.over = None;
+            let contention = pool.contention.as_mut().unwrap();
+            contention.acquisitions.clear();
+            contention.queue_on_entry_mean = Some((1.0 + f64::from(seq)).into());
+            [stretches(0, seq, &[100.0]), worked(1, seq, 1500.0, &[]), pool]
+        })
+        .collect();
+    let mut plan = plan_of(Work::Sleep, 2);
+    plan.groups[0][3].budget.stretch_ns = 0;
+    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
+    let of_pool = |record: &&Record| record.cell.lock().is_some_and(|lock| lock.threads == 2);
+    let record = records.iter().find(of_pool).unwrap();
+    let contention = record.contention.as_ref().unwrap();
+    assert_eq!(contention.queue_on_entry, Some(1.5.into()));
+    assert_eq!((contention.fairness, contention.wait_share), (None, None));
+    assert_eq!((record.mean, record.max, record.over.share), (None, None, None));
 }

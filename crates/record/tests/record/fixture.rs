@@ -126,6 +126,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         funnel: None,
         idle: None,
         between: None,
+        own_program: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
         cost_round_trips: (values_ns.len() as u64).into(),

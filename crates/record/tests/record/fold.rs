@@ -4,7 +4,8 @@ use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
 use threadtoll_record::fold::{WORST, compared, drifted};
 use threadtoll_record::{
     Block, BlockCost, Cause, Experiment, Fraction, Load, LoopKind, Ns, OneWayBlock, OneWayMethod,
-    Origin, Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
+    Origin, OwnProgram, Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst,
+    fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -541,6 +542,19 @@ fn the_share_on_one_cpu_is_weighted_by_exchanges() {
     let mut many = stamped(0, 1, &[5.0; 30]);
     many.same_cpu_share = Some(0.2.into());
     assert_eq!(folded(&["futex"], &[few, many])[0].same_cpu_share, Some(0.4.into()));
+}
+
+#[test]
+fn a_program_that_measured_itself_says_for_how_long_it_warmed_up() {
+    let block = |seq, warm_up_ms: Option<u64>| Block {
+        own_program: Some(OwnProgram { warm_up_ms: warm_up_ms.map(Into::into) }),
+        ..stamped(0, seq, &[5.0; 10])
+    };
+    let warm_up = |blocks: &[Block]| folded(&["futex"], blocks)[0].own_program;
+    let blocks = [block(0, Some(100)), block(1, Some(2100)), block(2, Some(2200))];
+    assert_eq!(warm_up(&blocks), Some(OwnProgram { warm_up_ms: Some(2100.into()) }));
+    assert_eq!(warm_up(&[block(0, None)]), Some(OwnProgram { warm_up_ms: None }));
+    assert_eq!(warm_up(&[stamped(0, 0, &[5.0; 10])]), None);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::{Row, reference, to_reference};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::plural;
+use crate::own_program;
 use crate::place::Place;
 use crate::processes;
 use crate::published::{published, summary};
@@ -70,6 +71,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
         })
         .in_page("per hand-off", "switches"),
     ]);
+    columns.extend(own_program::column(8, rows, Row::main));
     columns.extend(processes::column(9, rows, Row::main));
     columns.push(from_elsewhere(rows));
     columns

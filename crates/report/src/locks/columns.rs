@@ -2,6 +2,7 @@
 
 use super::{Row, Sweep};
 use crate::cost::{cpu_ns, switches};
+use crate::own_program;
 use crate::processes;
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
@@ -18,6 +19,7 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
     columns.extend(queue());
     columns.extend(wait());
     columns.extend(lock());
+    columns.extend(own_program::column(11, &sweep.all, |row| Some(row.record)));
     columns.extend(processes::column(12, &sweep.all, |row| Some(row.record)));
     columns
 }

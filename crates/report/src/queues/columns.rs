@@ -7,6 +7,7 @@ use threadtoll_record::{Against, file::Results};
 use super::{Comparison, Row, decided};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
+use crate::own_program;
 use crate::place::Place;
 use crate::processes;
 use crate::regimes::{self, Figures};
@@ -70,6 +71,7 @@ pub(super) fn columns<'c, 'a>(
             .into_iter()
             .flatten(),
     );
+    columns.extend(own_program::column(8, &comparison.rows, |row| Some(&row.record)));
     columns.extend(processes::column(9, &comparison.rows, |row| Some(&row.record)));
     columns
 }

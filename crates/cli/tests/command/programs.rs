@@ -1,0 +1,147 @@
+//! Programs of other languages, as `--peers` takes them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use threadtoll_machine::allowed_cpus;
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_record::{Line, Origin, StrikeReason};
+
+use crate::lines::{blocks, lines, records};
+use crate::program::{command, threadtoll, words};
+
+/// A folder with programs that misbehave as they are called.
+struct Folder(TempDir);
+
+impl Folder {
+    fn of(names: &[&str]) -> Self {
+        let folder = TempDir::new().unwrap();
+        let source =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/src/foreign/program/tests/peer.c");
+        for name in names {
+            let path = folder.path().join(name);
+            let mut compiler = Command::new("cc");
+            compiler.args(["-O1", "-pthread", "-o"]).arg(path).arg(source);
+            assert!(compiler.status().unwrap().success());
+        }
+        Folder(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Processes of its programs, and those that these left behind.
+    fn processes(&self) -> usize {
+        let own = self.path().to_str().unwrap().as_bytes();
+        let is_own =
+            |path: PathBuf| fs::read(path.join("cmdline")).is_ok_and(|line| line.starts_with(own));
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        all.filter(|entry| is_own(entry.path())).count()
+    }
+
+    fn wait_until(&self, is_reached: impl Fn(usize) -> bool) {
+        let begun = Instant::now();
+        while !is_reached(self.processes()) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.processes());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_asked_costs_a_line() {
+    let folder = Folder::of(&["good", "dies", "not-json", "own-wait", "ahead", "ignores-quit"]);
+    fs::write(folder.path().join("notes.txt"), "neither adapter nor program").unwrap();
+    let listed = threadtoll(words("list peers --peers", &[folder.path()])).done();
+    for (name, why) in [
+        ("dies", "its program ended by itself (exit status: 1)"),
+        ("not-json", "its description cannot be read: expected value at line 1 column 1"),
+        ("own-wait", "a peer waits by poll, poll-backoff or block, not by spin"),
+        ("ahead", "its clock is 3.0 s ahead of CLOCK_MONOTONIC"),
+    ] {
+        let line = listed.err.lines().find(|line| line.contains(&format!("warning: {name} ")));
+        let line = line.unwrap_or_else(|| panic!("{name}: {listed:#?}"));
+        assert!(line.contains(why), "{line}");
+    }
+    assert_eq!(listed.err.lines().count(), 4, "{listed:#?}");
+    for name in ["good ", "good-spin ", "good-fair ", "ignores-quit "] {
+        assert!(listed.out.lines().any(|line| line.starts_with(name)), "{name}: {listed:#?}");
+    }
+    assert_eq!(folder.processes(), 0);
+}
+
+#[test]
+#[ignore = "real machine: ci/real.sh"]
+fn programs_stand_in_the_groups_of_our_queues() {
+    let _alone = machine_lock().unwrap();
+    if allowed_cpus().len() < 2 {
+        println!("skipped: queues between two CPUs, of which there is one");
+        return;
+    }
+    let folder = Folder::of(&["good", "loses", "forks", "escapes", "ignores-quit"]);
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let line = "queue stream pipe good loses forks escapes ignores-quit --wait spin --time 20ms";
+    let mut arguments = words(line, &[]);
+    arguments.extend(words("--batch 1 --peers", &[folder.path()]));
+    arguments.extend(words("--out", &[&path]));
+    let ended = threadtoll(arguments).done();
+    ended.says("loses (poll) was given up: it counted 10000 messages, but checked 9999");
+    let lines = lines(&path);
+    let strikes: Vec<_> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Strike(strike) => Some(strike.reason),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(strikes, [StrikeReason::WrongMessage]);
+    let records = records(&lines);
+    for name in ["good", "forks", "escapes", "ignores-quit"] {
+        let record = records.iter().find(|record| record.cell.name() == name).unwrap();
+        assert_eq!(record.cell.queue().unwrap().origin, Origin::C);
+        assert_eq!(record.rate_per_s.unwrap().get(), 2e6, "{name}");
+        assert_eq!(record.own_program.unwrap().warm_up_ms, Some(0.into()));
+        assert!(record.cell.built.is_some() && record.against.len() > 1, "{name}");
+    }
+    let own = blocks(&lines).iter().filter(|block| block.own_program.is_some()).count();
+    assert!(own >= 4 * 31, "{own} blocks");
+    let shown = threadtoll(words("report --text", &[&path])).done();
+    assert!(shown.out.contains("warm-up"), "{}", shown.out);
+    assert_eq!(folder.processes(), 0);
+}
+
+#[test]
+#[ignore = "real machine: ci/real.sh"]
+fn no_program_outlives_the_command() {
+    let _alone = machine_lock().unwrap();
+    if allowed_cpus().len() < 2 {
+        println!("skipped: queues between two CPUs, of which there is one");
+        return;
+    }
+    let folder = Folder::of(&["escapes", "ignores-quit"]);
+    for signal in [Signal::KILL, Signal::INT, Signal::TERM] {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("run.jsonl");
+        let mut threadtoll = command();
+        threadtoll
+            .args(words(
+                "queue stream pipe escapes ignores-quit --wait spin --peers",
+                &[folder.path()],
+            ))
+            .args(words("--batch 1 --out", &[&path]))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut run = threadtoll.spawn().unwrap();
+        // Both are asked what they are, one after the other, and run together only as rows.
+        folder.wait_until(|processes| processes >= 3);
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        run.wait().unwrap();
+        folder.wait_until(|processes| processes == 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! Rows of programs, made of their descriptions without running them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use threadtoll_record::{Build, Checksum, Load, Origin, StrikeReason};
+
+use super::hello::{Hello, Peer, ProgramQueue};
+use super::{Fault, Patience, Program, request};
+use crate::lock::Lock;
+use crate::mechanism::Mechanism;
+use crate::queue::{Capacity, Queue, Slots, Way};
+
+/// Scenarios of queues that a program can be asked for.
+const SCENARIOS: [&str; 4] = ["ask-reply", "stream", "open-loop", "burst"];
+
+/// A program and what it says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DescribedProgram {
+    /// The file.
+    pub path: PathBuf,
+    /// SHA-256 of the file.
+    pub sha256: Checksum,
+    /// Its description.
+    pub hello: Hello,
+}
+
+/// Rows of a program.
+#[derive(Debug, Default)]
+pub struct ProgramRows {
+    /// Its queues.
+    pub queues: Vec<Queue>,
+    /// Its mechanisms.
+    pub mechanisms: Vec<Mechanism>,
+    /// Its locks.
+    pub locks: Vec<Lock>,
+    /// Its peers that cannot be measured: name, and reason as a clause.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// Starts a program, lets it describe itself, and ends it.
+///
+/// # Errors
+///
+/// If it cannot be read or started, or does not describe itself.
+pub fn describe(path: &Path) -> Result<DescribedProgram, Fault> {
+    let unreadable = |error: std::io::Error| Fault {
+        reason: StrikeReason::Refused,
+        clause: format!("it cannot be read: {error}"),
+    };
+    let path = path.canonicalize().map_err(unreadable)?;
+    let sha256 = Checksum::of_bytes(&fs::read(&path).map_err(unreadable)?);
+    let program = Program::start(&path, &[], Patience::default())?;
+    let hello = program.hello().clone();
+    program.quit();
+    Ok(DescribedProgram { path, sha256, hello })
+}
+
+/// The file of a program, which may have changed since it described itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ProgramFile {
+    path: Arc<Path>,
+    sha256: Checksum,
+}
+
+impl ProgramFile {
+    /// Starts it.
+    pub(crate) fn start(&self, cpus: &[u32], patience: Patience) -> Result<Program, Fault> {
+        let unchanged =
+            fs::read(&self.path).is_ok_and(|bytes| Checksum::of_bytes(&bytes) == self.sha256);
+        if !unchanged {
+            let clause = "its file has changed since the run began".into();
+            return Err(Fault { reason: StrikeReason::Refused, clause });
+        }
+        Program::start(&self.path, cpus, patience)
+    }
+}
+
+impl DescribedProgram {
+    /// Makes its rows.
+    pub fn rows(&self) -> ProgramRows {
+        let Hello { language, runtime, compiler, flags, peers, .. } = &self.hello;
+        let compiler =
+            if runtime == compiler { compiler.clone() } else { format!("{compiler}, {runtime}") };
+        let built = Build {
+            language: language.as_str().into(),
+            compiler: compiler.into(),
+            flags: flags.as_str().into(),
+            sha256: self.sha256.clone(),
+        };
+        let file = ProgramFile { path: self.path.as_path().into(), sha256: self.sha256.clone() };
+        let mut rows = ProgramRows::default();
+        for peer in peers {
+            match peer {
+                Peer::Queue(queue) => rows.queues.push(row(queue, &file, &built)),
+                Peer::Mechanism { name, sentence, class, .. } => {
+                    let mechanism =
+                        Mechanism::elsewhere(name, *class, sentence, file.clone(), built.clone());
+                    rows.mechanisms.push(mechanism);
+                }
+                Peer::Contention { scenario, name, sentence, .. } if scenario == "pool" => {
+                    let lock = Lock::elsewhere(name, sentence, file.clone(), built.clone());
+                    rows.locks.push(lock);
+                }
+                Peer::Contention { scenario, name, .. } => rows.left_out.push((
+                    name.clone(),
+                    format!("no program can be asked for contention {scenario}"),
+                )),
+            }
+        }
+        rows
+    }
+}
+
+fn row(queue: &ProgramQueue, file: &ProgramFile, built: &Build) -> Queue {
+    let slots = queue.slot_bytes.filter(|_| queue.bounded).map(|bytes| {
+        let slots = Slots::groups(1, bytes.into());
+        if queue.power_of_two { slots.power_of_two() } else { slots }
+    });
+    let way = |wait| {
+        let known = queue.scenarios.iter().filter(|name| SCENARIOS.contains(&name.as_str()));
+        let known: Vec<String> = known.cloned().collect();
+        let asked = move |scenario: &str, load: &Load, payload_bytes: u64| {
+            payload_bytes == 8
+                && request::has_load(load)
+                && known.iter().any(|name| name == scenario)
+        };
+        let way = Way::elsewhere(wait, queue.many_senders, file.clone(), asked);
+        if queue.batches { way.in_batches() } else { way }
+    };
+    Queue {
+        name: queue.name.clone(),
+        origin: Origin::of_language(&built.language),
+        version: queue.version.clone(),
+        sentence: queue.sentence.clone(),
+        capacity: slots.map_or(Capacity::Unbounded, Capacity::Slots),
+        built: Some(built.clone()),
+        ways: queue.waits.iter().copied().map(way).collect(),
+    }
+}

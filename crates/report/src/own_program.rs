@@ -1,0 +1,26 @@
+//! The column of rows that programs of other languages measure themselves.
+
+use threadtoll_record::Record;
+
+use crate::table::{Cell, Column};
+use crate::units::long_time;
+
+/// The column; `None` if no program measured a row.
+pub(crate) fn column<'c, R>(
+    rank: u8,
+    rows: &[R],
+    record: impl Fn(&R) -> Option<&Record> + 'c,
+) -> Option<Column<'c, R>> {
+    let own = move |row: &R| record(row)?.own_program;
+    if rows.iter().all(|row| own(row).is_none()) {
+        return None;
+    }
+    let title = "rows that a program of another language measured itself, by its own stamps: how long it ran before, until its figures levelled off";
+    Some(Column::new("own program", "warm-up", rank, title, move |row| match own(row) {
+        None => Cell::empty(),
+        Some(own) => {
+            let ns = own.warm_up_ms.map(|ms| ms.as_f64() * 1e6);
+            Cell::new(ns, ns.map_or_else(|| "yes".to_string(), long_time))
+        }
+    }))
+}
