@@ -32,7 +32,7 @@ pub(crate) enum Program {
     },
     /// Threads with parts of their own.
     Crew(CrewProgram),
-    Contention(LockSpec, LockSubject),
+    Contention(Box<LockSpec>, LockSubject),
     /// A program of another language, which measures itself in its own process.
     Elsewhere {
         file: ProgramFile,

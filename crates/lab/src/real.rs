@@ -214,7 +214,7 @@ impl RealBackend {
             }
             Program::Crew(program) => Box::new(CrewCell::open(opening, program)?),
             Program::Contention(spec, subject) => {
-                Box::new(Contention::open(opening, spec, subject)?)
+                Box::new(Contention::open(opening, *spec, subject)?)
             }
             Program::Elsewhere { file, .. } => {
                 // Some languages have no unsigned numbers of 64 bits.

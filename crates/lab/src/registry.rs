@@ -40,10 +40,10 @@ impl Registry {
             Subject::Lock(lock) => match self.locks.of(lock) {
                 Some(spec) => Ok(match spec.elsewhere().cloned() {
                     Some(file) => {
-                        let like = Program::Contention(spec, lock.clone());
+                        let like = Program::Contention(Box::new(spec), lock.clone());
                         Program::Elsewhere { file, like: Box::new(like) }
                     }
-                    None => Program::Contention(spec, lock.clone()),
+                    None => Program::Contention(Box::new(spec), lock.clone()),
                 }),
                 None => Err(LabError::UnknownLock(lock.lock.to_string())),
             },

@@ -274,7 +274,7 @@ impl Backend for SimulatedBackend {
                 Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
                 Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
                 Program::Crew(program) => Box::new(CrewCell::new(draws, program, self.delays)),
-                Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
+                Program::Contention(spec, subject) => Box::new(Lock::new(draws, *spec, subject)),
                 Program::Elsewhere { .. } => unreachable!("it is replaced by its like"),
             })
         };

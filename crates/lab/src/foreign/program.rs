@@ -67,8 +67,8 @@ impl Default for Patience {
     }
 }
 
-/// A program that runs. When this is dropped, it is told to end, and a second later it and all that it
-/// has started are killed.
+/// A program that runs. When this is dropped, it is told to end, and a second later it and all
+/// that it has started are killed.
 pub struct Program {
     talk: Talk,
     hello: Hello,

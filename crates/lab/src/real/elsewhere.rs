@@ -20,8 +20,8 @@ use super::{GroupState, Opening, RealCell};
 /// Preparations up to this long are repeated before each round; a runtime that compiles would spend
 /// the time on nothing else.
 const SHORT: Duration = Duration::from_millis(100);
-/// CPU time and share of a CPU that a program may use between its blocks, over all of them: runtimes
-/// compile and collect garbage for a while.
+/// CPU time and share of a CPU that a program may use between its blocks, over all of them:
+/// runtimes compile and collect garbage for a while.
 const REST: Duration = Duration::from_millis(50);
 const REST_SHARE: f64 = 0.5;
 

@@ -4,10 +4,10 @@
 //! The kernel kills a child when its parent dies, but not the child's own children. So this process
 //! forks a guardian, which forks the program and adopts whatever the program leaves behind. It
 //! waits for the program to end, or for this process to close its end of a pipe, which the kernel
-//! does if this process is killed. Then it kills and reaps all that is left, and ends as the program
-//! did. If the guardian is killed, the kernel kills the program.
+//! does if this process is killed. Then it kills and reaps all that is left, and ends as the
+//! program did. If the guardian is killed, the kernel kills the program.
 //!
-//! Does not help against a program that kills the guardian after it has left its process group.
+//! It does not help against a program that kills the guardian after it has left its process group.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -50,8 +50,8 @@ impl Usage {
 
     /// What was used since `earlier`, as the counters of one thread.
     ///
-    /// Ticks are too coarse to split the time of a block, so the split is that of all the time since
-    /// the process began.
+    /// Ticks are too coarse to split the time of a block, so the split is that of all the time
+    /// since the process began.
     pub(crate) fn since(&self, earlier: &Usage) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let [user, system] = self.ticks.map(|ticks| ticks as f64);
