@@ -107,7 +107,8 @@ fn programs_stand_in_the_groups_of_our_queues() {
         assert_eq!(record.cell.queue().unwrap().origin, Origin::C);
         assert_eq!(record.rate_per_s.unwrap().get(), 2e6, "{name}");
         assert_eq!(record.own_program.unwrap().warm_up_ms, Some(0.into()));
-        assert!(record.cell.built.is_some() && record.against.len() > 1, "{name}");
+        assert!(record.cell.built.is_some(), "{name}");
+        assert!(!record.against.is_empty(), "{name}: compared with nothing");
     }
     let own = blocks(&lines).iter().filter(|block| block.own_program.is_some()).count();
     assert!(own >= 4 * 31, "{own} blocks");
