@@ -148,7 +148,7 @@ impl Program {
         let begun = Instant::now();
         self.talk.say(&format!("block {length_ns}ns"))?;
         let answer = answer::read(self.talk.listen(answer::limits(time)), request.question)?;
-        answer.check_time(begun.elapsed())?;
+        answer.check_time(length_ns, begun.elapsed())?;
         self.check_clock()?;
         Ok(answer)
     }

@@ -126,13 +126,13 @@ impl Answer {
         }
     }
 
-    /// Longest time that the program says has passed in the block, in nanoseconds.
-    fn claimed_ns(&self) -> f64 {
+    /// Longest time that the program says has passed in a block of this length, in nanoseconds.
+    fn claimed_ns(&self, length_ns: u64) -> f64 {
         match self {
             Answer::RoundTrips { stamped, others, mean_ns } => {
                 stamped.sum_ns() as f64 + *others as f64 * mean_ns
             }
-            Answer::Stream { messages, rate_per_s } => *messages as f64 / rate_per_s * 1e9,
+            Answer::Stream { .. } => length_ns as f64,
             Answer::Deliveries(Deliveries { elapsed_ns, delivered, bursts, .. }) => {
                 let last_ns = bursts.map_or(0.0, |bursts| bursts.last_ns);
                 last_ns.max((*elapsed_ns).max(delivered.max_ns()) as f64)
@@ -141,9 +141,18 @@ impl Answer {
         }
     }
 
-    /// Checks that it fits into the time between the request and the answer.
-    pub(super) fn check_time(&self, took: Duration) -> Result<(), Fault> {
-        let (claimed_ns, took_ns) = (self.claimed_ns(), took.as_nanos() as f64);
+    /// Checks that the answer to a request for a block of `length_ns` fits into the time that it
+    /// took, and a rate to its messages.
+    pub(super) fn check_time(&self, length_ns: u64, took: Duration) -> Result<(), Fault> {
+        if let Answer::Stream { messages, rate_per_s } = self {
+            // The other messages began and ended the stream.
+            let timed = rate_per_s * length_ns as f64 / 1e9;
+            if timed > *messages as f64 * ROUNDING {
+                let clause = format!("at its rate, {timed:.0} messages came, but it counted");
+                return Err(wrong(format!("{clause} {messages}")));
+            }
+        }
+        let (claimed_ns, took_ns) = (self.claimed_ns(length_ns), took.as_nanos() as f64);
         if claimed_ns <= took_ns * ROUNDING {
             return Ok(());
         }

@@ -103,7 +103,7 @@ fn figures_are_read() {
     assert_eq!(answer, Answer::RoundTrips { stamped, others: 6000, mean_ns: 500.5 });
     assert_eq!((warm_up_ms, answer.operations()), (Some(0), 9005));
     let (_, stream) = measure(&path, Question::Stream).unwrap();
-    assert_eq!(stream, Answer::Stream { messages: 10_000, rate_per_s: 2e6 });
+    assert_eq!(stream, Answer::Stream { messages: 30_000, rate_per_s: 2e6 });
     let (_, open) = measure(&path, OPEN).unwrap();
     let Answer::Deliveries(open) = open else { panic!("{open:?}") };
     assert_eq!((open.delivered.count(), open.late.max_ns(), open.sent), (900, 40, 1000));
@@ -156,8 +156,10 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("negative", trips, Crashed, "it said “-500” where the figure of “mean_ns” was expected"),
         ("no-mean", trips, Crashed, "it said “mean” instead of “mean_ns”"),
         ("loses", trips, WrongMessage, "it checked 3004 round trips, of which 3005 had a stamp"),
-        ("loses", Question::Stream, WrongMessage, "it counted 10000 messages, but checked 9999"),
-        ("repeats", Question::Stream, WrongMessage, "10000 messages, but checked 10001"),
+        ("loses", Question::Stream, WrongMessage, "it counted 30000 messages, but checked 29999"),
+        ("repeats", Question::Stream, WrongMessage, "30000 messages, but checked 30001"),
+        ("brags", Question::Stream, WrongMessage, "200000000 messages came, but it counted 30000"),
+        ("hurries", Question::Stream, WrongMessage, "its block of 10 ms was over after 0 ms"),
         ("loses", OPEN, WrongMessage, "it counted 1000 messages, but checked 999"),
         ("slow", OPEN, WrongMessage, "its messages were due at 44444/s instead of 100000/s"),
         ("more", trips, Crashed, "it said “checked 5” instead of “end”"),

@@ -85,7 +85,7 @@ static void block(const char *prepared) {
         for (;;) pause();
     }
     if (is("reports")) return (void)printf("error a message was lost\n");
-    rest(10000000);
+    if (!is("hurries")) rest(10000000);
     if (strstr(prepared, " ask-reply ") || strstr(prepared, "latency")) {
         const char *first = is("disorder") ? "2000 5" : is("twice") ? "1000 5" : "500 5";
         printf("count 2\n%s\n1000 3000\n", first);
@@ -94,8 +94,8 @@ static void block(const char *prepared) {
         else printf("mean_ns 500.5\n");
         printf("checked %d\n", is("loses") ? 3004 : 9005);
     } else if (strstr(prepared, " stream ")) {
-        printf("count 10000\nrate_per_s 2000000\nchecked %d\n",
-               is("loses") ? 9999 : is("repeats") ? 10001 : 10000);
+        printf("count 30000\nrate_per_s %s\nchecked %d\n", is("brags") ? "20000000000" : "2000000",
+               is("loses") ? 29999 : is("repeats") ? 30001 : 30000);
     } else if (strstr(prepared, "contention")) {
         printf("count 20\nelapsed_ns 9000000\nqueue_on_entry_mean 1.5\nchecked 20\n");
     } else {
