@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds the peers in other languages and measures them beside our queues and the Rust peers, for
+# docs/results. Tables, pages, raw and folded records go to the given folder (default: a new one in
+# threadtoll-results/). Nothing else should run. On Debian 12, as root, INSTALL=yes installs what
+# the peers need first. Go is taken from the path; its peers are left out without it.
+#
+# usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream open-loop burst latency pool
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder=${1:-threadtoll-results/peers-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+only=" ${*:2} "
+mkdir -p "$folder/folded"
+
+if [[ ${INSTALL:-no} == yes ]]; then
+    apt-get install --yes --no-install-recommends build-essential ldc libboost-dev libtbb-dev \
+        liburcu-dev libconcurrentqueue-dev libreaderwriterqueue-dev libatomic-queue-dev \
+        openjdk-17-jdk-headless maven
+fi
+peers/build.sh | tee "$folder/built.txt"
+cargo build --release --quiet
+threadtoll=target/release/threadtoll
+"$threadtoll" check >"$folder/check.txt"
+
+# measure NAME ARGUMENTS...: one run, unless others were asked for. What is said of rows that were
+# given up is kept as well.
+measure() {
+    local name=$1
+    shift
+    if [[ $only != "  " && $only != *" $name "* ]]; then
+        return
+    fi
+    echo "threadtoll $*"
+    "$threadtoll" "$@" --peers target/peers --quiet --out "$folder/$name.jsonl" \
+        --html "$folder/$name.html" >"$folder/$name.txt" 2>"$folder/$name.warnings.txt"
+    "$threadtoll" report "$folder/$name.jsonl" --fold "$folder/folded/$name.jsonl.gz" \
+        --without-histograms
+}
+
+measure ask-reply queue ask-reply --placement pinned --time 100ms
+measure stream queue stream --placement pinned --time 100ms
+measure open-loop queue open-loop --rate 10000,100000,1000000,4000000 --placement pinned --time 100ms
+measure burst queue burst --burst 1,100 --gap 100us --placement pinned --time 100ms
+measure latency latency --placement pinned --time 100ms
+# As in Sukhovitsky's article: 100 ms a task, 5 ms of it under the lock.
+measure pool contention pool --hold 5ms --think 95ms --tasks 1000
+echo "kept in $folder"
