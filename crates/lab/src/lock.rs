@@ -93,7 +93,7 @@ pub struct Lock {
     pub has_readers: bool,
     /// True if it only counts and cannot be held.
     pub only_counts: bool,
-    /// How it was built, if not with this program.
+    /// The facts of its build, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeContenders>,
     /// The program that measures it in the scenario `pool`, if none of our threads do.
@@ -312,7 +312,7 @@ impl LockSpec {
         self.lock.as_ref()?.elsewhere.as_ref()
     }
 
-    /// How it was built, if not with this program.
+    /// The facts of its build, if it was not built with this program.
     pub(crate) fn built(&self) -> Option<&Build> {
         self.lock.as_ref()?.built.as_ref()
     }

@@ -83,7 +83,7 @@ pub struct Mechanism {
     pub has_layout: bool,
     /// True if it has a choice of pause hint.
     pub has_pause: bool,
-    /// How it was built, if not with this program.
+    /// The facts of its build, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeEnds>,
     /// The program that measures it, if none of our threads do.

@@ -367,7 +367,7 @@ pub struct Queue {
     pub sentence: String,
     /// Capacity.
     pub capacity: Capacity,
-    /// How it was built, if not with this program.
+    /// The facts of its build, if it was not built with this program.
     pub built: Option<Build>,
     /// Rows, one for each way of waiting.
     pub ways: Vec<Way>,

@@ -1,4 +1,4 @@
-//! How a peer was built that is not part of this program.
+//! The build of a peer that is not part of this program.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -90,7 +90,7 @@ pub struct Cell {
     /// Load from other threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
-    /// How it was built; absent if with this program.
+    /// The facts of its build; absent if it was built with this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built: Option<Build>,
 }

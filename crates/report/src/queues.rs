@@ -360,7 +360,7 @@ fn decided(against: &Against) -> Option<Verdict> {
     (against.blocks as usize >= compare::PAIRS).then_some(against.verdict)
 }
 
-/// How peers were built that are not part of the program, a line for each compiler and its flags.
+/// The builds of peers that are not part of the program, a line for each compiler and its flags.
 fn built(comparisons: &[Comparison<'_>]) -> Vec<String> {
     let mut names: BTreeMap<[&str; 3], BTreeSet<&str>> = BTreeMap::new();
     for row in comparisons.iter().flat_map(|comparison| &comparison.rows) {

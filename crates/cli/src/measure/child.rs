@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Most generations of processes that are killed after their parent was.
 const GENERATIONS: usize = 100;
 
-/// What is heard of a process.
+/// News of a process.
 pub(crate) enum Heard {
     Line(Vec<u8>),
     /// It has ended, or has closed its socket.
@@ -54,7 +54,7 @@ pub(crate) enum Heard {
     Flood,
 }
 
-/// How a process ended.
+/// The end of a process.
 pub(crate) struct Ending {
     pub(crate) status: ExitStatus,
     /// False if it had to be killed.
@@ -89,7 +89,7 @@ pub(crate) struct Child {
     /// Tells when it has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
     socket: UnixStream,
-    /// What it sent after the last line that was taken.
+    /// Bytes that it sent after the last line that was taken.
     sent: Vec<u8>,
     /// `None` once it is closed.
     output: Option<PipeReader>,
@@ -223,7 +223,7 @@ impl Child {
             }
             sleep(LOOK);
         }
-        // What it had printed before.
+        // It may have printed more before it ended.
         while self.printed <= MOST_PRINTED && self.output.is_some() {
             match self.ready(Duration::ZERO)? {
                 [_, true, _] => self.read_output(),

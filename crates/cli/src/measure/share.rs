@@ -38,7 +38,7 @@ const SIMULATED_SILENCE: Duration = Duration::from_secs(8);
 #[derive(Serialize, Deserialize)]
 struct Task {
     machine: Machine,
-    /// What `--peers` added to the registry.
+    /// The peers that `--peers` added.
     adapters: Vec<Described>,
     programs: Vec<DescribedProgram>,
     /// Without the cells of other groups, of which there may be thousands.

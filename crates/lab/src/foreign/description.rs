@@ -1,4 +1,4 @@
-//! What peers say of themselves, checked: JSON in one line, of limited length.
+//! Descriptions of adapters, checked: JSON in one line, of limited length.
 
 use serde::Deserialize;
 use serde_json::Value;

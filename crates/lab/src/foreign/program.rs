@@ -38,7 +38,7 @@ pub(crate) use usage::Usage;
 const LINE: usize = 4096;
 /// Limit of a description.
 const DESCRIPTION: usize = 256 << 10;
-/// How much longer than asked a block may take: queues that have filled are drained, too.
+/// A block may take this many times as long as asked: queues that have filled are drained, too.
 const LONGER: u32 = 10;
 /// Longest block that is asked for.
 const MAX_BLOCK_NS: u64 = 3_600_000_000_000;

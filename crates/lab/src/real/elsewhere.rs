@@ -67,7 +67,7 @@ impl Elsewhere {
     }
 }
 
-/// What a program does between its blocks.
+/// A program's use of the CPU between its blocks.
 struct Rest {
     /// When it was last measured or prepared, with its CPU time then.
     since: (Instant, u64),

@@ -15,16 +15,17 @@ use threadtoll_lab::plan::{
 use threadtoll_lab::queue::{LoadChoice, Overrides, Queues, scenario};
 use threadtoll_lab::real::RealBackend;
 use threadtoll_lab::simulated::SimulatedBackend;
-use threadtoll_lab::{LabError, Observer, Outcome, Registry, Share, Take, run};
+use threadtoll_lab::{LabError, Outcome, Registry, Share, Take, run};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::StrikeReason::{self, Crashed, Refused, WrongMessage};
+use threadtoll_record::StrikeReason::{Crashed, Refused, WrongMessage};
 use threadtoll_record::file::Results;
-use threadtoll_record::{Machine, Origin, Placement, Plan, PlannedCell, Record, Strike, Wait};
+use threadtoll_record::{Machine, Origin, Placement, Plan, Record, Wait};
 
 use crate::Nobody;
+use crate::strikes::Told;
 
 /// Programs of the tests of `foreign::program`; each is called as it misbehaves.
 fn programs(names: &[&str]) -> (TempDir, Vec<DescribedProgram>) {
@@ -165,23 +166,6 @@ fn rows_of_programs_are_planned_with_how_they_were_built() {
     let (groups, refused) = pool("hold-think");
     assert!(groups.is_empty());
     assert_eq!(refused[0].why, "its program only measures pools whose threads sleep");
-}
-
-#[derive(Default)]
-struct Told(Vec<(String, StrikeReason, String)>);
-
-impl Observer for Told {
-    fn group(&mut self, _: usize, _: usize, _: &[PlannedCell], _: u64) {}
-
-    fn block(&mut self, _: &PlannedCell, done: u64, of: u64) {
-        assert!(done <= of);
-    }
-
-    fn record(&mut self, _: &Record) {}
-
-    fn struck(&mut self, plan: &Plan, strike: &Strike) {
-        self.0.push((strike.name(plan), strike.reason, strike.what.to_string()));
-    }
 }
 
 #[test]

@@ -179,10 +179,11 @@ fn plan_of(machine: &Machine, site: &CpuSelection<'_>, registry: &Registry, of: 
 }
 
 /// A row that was given up, as the user is told of it.
-type GivenUp = (String, StrikeReason, String);
+pub(super) type GivenUp = (String, StrikeReason, String);
 
+/// An observer that keeps what was given up.
 #[derive(Default)]
-struct Told(Vec<GivenUp>);
+pub(super) struct Told(pub(super) Vec<GivenUp>);
 
 impl Observer for Told {
     fn group(&mut self, _: usize, _: usize, _: &[PlannedCell], _: u64) {}

@@ -1,4 +1,4 @@
-//! What a program answers to `block`, checked against itself and against the time that it took.
+//! A program's answers to `block`, checked against themselves and against the time that it took.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn limits(time: Duration) -> Limits {
     Limits { line: 4096, answer: 64 << 20, time }
 }
 
-/// What a block is of.
+/// The kind of answer that a block has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Question {
     /// Round trips.

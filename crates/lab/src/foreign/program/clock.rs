@@ -5,7 +5,7 @@ use threadtoll_record::StrikeReason;
 
 use super::talk::Fault;
 
-/// What the program's clock may be off, beyond the time that its answer took.
+/// The program's clock may be off by this, beyond the time that its answer took.
 const SLACK_NS: i64 = 1_000;
 /// The clock that programs have to have.
 const RIGHT: &str = "CLOCK_MONOTONIC";

@@ -1,4 +1,4 @@
-//! What a program says about itself and its peers.
+//! A program's description of itself and its peers.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use threadtoll_record::{Class, StrikeReason, Wait};
@@ -23,7 +23,7 @@ pub struct Hello {
     pub compiler: String,
     /// Flags of the compiler, the runtime or both.
     pub flags: String,
-    /// What it can measure.
+    /// The peers that it can measure.
     pub peers: Vec<Peer>,
 }
 

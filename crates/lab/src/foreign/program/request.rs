@@ -13,7 +13,7 @@ use super::answer::Question;
 pub(crate) struct Request {
     /// The line that prepares it.
     pub(super) prepare: String,
-    /// What its blocks are of.
+    /// The kind of answer that its blocks have.
     pub(super) question: Question,
     pub(super) roams: Vec<u32>,
 }

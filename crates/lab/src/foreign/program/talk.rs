@@ -54,7 +54,7 @@ pub(super) struct Talk {
     // Closed before the program is killed.
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// What has come and was not taken yet, from `taken` on.
+    /// Bytes that have come; those from `taken` on were not taken yet.
     come: Vec<u8>,
     taken: usize,
     pub(super) program: Guarded,
@@ -229,7 +229,7 @@ impl Listening<'_> {
     }
 }
 
-/// What a program said, for people: on one line, without control characters, and not too long.
+/// A program's words for people: on one line, without control characters, and not too long.
 pub(super) fn spoken(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let plain = |c: char| if c.is_control() { ' ' } else { c };

@@ -122,7 +122,7 @@ fn figures_are_read() {
     assert_eq!(folder.processes(), []);
 }
 
-/// What the user reads of each fault.
+/// The user reads a clause of each fault.
 #[test]
 fn each_misbehaviour_is_named_and_leaves_no_process() {
     let folder = Folder::new();

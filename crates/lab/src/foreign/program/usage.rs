@@ -1,4 +1,4 @@
-//! What a program's process uses: CPU time, switches, time in run queues.
+//! CPU time, switches, and time in run queues of a program's process.
 //!
 //! CPU time and page faults are the whole process's, with those of its runtime and of threads that
 //! have ended. Switches and time in run queues are those of the threads that live.
@@ -48,7 +48,7 @@ impl Usage {
         Usage { cpu_ns, ticks: [user, system], page_faults: minor + major, threads }
     }
 
-    /// What was used since `earlier`, as the counters of one thread.
+    /// The use since `earlier`, as the counters of one thread.
     ///
     /// Ticks are too coarse to split the time of a block, so the split is that of all the time
     /// since the process began.
