@@ -56,6 +56,8 @@
 #![doc = include_str!("../docs/known-bugs.md")]
 
 pub mod call;
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+mod copy;
 pub mod error;
 mod first_panic;
 pub mod funnel;

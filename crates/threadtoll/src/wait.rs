@@ -1,10 +1,12 @@
-//! Ways for an end of a queue to wait: [`Spin`], [`SpinYield`], [`Park`] and [`Adaptive`].
+//! Ways for an end of a queue to wait: [`Spin`], [`SpinBackoff`], [`SpinYield`], [`Park`] and
+//! [`Adaptive`].
 //!
 //! [`Adaptive`] is the default. Choose another one if you know what the CPU is for:
 //!
 //! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
 //! | [`Spin`] | about every 25 ns | never | the transfer of a cache line |
+//! | [`SpinBackoff`] | about every microsecond | never | up to a microsecond |
 //! | [`SpinYield`] | between calls of `sched_yield(2)` | to threads that are ready to run | a transfer, or another thread's time slice |
 //! | [`Park`] | once for a message, 64 times for room | after that, by `futex(2)` | a wake-up: microseconds |
 //! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | after that, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
@@ -82,6 +84,16 @@ pub trait Wait: strategy::Strategy {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spin;
 
+/// Polls with a pause of about a microsecond before each poll; never sleeps.
+///
+/// For throughput, in queues that hold what comes in a few microseconds. A receiver that is faster
+/// than its sender polls lines that the sender is about to write, and takes each message as soon as
+/// it comes: both ends then pay for each line that moves between them. A receiver that stays away
+/// for a moment finds many messages, whose transfers overlap. A message that comes meanwhile waits
+/// for the rest of the pause. Needs a CPU of its own, as [`Spin`] does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SpinBackoff;
+
 /// Polls and yields in turn; never sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
@@ -101,6 +113,7 @@ pub struct Park;
 pub struct Adaptive;
 
 impl Wait for Spin {}
+impl Wait for SpinBackoff {}
 impl Wait for SpinYield {}
 impl Wait for Park {}
 impl Wait for Adaptive {}

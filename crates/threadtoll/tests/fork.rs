@@ -15,7 +15,7 @@ use threadtoll::error::{
     CallError, CallTimeoutError, RecvError, RecvTimeoutError, SendError, SendTimeoutError,
     TryRecvError, TrySendError,
 };
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait};
 use threadtoll::{call, funnel, pipe};
 
 /// Seconds after which a child that hangs is killed.
@@ -277,6 +277,7 @@ fn waits_end() {
     waits_end_with(Park);
     waits_end_with(Spin);
     waits_end_with(SpinYield);
+    waits_end_with(SpinBackoff);
 }
 
 /// A thread that sleeps in the parent while others fork is still woken.

@@ -419,8 +419,11 @@ impl GroupPlan<'_> {
             .filter(|row| row.peer() && row.is_funnel() == are_funnels)
             .collect();
         let Some(first) = peers.first() else { return Vec::new() };
-        let names: [&str; 2] =
-            if are_funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
+        let names: &[&str] = match self.context.scenario.kind {
+            _ if are_funnels => &["funnel", "pipe"],
+            Kind::Stream => &["pipe", "pipe-bounded", "pipe-delayed"],
+            _ => &["pipe", "pipe-bounded"],
+        };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());
         let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
         // With several senders, our single-sender queues are not available.

@@ -15,9 +15,10 @@
 //! messages of whole units share a header, which then has a unit to itself: one for each message
 //! would nearly double the lines that messages of 64 bytes move.
 //!
-//! A batch may span several units as one *long run*: one header, and contiguous messages up to the
-//! end of the last unit. Headers that such messages have overwritten are cleared before the
-//! receiver comes by again.
+//! A batch may span several units as one *long run*: one header, and contiguous messages. In runs of
+//! eight units or more the header has a unit to itself, so that the messages begin at a line, where
+//! they are copied fastest. Headers that messages have overwritten are cleared before the receiver
+//! comes by again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
@@ -88,7 +89,7 @@ impl<T> Geometry<T> {
     const FITS: bool = Self::LEAST_HEADER_BYTES + size_of::<T>() <= Self::UNIT_BYTES;
     /// True if messages are whole units. Their header takes a unit to itself, so they share it.
     const SHARES: bool = !Self::FITS && size_of::<T>().is_multiple_of(Self::UNIT_BYTES);
-    /// Offset of the first message of a run.
+    /// Offset of the first message of a frame.
     const HEADER_BYTES: usize =
         if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
     /// Messages in a frame.
@@ -111,12 +112,31 @@ impl<T> Geometry<T> {
     /// True if a long run can take less memory than frames.
     pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
+    /// Fewest messages of a run whose header has a unit to itself: those of eight frames. A frame
+    /// spends at least an eighth of its unit on the header, so a run of eight units or more holds
+    /// no fewer messages than as many frames.
+    const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
+
+    /// Offset of the first message of a run.
+    pub(super) const fn run_offset(count: usize) -> usize {
+        if Self::PACKS_RUNS && count >= Self::ALIGNED_RUN {
+            Self::UNIT_BYTES
+        } else {
+            Self::HEADER_BYTES
+        }
+    }
+
     /// Number of messages that a run of `units` holds.
     pub(super) const fn messages_in(units: usize) -> usize {
         if !Self::PACKS_RUNS {
             return Self::PER_FRAME;
         }
-        (units * Self::UNIT_BYTES - Self::HEADER_BYTES) / size_of::<T>()
+        let aligned = (units - 1) * Self::UNIT_BYTES / size_of::<T>();
+        if aligned >= Self::ALIGNED_RUN {
+            return aligned;
+        }
+        let packed = (units * Self::UNIT_BYTES - Self::HEADER_BYTES) / size_of::<T>();
+        if packed < Self::ALIGNED_RUN { packed } else { Self::ALIGNED_RUN - 1 }
     }
 
     /// Number of units that a run of `count` messages takes.
@@ -124,7 +144,7 @@ impl<T> Geometry<T> {
         if count <= Self::PER_FRAME {
             return Self::FRAME_UNITS;
         }
-        (Self::HEADER_BYTES + count * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
+        (Self::run_offset(count) + count * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
     }
 }
 
@@ -164,6 +184,26 @@ mod tests {
         assert_eq!((Geometry::<()>::FRAME_UNITS, Geometry::<()>::PER_FRAME), (1, 1 << 16));
         assert_eq!(Geometry::<u64>::PER_FRAME, 7);
         assert_eq!(Geometry::<[u8; 57]>::FRAME_UNITS, 2);
+    }
+
+    #[test]
+    fn a_run_holds_no_fewer_messages_than_frames() {
+        fn check<T>() {
+            for units in 2..=100 {
+                let most = Geometry::<T>::messages_in(units);
+                assert!(most >= units * Geometry::<T>::PER_FRAME, "{units} units");
+                assert!(Geometry::<T>::units_for(most) <= units, "{units} units");
+                assert!(Geometry::<T>::units_for(most + 1) > units, "{units} units");
+            }
+        }
+        check::<u8>();
+        check::<u64>();
+        check::<u128>();
+        check::<[u8; 9]>();
+        check::<[u64; 3]>();
+        check::<[u64; 4]>();
+        check::<[u64; 7]>();
+        assert_eq!(Geometry::<u64>::messages_in(65), 512, "a page");
     }
 
     #[test]

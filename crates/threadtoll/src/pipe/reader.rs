@@ -277,7 +277,8 @@ impl<T> Reader<T> {
             Geometry::<T>::PER_FRAME,
             "a run is published at once"
         );
-        cursor.base = cursor.frame.first_message().base(cursor.visible);
+        // SAFETY: the header says that a run of this length begins here.
+        cursor.base = unsafe { cursor.frame.first_of_run(news) }.base(cursor.visible);
         cursor.visible += news as u64;
         // SAFETY: the segment that we are in is alive.
         let memory = unsafe { &*self.segment }.memory;

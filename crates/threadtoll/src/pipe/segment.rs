@@ -19,8 +19,8 @@ const FIRST_BYTES: usize =
 const GROWTH: usize = 4;
 /// Fewest messages that an unbounded pipe's smallest ring holds.
 const MIN_SLOTS: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 12 };
-/// Units of the longest run: a page.
-const MAX_RUN_UNITS: usize = 64;
+/// Units of the longest run: a page, and its header.
+const MAX_RUN_UNITS: usize = 65;
 
 /// A ring or a chunk.
 pub(super) struct Segment<T> {

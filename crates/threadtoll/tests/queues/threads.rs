@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{RecvTimeoutError, TryRecvError};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait};
 use threadtoll::{funnel, pipe};
 
 use crate::element::{Bomb, Counted, Element, Ledger, Random, surviving};
@@ -165,6 +165,7 @@ fn pipes_of_words() {
     pipes::<u64, _>(Adaptive, 30);
     pipes::<u64, _>(Park, 30);
     pipes::<u64, _>(Spin, 10);
+    pipes::<u64, _>(SpinBackoff, 10);
     pipes::<u64, _>(SpinYield, 20);
 }
 
@@ -297,6 +298,7 @@ fn funnels_keep_the_order_of_each_sender() {
     funnels(Adaptive, 30);
     funnels(Park, 30);
     funnels(SpinYield, 20);
+    funnels(SpinBackoff, 10);
 }
 
 /// The last message before a receiver leaves is either received, dropped once, or handed back, and
@@ -398,6 +400,38 @@ fn a_pipe_that_is_full_says_so() {
     assert_eq!((messages, receiver.recv_many(&mut Vec::new(), 0)), (vec![1, 2, 3], Ok(0)));
     drop(receiver);
     assert!(sender.try_claim(1).is_err_and(|error| error.is_disconnected()));
+}
+
+/// Fewer messages than were claimed may have another place in a run.
+#[test]
+fn part_of_a_claim_may_be_sent() {
+    fn check<T: Copy + PartialEq + std::fmt::Debug + Send>(number: fn(u64) -> T) {
+        let bounded = pipe::bounded(700);
+        for (mut sender, mut receiver) in [pipe::unbounded(), bounded] {
+            let mut next = 0;
+            for most in (1..=20).chain(48..=72).chain([127, 128, 300, 511, 512, 513, 600]) {
+                for count in (0..=most).filter(|count| *count < 70 || count % 37 == 0) {
+                    let mut claim = sender.claim(most).expect("the receiver lives");
+                    let room = claim.room();
+                    for (slot, number) in room.iter_mut().zip((next..).map(number)) {
+                        slot.write(number);
+                    }
+                    let count = count.min(room.len());
+                    // SAFETY: all slots were written.
+                    unsafe { claim.send(count) }.expect("the receiver lives");
+                    let sent = (next..).take(count).map(number);
+                    assert!(receiver.try_iter().eq(sent), "{count} of {most}");
+                    next += count as u64;
+                }
+            }
+        }
+    }
+    check(|number| number);
+    check(|number| number as u8);
+    check(|number| [number; 2]);
+    check(|number| [number; 3]);
+    check(|number| u128::from(number));
+    check(|number| [number; 8]);
 }
 
 /// A batch larger than a bounded funnel goes through in parts.

@@ -132,6 +132,10 @@ impl<T> FramePtr<T> {
     pub(in super::super) fn first_message(self) -> MessagePtr<T> {
         MessagePtr { memory: self.memory, index: self.unit * Geometry::<T>::PER_FRAME }
     }
+
+    pub(in super::super) unsafe fn first_of_run(self, _: usize) -> MessagePtr<T> {
+        self.first_message()
+    }
 }
 
 pub(in super::super) struct MessagePtr<T> {

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::Geometry;
+use crate::copy;
 use crate::sync::{AtomicU64, Ordering, prefetch};
 
 /// The header of a frame.
@@ -183,11 +184,22 @@ impl<T> FramePtr<T> {
         }
     }
 
-    /// The first message, which the others of its run follow.
+    /// The first message of a frame, which the others follow.
     #[inline(always)]
     pub(in super::super) fn first_message(self) -> MessagePtr<T> {
         // SAFETY: a frame is larger than its header.
         MessagePtr(unsafe { self.start.add(Geometry::<T>::HEADER_BYTES) }.cast())
+    }
+
+    /// The first message of a run of `count`, which the others follow.
+    ///
+    /// # Safety
+    ///
+    /// The memory has room for that run from here.
+    #[inline(always)]
+    pub(in super::super) unsafe fn first_of_run(self, count: usize) -> MessagePtr<T> {
+        // SAFETY: inside the memory: the caller's promise.
+        MessagePtr(unsafe { self.start.add(Geometry::<T>::run_offset(count)) }.cast())
     }
 }
 
@@ -227,7 +239,7 @@ impl<T> MessagePtr<T> {
     #[inline(always)]
     pub(in super::super) unsafe fn write(self, message: T) {
         // SAFETY: aligned and inside the memory; a slot is not read before its header counts it.
-        unsafe { self.0.write(message) }
+        unsafe { copy::write(self.0.as_ptr(), message) }
     }
 
     /// Copies contiguous messages in.
@@ -242,7 +254,7 @@ impl<T> MessagePtr<T> {
         T: Copy,
     {
         // SAFETY: inside the run, and not read before its header counts it.
-        unsafe { std::ptr::copy_nonoverlapping(from, self.0.as_ptr(), count) };
+        unsafe { copy::copy(from, self.0.as_ptr(), count) };
     }
 
     /// Moves a message out.
@@ -253,7 +265,7 @@ impl<T> MessagePtr<T> {
     #[inline(always)]
     pub(in super::super) unsafe fn read(self) -> T {
         // SAFETY: the sender wrote it before it stored the header with release.
-        unsafe { self.0.read() }
+        unsafe { copy::read(self.0.as_ptr()) }
     }
 
     pub(in super::super) fn as_ptr(self) -> *mut T {

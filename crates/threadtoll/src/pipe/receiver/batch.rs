@@ -42,6 +42,16 @@ impl<T, W: Wait> Batch<'_, T, W> {
         self.lent = self.lent.min(most);
     }
 
+    /// Counts what is left in it as taken.
+    #[inline(always)]
+    fn report_taken(&mut self) {
+        let taken = self.receiver.cursor.taken() + self.available() as u64;
+        // The next receive reports a fork.
+        let _ = self.receiver.report_taken(taken);
+        // Last, as in `Receiver::take`.
+        self.receiver.cursor.advance_to(taken);
+    }
+
     /// As `lent`, but 0 in a forked child.
     #[inline(always)]
     fn available(&self) -> usize {
@@ -83,17 +93,16 @@ impl<T, W: Wait> FusedIterator for Batch<'_, T, W> {}
 impl<T, W: Wait> Drop for Batch<'_, T, W> {
     #[inline]
     fn drop(&mut self) {
-        let mut first_panic = FirstPanic::default();
         if std::mem::needs_drop::<T>() {
+            let mut first_panic = FirstPanic::default();
             for message in self.by_ref() {
                 first_panic.drop(message);
             }
+            self.report_taken();
+            first_panic.resume();
+        } else {
+            self.report_taken();
         }
-        let taken = self.receiver.cursor.taken() + self.available() as u64;
-        self.receiver.cursor.advance_to(taken);
-        // The next receive reports a fork.
-        let _ = self.receiver.report_taken(taken);
-        first_panic.resume();
     }
 }
 

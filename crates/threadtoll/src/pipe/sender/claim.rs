@@ -24,9 +24,15 @@ impl<T, W: Wait> Claim<'_, T, W> {
     /// The slots: at least one, and no more than were asked for.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [MaybeUninit<T>] {
-        let place = self.sender.cursor.next_slot().as_ptr();
-        // SAFETY: free slots of the open frame, contiguous; `MaybeUninit` may hold anything.
-        unsafe { std::slice::from_raw_parts_mut(place.cast(), self.slots) }
+        let cursor = &self.sender.cursor;
+        let first = if self.slots <= cursor.free_slots() {
+            cursor.next_slot()
+        } else {
+            // SAFETY: a run of this length fits there.
+            unsafe { cursor.frame.first_of_run(self.slots) }
+        };
+        // SAFETY: free slots, contiguous; `MaybeUninit` may hold anything.
+        unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), self.slots) }
     }
 
     /// Sends the messages in the first `count` slots.
@@ -58,7 +64,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             quiet
         } else {
             // A claim of a long run withholds the slots of the frame.
-            sender.cursor = publish_long(&**sender.shared, sender.cursor, count);
+            sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
         if quiet {
@@ -159,9 +165,22 @@ fn claim_many<T>(
     (cursor, slots)
 }
 
-/// Publishes the first `count` messages of a claim of a long run.
+/// Publishes the first `count` messages of a claim of a long run of `slots`.
 #[inline(never)]
-fn publish_long<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>, count: usize) -> WriteCursor<T> {
+fn publish_long<T>(
+    shared: &Shared<T>,
+    mut cursor: WriteCursor<T>,
+    slots: usize,
+    count: usize,
+) -> WriteCursor<T> {
+    // SAFETY: the claim is such a run.
+    let written = unsafe { cursor.frame.first_of_run(slots) };
+    // SAFETY: shorter than the claim.
+    let first = unsafe { cursor.frame.first_of_run(count) };
+    if written.as_ptr() != first.as_ptr() {
+        // SAFETY: both are inside the claim and may overlap; the messages were written.
+        unsafe { std::ptr::copy(written.as_ptr(), first.as_ptr(), count) };
+    }
     with_writer(shared, |writer| {
         if count <= Geometry::<T>::PER_FRAME {
             writer.undo_claim(cursor);
@@ -178,7 +197,7 @@ fn publish_long<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>, count: usize)
         let full = Geometry::<T>::messages_in(units - 1);
         let rest = count - full;
         // SAFETY: inside the claim.
-        let from = unsafe { cursor.next_slot().add(full) };
+        let from = unsafe { first.add(full) };
         writer.move_to_frame(&cursor, from, units - 1, rest);
         writer.publish_run(shared, &mut cursor, full, units - 1);
         cursor.advance_to(cursor.publish(rest));

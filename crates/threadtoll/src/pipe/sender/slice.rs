@@ -2,6 +2,7 @@
 
 use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
 use crate::error::SendError;
+use crate::pipe::memory::Geometry;
 use crate::pipe::shared::Shared;
 use crate::pipe::writer::WriteCursor;
 use crate::wait::Wait;
@@ -44,7 +45,15 @@ impl<T: Copy, W: Wait> Sender<T, W> {
                 Some(NoRoom::Full) => return Ok(sent),
                 Some(NoRoom::Disconnected) => return Err(SendError(self.delivered(sent))),
             }
-            sent += put(&**self.shared, &mut self.cursor, &messages[sent..]);
+            let rest = &messages[sent..];
+            let free = self.cursor.free_slots();
+            sent += if rest.len() < Geometry::<T>::messages_in(2) || free < Geometry::<T>::PER_FRAME
+            {
+                // No run can begin here.
+                put(&mut self.cursor, rest, free)
+            } else {
+                put_run(&**self.shared, &mut self.cursor, rest)
+            };
             if !self.is_quiet() {
                 let lost = send_many_slow(&**self.shared, self.cursor.sent());
                 if lost > 0 {
@@ -64,25 +73,32 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     }
 }
 
-/// Copies as many messages as fit into one run, and publishes them. There must be room for at
-/// least one. Returns their number.
+/// Copies as many messages as fit into the `free` slots of the open frame, and publishes them.
+/// Returns their number.
+#[inline(always)]
+fn put<T: Copy>(cursor: &mut WriteCursor<T>, messages: &[T], free: usize) -> usize {
+    let count = messages.len().min(free);
+    // SAFETY: free slots of the open frame; the slice is not in the pipe.
+    unsafe { cursor.next_slot().copy(messages.as_ptr(), count) };
+    cursor.advance_to(cursor.publish(count));
+    count
+}
+
+/// As [`put`], as a long run if one fits.
 ///
 /// Updates the cursor in place. To copy a cursor that was just stored field by field, a CPU waits
 /// for all earlier stores, those of the messages too.
 #[inline(never)]
-fn put<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
+fn put_run<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
     with_writer(shared, |writer| {
-        if let Some((count, units)) = writer.fit_run(cursor, messages.len()) {
-            // SAFETY: a run of `count` messages fits here and is free; the slice is not in the
-            // pipe.
-            unsafe { cursor.next_slot().copy(messages.as_ptr(), count) };
-            writer.publish_run(shared, cursor, count, units);
-            return count;
-        }
-        let count = messages.len().min(cursor.free_slots());
-        // SAFETY: as above.
-        unsafe { cursor.next_slot().copy(messages.as_ptr(), count) };
-        cursor.advance_to(cursor.publish(count));
+        let Some((count, units)) = writer.fit_run(cursor, messages.len()) else {
+            return put(cursor, messages, cursor.free_slots());
+        };
+        // SAFETY: a run of `count` messages fits here.
+        let first = unsafe { cursor.frame.first_of_run(count) };
+        // SAFETY: it is free, and the slice is not in the pipe.
+        unsafe { first.copy(messages.as_ptr(), count) };
+        writer.publish_run(shared, cursor, count, units);
         count
     })
 }
