@@ -13,7 +13,7 @@ use crate::clean::clean;
 use crate::label::{cpus, on_machine, relation};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
-use crate::published::{Published, published};
+use crate::published::sources;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::UNKNOWN;
 
@@ -191,15 +191,6 @@ fn notes(rows: &[Row<'_>], sections: &[Section]) -> Vec<Note> {
     }
     notes.push(Note { text: Place::NOTE.into(), column: Some(columns::PLACE) });
     notes.extend(Marks::notes(sections));
-    let mut sources: Vec<&Published> = main().flat_map(|record| published(&record.cell)).collect();
-    sources.sort_by(|a, b| (a.year, a.source).cmp(&(b.year, b.source)));
-    sources.dedup_by_key(|figure| figure.source);
-    if !sources.is_empty() {
-        let names: Vec<&str> = sources.iter().map(|figure| figure.source).collect();
-        notes.push(Note {
-            text: format!("Published: {}.", names.join("; ")),
-            column: Some(columns::PUBLISHED),
-        });
-    }
+    notes.extend(sources(main()).map(|text| Note { text, column: Some(columns::PUBLISHED) }));
     notes
 }

@@ -16,6 +16,7 @@ mod night_watch;
 mod open_loop;
 mod pairs;
 mod payload;
+mod peer_claims;
 mod stream;
 mod view;
 mod workers;
@@ -37,7 +38,7 @@ use crate::place::{Place, Standing, places};
 use crate::sentences::Sentence;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::{count, digits, digits_range, ratio, round_time};
-use crate::{regimes, sentences};
+use crate::{published, regimes, sentences};
 
 use view::{VIEWS, View};
 
@@ -400,6 +401,9 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     if comparisons.iter().any(|comparison| comparison.base().is_some()) {
         notes.push(Note::new(VERDICTS));
     }
+    let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let sources = published::sources(rows().map(|row| &*row.record));
+    notes.extend(sources.map(|text| Note { text, column: Some(columns::PUBLISHED) }));
     notes.extend(built(&comparisons).into_iter().map(Note::new));
     notes.extend(Marks::notes(&sections));
     Some(Table {
@@ -501,6 +505,7 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
     let answers = recommendations.chain(claims::claims(&comparisons));
+    let answers = answers.chain(peer_claims::claims(&comparisons));
     answers.chain(between::findings(&comparisons)).collect()
 }
 

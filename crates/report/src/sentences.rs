@@ -123,6 +123,12 @@ sentences! {
         signal_undecided(mechanisms) =
             "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
 
+        "M. Thompson’s exchange of two volatile longs in Java was measured along with `atomic-rmw` on a \
+         shared line, which does what his C++ program did. yes: the whole 95% interval of the ratio of \
+         one-way medians is within the limits; no: it is outside; otherwise undecided."
+        cpp_claim(source, limits, answers) =
+            "{source}, C++ is about 10% faster than Java (Java takes {limits} of the time): {answers}.";
+
         "A figure was published for a mechanism that was measured, at the same placement."
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
     }
@@ -167,6 +173,12 @@ sentences! {
          billion messages."
         billion_claim(source, rate, answers) =
             "{source}, a queue without a lock saves CPU time on a billion messages a day (at {rate}/s): {answers}.";
+
+        "An article says something about a queue of another language that was measured between two \
+         pinned threads. yes: the whole 95% interval of the figure is within the limits in \
+         parentheses; no: the whole interval is outside; otherwise undecided. A ratio of two rows is \
+         paired where they stand in one group. More senders than one share the CPUs that there are."
+        peer_claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
         "Rare messages, where the idle states of the receiver’s CPU were looked for and none was found."
         no_idle_counters() =

@@ -133,7 +133,7 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
         published: Placement::ALL
             .iter()
             .filter_map(|placement| row.record(*placement))
-            .flat_map(|record| published(&record.cell))
+            .flat_map(|record| published(record))
             .map(|figure| (figure.ns, format!("{}\n{}", figure.machine, figure.source)))
             .fold(Vec::new(), |mut all, figure| {
                 if !all.contains(&figure) {

@@ -137,9 +137,9 @@ fn ratio_to_reference(record: &Record) -> Cell {
 
 /// Published figures; a terminal shows the column only if there are any.
 fn from_elsewhere<'r, 'a>(rows: &[Row<'a>]) -> Column<'r, 'a> {
-    let any = rows.iter().filter_map(Row::main).any(|main| !published(&main.cell).is_empty());
+    let any = rows.iter().filter_map(Row::main).any(|main| !published(main).is_empty());
     main("", PUBLISHED, any.then_some(9), "one way, with the year", |record| {
-        let figures = published(&record.cell);
+        let figures = published(record);
         Cell::new(figures.first().map(|figure| figure.ns), summary(&figures).unwrap_or_default())
     })
     .emphasis(Emphasis::Faint)

@@ -4,6 +4,7 @@ use super::{Row, Sweep};
 use crate::cost::{cpu_ns, switches};
 use crate::own_program;
 use crate::processes;
+use crate::published::published_pool;
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{deviation, digits, digits_range, per_op, ratio, share, time};
@@ -15,8 +16,10 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
     if sweep.rows.iter().any(|row| row.contention.total_s.is_some()) {
         columns.extend(all_tasks());
     }
+    columns.extend(published_time(sweep));
     columns.extend(speedup());
     columns.extend(queue());
+    columns.extend(published_queue(sweep));
     columns.extend(wait());
     columns.extend(lock());
     columns.extend(own_program::column(11, &sweep.all, |row| Some(row.record)));
@@ -45,6 +48,30 @@ fn all_tasks<'a>() -> [Column<'a>; 2] {
             },
         ),
     ]
+}
+
+fn published_figures(sweep: &Sweep<'_>) -> bool {
+    sweep.rows.iter().any(|row| published_pool(row.subject).is_some())
+}
+
+fn published_time<'a>(sweep: &Sweep<'a>) -> Option<Column<'a>> {
+    let title = "time for all tasks, published by A. Sukhovitsky for a fair lock of Java";
+    let column = published_figures(sweep).then(|| {
+        Column::new("all tasks", "published", 9, title, |row| {
+            Cell::figure(published_pool(row.subject).map(|pool| pool.total_ms * 1e6), time)
+        })
+    });
+    column.map(|column| column.emphasis(Emphasis::Faint))
+}
+
+fn published_queue<'a>(sweep: &Sweep<'a>) -> Option<Column<'a>> {
+    let title = "queue on entry, published by A. Sukhovitsky for a fair lock of Java";
+    let column = published_figures(sweep).then(|| {
+        Column::new("queue", "published on entry", 11, title, |row| {
+            Cell::figure(published_pool(row.subject).map(|pool| pool.queue_on_entry), digits)
+        })
+    });
+    column.map(|column| column.emphasis(Emphasis::Faint))
 }
 
 fn speedup<'a>() -> [Column<'a>; 5] {

@@ -1,6 +1,6 @@
 //! Published claims about queues, tested against the rows that can confirm or refute them.
 //!
-//! No other file of this crate knows a queue by name.
+//! Those about queues of other languages are in `peer_claims`.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits_range, long_time, per_second, ratio, round_time, time};
 
-const HABR: &str = "An article on Habr (2016)";
+pub(super) const HABR: &str = "An article on Habr (2016)";
 
-const ASK_REPLY: &str = "ask-reply";
+pub(super) const ASK_REPLY: &str = "ask-reply";
 const BURST: &str = "burst";
 const OPEN_LOOP: &str = "open-loop";
 
@@ -36,8 +36,17 @@ pub(super) fn claims(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
     sentences.into_iter().flatten().collect()
 }
 
-/// Rows of the article's kind: one sender, two pinned threads, small messages, nobody else.
+/// Rows of the article’s kind: one sender, two pinned threads, small messages, nobody else.
 fn rows<'c, 'a>(
+    comparisons: &'c [Comparison<'a>],
+    scenario: &'static str,
+) -> impl Iterator<Item = &'c Row<'a>> {
+    plain_rows(comparisons, scenario)
+        .filter(|row| row.queue().is_some_and(|queue| queue.senders == 1 && queue.batch == 1))
+}
+
+/// The same with any number of senders, one message at a time or in batches.
+pub(super) fn plain_rows<'c, 'a>(
     comparisons: &'c [Comparison<'a>],
     scenario: &'static str,
 ) -> impl Iterator<Item = &'c Row<'a>> {
@@ -46,8 +55,6 @@ fn rows<'c, 'a>(
         .filter(move |comparison| {
             let criteria = &comparison.criteria;
             criteria.scenario.name == scenario
-                && criteria.senders == 1
-                && !criteria.batched
                 && criteria.placement == Placement::Pinned
                 && criteria.neighbour.is_none()
                 && criteria.payload_bytes == 8
@@ -56,15 +63,15 @@ fn rows<'c, 'a>(
         .filter(|row| row.queue().is_some() && !row.record.cell.is_twin())
 }
 
-fn name(row: &Row<'_>) -> String {
+pub(super) fn name(row: &Row<'_>) -> String {
     let name = clean(row.record.cell.name());
     row.queue().map_or_else(|| name.clone(), |queue| format!("{name} ({})", queue.wait.name()))
 }
 
-struct Answer {
-    status: ClaimStatus,
-    row: String,
-    figures: String,
+pub(super) struct Answer {
+    pub(super) status: ClaimStatus,
+    pub(super) row: String,
+    pub(super) figures: String,
 }
 
 impl Answer {
@@ -77,7 +84,7 @@ impl Answer {
 /// Most rows that are named one by one.
 const MAX_ANSWERS: usize = 3;
 
-fn joined(answers: &[Answer], what: &str) -> Option<String> {
+pub(super) fn joined(answers: &[Answer], what: &str) -> Option<String> {
     if answers.len() <= MAX_ANSWERS {
         let all: Vec<String> = answers.iter().map(Answer::text).collect();
         return (!all.is_empty()).then(|| all.join("; "));

@@ -10,11 +10,13 @@ use crate::cost::{cpu_ns, switches};
 use crate::own_program;
 use crate::place::Place;
 use crate::processes;
+use crate::published::{published, summary};
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits_range, per_op, ratio, time};
 
 pub(super) const PLACE: &str = "place";
+pub(super) const PUBLISHED: &str = "published";
 
 pub(super) type Column<'c, 'a> = table::Column<'c, Row<'a>>;
 
@@ -46,6 +48,7 @@ pub(super) fn columns<'c, 'a>(
     }
     columns.extend((comparison.view().columns)(results, comparison));
     columns.extend(ratio_column(comparison));
+    columns.extend(from_elsewhere(comparison));
     columns.extend(
         comparison
             .view()
@@ -102,6 +105,19 @@ fn ratio_column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>
             ..to(&against)
         })
     }))
+}
+
+/// Published figures, if there are any.
+fn from_elsewhere<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
+    let any = comparison.rows.iter().any(|row| !published(&row.record).is_empty());
+    let column = any.then(|| {
+        Column::new("", PUBLISHED, 7, "published figure, with the year", |row| {
+            let figures = published(&row.record);
+            let ns = figures.first().map(|figure| figure.ns);
+            Cell::new(ns, summary(&figures).unwrap_or_default())
+        })
+    });
+    column.map(|column| column.emphasis(Emphasis::Faint).published())
 }
 
 fn to(against: &Against) -> Cell {
