@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every scenario of queues on this machine, over ours and the Rust peers that can do it, for
 # docs/results and docs/choosing-a-queue.md. Tables, the page, raw and folded records go to the given
-# folder (default: a new one in threadtoll-results/). Nothing else should run. About an hour and a
-# half on 2 CPUs.
+# folder (default: a new one in threadtoll-results/). Nothing else should run. About an hour on
+# 2 CPUs.
 #
 # usage: queue-lab.sh [FOLDER [SCENARIO...]]
 set -euo pipefail
@@ -14,11 +14,11 @@ cargo build --release --quiet
 threadtoll=target/release/threadtoll
 
 # Between two threads.
-pairs=(pipe pipe-bounded funnel funnel-bounded crossbeam-unbounded std-mpsc-unbounded
+pairs=(pipe pipe-bounded pipe-delayed funnel funnel-bounded crossbeam-unbounded std-mpsc-unbounded
     kanal-unbounded flume-unbounded rtrb gil)
 # With many senders.
-senders=(funnel funnel-bounded crossbeam-bounded crossbeam-unbounded std-mpsc-unbounded
-    kanal-bounded kanal-unbounded flume-unbounded)
+senders=(funnel funnel-bounded funnel-delayed crossbeam-bounded crossbeam-unbounded
+    std-mpsc-unbounded kanal-bounded kanal-unbounded flume-unbounded)
 
 # measure NAME ARGUMENTS...: one run, unless other scenarios were asked for.
 measure() {
@@ -34,16 +34,16 @@ measure() {
         --without-histograms
 }
 
-measure payload payload "${pairs[@]}" --time 200ms
-measure open-loop open-loop "${pairs[@]}" --time 300ms
-measure funnel funnel "${senders[@]}" --senders 1,2,4 --time 500ms
-measure flood flood "${senders[@]}" --time 500ms
-measure chain chain "${pairs[@]}" --time 300ms
-measure night-watch night-watch "${pairs[@]}" --gap 10us,100us,1ms,10ms --time 300ms
-measure burst burst "${pairs[@]}" --time 200ms
-measure ask-reply ask-reply
+measure payload payload "${pairs[@]}" --time 100ms
 measure stream stream
-measure workers workers pipe "${senders[@]}" --time 200ms
-measure depth depth "${pairs[@]}" --time 200ms
-measure for-me for-me --rate 50000 --time 300ms
+measure ask-reply ask-reply
+measure open-loop open-loop "${pairs[@]}" --time 200ms
+measure night-watch night-watch "${pairs[@]}" --gap 10us,100us,1ms,10ms --time 300ms
+measure burst burst "${pairs[@]}" --burst 1,16,256,4096 --gap 100us,1ms --time 100ms
+measure funnel funnel "${senders[@]}" --senders 1,2,4 --time 300ms
+measure flood flood "${senders[@]}" --time 300ms
+measure chain chain "${pairs[@]}" --time 200ms
+measure for-me for-me --rate 50000 --time 200ms
+measure workers workers pipe "${senders[@]}" --receivers 1,2,4 --time 100ms
+measure depth depth "${pairs[@]}" --depth 1,1000,100000,1000000,10000000 --time 100ms
 echo "kept in $folder"
