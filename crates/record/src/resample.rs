@@ -25,6 +25,10 @@ const FEW: usize = 6;
 /// Standard error of a median, relative to that of a mean of normal values.
 const MEDIAN: f64 = 1.253;
 
+/// Largest factor between a value and a bound. Of two processes that differ, Student's t gives bounds
+/// without end, which no file takes, and which tell no more than this.
+const MAX_REACH: f64 = 1e6;
+
 /// Minimum number of samples beyond a quantile for it to be reported.
 const BEYOND: f64 = 20.0;
 
@@ -168,7 +172,11 @@ fn widened(value: f64, [low, high]: [f64; 2], factor: f64) -> [f64; 2] {
     if factor <= 1.0 || [low, value, high].iter().any(|figure| *figure <= 0.0) {
         return [low, high];
     }
-    [value * (low / value).powf(factor), value * (high / value).powf(factor)]
+    [(low / value).powf(factor), (high / value).powf(factor)].map(|off| value * reachable(off))
+}
+
+fn reachable(off: f64) -> f64 {
+    off.clamp(1.0 / MAX_REACH, MAX_REACH)
 }
 
 /// Interval of a value that was found from fewer than [`FEW`] blocks, from the logarithms of the
@@ -197,7 +205,7 @@ fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Opti
     let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
     let deviation = (squares / (count - 1) as f64).sqrt();
     let reach = student(count - 1) * error * deviation / (count as f64).sqrt();
-    Some([value * (-reach).exp(), value * reach.exp()])
+    Some([-reach, reach].map(|reach| value * reachable(reach.exp())))
 }
 
 /// The middle 95% of the resampled values.
@@ -380,6 +388,21 @@ mod tests {
         assert!(low <= mean && mean <= high);
         assert_eq!(mean_with_interval(&[], &Processes::one(0), 1), None);
         assert_eq!(mean_with_interval(&[(5.0, 2)], &Processes::one(1), 1), Some((5.0, None)));
+    }
+
+    #[test]
+    fn no_bound_is_out_of_the_range_of_files() {
+        let far_apart = |blocks: usize| {
+            let values = (0..blocks).map(|block| if block % 2 == 0 { 1.0 } else { 6e10 });
+            let processes = Processes::of((0..blocks).map(|block| (block % 2) as u32));
+            (values.collect::<Vec<f64>>(), processes)
+        };
+        for blocks in [2, 4, 20] {
+            let (values, processes) = far_apart(blocks);
+            let (value, interval) = median_with_interval(&values, &processes, 1).unwrap();
+            let [low, high] = interval.unwrap();
+            assert!(0.0 < low && low <= value && value <= high && high <= 1e18, "{low} {high}");
+        }
     }
 
     #[test]

@@ -50,9 +50,14 @@ pub(crate) struct Row<'a> {
     place: Option<Place>,
 }
 
+/// Our own pipe, loaded as a peer is, to measure the cost of that.
+const OWN_ADAPTERS: [&str; 2] = ["pipe-adapter", "pipe-adapter-park"];
+
 fn is_peer(cell: &Cell) -> bool {
-    cell.queue()
-        .is_some_and(|queue| !matches!(queue.origin, Origin::Ours | Origin::Twin | Origin::Raw))
+    cell.queue().is_some_and(|queue| {
+        !matches!(queue.origin, Origin::Ours | Origin::Twin | Origin::Raw)
+            && !OWN_ADAPTERS.contains(&&*queue.queue)
+    })
 }
 
 impl Row<'_> {

@@ -11,9 +11,10 @@
 //! | [`Caller::call`](call::Caller::call) | Waits for the callee. |
 //!
 //! Waking a sleeping thread takes a system call, in each of these. Threads that only use `try_`
-//! methods, or that wait with [`Spin`](wait::Spin) or [`SpinYield`](wait::SpinYield), never sleep,
-//! except that dropping a receiver may take a millisecond ([below](#without-membarrier), and with a
-//! funnel's [`Options::fence`](funnel::Options::fence)).
+//! methods, or that wait with [`Spin`](wait::Spin), [`SpinBackoff`](wait::SpinBackoff) or
+//! [`SpinYield`](wait::SpinYield), never sleep, except that dropping a receiver may take a
+//! millisecond ([below](#without-membarrier), and with a funnel's
+//! [`Options::fence`](funnel::Options::fence)).
 //!
 //! # After a fork
 //!

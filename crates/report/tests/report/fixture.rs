@@ -426,7 +426,7 @@ pub(crate) fn matrix(cpus: u32) -> Results {
 }
 
 /// A queue in a scenario: the round trip, or the time per message of a stream.
-fn queue(
+pub(crate) fn queue(
     scenario: &'static str,
     subject: (&str, Origin, Wait, u64),
     senders: u32,

@@ -10,7 +10,7 @@ const WIDE: Style = Style { color: false, width: None };
 /// The cycle of a thread that takes its lock 15,000 times per second of work.
 const CYCLE_NS: u64 = 66_667;
 
-struct Measured {
+pub(crate) struct Measured {
     scenario: &'static str,
     threads: u32,
     hold_share: f64,
@@ -19,7 +19,7 @@ struct Measured {
     speedup: f64,
 }
 
-const COMPUTING: Measured = Measured {
+pub(crate) const COMPUTING: Measured = Measured {
     scenario: "hold-sweep",
     threads: 2,
     hold_share: 0.1,
@@ -30,7 +30,7 @@ const COMPUTING: Measured = Measured {
 
 impl Measured {
     /// Measured on four CPUs, with an interval of ±1%.
-    fn record(&self, template: &Record) -> Record {
+    pub(crate) fn record(&self, template: &Record) -> Record {
         let hold_ns = (self.cycle_ns as f64 * self.hold_share).round() as u64;
         let subject = LockSubject {
             lock: "std-mutex".into(),

@@ -2,6 +2,7 @@
 
 mod comparison;
 mod fixture;
+mod foreign;
 mod format;
 mod hostile;
 mod locks;

@@ -5,10 +5,10 @@ use threadtoll_report::text::{self, Style, machine, tables};
 
 use crate::fixture;
 
-const WIDE: Style = Style { color: false, width: None };
+pub(crate) const WIDE: Style = Style { color: false, width: None };
 const NARROW: Style = Style { color: false, width: Some(80) };
 
-fn findings(results: &Results, records: &[Record]) -> String {
+pub(crate) fn findings(results: &Results, records: &[Record]) -> String {
     text::findings(results, records, &WIDE)
 }
 
