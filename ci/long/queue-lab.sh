@@ -17,8 +17,8 @@ threadtoll=target/release/threadtoll
 pairs=(pipe pipe-bounded pipe-delayed funnel funnel-bounded crossbeam-unbounded std-mpsc-unbounded
     kanal-unbounded flume-unbounded rtrb gil)
 # With many senders.
-senders=(funnel funnel-bounded funnel-delayed crossbeam-bounded crossbeam-unbounded
-    std-mpsc-unbounded kanal-bounded kanal-unbounded flume-unbounded)
+senders=(funnel funnel-bounded crossbeam-bounded crossbeam-unbounded std-mpsc-unbounded
+    kanal-bounded kanal-unbounded flume-unbounded)
 
 # measure NAME ARGUMENTS...: one run, unless other scenarios were asked for.
 measure() {

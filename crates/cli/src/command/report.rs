@@ -28,8 +28,8 @@ pub(crate) struct Report {
     /// Write everything but the blocks to this new file, compressed if its name ends in .gz
     #[arg(long, value_name = "OUT")]
     fold: Option<PathBuf>,
-    /// Leave the histograms out of the folded file, half its size: its page then shows no
-    /// distributions, and cells from several groups get the medians of their quantiles
+    /// Leave histograms and worst samples out of the folded file, most of its size: its page then
+    /// shows no distributions, and cells from several groups get the medians of their quantiles
     #[arg(long, requires = "fold")]
     without_histograms: bool,
     #[command(flatten)]
@@ -110,7 +110,7 @@ impl Command for Report {
         }
         if let (Some(out), [file], [results]) = (&self.fold, &self.files[..], &mut all[..]) {
             if self.without_histograms {
-                results.drop_histograms();
+                results.drop_samples();
             }
             fold(file, results, out)?;
         }

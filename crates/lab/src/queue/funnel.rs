@@ -3,25 +3,14 @@
 use std::marker::PhantomData;
 
 use threadtoll::funnel::{Options, Receiver, Sender};
-use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield, Wait as Waiting};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
 use super::{Capacity, Channel, Message, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
-pub(super) fn queues() -> [Queue; 3] {
-    [unbounded(), bounded(), delayed()]
-}
-
-/// `funnel-delayed`.
-fn delayed() -> Queue {
-    Queue {
-        name: "funnel-delayed".into(),
-        sentence: "funnel-bounded whose ends pause for a microsecond when they have to wait: more throughput, and more latency"
-            .into(),
-        ways: vec![Way::many_senders::<Bounded<SpinBackoff>>(Wait::Spin).in_batches()],
-        ..bounded()
-    }
+pub(super) fn queues() -> [Queue; 2] {
+    [unbounded(), bounded()]
 }
 
 /// `funnel`.

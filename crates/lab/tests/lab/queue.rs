@@ -369,7 +369,7 @@ fn each_capacity_has_groups_of_its_own() {
     };
     let usual = planned(stream(), &choice());
     assert_eq!(of(&usual, "ring-1"), [(Some(RING_BYTES / 8), Some(RING_BYTES))]);
-    assert_eq!(of(&usual, "pipe-bounded"), [(Some(28_203), Some(RING_BYTES))]);
+    assert_eq!(of(&usual, "pipe-bounded"), [(Some(28_196), Some(RING_BYTES))]);
     assert_eq!(of(&usual, "pipe"), [(None, None)]);
     let asking = planned(scenario("ask-reply").unwrap(), &choice());
     assert_eq!(of(&asking, "ring-1"), [(Some(1024), Some(8192))]);

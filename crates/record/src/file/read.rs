@@ -189,10 +189,17 @@ impl Results {
         Some([records(self.plan.repeated_by(last)?)?, records(last)?])
     }
 
-    /// Drops the histograms of all records, about half the size of a folded file.
-    pub fn drop_histograms(&mut self) {
+    /// Drops the histograms of all records and their worst samples, most of a folded file.
+    pub fn drop_samples(&mut self) {
         let records = self.groups.iter_mut().flat_map(|group| &mut group.records).flatten();
-        records.for_each(|record| record.histogram = None);
+        records.for_each(|record| {
+            record.histogram = None;
+            record.worst.clear();
+            let of_regimes = record.regimes.iter_mut().map(|regime| &mut regime.open_loop);
+            for open_loop in of_regimes.chain([&mut record.open_loop]).flatten() {
+                open_loop.lateness.histogram = None;
+            }
+        });
     }
 
     /// Returns why a run cannot continue in this file and what to do, or `None` if it can.

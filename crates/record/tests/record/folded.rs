@@ -179,7 +179,7 @@ fn folding_again_still_names_the_raw_file() {
     let (once, twice) = (run.at("once.jsonl.gz"), run.at("twice.jsonl.gz"));
     fold(&raw, &read(&raw).unwrap(), &once).unwrap();
     let mut results = read(&once).unwrap();
-    results.drop_histograms();
+    results.drop_samples();
     fold(&once, &results, &twice).unwrap();
     let folded = read(&twice).unwrap();
     assert_eq!(folded.plan, results.plan);

@@ -8,7 +8,6 @@ use threadtoll_record::{Ns, Placement, WaitFamily};
 
 use super::{Comparison, Row};
 use crate::claim::{ClaimStatus, counts};
-use crate::class::slept;
 use crate::clean::clean;
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
@@ -143,12 +142,21 @@ fn wake_up(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
         .flat_map(|comparison| &comparison.rows)
         .find(|row| row.queue().is_none() && row.record.cell.name() == "futex")?;
     let answers: Vec<Answer> = rows(comparisons, ASK_REPLY)
-        .filter(|row| slept(&row.record))
+        .filter(|row| {
+            // Judging by the context switches: others found the message before they slept.
+            let sleeps =
+                row.queue().is_some_and(|queue| queue.wait.family() == WaitFamily::Blocking);
+            let switches = row.record.cost.voluntary_switches_per_op;
+            sleeps && switches.is_some_and(|switches| switches > 0.5)
+        })
         .filter_map(|row| {
             let times = Quotient::of(&row.record, &futex.record)?;
             let status = ClaimStatus::of(times.interval95, [0.0, DOMINATED]);
-            let figures =
-                format!("{} times futex, {}", ratio(times.ratio), digits_range(times.interval95));
+            let figures = format!(
+                "{} of futex’s time, {}",
+                ratio(times.ratio),
+                digits_range(times.interval95)
+            );
             Some(Answer { status, row: name(row), figures })
         })
         .collect();

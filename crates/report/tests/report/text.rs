@@ -482,6 +482,16 @@ fn without_pairs_nothing_is_claimed_of_queues() {
 }
 
 #[test]
+fn a_wake_up_is_judged_by_queues_whose_receivers_slept() {
+    let results = fixture::queues();
+    let text = findings(&results, &results.records());
+    let sentence = text.lines().find(|line| line.contains("the wake-up of a sleeping receiver"));
+    let sentence = sentence.unwrap_or_else(|| panic!("{text}"));
+    assert!(sentence.contains("pipe (park) yes (1.04× of futex’s time"), "{sentence}");
+    assert!(!sentence.contains("adaptive"), "it did not sleep: {sentence}");
+}
+
+#[test]
 fn the_only_pair_of_a_survey_is_in_its_ladder_alone() {
     let mut results = fixture::survey();
     let pair = fixture::matrix(2);
