@@ -498,7 +498,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     let left_out = plan("funnel pipe funnel");
     assert!(left_out.contains("left out: pipe (with several senders"), "{left_out}");
     let left_out = plan("flood");
-    assert!(left_out.contains("left out: pipe, pipe-bounded, call, raw-copy, rtrb"), "{left_out}");
+    assert!(left_out.contains("left out: pipe, pipe-bounded, pipe-delayed, call, raw-copy, rtrb"), "{left_out}");
     assert_eq!(plan("workers pipe --receivers 2"), "");
 }
 
