@@ -3,7 +3,7 @@
 //! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
 //! and ratios to peers may be off by as much.
 
-use threadtoll::wait::{Adaptive, Park, Spin, SpinYield};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
 use threadtoll_lab::lock::{Lock, RawLock};
 use threadtoll_lab::mechanism::{Exchange, Mechanism, Unavailable};
 use threadtoll_lab::queue::{Channel, Message, Queue, Sink, Source, Way, funnel, pipe};
@@ -12,7 +12,7 @@ use threadtoll_record::{Origin, Wait};
 
 /// Twins of our queues.
 pub fn queues() -> Vec<Queue> {
-    vec![pipe(), pipe_bounded(), funnel(), funnel_bounded()]
+    vec![pipe(), pipe_bounded(), pipe_delayed(), funnel(), funnel_bounded()]
 }
 
 /// Twins of the mechanisms that others are compared with.
@@ -64,6 +64,15 @@ fn pipe() -> Queue {
 
 fn pipe_bounded() -> Queue {
     twin!(pipe::bounded(), one_sender, pipe::Bounded)
+}
+
+fn pipe_delayed() -> Queue {
+    type Delayed = TwinChannel<pipe::Bounded<SpinBackoff>>;
+    Queue {
+        origin: Origin::Twin,
+        ways: vec![Way::one_sender::<Delayed>(Wait::Spin).in_batches()],
+        ..pipe::delayed()
+    }
 }
 
 fn funnel() -> Queue {

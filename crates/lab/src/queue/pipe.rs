@@ -14,11 +14,10 @@ pub(super) fn queues() -> [Queue; 3] {
 }
 
 /// `pipe-delayed`.
-fn delayed() -> Queue {
+pub fn delayed() -> Queue {
     Queue {
         name: "pipe-delayed".into(),
-        sentence: "pipe-bounded whose ends pause for a microsecond when they have to wait: more throughput, and more latency"
-            .into(),
+        sentence: "pipe-bounded whose ends pause for a microsecond while they wait".into(),
         ways: vec![Way::one_sender::<Bounded<SpinBackoff>>(Wait::Spin).in_batches()],
         ..bounded()
     }

@@ -240,7 +240,9 @@ fn the_first_row_of_ours_has_its_twin_in_each_group() {
             let Some(first) = group.iter().position(of_ours) else { continue };
             let label = group[first].cell.label();
             // There are no fake twins of these.
-            if ["pipe-bounded", "funnel-bounded", "call"].contains(&group[first].cell.name()) {
+            if ["pipe-bounded", "pipe-delayed", "funnel-bounded", "call"]
+                .contains(&group[first].cell.name())
+            {
                 continue;
             }
             let twin =
