@@ -128,8 +128,9 @@ mod tests {
         for count in 0..300 {
             for offset in [0, 1, 7] {
                 let mut target = vec![0u8; 400];
+                let (from, to) = (&source[offset..], &mut target[3..]);
                 // SAFETY: both have that many bytes.
-                unsafe { copy(source.as_ptr().add(offset), target.as_mut_ptr().add(3), count) };
+                unsafe { copy(from.as_ptr(), to.as_mut_ptr(), count) };
                 assert_eq!(target[3..3 + count], source[offset..offset + count]);
                 assert!(target[..3].iter().chain(&target[3 + count..]).all(|byte| *byte == 0));
             }

@@ -430,7 +430,7 @@ fn part_of_a_claim_may_be_sent() {
     check(|number| number as u8);
     check(|number| [number; 2]);
     check(|number| [number; 3]);
-    check(|number| u128::from(number));
+    check(u128::from);
     check(|number| [number; 8]);
 }
 
