@@ -25,8 +25,8 @@ const FEW: usize = 6;
 /// Standard error of a median, relative to that of a mean of normal values.
 const MEDIAN: f64 = 1.253;
 
-/// Largest factor between a value and a bound. Of two processes that differ, Student's t gives bounds
-/// without end, which no file takes, and which tell no more than this.
+/// Largest factor between a value and a bound. Of two processes that differ, Student's t gives
+/// bounds without end, which no file takes, and which tell no more than this.
 const MAX_REACH: f64 = 1e6;
 
 /// Minimum number of samples beyond a quantile for it to be reported.

@@ -15,10 +15,10 @@
 //! messages of whole units share a header, which then has a unit to itself: one for each message
 //! would nearly double the lines that messages of 64 bytes move.
 //!
-//! A batch may span several units as one *long run*: one header, and contiguous messages. In runs of
-//! eight units or more the header has a unit to itself, so that the messages begin at a line, where
-//! they are copied fastest. Headers that messages have overwritten are cleared before the receiver
-//! comes by again.
+//! A batch may span several units as one *long run*: one header, and contiguous messages. In runs
+//! of eight units or more the header has a unit to itself, so that the messages begin at a line,
+//! where they are copied fastest. Headers that messages have overwritten are cleared before the
+//! receiver comes by again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
