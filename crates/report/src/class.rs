@@ -1,6 +1,6 @@
 //! The class of a record, for findings.
 
-use threadtoll_record::{Cell, Class, Record, Relation};
+use threadtoll_record::{Cell, Class, Record, Relation, WaitFamily};
 
 /// Class of the ends of a cell; `None` if it is adaptive or unknown.
 pub(crate) fn class(cell: &Cell) -> Option<Class> {
@@ -10,8 +10,18 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
     }
 }
 
-/// Returns `true` if the ends slept at each hand-off, judging by the context switches.
+/// Returns `true` if the ends slept at each hand-off, judging by the context switches. A queue’s
+/// receiver may find a message before it sleeps, so it must have been seen to.
 pub(crate) fn slept(record: &Record) -> bool {
-    class(&record.cell) == Some(Class::Sleep)
-        && record.cost.voluntary_switches_per_op.is_none_or(|switches| switches > 0.5)
+    let switches = record.cost.voluntary_switches_per_op;
+    match record.cell.queue() {
+        Some(queue) => {
+            queue.wait.family() == WaitFamily::Blocking
+                && switches.is_some_and(|switches| switches > 0.5)
+        }
+        None => {
+            class(&record.cell) == Some(Class::Sleep)
+                && switches.is_none_or(|switches| switches > 0.5)
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! `machine` has all that the articles say about their machines.
 
-use threadtoll_record::{Experiment, Layout, LockSubject, Pause, Placement, Record, Wait, Work};
+use threadtoll_record::{Layout, LockSubject, Pause, Placement, Record, Wait, Work};
 
 use crate::units::{per_second, range};
 
@@ -16,7 +16,8 @@ pub(crate) struct Published {
     pub(crate) placement: Option<Placement>,
     /// The published time in nanoseconds.
     pub(crate) ns: f64,
-    pub(crate) bound: Bound,
+    /// True if the source says “or worse”.
+    pub(crate) or_worse: bool,
     pub(crate) year: u16,
     pub(crate) author: &'static str,
     /// Author, place and date of the publication.
@@ -32,16 +33,8 @@ pub(crate) enum Figure {
     HandOff(Option<Layout>),
     /// One way through a queue whose receiver waits in one of these ways.
     Message(&'static [Wait]),
-    /// Time per message of a stream.
+    /// Time per message of a stream, of which the source says that it is shorter still.
     Stream { batched: bool },
-}
-
-/// Side of a figure on which its source allows others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    Neither,
-    Longer,
-    Shorter,
 }
 
 const THOMPSON_LINE: &str = "M. Thompson, Mechanical Sympathy, August 2011";
@@ -50,11 +43,12 @@ const HABR: &str = "an article on Habr on queues between threads, February 2016"
 const ATOMIC_RMW: &[&str] = &["atomic-rmw"];
 const VOLATILE: &[&str] = &["java-volatile", "atomic-seqcst"];
 const CONDVAR: &[&str] = &["java-condition", "std-condvar", "pthread-condvar"];
-const DISRUPTOR: &[&str] = &["disruptor-busy-spin", "disruptor-yielding", "disruptor-blocking"];
+pub(crate) const DISRUPTOR: &[&str] =
+    &["disruptor-busy-spin", "disruptor-yielding", "disruptor-blocking"];
 const NEHALEM: &str = "Java 6 on Windows 7, Nehalem 2.8 GHz";
 const FEDORA: &str = "Java 6 on Fedora 15, Sandy Bridge 2.0 GHz";
-const POLLED: &[Wait] = &[Wait::Poll, Wait::PollBackoff];
-const BLOCKED: &[Wait] = &[Wait::Block];
+pub(crate) const POLLED: &[Wait] = &[Wait::Poll, Wait::PollBackoff];
+pub(crate) const BLOCKED: &[Wait] = &[Wait::Block];
 
 pub(crate) const PUBLISHED: [Published; 14] = [
     Published {
@@ -70,7 +64,7 @@ pub(crate) const PUBLISHED: [Published; 14] = [
     lock(Placement::Pinned, 2360.0, FEDORA),
     lock(Placement::Free, 3689.0, NEHALEM),
     lock(Placement::Free, 16_808.0, FEDORA),
-    Published { bound: Bound::Longer, ..habr(&["sleep-poll"], 40_000.0, USLEEP) },
+    Published { or_worse: true, ..habr(&["sleep-poll"], 40_000.0, USLEEP) },
     Published {
         figure: Figure::Message(POLLED),
         ..habr(&["mutex-queue"], 400.0, "a mutex and a queue, polled; the machine is not named")
@@ -81,7 +75,7 @@ pub(crate) const PUBLISHED: [Published; 14] = [
     },
     Published {
         figure: Figure::Message(BLOCKED),
-        bound: Bound::Longer,
+        or_worse: true,
         ..habr(&["mutex-queue-usleep"], 40_000.0, USLEEP)
     },
     Published {
@@ -106,7 +100,7 @@ const fn thompson(names: &'static [&'static str], ns: f64) -> Published {
         figure: Figure::HandOff(None),
         placement: Some(Placement::Pinned),
         ns,
-        bound: Bound::Neither,
+        or_worse: false,
         year: 2011,
         author: "M. Thompson",
         source: THOMPSON_LINE,
@@ -138,7 +132,6 @@ const fn disruptor(batched: bool, ns: f64, machine: &'static str) -> Published {
     Published {
         figure: Figure::Stream { batched },
         placement: None,
-        bound: Bound::Shorter,
         machine,
         ..thompson(DISRUPTOR, ns)
     }
@@ -149,7 +142,7 @@ impl Published {
     /// pause hint, no payload, no CPU kept awake, no neighbours, one sender.
     pub(crate) fn is_for(&self, record: &Record) -> bool {
         let cell = &record.cell;
-        let scenario = |name: &str| matches!(&record.experiment, Experiment::Queue(scenario) if scenario == name);
+        let scenario = |name| record.experiment.scenario() == Some(name);
         let of_its_kind = match (self.figure, cell.queue()) {
             (Figure::HandOff(line), None) => {
                 line.is_none() || cell.line.is_none() || line == cell.line
@@ -178,14 +171,16 @@ pub(crate) fn published(record: &Record) -> Vec<&'static Published> {
     PUBLISHED.iter().filter(|figure| figure.is_for(record)).collect()
 }
 
-/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`, `≥25.0 M/s (2011)`;
-/// `None` without figures.
+/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; for streams
+/// `≥25.0 M/s (2011)`. `None` without figures.
 pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
-    let text = match (first.figure, first.bound) {
-        (Figure::Stream { .. }, _) => format!("≥{}/s", per_second(1e9 / first.ns)),
-        (_, Bound::Longer) => format!("≥{}", range(first.ns, last.ns)),
-        _ => range(first.ns, last.ns),
+    let text = match first.figure {
+        Figure::Stream { .. } => format!("≥{}/s", per_second(1e9 / first.ns)),
+        _ => {
+            let least = if first.or_worse { "≥" } else { "" };
+            format!("{least}{}", range(first.ns, last.ns))
+        }
     };
     Some(format!("{text} ({})", first.year))
 }
@@ -211,8 +206,8 @@ const fn pool(threads: u32, total_ms: f64, queue_on_entry: f64) -> PublishedPool
     PublishedPool { threads, total_ms, queue_on_entry }
 }
 
-/// A. Sukhovitsky’s `ReentrantLock(true)`: 1,000 tasks, each 5 ms of sleep under the lock and 95 ms
-/// outside it.
+/// A. Sukhovitsky’s `ReentrantLock(true)`: 1,000 tasks, each 5 ms of sleep under the lock and
+/// 95 ms outside it.
 const POOLS: [PublishedPool; 7] = [
     pool(1, 105_729.0, 0.0),
     pool(5, 21_047.0, 0.0),

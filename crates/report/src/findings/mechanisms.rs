@@ -10,7 +10,7 @@ use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::list;
 use crate::ladder::{Row, rows};
-use crate::published::{Bound, PUBLISHED, Published};
+use crate::published::{PUBLISHED, Published};
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{
@@ -318,7 +318,7 @@ fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
         let figures: Vec<String> = figures
             .iter()
             .map(|figure| {
-                let worse = if figure.bound == Bound::Longer { " or worse" } else { "" };
+                let worse = if figure.or_worse { " or worse" } else { "" };
                 let time = round_time(figure.ns);
                 format!("{time}{worse} ({}, {}: {})", figure.author, figure.year, figure.machine)
             })

@@ -8,6 +8,7 @@ use threadtoll_record::{Ns, Placement, WaitFamily};
 
 use super::{Comparison, Row};
 use crate::claim::{ClaimStatus, counts};
+use crate::class::slept;
 use crate::clean::clean;
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
@@ -44,7 +45,8 @@ fn rows<'c, 'a>(
         .filter(|row| row.queue().is_some_and(|queue| queue.senders == 1 && queue.batch == 1))
 }
 
-/// The same with any number of senders, one message at a time or in batches.
+/// Rows between pinned threads with small messages and no neighbours, from any number of senders,
+/// one message at a time or in batches.
 pub(super) fn plain_rows<'c, 'a>(
     comparisons: &'c [Comparison<'a>],
     scenario: &'static str,
@@ -142,13 +144,7 @@ fn wake_up(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
         .flat_map(|comparison| &comparison.rows)
         .find(|row| row.queue().is_none() && row.record.cell.name() == "futex")?;
     let answers: Vec<Answer> = rows(comparisons, ASK_REPLY)
-        .filter(|row| {
-            // Judging by the context switches: others found the message before they slept.
-            let sleeps =
-                row.queue().is_some_and(|queue| queue.wait.family() == WaitFamily::Blocking);
-            let switches = row.record.cost.voluntary_switches_per_op;
-            sleeps && switches.is_some_and(|switches| switches > 0.5)
-        })
+        .filter(|row| slept(&row.record))
         .filter_map(|row| {
             let times = Quotient::of(&row.record, &futex.record)?;
             let status = ClaimStatus::of(times.interval95, [0.0, DOMINATED]);
