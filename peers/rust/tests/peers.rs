@@ -41,7 +41,8 @@ fn batches_arrive_whole_whatever_their_size() {
 }
 
 /// Those whose slots are written and read in place.
-const IN_PLACE: [&str; 6] = ["rtrb", "ringbuf", "gil", "thingbuf", "pipe", "pipe-bounded"];
+const IN_PLACE: [&str; 7] =
+    ["rtrb", "ringbuf", "gil", "thingbuf", "pipe", "pipe-bounded", "pipe-delayed"];
 
 #[test]
 fn messages_of_all_sizes_arrive_whole() {
