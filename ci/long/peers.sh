@@ -4,7 +4,8 @@
 # threadtoll-results/). Nothing else should run. On Debian 12, as root, INSTALL=yes installs what
 # the peers need first. Go is taken from the path; its peers are left out without it.
 #
-# usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream open-loop burst latency pool
+# usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream senders open-loop burst latency pool
+#                                              ask-reply-2 stream-2
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/peers-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -38,9 +39,15 @@ measure() {
 
 measure ask-reply queue ask-reply --placement pinned --time 100ms
 measure stream queue stream --placement pinned --time 100ms
+# The claim on boost::asio and more senders, with the queue that it is compared with.
+measure senders queue stream asio-post asio-post-fetch funnel crossbeam-unbounded --senders 1,2,4 \
+    --batch 1 --placement pinned --time 100ms
 measure open-loop queue open-loop --rate 10000,100000,1000000,4000000 --placement pinned --time 100ms
 measure burst queue burst --burst 1,100 --gap 100us --placement pinned --time 100ms
-measure latency latency --placement pinned --time 100ms
+measure latency latency --placement pinned
+# Other minutes of the machine.
+measure ask-reply-2 queue ask-reply --placement pinned --time 100ms
+measure stream-2 queue stream --placement pinned --time 100ms
 # As in Sukhovitsky's article: 100 ms a task, 5 ms of it under the lock.
 measure pool contention pool --hold 5ms --think 95ms --tasks 1000
 echo "kept in $folder"
