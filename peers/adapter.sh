@@ -72,7 +72,7 @@ compile() {
         echo "up to date"
         return
     fi
-    # What GCC calls unique would be shared by all adapters of a process.
+    # Symbols that GCC marks unique would be shared by all adapters of a process.
     if [ $kind = c++ ] && "$compiler" -fno-gnu-unique -E -x c++ /dev/null >/dev/null 2>&1; then
         command+=(-fno-gnu-unique)
     fi

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the peers in other languages and measures them beside our queues and the Rust peers, for
-# docs/results. Tables, pages, raw and folded records go to the given folder (default: a new one in
-# threadtoll-results/). Nothing else should run. On Debian 12, as root, INSTALL=yes installs what
-# the peers need first. Go is taken from the path; its peers are left out without it.
+# Builds the peers in other languages and measures them in the same groups as our queues and the
+# Rust peers, for docs/results. Tables, pages, raw and folded records go to the given folder
+# (default: a new one in threadtoll-results/). Nothing else should run. On Debian 12, as root, INSTALL=yes installs what
+# the peers need first. A peer that cannot be built ends the script.
 #
-# usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream senders open-loop burst latency pool
-#                                              ask-reply-2 stream-2
+# usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream senders open-loop burst latency
+#                                              ask-reply-2 stream-2 pool agreement
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/peers-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -13,17 +13,17 @@ only=" ${*:2} "
 mkdir -p "$folder/folded"
 
 if [[ ${INSTALL:-no} == yes ]]; then
-    apt-get install --yes --no-install-recommends build-essential ldc libboost-dev libtbb-dev \
+    apt-get update
+    apt-get install --yes --no-install-recommends build-essential golang-go ldc libboost-dev libtbb-dev \
         liburcu-dev libconcurrentqueue-dev libreaderwriterqueue-dev libatomic-queue-dev \
         openjdk-17-jdk-headless maven
 fi
-peers/build.sh | tee "$folder/built.txt"
+peers/build.sh c cpp d go java rust | tee "$folder/built.txt"
 cargo build --release --quiet
 threadtoll=target/release/threadtoll
 "$threadtoll" check >"$folder/check.txt"
 
-# measure NAME ARGUMENTS...: one run, unless others were asked for. What is said of rows that were
-# given up is kept as well.
+# measure NAME ARGUMENTS...: one run, unless others were asked for.
 measure() {
     local name=$1
     shift
@@ -31,8 +31,10 @@ measure() {
         return
     fi
     echo "threadtoll $*"
+    # Tables and findings come from the report; what is said of rows that were given up is kept.
     "$threadtoll" "$@" --peers target/peers --quiet --out "$folder/$name.jsonl" \
-        --html "$folder/$name.html" >"$folder/$name.txt" 2>"$folder/$name.warnings.txt"
+        --html "$folder/$name.html" 2>&1 >/dev/null | tee "$folder/$name.warnings.txt"
+    "$threadtoll" report "$folder/$name.jsonl" --text >"$folder/$name.txt"
     "$threadtoll" report "$folder/$name.jsonl" --fold "$folder/folded/$name.jsonl.gz" \
         --without-histograms
 }
@@ -50,4 +52,7 @@ measure ask-reply-2 queue ask-reply --placement pinned --time 100ms
 measure stream-2 queue stream --placement pinned --time 100ms
 # As in Sukhovitsky's article: 100 ms a task, 5 ms of it under the lock.
 measure pool contention pool --hold 5ms --think 95ms --tasks 1000
+if [[ $only == "  " || $only == *" agreement "* ]]; then
+    peers/check/agreement.sh 0 1 | tee "$folder/agreement.txt"
+fi
 echo "kept in $folder"

@@ -31,7 +31,7 @@
 #define OPERATION __attribute__((noinline)) static
 #endif
 
-/* What the benchmark defines, on two queues, 0 and 1. */
+/* Each benchmark defines these for two queues, 0 and 1. */
 static void make(size_t capacity);
 /* Waits for room. */
 OPERATION void push(int queue, uint64_t message);

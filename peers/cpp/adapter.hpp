@@ -1,4 +1,4 @@
-// What the C++ adapters share: a table of queues, of which this file makes the functions of
+// Shared code of the C++ adapters: a table of queues, of which this file makes the functions of
 // adapter.h. An adapter includes it once, derives its queues from Queue, and defines `peers`.
 //
 // Each call costs an indirect jump in addition to the call itself.

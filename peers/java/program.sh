@@ -35,10 +35,12 @@ javac -nowarn -Xlint:-options --add-exports java.base/jdk.internal.vm.annotation
 jar --create --file "$work/$NAME.jar" --main-class peers.Program -C "$work/classes" .
 
 # Heap enough for a queue that grows for a block, and a young generation that lasts for several.
+# Stores of references mark a card of the heap, 32 KiB of which share a line: only if it is not
+# marked yet, or two threads that use one queue would write that line with each message.
 # Warnings of the JVM go to standard error, not among the answers.
 cat >"$work/$NAME" <<HEADER
 #!/bin/sh
-exec java -XX:+UseParallelGC -Xms512m -Xmx3g -Xmn256m -XX:-UsePerfData \\
+exec java -XX:+UseParallelGC -XX:+UseCondCardMark -Xms512m -Xmx3g -Xmn256m -XX:-UsePerfData \\
     -XX:-RestrictContended -XX:+DisplayVMOutputToStderr -jar "\$0" $GROUP
 HEADER
 cat "$work/$NAME.jar" >>"$work/$NAME"

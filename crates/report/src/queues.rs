@@ -12,6 +12,7 @@ mod depth;
 mod flood;
 mod for_me;
 mod funnel;
+mod interface;
 mod night_watch;
 mod open_loop;
 mod pairs;
@@ -510,8 +511,15 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
     let answers = recommendations.chain(claims::claims(&comparisons));
-    let answers = answers.chain(peer_claims::claims(&comparisons));
     answers.chain(between::findings(&comparisons)).collect()
+}
+
+/// Answers to published claims about queues of other languages, and the cost of the interface
+/// through which some of them are measured.
+pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
+    let comparisons = comparisons(records);
+    let costs = interface::findings(&comparisons);
+    peer_claims::claims(&comparisons).into_iter().chain(costs).collect()
 }
 
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such.

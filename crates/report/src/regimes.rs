@@ -127,6 +127,14 @@ impl Regimes {
         }
     }
 
+    /// As [`Regimes::records`], but with the figures of all blocks of the records that did not see
+    /// the main regime, or whose group had no steady level.
+    pub(crate) fn all_records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
+        let Some(main) = self.main() else { return Cow::Borrowed(records) };
+        let all = |record: &Record| self.within(main, record).unwrap_or_else(|| record.clone());
+        records.iter().map(all).collect()
+    }
+
     fn within(&self, main: &State, record: &Record) -> Option<Record> {
         let [least, most] = main.range;
         let is_main = |reference_ns: f64| (least..=most).contains(&reference_ns);

@@ -180,6 +180,11 @@ sentences! {
          paired where they stand in one group. More senders than one share the CPUs that there are."
         peer_claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
+        "Our pipe was measured as itself and as an adapter, in a comparison of ask-reply or stream. The \
+         times are of a message, with 95% intervals."
+        interface_cost(case, adapter, through, own) =
+            "Through the interface of adapters our pipe takes {through} in {case}, as {adapter}, and {own} without: a lead over an adapter of less than this difference may be that of the interface.";
+
         "Rare messages, where the idle states of the receiver’s CPU were looked for and none was found."
         no_idle_counters() =
             "This kernel has no idle-state counters (no cpuidle driver): the tables cannot say how deep the receiver’s CPU slept.";
@@ -280,7 +285,7 @@ sentences! {
          missing to 100% are blocks in which the regime changed, and groups in which the reference’s \
          interval is wider than that."
         several_regimes(times, main) =
-            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it; errors of predictions are of all cells.";
+            "The machine changed speed during this run: the reference hand-off took {times}. Tables give the figures of each, matrices those of the minute in which a pair was measured. Findings and single figures are of the one with the most blocks, {main}, and leave out the cells that did not see it; claims on queues of other languages and errors of predictions are of all cells.";
 
         "Blocks were disturbed."
         disturbed(disturbed, blocks, share, causes) =

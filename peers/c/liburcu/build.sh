@@ -3,4 +3,5 @@
 . "$(dirname "$0")/../../adapter.sh"
 needs urcu/wfcqueue.h liburcu-dev
 version_of liburcu-dev
-compile -lurcu-common
+# Each claim looks at thread-local data.
+compile -lurcu-common -ftls-model=initial-exec

@@ -24,7 +24,7 @@ struct message {
 
 struct queue {
     _Alignas(APART) struct __cds_wfcq_head head;
-    /* What the receiver has spliced from the queue and not yet returned. */
+    /* Messages that the receiver has spliced and not yet returned. */
     struct __cds_wfcq_head batch_head;
     struct cds_wfcq_tail batch_tail;
     _Alignas(APART) struct cds_wfcq_tail tail;

@@ -11,7 +11,7 @@ import std.exception : enforce;
 import std.format : format;
 import std.stdio : stdout;
 
-/// What a thread does.
+/// The work of a thread.
 interface Part
 {
     /// Called once on the thread, before any block.

@@ -15,7 +15,7 @@ import std.random : Mt19937_64, uniform01;
 import crew;
 import program : Keys;
 
-/// How a queue is used.
+/// The use of a queue.
 struct Usage
 {
     /// Messages that a bounded queue holds.
@@ -34,7 +34,7 @@ interface Scenario
     void begin(long lengthNs, ulong seed);
     /// Called after the parts have worked; returns the lines of the answer, without `end`.
     string finish();
-    /// What levels off in a warm-up: a time per message of the last block.
+    /// The figure that levels off in a warm-up: a time per message of the last block.
     double figure();
 }
 

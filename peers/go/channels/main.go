@@ -64,7 +64,7 @@ func main() {
 		Waits:     []string{"poll", "poll-backoff", "block"},
 		Open:      open,
 	}
-	// Neither end would ever find the other one if both only looked.
+	// With polling at both ends, neither would ever meet its partner.
 	unbuffered := program.Queue{
 		Name:     "go-channel-unbuffered",
 		Sentence: "unbuffered channel between goroutines: hands each message over, and holds none",

@@ -15,13 +15,13 @@ const end = 0
 
 // Goroutines that measure a queue, a block at a time.
 type scenario interface {
-	// What the goroutines do in a block: a sender, the receiver, then any other senders.
+	// The work of each goroutine in a block: a sender, the receiver, then any other senders.
 	parts() []func()
 	// Called before the parts run.
 	begin(lengthNs int64, seed uint64)
 	// Called after the parts have run; returns the lines of the answer, without `end`.
 	end() (string, error)
-	// What levels off in a warm-up: a time per message of the last block.
+	// The figure that levels off in a warm-up: a time per message of the last block.
 	figure() float64
 }
 

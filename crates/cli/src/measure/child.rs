@@ -36,6 +36,8 @@ const PARTS: u32 = 8;
 const MOST_PRINTED: usize = 1 << 20;
 /// Most bytes of that which are kept, for messages of our own.
 const MOST_KEPT: usize = 16 << 10;
+/// Most bytes of a line that a process may send; that of a block takes a few megabytes at most.
+const MOST_SENT: usize = 64 << 20;
 /// Time for a process to end by itself after it has closed its socket.
 const GRACE: Duration = Duration::from_secs(1);
 /// Time between two looks at whether it has.
@@ -50,7 +52,7 @@ pub(crate) enum Heard {
     Ended,
     /// Nothing, for as long as was asked for.
     Silence,
-    /// It prints too much.
+    /// It prints too much, or writes to the socket what is no line.
     Flood,
 }
 
@@ -144,12 +146,14 @@ impl Child {
     pub(crate) fn listen(&mut self, patience: Duration) -> io::Result<Heard> {
         let part = patience / PARTS;
         let mut waited = Duration::ZERO;
+        let mut searched = 0;
         loop {
-            if let Some(end) = self.sent.iter().position(|byte| *byte == b'\n') {
-                let rest = self.sent.split_off(end + 1);
+            if let Some(end) = self.sent[searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.sent.split_off(searched + end + 1);
                 return Ok(Heard::Line(std::mem::replace(&mut self.sent, rest)));
             }
-            if self.printed > MOST_PRINTED {
+            searched = self.sent.len();
+            if self.printed > MOST_PRINTED || searched > MOST_SENT {
                 return Ok(Heard::Flood);
             }
             if waited >= part * PARTS {

@@ -79,8 +79,6 @@ pub struct Program {
 impl Program {
     /// Starts a program, on these CPUs if there are any, and asks for its description.
     ///
-    /// The calling thread must not end before the program does.
-    ///
     /// # Errors
     ///
     /// If it cannot be started, or does not describe itself.

@@ -3,6 +3,7 @@
 //! Nothing of this process runs during a block. The program's threads sleep between its blocks,
 //! which is checked: a program that computed then would disturb all others.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -20,10 +21,10 @@ use super::{GroupState, Opening, RealCell};
 /// Preparations up to this long are repeated before each round; a runtime that compiles would spend
 /// the time on nothing else.
 const SHORT: Duration = Duration::from_millis(100);
-/// CPU time and share of a CPU that a program may use between its blocks, over all of them:
-/// runtimes compile and collect garbage for a while.
-const REST: Duration = Duration::from_millis(50);
+/// Share of a CPU that a program may use between its blocks, over this many of the last times:
+/// runtimes compile and collect garbage for a while after they have warmed up.
 const REST_SHARE: f64 = 0.5;
+const RESTS: usize = 12;
 
 pub(super) struct Elsewhere {
     planned: PlannedCell,
@@ -71,15 +72,13 @@ impl Elsewhere {
 struct Rest {
     /// When it was last measured or prepared, with its CPU time then.
     since: (Instant, u64),
-    /// All time between its blocks, and its CPU time in them.
-    time: Duration,
-    used: Duration,
+    /// The last times between its blocks, in seconds, with its CPU time in each.
+    last: VecDeque<[f64; 2]>,
 }
 
 impl Rest {
     fn from_now(pid: Pid) -> Self {
-        let (time, used) = Default::default();
-        Rest { since: (Instant::now(), Usage::of(pid).cpu_ns), time, used }
+        Rest { since: (Instant::now(), Usage::of(pid).cpu_ns), last: VecDeque::new() }
     }
 
     fn begin(&mut self, cpu_ns: u64) {
@@ -89,10 +88,15 @@ impl Rest {
     /// Gives up a program that computes.
     fn end(&mut self, cpu_ns: u64) -> Result<(), Fault> {
         let (since, before_ns) = self.since;
-        self.time += since.elapsed();
-        self.used += Duration::from_nanos(cpu_ns.saturating_sub(before_ns));
-        let share = self.used.as_secs_f64() / self.time.as_secs_f64().max(1e-9);
-        if self.used <= REST || share <= REST_SHARE {
+        let used_s = cpu_ns.saturating_sub(before_ns) as f64 / 1e9;
+        self.last.push_back([since.elapsed().as_secs_f64(), used_s]);
+        if self.last.len() <= RESTS {
+            return Ok(());
+        }
+        self.last.pop_front();
+        let sum = |of: usize| self.last.iter().map(|rest| rest[of]).sum::<f64>();
+        let share = sum(1) / sum(0).max(1e-9);
+        if share <= REST_SHARE {
             return Ok(());
         }
         let percent = share * 100.0;

@@ -25,10 +25,44 @@ struct Claim {
     scenario: &'static str,
     /// Returns `true` for the cells to which the claim applies.
     applies: fn(&Row<'_>) -> bool,
-    /// The limits between which the speed-up should lie.
+    figure: Figure,
+    /// The limits between which the figure should lie.
     limits: fn(&Row<'_>) -> [f64; 2],
     /// Distinguishes the cells to which the claim applies; `None` if there is one of each lock.
     case: Option<fn(&LockSubject) -> String>,
+}
+
+/// The figure that a claim is about.
+#[derive(Clone, Copy)]
+enum Figure {
+    Speedup,
+    /// Time for all tasks, divided by their number, in milliseconds.
+    TaskMs,
+}
+
+impl Figure {
+    /// The figure with its interval.
+    fn of(self, row: &Row<'_>) -> Option<(f64, [f64; 2])> {
+        let Row { contention, subject, .. } = row;
+        match self {
+            Figure::Speedup => {
+                Some((contention.speedup?.get(), contention.speedup_interval95?.map(f64::from)))
+            }
+            Figure::TaskMs => {
+                let tasks = subject.tasks? as f64;
+                let per_task = |total_s: f64| total_s * 1e3 / tasks;
+                let interval = contention.total_s_interval95?.map(f64::from);
+                Some((per_task(contention.total_s?.get()), interval.map(per_task)))
+            }
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Figure::Speedup => "",
+            Figure::TaskMs => " ms",
+        }
+    }
 }
 
 fn threads(subject: &LockSubject) -> String {
@@ -71,6 +105,7 @@ const CLAIMS: &[Claim] = &[
         applies: |row| {
             in_hold_sweep(row) && row.subject.threads == 2 && near(row.subject.hold_share(), 0.5)
         },
+        figure: Figure::Speedup,
         limits: |_| [1.4, 1.6],
         case: None,
     },
@@ -79,6 +114,7 @@ const CLAIMS: &[Claim] = &[
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| in_hold_sweep(row) && short(row.subject.hold_share()),
+        figure: Figure::Speedup,
         limits: |row| [ALMOST_PERFECT * f64::from(row.subject.threads), f64::INFINITY],
         case: Some(threads_and_share),
     },
@@ -87,6 +123,7 @@ const CLAIMS: &[Claim] = &[
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| in_hold_sweep(row) && long(row.subject.hold_share()),
+        figure: Figure::Speedup,
         limits: |_| [0.0, 1.0],
         case: Some(threads_and_share),
     },
@@ -99,6 +136,7 @@ const CLAIMS: &[Claim] = &[
                 && row.subject.threads == 2
                 && SHORT_NS.contains(&row.subject.cycle_ns())
         },
+        figure: Figure::Speedup,
         limits: |_| [1.5, f64::INFINITY],
         case: None,
     },
@@ -109,10 +147,36 @@ const CLAIMS: &[Claim] = &[
         applies: |row| {
             (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05)
         },
+        figure: Figure::Speedup,
         limits: |_| [9.5, f64::INFINITY],
         case: Some(threads),
     },
+    Claim {
+        text: "6.25 ms a task (5.94 to 6.56) with 20 threads or more, each task holding the lock for 5 ms of sleep",
+        source: SUKHOVITSKY,
+        scenario: POOL,
+        applies: |row| as_sukhovitsky(row) && row.subject.threads >= 20,
+        figure: Figure::TaskMs,
+        limits: |_| [5.94, 6.56],
+        case: Some(threads),
+    },
+    Claim {
+        text: "105.7 ms a task (100.4 to 111.0) with one thread: the 6.25 ms, and 99.45 ms outside the lock for 95 ms of sleep",
+        source: SUKHOVITSKY,
+        scenario: POOL,
+        applies: |row| as_sukhovitsky(row) && row.subject.threads == 1,
+        figure: Figure::TaskMs,
+        limits: |_| [100.4, 111.0],
+        case: Some(threads),
+    },
 ];
+
+/// Returns `true` for a cell as in Sukhovitsky’s article: threads that sleep, 5 ms of it under the
+/// lock and 95 ms outside.
+fn as_sukhovitsky(row: &Row<'_>) -> bool {
+    row.subject.work == Work::Sleep
+        && (row.subject.hold_ns, row.subject.think_ns) == (5_000_000, 95_000_000)
+}
 
 /// Tolerance of shares, which are kept in whole nanoseconds.
 const TOLERANCE: f64 = 0.005;
@@ -178,22 +242,23 @@ fn summary(claim: &Claim, sweep: &Sweep<'_>, rows: &[&Row<'_>]) -> Option<String
 }
 
 fn status(claim: &Claim, row: &Row<'_>) -> Option<ClaimStatus> {
-    let interval = row.contention.speedup_interval95?.map(f64::from);
+    let (_, interval) = claim.figure.of(row)?;
     Some(ClaimStatus::of(interval, (claim.limits)(row)))
 }
 
 /// `std-mutex, 4 threads, 10% yes (3.91, 3.88–3.93)`.
 fn answer(claim: &Claim, sweep: &Sweep<'_>, row: &Row<'_>) -> Option<String> {
-    let interval = row.contention.speedup_interval95?.map(f64::from);
+    let (figure, interval) = claim.figure.of(row)?;
     let mut cell = vec![sweep.lock()];
     cell.extend((row.subject.work == Work::Sleep).then(|| "sleeping".into()));
     cell.extend(claim.case.map(|case| case(row.subject)));
     Some(format!(
-        "{} {} ({}, {}{})",
+        "{} {} ({}, {}{}{})",
         cell.join(", "),
         status(claim, row)?.label(),
-        digits(row.contention.speedup?.get()),
+        digits(figure),
         digits_range(interval),
+        claim.figure.unit(),
         if row.marks().disturbed { ", disturbed" } else { "" }
     ))
 }

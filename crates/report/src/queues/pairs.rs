@@ -56,7 +56,7 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
 }
 
 /// The conditions of a comparison.
-fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
+pub(super) fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
     let criteria = &comparison.criteria;
     let mut parts = vec![title(criteria.scenario.name).to_lowercase()];
     parts.push(

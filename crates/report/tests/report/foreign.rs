@@ -125,11 +125,43 @@ fn published_pools_stand_beside_their_equals() {
         record.experiment = Experiment::Contention("pool".into());
         if let Some(contention) = &mut record.contention {
             contention.total_s = Some(6.3.into());
+            contention.total_s_interval95 = Some([6.2.into(), 6.4.into()]);
         }
         record
     };
     let table = tables(&results, &[pool(20, 1000), pool(21, 1000)], &WIDE);
     assert!(table.contains("6.25 s") && table.contains("2.63"), "{table}");
+    let text = findings(&results, &[pool(20, 1000), pool(1, 1000)]);
+    says(&text, "6.25 ms a task", "20 threads yes (6.30, 6.20–6.40 ms");
+    says(&text, "105.7 ms a task", "1 thread");
+    says(&text, "99.45 ms outside the lock", " no (6.30");
     let table = tables(&results, &[pool(20, 999)], &WIDE);
     assert!(!table.contains("6.25 s"), "another pool: {table}");
+}
+
+/// A claim is answered by all blocks of its rows if their group did not see the speed at which most
+/// of the run was measured.
+#[test]
+fn claims_are_answered_from_groups_of_another_regime() {
+    let row = |name, ns| one_way(name, Origin::Cpp, Wait::Poll, ns);
+    let fast = vec![reference(ASK_REPLY), row("boost-spsc", 100.0), row("mutex-queue", 390.0)];
+    let mut slow = vec![reference(ASK_REPLY), row("boost-queue", 1_800.0)];
+    slow[0].round_trip_ns *= 10.0;
+    let results = fixture::results(fixture::machine(2), &[(21, fast), (21, slow)]);
+    let text = findings(&results, &results.records());
+    says(&text, "a mutex and a queue take about 400 ns", "mutex-queue (poll) yes (39");
+    says(&text, "a lock-free queue takes about 400 ns", "boost-queue (poll) no (1.80");
+}
+
+#[test]
+fn the_cost_of_the_interface_is_said() {
+    let results = measured(
+        ASK_REPLY,
+        vec![
+            one_way("pipe", Origin::Ours, Wait::Spin, 100.0),
+            one_way("pipe-adapter", Origin::Rust, Wait::Poll, 130.0),
+        ],
+    );
+    let text = findings(&results, &results.records());
+    says(&text, "Through the interface of adapters our pipe takes 130 ns (", "and 99.9 ns (");
 }

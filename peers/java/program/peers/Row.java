@@ -17,7 +17,7 @@ public sealed interface Row {
     }
 
     /**
-     * How a queue is used.
+     * The use of a queue.
      *
      * @param way how its ends wait: {@code poll}, {@code poll-backoff} or {@code block}
      * @param capacity messages that a bounded queue holds

@@ -8,7 +8,7 @@ import java.util.Locale;
 interface Scenario {
     String WRONG = "a message was wrong, lost, repeated or out of order";
 
-    /** What the threads do in a block: a sender, the receiver, then any other senders. */
+    /** The work of each thread in a block: a sender, the receiver, then any other senders. */
     List<Runnable> parts();
 
     /** Called before the parts run. */
@@ -17,7 +17,7 @@ interface Scenario {
     /** Called after the parts have run; returns the lines of the answer, without {@code end}. */
     String end();
 
-    /** What levels off in a warm-up: a time per message of the last block. */
+    /** The figure that levels off in a warm-up: a time per message of the last block. */
     double figure();
 
     /** Appends a line for each distinct value, ascending, with the number of times. */

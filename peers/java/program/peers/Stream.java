@@ -161,7 +161,7 @@ final class Stream implements Scenario {
                 ratePerS = stamped * 1e9 / (now - begun);
                 double messages = ratePerS * STRETCH_NS / 1e9;
                 perStretch = (long) Math.max(1, Math.min(MOST_IN_STRETCH, messages));
-                // What is counted from here on are messages that the senders had under way.
+                // From here on, the messages counted are those that the senders had under way.
                 left = Long.MAX_VALUE;
                 flag.raised = true;
             }

@@ -10,6 +10,8 @@ use super::talk::{Fault, Limits, Listening, spoken};
 const MAX_VALUES: u64 = 2_000_000;
 /// A program stamps with the clock that it is timed by; its figures are rounded.
 const ROUNDING: f64 = 1.01;
+/// Least share of a block that its round trips take together.
+const LEAST_COVERED: f64 = 0.5;
 /// Messages from which on their rate says anything, and how far off it may be.
 const RATED: u64 = 200;
 const RATE_OFF: f64 = 1.5;
@@ -153,6 +155,16 @@ impl Answer {
             }
         }
         let (claimed_ns, took_ns) = (self.claimed_ns(length_ns), took.as_nanos() as f64);
+        // Round trips follow one another for the whole block: a clock that stops while a thread
+        // sleeps would leave most of it out.
+        if matches!(self, Answer::RoundTrips { .. })
+            && claimed_ns < LEAST_COVERED * length_ns as f64
+        {
+            let [claimed_ms, length_ms] = [claimed_ns / 1e6, length_ns as f64 / 1e6];
+            return Err(wrong(format!(
+                "its round trips take {claimed_ms:.1} ms of a block of {length_ms:.0} ms"
+            )));
+        }
         if claimed_ns <= took_ns * ROUNDING {
             return Ok(());
         }

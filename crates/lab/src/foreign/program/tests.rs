@@ -100,8 +100,8 @@ fn figures_are_read() {
     let path = folder.peer("good");
     let (warm_up_ms, answer) = measure(&path, Question::RoundTrips).unwrap();
     let stamped = Tally(vec![(500, 5), (1000, 3000)]);
-    assert_eq!(answer, Answer::RoundTrips { stamped, others: 6000, mean_ns: 500.5 });
-    assert_eq!((warm_up_ms, answer.operations()), (Some(0), 9005));
+    assert_eq!(answer, Answer::RoundTrips { stamped, others: 13_000, mean_ns: 500.5 });
+    assert_eq!((warm_up_ms, answer.operations()), (Some(0), 16_005));
     let (_, stream) = measure(&path, Question::Stream).unwrap();
     assert_eq!(stream, Answer::Stream { messages: 30_000, rate_per_s: 2e6 });
     let (_, open) = measure(&path, OPEN).unwrap();
@@ -139,6 +139,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("boasts", trips, WrongMessage, "it warmed up for 600000 ms within "),
         ("talks", trips, Crashed, "it said “by the way” without being asked"),
         ("closes-input", trips, Crashed, "it closed its input"),
+        ("slow-stamps", trips, WrongMessage, "its round trips take 3.2 ms of a block of 10 ms"),
         ("early", trips, WrongMessage, "its block of 100000 ms was over after "),
         ("exits", trips, Crashed, "its program ended by itself (exit status: 3)"),
         ("crashes", trips, Crashed, "its program ended by itself (signal: 6 (SIGABRT))"),

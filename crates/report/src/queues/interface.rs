@@ -1,0 +1,44 @@
+//! The cost of the interface of adapters, from our own pipe, which is measured both ways.
+
+use threadtoll_record::{Origin, Wait};
+
+use super::claims::name;
+use super::pairs::case;
+use super::{Comparison, Row};
+use crate::sentences::{self as say, Sentence};
+use crate::units::{time, time_range};
+
+/// A sentence for each comparison with our pipe as itself and as an adapter.
+pub(super) fn findings(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
+    comparisons
+        .iter()
+        .flat_map(|comparison| {
+            let is_own = |row: &&Row<'_>| {
+                row.queue().is_some_and(|queue| {
+                    (&*queue.queue, queue.origin, queue.wait) == ("pipe", Origin::Ours, Wait::Spin)
+                })
+            };
+            let own = comparison.rows.iter().find(is_own);
+            let adapters =
+                comparison.rows.iter().filter(|row| row.record.cell.name() == "pipe-adapter");
+            adapters.filter_map(move |adapter| {
+                let own = own?;
+                Some(say::interface_cost(
+                    case(comparison, None),
+                    name(adapter),
+                    figures(adapter)?,
+                    figures(own)?,
+                ))
+            })
+        })
+        .collect()
+}
+
+/// `91.0 ns (88.2–93.5 ns)`, the time a message.
+fn figures(row: &Row<'_>) -> Option<String> {
+    let interval = match row.record.interval95.rate_per_s {
+        Some([low, high]) => [1e9 / high.get(), 1e9 / low.get()],
+        None => row.record.one_way_p50_interval95()?,
+    };
+    Some(format!("{} ({})", time(row.ns()?), time_range(interval)))
+}
