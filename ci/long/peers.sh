@@ -44,8 +44,9 @@ measure stream queue stream --placement pinned --time 100ms
 # The claim on boost::asio and more senders, with the queue that it is compared with.
 measure senders queue stream asio-post asio-post-fetch funnel crossbeam-unbounded --senders 1,2,4 \
     --batch 1 --placement pinned --time 100ms
-measure open-loop queue open-loop --rate 10000,1000000 --placement pinned --time 100ms
-measure burst queue burst --burst 1,100 --gap 100us --placement pinned --time 100ms
+measure open-loop queue open-loop --rate 10000,1000000 --placement pinned --time 100ms \
+    --relaunch 1
+measure burst queue burst --burst 1,100 --gap 100us --placement pinned --time 100ms --relaunch 1
 measure latency latency --placement pinned
 # Other minutes of the machine.
 measure ask-reply-2 queue ask-reply --placement pinned --time 100ms

@@ -16,14 +16,16 @@ use crate::regimes::Regimes;
 use crate::sentences::Sentence;
 use crate::{locks, queues};
 
-/// Makes the findings. Those about figures are all of one regime, but for the claims on queues of
-/// other languages: a claim is answered if its row was measured at all.
+/// Makes the findings. Those about figures are all of one regime, but for the
+/// claims on other languages, which are answered if their rows were measured at all.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let regimes = Regimes::of(results, records);
     let of_one = regimes.records(records);
+    let all = regimes.all_records(records);
     let mut findings = mechanisms::findings(&of_one);
+    findings.extend(mechanisms::claims(&all));
     findings.extend(queues::findings(results, &of_one));
-    findings.extend(queues::peer_findings(&regimes.all_records(records)));
+    findings.extend(queues::peer_findings(&all));
     findings.extend(locks::findings(&of_one, records));
     findings.extend(run::findings(results, records, &regimes));
     if !records.is_empty() {

@@ -3,7 +3,7 @@
 use crate::table::Cell;
 use crate::units::UNKNOWN;
 
-/// What decides a row's place; less is better.
+/// Figures that decide a row's place; less is better.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
     /// 95% interval of its figure.

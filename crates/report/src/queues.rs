@@ -514,12 +514,13 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     answers.chain(between::findings(&comparisons)).collect()
 }
 
-/// Answers to published claims about queues of other languages, and the cost of the interface
-/// through which some of them are measured.
+/// Answers to published claims about queues of other languages and about CPU time, which do not
+/// depend on the speed of a hand-off, and the cost of the interface of adapters.
 pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
     let costs = interface::findings(&comparisons);
-    peer_claims::claims(&comparisons).into_iter().chain(costs).collect()
+    let claims = claims::billion(&comparisons).into_iter().chain(peer_claims::claims(&comparisons));
+    claims.chain(costs).collect()
 }
 
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such.

@@ -140,8 +140,8 @@ sentences! {
         for_me(traffic, queue, figures, next) =
             "For your traffic ({traffic}): {queue}, {figures}. {next}";
 
-        "The same, where the intervals of several rows reach into that of the one with the lowest \
-         p99. CPU times have no interval."
+        "As `for_me`, where the intervals of several rows reach into that of the one with the lowest \
+         p99. CPU times are compared without their intervals."
         for_me_level(traffic, queues, best, figures, cheapest, cheap, next) =
             "For your traffic ({traffic}): {queues}, which these figures do not tell apart. Lowest p99: {best}, {figures}. Least CPU time: {cheapest}, {cheap}. {next}";
 
@@ -168,7 +168,7 @@ sentences! {
 
         "Open loops at 5,000 to 25,000 messages per second, of which a billion take about a day: one \
          sender, receivers that may sleep, not saturated. Each queue without a lock is compared with \
-         each that has one (flume, kanal). yes: the whole 95% interval of the latter’s CPU time of a \
+         each that has one (flume, kanal) and sleeps. yes: the whole 95% interval of the latter’s CPU time of a \
          message is above that of the former; no: it is below; otherwise undecided. The times are of a \
          billion messages."
         billion_claim(source, rate, answers) =

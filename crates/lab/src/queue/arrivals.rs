@@ -1,6 +1,8 @@
 //! Arrivals: the times at which an open loop's messages are due.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -49,11 +51,17 @@ impl Trace {
     /// The reason why it is not usable.
     pub fn read(path: &Path) -> Result<Arc<Trace>, String> {
         let name = path.display();
-        let size = std::fs::metadata(path).map_err(|error| format!("{name}: {error}"))?.len();
-        if size > MAX_BYTES {
+        let failed = |error: io::Error| format!("{name}: {error}");
+        // Opening a named pipe would wait for a writer, and a device may never end.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(format!("{name} is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        let mut file = File::open(path).map_err(failed)?.take(MAX_BYTES + 1);
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > MAX_BYTES {
             return Err(format!("{name} is larger than {} MiB", MAX_BYTES >> 20));
         }
-        let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
         let text = std::str::from_utf8(&bytes).map_err(|_| format!("{name} is not text"))?;
         let gaps_ps = gaps_ps(text).map_err(|why| format!("{name}{why}"))?;
         let total_ps = gaps_ps.iter().sum();
@@ -300,6 +308,8 @@ mod tests {
             assert!(found.contains(why), "{text:?}: {found}");
         }
         assert!(Trace::read(Path::new("/nowhere/at/all")).is_err());
+        let endless = Trace::read(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(endless, "/dev/zero is not a regular file");
     }
 
     #[test]

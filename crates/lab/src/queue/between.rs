@@ -1,4 +1,4 @@
-//! What becomes of caches and pages between two messages, so that a message finds its ends as one
+//! Treatment of caches and pages between two messages, so that a message finds its ends as one
 //! that comes after a day would.
 //!
 //! ```text
@@ -94,7 +94,7 @@ fn simulated(mut logs: Vec<Log>, between: Between) -> Vec<Log> {
     logs
 }
 
-/// What one end does.
+/// Work of one end.
 enum Act {
     Nothing,
     Read(Vec<u8>),

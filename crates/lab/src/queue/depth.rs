@@ -127,7 +127,7 @@ impl Loops for Compiled {
     }
 }
 
-/// Whose turn it is: even numbers are the sender's, odd ones the receiver's.
+/// The turn of an end: even numbers are the sender's, odd ones the receiver's.
 #[derive(Default)]
 struct Turn(CachePadded<AtomicU64>);
 

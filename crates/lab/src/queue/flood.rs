@@ -146,7 +146,7 @@ impl Loops for Compiled {
     }
 }
 
-/// What the senders of a block tell each other.
+/// Flags that the senders of a block share.
 #[derive(Default)]
 struct State {
     /// All lines have been sent.

@@ -39,7 +39,7 @@ const WAKE_NS: f64 = 150_000.0;
 /// The generator gives up after this multiple of a block's length: the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
-/// What an end does between two messages.
+/// Work of an end between two messages.
 pub(super) trait Pause: Send + 'static {
     /// Called before a block's clock starts.
     fn prepare(&mut self);

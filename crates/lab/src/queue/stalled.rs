@@ -128,7 +128,7 @@ impl<S: Source> Part for Stalled<S> {
     }
 }
 
-/// What a thread and its signal handler tell each other. Atomics, because one interrupts the other;
+/// State that a thread and its signal handler share. Atomics, because one interrupts the other;
 /// relaxed, because both are one thread.
 struct Stall {
     armed: AtomicBool,

@@ -26,7 +26,6 @@ pub(super) fn findings(records: &[Record]) -> Vec<Sentence> {
     findings.extend(placement(&rows));
     findings.extend(idle(&rows));
     findings.extend(signal(&rows));
-    findings.extend(cpp_against_java(&rows));
     findings.extend(against_published(&rows));
     findings
 }
@@ -265,6 +264,11 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
     let open = (!open.is_empty()).then(|| say::signal_undecided(open.join("; ")));
     let same = (!same.is_empty()).then(|| say::signal_same(list(&same)));
     [decided, same, open].into_iter().flatten().collect()
+}
+
+/// Answers to published claims about mechanisms of other languages.
+pub(super) fn claims(records: &[Record]) -> Vec<Sentence> {
+    cpp_against_java(&rows(records)).into_iter().collect()
 }
 
 /// Times of Java’s exchange that confirm the article, as multiples of that of C++.

@@ -1,4 +1,4 @@
-//! What the receiver's CPU and pages did between two messages: columns and sentences.
+//! Columns and sentences on the receiver's CPU and pages between two messages.
 
 use std::collections::BTreeSet;
 

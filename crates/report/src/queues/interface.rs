@@ -8,7 +8,8 @@ use super::{Comparison, Row};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{time, time_range};
 
-/// A sentence for each comparison with our pipe as itself and as an adapter.
+/// A sentence for each comparison with our pipe as itself and as an adapter, neither of which
+/// pauses between polls.
 pub(super) fn findings(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
     comparisons
         .iter()
@@ -19,8 +20,10 @@ pub(super) fn findings(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
                 })
             };
             let own = comparison.rows.iter().find(is_own);
-            let adapters =
-                comparison.rows.iter().filter(|row| row.record.cell.name() == "pipe-adapter");
+            let adapters = comparison.rows.iter().filter(|row| {
+                row.record.cell.name() == "pipe-adapter"
+                    && row.queue().is_some_and(|queue| queue.wait == Wait::Poll)
+            });
             adapters.filter_map(move |adapter| {
                 let own = own?;
                 Some(say::interface_cost(

@@ -26,8 +26,8 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// line, it would take it from the sender that is about to write it. Senders wait for such lines,
 /// because drawing a ticket waits for all earlier stores.
 const STRIDE: usize = 37;
-/// How far ahead of its own slot a sender prefetches all lines of one, in bytes of slots. Larger
-/// slots are not prefetched: the CPU's own prefetcher follows their lines.
+/// Distance in bytes of slots at which a sender prefetches all lines of a slot ahead of its own.
+/// Larger slots are not prefetched: the CPU's own prefetcher follows their lines.
 const AHEAD_BYTES: usize = 1 << 10;
 
 /// Set in the stamp of a ticket without a message.
