@@ -386,7 +386,8 @@ mod tests {
     fn a_probe_counts_what_its_own_thread_does() {
         let probe = ThreadProbe::new();
         let before = probe.sample();
-        for _ in 0..5 {
+        // A timer may expire before the thread has left its CPU, which is no switch.
+        for _ in 0..10 {
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
         let delta = probe.sample().delta(&before);
@@ -395,7 +396,7 @@ mod tests {
         let other = std::thread::spawn(|| {
             let probe = ThreadProbe::new();
             let before = probe.sample();
-            for _ in 0..50 {
+            for _ in 0..100 {
                 std::thread::sleep(std::time::Duration::from_micros(100));
             }
             probe.sample().delta(&before)
