@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the peers in other languages and measures them in the same groups as our queues and the
 # Rust peers, for docs/results. Tables, pages, raw and folded records go to the given folder
-# (default: a new one in threadtoll-results/). Nothing else should run. On Debian 12, as root, INSTALL=yes installs what
-# the peers need first. A peer that cannot be built ends the script.
+# (default: a new one in threadtoll-results/). Nothing else should run. On Debian 12, as root,
+# INSTALL=yes installs what the peers need first. A peer that cannot be built ends the script.
 #
 # usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream senders open-loop burst latency
 #                                              ask-reply-2 stream-2 pool agreement
@@ -14,9 +14,9 @@ mkdir -p "$folder/folded"
 
 if [[ ${INSTALL:-no} == yes ]]; then
     apt-get update
-    apt-get install --yes --no-install-recommends build-essential golang-go ldc libboost-dev libtbb-dev \
-        liburcu-dev libconcurrentqueue-dev libreaderwriterqueue-dev libatomic-queue-dev \
-        openjdk-17-jdk-headless maven
+    apt-get install --yes --no-install-recommends build-essential golang-go ldc \
+        libboost-dev libtbb-dev liburcu-dev libconcurrentqueue-dev libreaderwriterqueue-dev \
+        libatomic-queue-dev openjdk-17-jdk-headless maven
 fi
 peers/build.sh c cpp d go java rust | tee "$folder/built.txt"
 cargo build --release --quiet

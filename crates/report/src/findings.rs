@@ -16,8 +16,8 @@ use crate::regimes::Regimes;
 use crate::sentences::Sentence;
 use crate::{locks, queues};
 
-/// Makes the findings. Those about figures are all of one regime, but for the
-/// claims on other languages, which are answered if their rows were measured at all.
+/// Makes the findings. Those about figures are all of one regime, but for the claims on other
+/// languages and on CPU time, which are answered if their rows were measured at all.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let regimes = Regimes::of(results, records);
     let of_one = regimes.records(records);

@@ -514,8 +514,8 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     answers.chain(between::findings(&comparisons)).collect()
 }
 
-/// Answers to published claims about queues of other languages and about CPU time, which do not
-/// depend on the speed of a hand-off, and the cost of the interface of adapters.
+/// Answers to published claims about queues of other languages and about CPU time, and the cost of
+/// the interface of adapters. The records may be of several regimes.
 pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
     let costs = interface::findings(&comparisons);
