@@ -21,7 +21,7 @@ fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
 model! {
     /// Through ring and chunks, to a receiver that sleeps.
     pipe_unbounded(Orders)
-    steps [look_before_sleep, expected_word, back_to_ring, clear_behind, wake_in_close]
+    steps [look_before_sleep, expected_word, back_to_ring, wake_in_close]
     {
         stream(Park, None);
     }

@@ -23,6 +23,28 @@ fn give<W: Wait>(sender: &mut Sender<usize, W>, numbers: Range<usize>) {
     numbers.for_each(|number| sender.send(number).unwrap());
 }
 
+/// Sends these numbers, each of which is received at once.
+fn pass<W: Wait>(
+    sender: &mut Sender<usize, W>,
+    receiver: &mut Receiver<usize, W>,
+    numbers: Range<usize>,
+) {
+    for number in numbers {
+        sender.send(number).unwrap();
+        assert_eq!(receiver.try_recv(), Ok(number));
+    }
+}
+
+/// Sends a slice, and receives it.
+fn pass_slice<const N: usize, W: Wait>(
+    sender: &mut Sender<usize, W>,
+    receiver: &mut Receiver<usize, W>,
+    numbers: [usize; N],
+) {
+    sender.send_slice(&numbers).unwrap();
+    assert!(numbers.iter().all(|number| receiver.try_recv() == Ok(*number)));
+}
+
 /// Receives these numbers without sleeping.
 fn take<W: Wait>(receiver: &mut Receiver<usize, W>, numbers: Range<usize>) {
     for number in numbers {
@@ -40,7 +62,6 @@ model! {
     /// Three messages, past the end of a frame.
     hand_over(Refuses)
     orders [publish, publish_close, see_header, see_next_header]
-    steps [clear_first, clear_second]
     {
         let (mut sender, mut receiver) = unbounded(SpinYield);
         let sending = thread::spawn(move || give(&mut sender, 0..3));
@@ -68,33 +89,37 @@ model! {
 }
 
 model! {
-    /// A frame in fresh memory, where garbage may look like a header.
+    /// A frame where a run of the last lap has left what looks like a header.
     old_header(Refuses)
     steps [clear_behind]
     {
-        let (mut sender, mut receiver) = bounded(SpinYield, 4);
-        for number in 0..3 {
-            sender.send(number).unwrap();
-            assert_eq!(receiver.try_recv(), Ok(number));
-        }
-        let sending = thread::spawn(move || give(&mut sender, 3..5));
-        take(&mut receiver, 3..5);
+        let (mut sender, mut receiver) = bounded(SpinYield, 16);
+        // The run is in units 0 and 1, of 13.
+        pass_slice(&mut sender, &mut receiver, [0, 1, 2, 3]);
+        pass(&mut sender, &mut receiver, 4..26);
+        let sending = thread::spawn(move || give(&mut sender, 26..29));
+        take(&mut receiver, 26..29);
         sending.join().unwrap();
     }
 }
 
 model! {
-    /// A slice becomes one long run in fresh memory, where garbage may look like a header.
+    /// A slice becomes one long run. The unit after it has what looks like a header, from a run of
+    /// the last lap.
     long_run(Refuses)
     orders [publish_run]
     steps [clear_behind_run]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 16);
+        pass(&mut sender, &mut receiver, 0..8);
+        // The first run is in units 4 and 5, the second in 3 and 4, of 13.
+        pass_slice(&mut sender, &mut receiver, [8, 9, 10, 11]);
+        pass(&mut sender, &mut receiver, 12..32);
         let sending = thread::spawn(move || {
-            sender.send_slice(&[0, 1, 2, 3]).unwrap();
-            sender.send(4).unwrap();
+            sender.send_slice(&[32, 33, 34, 35]).unwrap();
+            sender.send(36).unwrap();
         });
-        take(&mut receiver, 0..5);
+        take(&mut receiver, 32..37);
         sending.join().unwrap();
     }
 }
@@ -124,7 +149,7 @@ model! {
     /// The ring grows while the receiver reads the old one, which it then frees.
     growing_ring(Refuses) fewer 1
     orders [publish_jump]
-    steps [clear_in_segment, is_dirty]
+    steps [clear_in_segment]
     {
         let (mut sender, mut receiver) = Options::new().wait(SpinYield).bounded(8);
         give(&mut sender, 0..2);
@@ -134,6 +159,24 @@ model! {
         });
         take(&mut receiver, 0..5);
         assert_eq!(receiver.len(), 0);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// Back in the ring, where a run before the chunk has left what looks like a header.
+    old_header_in_ring(Refuses)
+    steps [is_dirty]
+    {
+        let (mut sender, mut receiver) = Options::new().wait(SpinYield).segment(1).unbounded();
+        // The run is in units 0 and 1, of 13.
+        pass_slice(&mut sender, &mut receiver, [0, 1, 2, 3]);
+        give(&mut sender, 4..24);
+        // The last four are in a chunk.
+        take(&mut receiver, 4..24);
+        pass(&mut sender, &mut receiver, 24..28);
+        let sending = thread::spawn(move || give(&mut sender, 28..31));
+        take(&mut receiver, 28..31);
         sending.join().unwrap();
     }
 }

@@ -79,6 +79,19 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
+    /// Continues at another position with the same count. The count is not stored, so that a loop
+    /// around `recv` keeps it in a register.
+    #[inline(always)]
+    pub(super) fn move_to(&mut self, other: Self) {
+        debug_assert_eq!(self.taken, other.taken);
+        let ReadCursor { base, taken, visible, frame_slots, frame } = other;
+        self.base = base;
+        self.visible = visible;
+        self.frame_slots = frame_slots;
+        self.frame = frame;
+        self.taken = taken;
+    }
+
     /// Number of messages sent, as far as the receiver has seen.
     pub(super) fn visible(&self) -> u64 {
         self.visible

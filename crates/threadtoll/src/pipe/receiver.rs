@@ -326,11 +326,11 @@ impl<T, W: Wait> Receiver<T, W> {
         // SAFETY: we are the receiver.
         let stepped = shared.reader.with_mut(|reader| unsafe { &*reader }.step(self.cursor));
         if let Some(cursor) = stepped {
-            self.cursor = cursor;
+            self.cursor.move_to(cursor);
             return None;
         }
         let (cursor, no_message) = find_slow::<T, W>(shared, self.cursor, until());
-        self.cursor = cursor;
+        self.cursor.move_to(cursor);
         no_message
     }
 
@@ -344,7 +344,7 @@ impl<T, W: Wait> Receiver<T, W> {
                 unsafe { &mut *reader }.step_run(self.cursor)
             });
             if let Some(cursor) = stepped {
-                self.cursor = cursor;
+                self.cursor.move_to(cursor);
                 return None;
             }
         }
@@ -359,6 +359,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
         let taken = self.cursor.taken() + 1;
         if !self.report_taken(taken) {
+            self.cursor.advance_to(taken - 1);
             return Err(RecvError);
         }
         // Last, so that no atomic operation comes between this store and the load in the next

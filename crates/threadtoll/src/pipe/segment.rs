@@ -31,7 +31,8 @@ pub(super) struct Segment<T> {
     pub(super) units: usize,
     /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
-    /// Units whose headers must be cleared. The sender saves the number here while it is elsewhere.
+    /// Units whose headers must be cleared, none while the memory is fresh. The sender saves the
+    /// number here while it is elsewhere.
     pub(super) dirty_units: AtomicUsize,
 }
 
@@ -40,7 +41,7 @@ impl<T> Segment<T> {
         let end = if is_ring { 0 } else { Geometry::<T>::FRAME_UNITS };
         let memory = Memory::new(units.saturating_add(end));
         let next = AtomicPtr::new(std::ptr::null_mut());
-        Segment { memory, next, units, is_ring, dirty_units: AtomicUsize::new(units) }
+        Segment { memory, next, units, is_ring, dirty_units: AtomicUsize::new(0) }
     }
 
     pub(super) fn ring(units: usize) -> *mut Self {
@@ -141,7 +142,9 @@ impl PipeLayout {
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
         let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            let ring = RingLayout::of_messages::<T>(2);
+            // A ring for 16 messages has room for runs.
+            let messages = if bytes == SEGMENT_BYTES { 2 } else { 16 };
+            let ring = RingLayout::of_messages::<T>(messages);
             return PipeLayout { capacity, first: ring, largest: ring, chunk_units: 2 };
         }
         let frame_bytes = self::bytes::<T>(Geometry::<T>::FRAME_UNITS);

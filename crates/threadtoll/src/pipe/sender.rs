@@ -220,11 +220,11 @@ impl<T, W: Wait> Sender<T, W> {
         // SAFETY: we are the sender.
         let stepped = shared.writer.with_mut(|writer| unsafe { &*writer }.step(self.cursor));
         if let Some(cursor) = stepped {
-            self.cursor = cursor;
+            self.cursor.move_to(cursor);
             return None;
         }
         let (cursor, no_room) = make_room::<T, W>(shared, self.cursor, until());
-        self.cursor = cursor;
+        self.cursor.move_to(cursor);
         no_room
     }
 
@@ -242,9 +242,13 @@ impl<T, W: Wait> Sender<T, W> {
             return Ok(());
         }
         cold_path();
-        let (cursor, handed_back) = send_slow(&**self.shared, self.cursor);
-        self.cursor = cursor;
-        handed_back.map_or(Ok(()), |message| Err(SendError(message)))
+        match send_slow(&**self.shared, self.cursor) {
+            None => Ok(()),
+            Some(message) => {
+                self.cursor.advance_to(sent - 1);
+                Err(SendError(message))
+            }
+        }
     }
 
     /// Called after publishing. Returns `true` if the receiver is awake and present, no fence is
@@ -284,22 +288,22 @@ fn with_writer<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Writer<T>) -> R)
 /// this is a forked child. Returns the message if nobody will receive it.
 #[cold]
 #[inline(never)]
-fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> (WriteCursor<T>, Option<T>) {
+fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> Option<T> {
     let state = shared.state_after_publishing();
-    let mut handed_back = None;
     if state & ALIVE == 0 {
-        handed_back = Some(cursor.take_back());
-    } else if state & RECEIVER_GONE != 0 {
+        return Some(cursor.take_back());
+    }
+    if state & RECEIVER_GONE != 0 {
         // The receiver may have dropped the message itself: `taken` says how far it came.
         let drained = shared.flag_late_send();
         let taken = shared.taken.load(Ordering::Relaxed);
-        if drained && mutate!(not_taken, taken < cursor.sent() => true) {
-            handed_back = Some(cursor.take_back());
-        }
-    } else if state & RECEIVER_SLEEPS != 0 {
+        let not_taken = drained && mutate!(not_taken, taken < cursor.sent() => true);
+        return not_taken.then(|| cursor.take_back());
+    }
+    if state & RECEIVER_SLEEPS != 0 {
         shared.wake_receiver();
     }
-    (cursor, handed_back)
+    None
 }
 
 /// As [`send_slow`], for messages that are not handed back. Returns the number of sent messages

@@ -113,6 +113,18 @@ impl<T> WriteCursor<T> {
         self.sent = sent;
     }
 
+    /// Continues at another position with the same count. The count is not stored, so that a loop
+    /// around `send` keeps it in a register.
+    #[inline(always)]
+    pub(super) fn move_to(&mut self, other: Self) {
+        debug_assert_eq!(self.sent, other.sent);
+        let WriteCursor { base, sent: _, slots_end, blocked_slots, frame } = other;
+        self.base = base;
+        self.slots_end = slots_end;
+        self.blocked_slots = blocked_slots;
+        self.frame = frame;
+    }
+
     /// Makes the next send go through [`Writer::make_room`].
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn withhold_slots(&mut self) {
@@ -163,21 +175,14 @@ pub(super) struct Writer<T> {
 }
 
 impl<T> Writer<T> {
-    /// At the start of a ring. Clears the headers of its first two frames.
+    /// At the start of a fresh ring.
     pub(super) fn new(
         segment: *mut Segment<T>,
         memory: Memory<T>,
         ring_layout: RingLayout,
         capacity: u64,
     ) -> Self {
-        let first = memory.frame(0);
-        // SAFETY: a ring has more than two frames, and this one is not shared yet.
-        mutate!(clear_first, unsafe { first.store(0, Ordering::Relaxed) } => ());
-        // SAFETY: as above.
-        let second = unsafe { first.next() };
-        // SAFETY: as above.
-        mutate!(clear_second, unsafe { second.store(0, Ordering::Relaxed) } => ());
-        let mut writer = Writer {
+        Writer {
             segment,
             memory,
             end: memory.frame(ring_layout.units),
@@ -193,9 +198,7 @@ impl<T> Writer<T> {
             ring_resume: 0,
             ring_left_at: 0,
             free_chunks: std::ptr::null_mut(),
-        };
-        writer.mark_dirty(ring_layout.units.saturating_sub(2 * Geometry::<T>::FRAME_UNITS));
-        writer
+        }
     }
 
     /// Opens the next frame in the common case, and returns `None` in all others, which

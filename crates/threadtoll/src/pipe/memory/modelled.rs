@@ -40,10 +40,9 @@ impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
-        // Garbage in fresh memory that looks like a count.
-        let garbage = || Header { word: AtomicU64::new(1 << 40), life: Life::new() };
+        let header = || Header { word: AtomicU64::new(0), life: Life::new() };
         let content = Content {
-            headers: (0..units).map(|_| garbage()).collect(),
+            headers: (0..units).map(|_| header()).collect(),
             messages: (0..units * Geometry::<T>::PER_FRAME)
                 .map(|_| UnsafeCell::new(None))
                 .collect(),
@@ -173,11 +172,19 @@ impl<T> MessagePtr<T> {
         assert!(was.is_none(), "a message was overwritten");
     }
 
+    /// Messages of a run overwrite the headers in it, with what looks like a count.
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,
     {
         for ahead in 0..count {
+            let index = self.index + ahead;
+            if ahead > 0 && index.is_multiple_of(Geometry::<T>::PER_FRAME) {
+                let unit = index / Geometry::<T>::PER_FRAME;
+                let header = FramePtr { memory: self.memory, unit };
+                // SAFETY: the caller's promise.
+                unsafe { header.store(1 << 40, Ordering::Relaxed) };
+            }
             // SAFETY: the caller's promise.
             let message = unsafe { *from.wrapping_add(ahead) };
             // SAFETY: the caller's promise.

@@ -1,6 +1,6 @@
 //! Frames in real memory.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -29,7 +29,7 @@ impl<T> Clone for Memory<T> {
 impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
-    /// Allocates memory without clearing it: a header is cleared before the receiver comes to it.
+    /// Allocates memory of zeros, in which every header says that there is no message.
     ///
     /// Aborts if the allocator has no memory left.
     ///
@@ -39,7 +39,7 @@ impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
         let layout = Self::layout(units);
         // SAFETY: a unit has at least 64 bytes and there is at least one.
-        let base = unsafe { alloc(layout) };
+        let base = unsafe { alloc_zeroed(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
         let ahead = base.as_ptr().align_offset(Self::ALIGN);
         // SAFETY: the layout has room for this.
@@ -53,14 +53,21 @@ impl<T> Memory<T> {
     /// The alignment of every allocation. Asking for more makes allocators several times slower.
     const GIVEN: usize = 16;
 
-    /// Writes to all of it, so that messages cause no page faults.
+    /// Writes to each page, so that messages cause no page faults.
     ///
     /// # Safety
     ///
     /// The memory is not in use yet.
     pub(in super::super) unsafe fn touch(&self) {
-        // SAFETY: allocated with this size.
-        unsafe { self.start.as_ptr().write_bytes(0, self.units * Geometry::<T>::UNIT_BYTES) }
+        const LEAST_PAGE_BYTES: usize = 4096;
+        let bytes = self.units * Geometry::<T>::UNIT_BYTES;
+        for offset in (0..bytes).step_by(LEAST_PAGE_BYTES).chain([bytes - 1]) {
+            // SAFETY: inside the memory, which has at least one unit.
+            let place = unsafe { self.start.as_ptr().add(offset) };
+            // Volatile: a compiler may leave out zeros that are stored to memory of zeros.
+            // SAFETY: as above, and nobody uses it yet.
+            unsafe { place.write_volatile(0) };
+        }
     }
 
     fn layout(units: usize) -> Layout {
@@ -78,7 +85,7 @@ impl<T> Memory<T> {
     ///
     /// No copy of this may be used any more.
     pub(in super::super) unsafe fn free(self) {
-        // SAFETY: came from `alloc` with this layout; the caller promises the rest.
+        // SAFETY: came from `alloc_zeroed` with this layout; the caller promises the rest.
         unsafe { dealloc(self.base.as_ptr(), Self::layout(self.units)) }
     }
 
