@@ -28,6 +28,30 @@ model! {
 }
 
 model! {
+    /// Slices around a ring: as runs, and in frames.
+    pipe_slices(Orders)
+    steps [clear_behind]
+    {
+        let (mut sender, mut receiver) = pipe::Options::new().wait(Park).bounded(16);
+        let numbers: Vec<usize> = (0..100).collect();
+        let all = numbers.clone();
+        let sending = thread::spawn(move || {
+            let mut rest = &numbers[..];
+            for length in (1..=6).cycle() {
+                let (slice, behind) = rest.split_at(length.min(rest.len()));
+                sender.send_slice(slice).unwrap();
+                rest = behind;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+        });
+        all.iter().for_each(|number| assert_eq!(receiver.recv(), Ok(*number)));
+        sending.join().unwrap();
+    }
+}
+
+model! {
     /// Around a small ring; both ends sleep.
     pipe_bounded(Orders)
     steps [look_before_sleep, expected_word]

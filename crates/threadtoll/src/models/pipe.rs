@@ -105,21 +105,34 @@ model! {
 
 model! {
     /// A slice becomes one long run. The unit after it has what looks like a header, from a run of
-    /// the last lap.
+    /// the last lap; it is not among those that were cleared before.
     long_run(Refuses)
     orders [publish_run]
     steps [clear_behind_run]
     {
-        let (mut sender, mut receiver) = bounded(SpinYield, 16);
+        let (mut sender, mut receiver) = bounded(SpinYield, 32);
         pass(&mut sender, &mut receiver, 0..8);
-        // The first run is in units 4 and 5, the second in 3 and 4, of 13.
+        // The first run is in units 4 and 5, the second in 3 and 4, of 23.
         pass_slice(&mut sender, &mut receiver, [8, 9, 10, 11]);
-        pass(&mut sender, &mut receiver, 12..32);
+        pass(&mut sender, &mut receiver, 12..52);
         let sending = thread::spawn(move || {
-            sender.send_slice(&[32, 33, 34, 35]).unwrap();
-            sender.send(36).unwrap();
+            sender.send_slice(&[52, 53, 54, 55]).unwrap();
+            sender.send(56).unwrap();
         });
-        take(&mut receiver, 32..37);
+        take(&mut receiver, 52..57);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// A slice goes into the rest of a frame and the next two, which are published first.
+    slice_in_frames(Refuses)
+    orders [publish, see_next_header]
+    {
+        let (mut sender, mut receiver) = bounded(SpinYield, 16);
+        pass(&mut sender, &mut receiver, 0..3);
+        let sending = thread::spawn(move || sender.send_slice(&[3, 4, 5, 6]).unwrap());
+        take(&mut receiver, 3..7);
         sending.join().unwrap();
     }
 }

@@ -117,6 +117,11 @@ impl<T> Geometry<T> {
     /// no fewer messages than as many frames.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
+    /// Fewest messages of a slice that become a long run: those of seven frames. In shorter runs,
+    /// the headers that must be cleared cost more than they save; after a run of eight units, what
+    /// is left of an eighth frame should not go into frames of its own.
+    pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
+
     /// Offset of the first message of a run.
     pub(super) const fn run_offset(count: usize) -> usize {
         if Self::PACKS_RUNS && count >= Self::ALIGNED_RUN {
@@ -155,6 +160,7 @@ impl<T> Geometry<T> {
     pub(super) const FRAME_UNITS: usize = 1;
     pub(super) const PER_FRAME: usize = 2;
     pub(super) const PACKS_RUNS: bool = true;
+    pub(super) const MIN_RUN: usize = 2 * Self::PER_FRAME;
 
     pub(super) const fn messages_in(units: usize) -> usize {
         units * Self::PER_FRAME

@@ -188,7 +188,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// moved out one by one. Messages left in the [`Batch`] when it is dropped count as received.
     ///
     /// Their number depends on how they were sent: up to a page of messages that were sent as a
-    /// slice or claim, otherwise as many as fit into a cache line.
+    /// claim or as a slice of seven cache lines or more, otherwise as many as fit into a line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();

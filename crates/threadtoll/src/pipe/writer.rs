@@ -17,6 +17,10 @@ use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 /// sender slows it down.
 const POLLS_OF_ACKED: u64 = 64;
 
+/// Most headers that the sender clears at a time. If it cleared one for each frame, a receiver that
+/// is right behind would read each of these lines between that store and the next.
+const MAX_CLEARED: usize = 16;
+
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRoom {
@@ -147,17 +151,17 @@ pub(super) struct Writer<T> {
     memory: Memory<T>,
     /// The frame at which a ring wraps around or a chunk ends.
     end: FramePtr<T>,
-    /// Number of messages up to which [`Writer::step`] opens frames. 0 while headers must be
-    /// cleared, or while slots of the open frame are blocked.
+    /// Number of messages up to which [`Writer::step`] opens frames. 0 during a claim, or while
+    /// slots of the open frame are blocked.
     step_limit: u64,
-    /// Number of messages up to which the last announced frame suffices.
+    /// Number of messages up to which the last announced frame and the cleared headers suffice.
     announced_until: u64,
     /// Number of messages that may be sent in all.
     send_limit: u64,
     /// Number of messages that the receiver is known to have taken.
     known_taken: u64,
-    /// Number of units after the next frame whose headers must be cleared, because old messages
-    /// there may look like headers.
+    /// Number of units after the last cleared header whose headers must be cleared, because old
+    /// messages there may look like headers.
     dirty_units: usize,
     /// True while a claim covers the header of the next frame.
     claim_open: bool,
@@ -238,7 +242,12 @@ impl<T> Writer<T> {
         loop {
             if self.has_room(cursor) {
                 if cursor.frame_slots() > 0
-                    || self.open_frame_after(shared, cursor, Geometry::<T>::FRAME_UNITS)
+                    || self.open_frame_after(
+                        shared,
+                        cursor,
+                        Geometry::<T>::FRAME_UNITS,
+                        MAX_CLEARED,
+                    )
                 {
                     self.grant_slots(cursor);
                     return Ok(());
@@ -343,13 +352,14 @@ impl<T> Writer<T> {
     }
 
     fn set_step_limit(&mut self, cursor: &WriteCursor<T>) {
-        let is_ordinary = self.dirty_units == 0 && !self.claim_open && cursor.blocked_slots == 0;
+        let is_ordinary = !self.claim_open && cursor.blocked_slots == 0;
         self.step_limit = if is_ordinary { self.announced_until.min(self.send_limit) } else { 0 };
     }
 
     /// Notes that old messages in the next `units` units may look like headers.
     fn mark_dirty(&mut self, units: usize) {
         self.dirty_units = self.dirty_units.max(units);
+        self.announced_until = 0;
         self.step_limit = 0;
     }
 
@@ -427,15 +437,18 @@ impl<T> Writer<T> {
         Some(self.memory.frame(if unit == *all && *is_ring { 0 } else { unit }))
     }
 
-    /// Opens the frame `units` after the open one. Returns `false` if that is the end of a chunk.
+    /// Opens the frame `units` after the open one, and clears up to `most_cleared` headers after it
+    /// if they must be. Returns `false` if that is the end of a chunk.
+    #[inline(always)]
     fn open_frame_after(
         &mut self,
         shared: &Shared<T>,
         cursor: &mut WriteCursor<T>,
         units: usize,
+        most_cleared: usize,
     ) -> bool {
         let Some(next) = self.frame_after(cursor.frame, units) else { return false };
-        self.open_frame(shared, cursor, next);
+        self.open_frame(shared, cursor, next, most_cleared);
         // SAFETY: as in `set_send_limit`.
         let is_end = !unsafe { &*self.segment }.is_ring && next == self.end;
         if is_end {
@@ -445,22 +458,40 @@ impl<T> Writer<T> {
         !is_end
     }
 
-    /// Continues in an empty frame.
-    fn open_frame(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>, frame: FramePtr<T>) {
-        if self.dirty_units > 0 {
-            mutate!(clear_behind, self.clear_header_after(frame, Geometry::<T>::FRAME_UNITS) => ());
-            self.dirty_units = self.dirty_units.saturating_sub(Geometry::<T>::FRAME_UNITS);
-        }
+    /// Continues in an empty frame; see [`Writer::open_frame_after`].
+    // Inlined, because a run clears a single header, without a loop.
+    #[inline(always)]
+    fn open_frame(
+        &mut self,
+        shared: &Shared<T>,
+        cursor: &mut WriteCursor<T>,
+        frame: FramePtr<T>,
+        most_cleared: usize,
+    ) {
         let behind = self.memory.unit(self.end) - self.memory.unit(frame);
         // 0 at the end of a chunk.
-        let frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
+        let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
+        if self.dirty_units > 0 && frames > 0 {
+            frames = frames.min(most_cleared);
+            if frames > 1 {
+                // Each frame that there is room for, this one first, may be followed by a header.
+                let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
+                frames = frames.min(free.div_ceil(Geometry::<T>::PER_FRAME).max(1));
+            }
+            for ahead in 1..=frames {
+                let units = ahead * Geometry::<T>::FRAME_UNITS;
+                mutate!(clear_behind, self.clear_header_after(frame, units) => ());
+            }
+            let cleared = frames * Geometry::<T>::FRAME_UNITS;
+            self.dirty_units = self.dirty_units.saturating_sub(cleared);
+        }
         shared.announce_frame(frame, cursor.stamp(), frames.saturating_sub(1));
         self.announced_until = cursor.sent + (frames * Geometry::<T>::PER_FRAME) as u64;
         *cursor = WriteCursor::new(frame, cursor.sent);
     }
 
-    /// Number of messages and units of a long run for up to `messages`; `None` if they go into
-    /// frames.
+    /// Number of messages and units of a long run for up to `messages`; `None` if it would have
+    /// less than `fewest`, and they go into frames.
     ///
     /// A long run takes no more units than its messages would in full frames, because that is the
     /// room that the ring has.
@@ -468,13 +499,11 @@ impl<T> Writer<T> {
         &self,
         cursor: &WriteCursor<T>,
         messages: usize,
+        fewest: usize,
     ) -> Option<(usize, usize)> {
         let room = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
         let messages = messages.min(room);
-        if !Geometry::<T>::PACKS_RUNS
-            || messages < Geometry::<T>::messages_in(2)
-            || !cursor.is_frame_empty()
-        {
+        if !Geometry::<T>::PACKS_RUNS || messages < fewest || !cursor.is_frame_empty() {
             return None;
         }
         // SAFETY: as in `set_send_limit`.
@@ -505,7 +534,7 @@ impl<T> Writer<T> {
         // SAFETY: the open frame begins here.
         unsafe { record.store(cursor.stamp(), mutate!(publish_run, Release)) };
         self.mark_all_dirty();
-        if self.open_frame_after(shared, cursor, units) && self.has_room(cursor) {
+        if self.open_frame_after(shared, cursor, units, 1) && self.has_room(cursor) {
             self.grant_slots(cursor);
         }
     }
@@ -515,7 +544,7 @@ impl<T> Writer<T> {
         self.undo_claim(*cursor);
         if cursor.frame_slots() == 0 {
             // At the end of a chunk this opens its last frame, which is for flags only.
-            self.open_frame_after(shared, cursor, Geometry::<T>::FRAME_UNITS);
+            self.open_frame_after(shared, cursor, Geometry::<T>::FRAME_UNITS, 1);
         }
     }
 
@@ -581,8 +610,8 @@ impl<T> Writer<T> {
             self.mark_all_dirty();
         }
         let frame = memory.frame(unit);
-        mutate!(clear_in_segment, self.open_frame(shared, cursor, frame) => {
-            self.open_frame(shared, cursor, frame);
+        mutate!(clear_in_segment, self.open_frame(shared, cursor, frame, 1) => {
+            self.open_frame(shared, cursor, frame, 1);
             // SAFETY: the open frame begins here.
             unsafe { frame.store(1 << 40, Ordering::Relaxed) };
         });

@@ -150,7 +150,8 @@ fn claim_many<T>(
     mut cursor: WriteCursor<T>,
     most: usize,
 ) -> (WriteCursor<T>, usize) {
-    let slots = with_writer(shared, |writer| match writer.fit_run(&cursor, most) {
+    let fewest = Geometry::<T>::messages_in(2);
+    let slots = with_writer(shared, |writer| match writer.fit_run(&cursor, most, fewest) {
         Some((count, _)) if count > Geometry::<T>::PER_FRAME => {
             writer.begin_claim();
             count

@@ -47,12 +47,13 @@ impl<T: Copy, W: Wait> Sender<T, W> {
             }
             let rest = &messages[sent..];
             let free = self.cursor.free_slots();
-            sent += if rest.len() < Geometry::<T>::messages_in(2) || free < Geometry::<T>::PER_FRAME
-            {
-                // No run can begin here.
-                put(&mut self.cursor, rest, free)
-            } else {
+            let can_run = Geometry::<T>::PACKS_RUNS && free == Geometry::<T>::PER_FRAME;
+            sent += if can_run && rest.len() >= Geometry::<T>::MIN_RUN {
                 put_run(&**self.shared, &mut self.cursor, rest)
+            } else if Geometry::<T>::PACKS_RUNS && rest.len() > free + Geometry::<T>::PER_FRAME {
+                put_frames(&**self.shared, &mut self.cursor, rest, free)
+            } else {
+                put(&mut self.cursor, rest, free)
             };
             if !self.is_quiet() {
                 let lost = send_many_slow(&**self.shared, self.cursor.sent());
@@ -84,6 +85,34 @@ fn put<T: Copy>(cursor: &mut WriteCursor<T>, messages: &[T], free: usize) -> usi
     count
 }
 
+/// As [`put`], and continues in the frames after it, as long as no run can begin there. The open
+/// frame is published last: a receiver that waits for it finds all messages at once.
+#[inline(never)]
+fn put_frames<T: Copy>(
+    shared: &Shared<T>,
+    cursor: &mut WriteCursor<T>,
+    messages: &[T],
+    free: usize,
+) -> usize {
+    let first = *cursor;
+    let mut ahead = first;
+    // SAFETY: free slots of the open frame; the slice is not in the pipe.
+    unsafe { ahead.next_slot().copy(messages.as_ptr(), free) };
+    ahead.advance_to(ahead.sent() + free as u64);
+    let mut sent = free;
+    while sent < messages.len() && messages.len() - sent < Geometry::<T>::MIN_RUN {
+        // SAFETY: we are the sender.
+        let stepped = shared.writer.with_mut(|writer| unsafe { &*writer }.step(ahead));
+        let Some(next) = stepped else { break };
+        ahead = next;
+        let free = ahead.free_slots();
+        sent += put(&mut ahead, &messages[sent..], free);
+    }
+    let _ = first.publish(free);
+    *cursor = ahead;
+    sent
+}
+
 /// As [`put`], as a long run if one fits.
 ///
 /// Updates the cursor in place. To copy a cursor that was just stored field by field, a CPU waits
@@ -91,7 +120,8 @@ fn put<T: Copy>(cursor: &mut WriteCursor<T>, messages: &[T], free: usize) -> usi
 #[inline(never)]
 fn put_run<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
     with_writer(shared, |writer| {
-        let Some((count, units)) = writer.fit_run(cursor, messages.len()) else {
+        let Some((count, units)) = writer.fit_run(cursor, messages.len(), Geometry::<T>::MIN_RUN)
+        else {
             return put(cursor, messages, cursor.free_slots());
         };
         // SAFETY: a run of `count` messages fits here.
