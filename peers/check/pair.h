@@ -6,7 +6,8 @@
  * The sender runs on the first CPU, the receiver on the second. In `ask-reply` a message goes over
  * and its echo comes back before the next one leaves: the median of stretches of 32 round trips,
  * over all blocks. In `stream` messages go one way as fast as they can: the median of blocks.
- * Every message is verified. A first block warms up.
+ * Every message is verified. A first block warms up. Before and after, the threads hand an atomic
+ * number to each other: figures of two runs are comparable if a hand-off takes as long in both.
  *
  * Each operation is a call, as it is through an adapter. Compiled with -DINLINED it need not be:
  * what a program that is one with its queue gains. */
@@ -98,6 +99,49 @@ static void add(struct values *values, double value)
         if (values->at == NULL) fail("out of memory");
     }
     values->at[values->count++] = value;
+}
+
+/* Two numbers, each in a line of its own. */
+static struct { uint64_t at; char rest[120]; } numbers[2] __attribute__((aligned(128)));
+
+static void *reflect(void *unused)
+{
+    pin(setting.cpu[1]);
+    for (uint64_t next = 1; next != END; ++next) {
+        uint64_t number;
+        while ((number = __atomic_load_n(&numbers[0].at, __ATOMIC_ACQUIRE)) != next && number != END) {
+        }
+        __atomic_store_n(&numbers[1].at, number, __ATOMIC_RELEASE);
+        if (number == END) break;
+    }
+    return unused;
+}
+
+/* The median time of an atomic number from one CPU to the other. */
+static double hand_off(void)
+{
+    struct values stretches = {NULL, 0, 0};
+    pthread_t thread;
+    uint64_t next = 1;
+    numbers[0].at = numbers[1].at = 0;
+    if (pthread_create(&thread, NULL, reflect, NULL) != 0) fail("no thread can be made");
+    pin(setting.cpu[0]);
+    int64_t begin = now_ns(), until = begin + 20000000;
+    while (begin < until) {
+        for (int trip = 0; trip < PER_STRETCH; ++trip, ++next) {
+            __atomic_store_n(&numbers[0].at, next, __ATOMIC_RELEASE);
+            while (__atomic_load_n(&numbers[1].at, __ATOMIC_ACQUIRE) != next) {
+            }
+        }
+        int64_t end = now_ns();
+        add(&stretches, (double)(end - begin) / PER_STRETCH / 2);
+        begin = end;
+    }
+    __atomic_store_n(&numbers[0].at, END, __ATOMIC_RELEASE);
+    if (pthread_join(thread, NULL) != 0) fail("a thread does not end");
+    double found = median(stretches.at, stretches.count);
+    free(stretches.at);
+    return found;
 }
 
 static void *echo(void *unused)
@@ -199,8 +243,11 @@ int main(int count, char **arguments)
     setting.blocks = count > 6 ? number(arguments[6], 1) : 31;
     if (setting.cpu[0] == setting.cpu[1]) fail("two different CPUs are needed");
     make((size_t)setting.capacity);
+    printf("hand_off_ns %.1f\n", hand_off());
     if (pthread_create(&thread, NULL, setting.asks ? echo : feed, NULL) != 0)
         fail("no thread can be made");
     if (setting.asks) ask(); else drink();
-    return pthread_join(thread, NULL);
+    if (pthread_join(thread, NULL) != 0) fail("a thread does not end");
+    printf("hand_off_ns %.1f\n", hand_off());
+    return 0;
 }

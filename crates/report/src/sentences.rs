@@ -134,9 +134,11 @@ sentences! {
     }
 
     "Queues": {
-        "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget, \
-         the p99 of one has a 95% interval below all others’. The next one is that with the lowest \
-         p99 of the others."
+        "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget \
+         with the whole interval of their CPU time, the p99 of one has a 95% interval below all \
+         others’, each wider by the factor by which a row and its twin differ. The next one is that \
+         with the lowest p99 of the others. Lateness is given where it is more than a quarter of the \
+         delivery time."
         for_me(traffic, queue, figures, next) =
             "For your traffic ({traffic}): {queue}, {figures}. {next}";
 

@@ -1,5 +1,6 @@
 /// std.concurrency: `concurrency CPU_A CPU_B` prints the median round trip and the messages per
-/// second between two threads.
+/// second between two threads; before, between and after them, the time of an atomic number from one
+/// to the other.
 import core.atomic, core.sys.linux.sched, core.time;
 import std.algorithm, std.concurrency, std.conv, std.stdio;
 
@@ -14,11 +15,57 @@ void pin(int cpu)
     assert(sched_setaffinity(0, set.sizeof, &set) == 0);
 }
 
+align(128) struct Number
+{
+    shared long at;
+}
+
+__gshared Number[2] numbers;
+
+/// Echoes numbers until one is negative.
+void reflect()
+{
+    for (long next = 1, number = 0; number >= 0; next++)
+    {
+        do
+            number = atomicLoad!(MemoryOrder.acq)(numbers[0].at);
+        while (number != next && number >= 0);
+        atomicStore!(MemoryOrder.rel)(numbers[1].at, number);
+    }
+}
+
+double handOff()
+{
+    double[] times;
+    long next = 1;
+    for (auto begun = MonoTime.currTime; MonoTime.currTime - begun < 20.msecs;)
+    {
+        auto stretch = MonoTime.currTime;
+        foreach (_; 0 .. 32)
+        {
+            atomicStore!(MemoryOrder.rel)(numbers[0].at, next);
+            while (atomicLoad!(MemoryOrder.acq)(numbers[1].at) != next)
+            {
+            }
+            next++;
+        }
+        times ~= (MonoTime.currTime - stretch).total!"nsecs" / 64.0;
+    }
+    atomicStore!(MemoryOrder.rel)(numbers[0].at, -1L);
+    while (atomicLoad!(MemoryOrder.acq)(numbers[1].at) >= 0)
+    {
+    }
+    atomicStore!(MemoryOrder.rel)(numbers[0].at, 0L);
+    return median(times);
+}
+
 void other(int cpu)
 {
     pin(cpu);
+    reflect();
     for (long message; (message = receiveOnly!long) >= 0;)
         ownerTid.send(message);
+    reflect();
     while (receiveOnly!long >= 0)
     {
         auto owner = ownerTid;
@@ -28,6 +75,7 @@ void other(int cpu)
                 owner.send(number++);
         owner.send(-1L);
     }
+    reflect();
 }
 
 double median(double[] figures)
@@ -40,6 +88,7 @@ void main(string[] arguments)
 {
     auto tid = spawn(&other, arguments[1].to!int);
     pin(arguments[2].to!int);
+    writeln("hand_off_ns ", handOff());
     double[] all;
     foreach (round; 0 .. rounds)
     {
@@ -56,6 +105,7 @@ void main(string[] arguments)
     }
     tid.send(-1L);
     writeln("round_trip_ns ", median(all[$ / 2 .. $]));
+    writeln("hand_off_ns ", handOff());
     all = null;
     foreach (round; 0 .. rounds)
     {
@@ -80,4 +130,5 @@ void main(string[] arguments)
     }
     tid.send(-1L);
     writeln("rate_per_s ", median(all[$ / 2 .. $]));
+    writeln("hand_off_ns ", handOff());
 }

@@ -1,5 +1,6 @@
 // A buffered channel: `channel CPU_A CPU_B` prints the median round trip and the messages per
-// second between two goroutines that each keep a thread on one of the CPUs.
+// second between two goroutines that each keep a thread on one of the CPUs; before, between and
+// after them, the time of an atomic number from one to the other.
 package main
 
 import (
@@ -35,17 +36,58 @@ func median(figures []float64) float64 {
 	return figures[len(figures)/2]
 }
 
+var numbers [2]struct {
+	at atomic.Int64
+	_  [120]byte
+}
+
+// Echoes numbers until one is negative.
+func reflect() {
+	for next := int64(1); ; next++ {
+		number := numbers[0].at.Load()
+		for number != next && number >= 0 {
+			number = numbers[0].at.Load()
+		}
+		numbers[1].at.Store(number)
+		if number < 0 {
+			return
+		}
+	}
+}
+
+func handOff() float64 {
+	var all []float64
+	next := int64(1)
+	for begun := time.Now(); time.Since(begun) < 20*time.Millisecond; {
+		stretch := time.Now()
+		for trip := 0; trip < 32; trip++ {
+			numbers[0].at.Store(next)
+			for numbers[1].at.Load() != next {
+			}
+			next++
+		}
+		all = append(all, float64(time.Since(stretch))/64)
+	}
+	numbers[0].at.Store(-1)
+	for numbers[1].at.Load() >= 0 {
+	}
+	numbers[0].at.Store(0)
+	return median(all)
+}
+
 func main() {
 	there, back := make(chan int, capacity), make(chan int, capacity)
 	var stop atomic.Bool
 	go func() {
 		pin(os.Args[1])
+		reflect()
 		for message := range there {
 			if message < 0 {
 				break
 			}
 			back <- message
 		}
+		reflect()
 		for range back {
 			stop.Store(false)
 			number := 0
@@ -54,10 +96,12 @@ func main() {
 			}
 			there <- -1
 		}
+		reflect()
 	}()
 	done := make(chan bool)
 	go func() {
 		pin(os.Args[2])
+		fmt.Println("hand_off_ns", handOff())
 		var all []float64
 		for round := 0; round < rounds; round++ {
 			var times []float64
@@ -73,6 +117,7 @@ func main() {
 		}
 		fmt.Println("round_trip_ns", median(all[rounds/2:]))
 		there <- -1
+		fmt.Println("hand_off_ns", handOff())
 		all = nil
 		for round := 0; round < rounds; round++ {
 			back <- 0
@@ -91,6 +136,8 @@ func main() {
 			}
 		}
 		fmt.Println("rate_per_s", median(all[rounds/2:]))
+		close(back)
+		fmt.Println("hand_off_ns", handOff())
 		close(done)
 	}()
 	<-done

@@ -1,9 +1,11 @@
 import java.util.Arrays;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * ConcurrentLinkedQueue, polled: {@code java Clq.java CPU_A CPU_B} prints the median round trip and
- * the messages per second.
+ * the messages per second; before, between and after them, the time of a number from one CPU to the
+ * other.
  */
 public class Clq {
     static final int ROUNDS = 60, WARM = 40;
@@ -25,6 +27,38 @@ public class Clq {
             message = queue.poll();
         } while (message == null);
         return message;
+    }
+
+    // Each in a line of its own.
+    static final AtomicLongArray numbers = new AtomicLongArray(64);
+    static final int THERE = 16, BACK = 48;
+
+    static void reflect() {
+        for (long next = 1, number = 0; number >= 0; next++) {
+            do {
+                number = numbers.getAcquire(THERE);
+            } while (number != next && number >= 0);
+            numbers.setRelease(BACK, number);
+        }
+    }
+
+    static double handOff() {
+        int count = 0;
+        long next = 1, last = System.nanoTime();
+        for (long end = last + LENGTH; last < end && count < times.length; count++) {
+            for (int trip = 0; trip < 32; trip++, next++) {
+                numbers.setRelease(THERE, next);
+                while (numbers.getAcquire(BACK) != next) {}
+            }
+            long now = System.nanoTime();
+            times[count] = now - last;
+            last = now;
+        }
+        numbers.setRelease(THERE, -1);
+        while (numbers.getAcquire(BACK) >= 0) {}
+        numbers.setRelease(THERE, 0);
+        Arrays.sort(times, 0, count);
+        return times[count / 2] / 64.0;
     }
 
     static void echo() {
@@ -83,18 +117,24 @@ public class Clq {
             } catch (Exception e) {
                 throw new Error(e);
             }
+            reflect();
             echo();
+            reflect();
             send();
+            reflect();
         });
         other.start();
         pin(cpus[1]);
+        System.out.println("hand_off_ns " + handOff());
         for (int i = 0; i < ROUNDS; i++) figures[i] = roundTrip();
         there.add(-1L);
         Arrays.sort(figures, WARM, ROUNDS);
         System.out.println("round_trip_ns " + figures[(WARM + ROUNDS) / 2]);
+        System.out.println("hand_off_ns " + handOff());
         for (int i = 0; i < ROUNDS; i++) figures[i] = rate();
         Arrays.sort(figures, WARM, ROUNDS);
         System.out.println("rate_per_s " + figures[(WARM + ROUNDS) / 2]);
+        System.out.println("hand_off_ns " + handOff());
         other.join();
     }
 }

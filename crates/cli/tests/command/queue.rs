@@ -592,9 +592,9 @@ fn measures_crews(queues: &str) {
     measures(queues, &crews);
     let lossy = "funnel crossbeam-bounded crossbeam-array-queue";
     measures(lossy, &[("flood --time 300ms --wait park", RecordKind::SendCall)]);
-    let mine = "for-me --rate 20000 --time 100ms --wait park --senders 2 --lose newest";
+    let mine = "for-me --rate 20000 --time 400ms --wait park --senders 2 --lose newest";
     measures("funnel crossbeam-bounded", &[(mine, RecordKind::Delivery)]);
-    let mine = "for-me --rate 20000 --time 100ms --wait spin --lose oldest";
+    let mine = "for-me --rate 20000 --time 400ms --wait spin --lose oldest";
     measures("pipe crossbeam-array-queue", &[(mine, RecordKind::Delivery)]);
     let many = "funnel --senders 1,3 --rate 20000 --time 300ms --wait park";
     measures("funnel crossbeam-unbounded", &[(many, RecordKind::Delivery)]);
@@ -610,7 +610,14 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
     for (options, kind) in scenarios.iter().copied() {
         let (scenario, rest) = options.split_once(' ').unwrap();
         let line = format!("queue {scenario} {queues} {rest} --relaunch 1 --quiet --out");
-        threadtoll(words(&line, &[&path])).done();
+        let ended = threadtoll(words(&line, &[&path]));
+        // A machine that others use may leave too few messages for a recommendation.
+        let too_few = scenario == "for-me" && ended.err.contains("too few messages for a p99");
+        if too_few {
+            assert_eq!(ended.code, Some(3), "{ended:?}");
+        } else {
+            ended.done();
+        }
         let written = lines(&path);
         let queues = records(&written).into_iter().filter(|record| record.cell.queue().is_some());
         for record in queues {

@@ -29,8 +29,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
     grouping: Grouping::LoadAndRow,
 };
 
-/// From 10 µs to 1 s.
-const GAPS_NS: [u64; 6] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+/// From 1 µs, less than a wake-up takes in CPU time, to 1 s.
+const GAPS_NS: [u64; 8] =
+    [1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
 /// Nothing first, with which the others are compared.
 fn betweens(overrides: &Overrides) -> Vec<Option<Between>> {

@@ -15,7 +15,7 @@ use crate::units::{maybe_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: is_for_me,
-    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
+    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, whose intervals count as wider by as much as a row and its twin differ; ratios are of medians.",
     ratios_decide: false,
     axis: "delivery, p99 (lower is better)",
     caption: "Delivery times, p99",
@@ -37,10 +37,21 @@ fn p99_interval(record: &Record) -> Option<[f64; 2]> {
 
 /// CPU time of all ends, as a share of one CPU, at the rate of the messages that were due.
 fn cpu_share(record: &Record) -> Option<f64> {
-    let open_loop = record.open_loop.as_ref()?;
+    Some(record.open_loop.as_ref()?.cpu_ns_per_message?.get() * due_per_ns(record)?)
+}
+
+/// The upper bound of its interval; without one, the share itself.
+fn most_cpu_share(record: &Record) -> Option<f64> {
+    match record.open_loop.as_ref()?.cpu_interval95 {
+        Some([_, high]) => Some(high.get() * due_per_ns(record)?),
+        None => cpu_share(record),
+    }
+}
+
+/// Messages that were due, per ns.
+fn due_per_ns(record: &Record) -> Option<f64> {
     let of_received = 1.0 - lost_share(record).unwrap_or(0.0);
-    let due_per_s = open_loop.rate_per_s?.get() / of_received.max(f64::EPSILON);
-    Some(open_loop.cpu_ns_per_message?.get() * due_per_s / 1e9)
+    Some(record.open_loop.as_ref()?.rate_per_s?.get() / of_received.max(f64::EPSILON) / 1e9)
 }
 
 /// Share of the messages that were refused or dropped.
@@ -94,6 +105,8 @@ struct Traffic<'a> {
 
 struct Candidate<'r, 'a> {
     row: &'r Row<'a>,
+    /// Factor by which a row of its group and that row's twin differ in p99; 1 if none is known.
+    apart: f64,
     /// Why it is not recommended.
     out: Option<Out>,
     /// Among those that are left; `None` if it is not.
@@ -103,6 +116,7 @@ struct Candidate<'r, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
+    /// Or maybe: the interval of its CPU time reaches beyond the budget.
     OverBudget,
     /// Too few messages for a p99.
     Unknown,
@@ -146,7 +160,10 @@ impl Candidate<'_, '_> {
         let cpu = cpu_share(record).map(|cpu| format!(", {} of a CPU", share(cpu)));
         let lost = lost_share(record).filter(|lost| *lost > 0.0);
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
-        [Some(format!("p99 {p99}")), interval, cpu, lost].into_iter().flatten().collect()
+        let open_loop = record.open_loop.as_ref().filter(|own| own.generator_was_limit);
+        let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
+        let late = late.map(|late| format!(", sent up to {} late", time(late.get())));
+        [Some(format!("p99 {p99}")), interval, cpu, lost, late].into_iter().flatten().collect()
     }
 }
 
@@ -194,12 +211,32 @@ where
             budget,
             all: Vec::new(),
         });
+        let apart = apart(&comparison.rows);
         let rows = comparison.rows.iter().filter(|row| !row.record.cell.is_twin());
-        answer.all.extend(rows.map(|row| Candidate { row, out: out(row, budget), place: None }));
+        answer.all.extend(rows.map(|row| Candidate {
+            row,
+            apart,
+            out: out(row, budget),
+            place: None,
+        }));
     }
     let mut answers: Vec<Answer<'_, '_>> = of_traffic.into_values().collect();
     answers.iter_mut().for_each(Answer::rank);
     answers
+}
+
+/// The largest factor by which a row and its twin, which is the same source, differ in p99.
+fn apart(rows: &[Row<'_>]) -> f64 {
+    let p99 = |row: &Row<'_>| row.record.quantiles.p99.map(Ns::get);
+    let twins = rows.iter().filter(|row| row.record.cell.is_twin());
+    let factor = |twin: &Row<'_>| {
+        let itself = rows
+            .iter()
+            .find(|row| !row.record.cell.is_twin() && row.record.cell.twin() == twin.record.cell)?;
+        let ratio = p99(twin)? / p99(itself)?;
+        Some(ratio.max(1.0 / ratio))
+    };
+    twins.filter_map(factor).fold(1.0, f64::max)
 }
 
 fn heading(of: &Load, traffic: Traffic<'_>) -> String {
@@ -224,14 +261,16 @@ fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
     if p99_interval(record).is_none() {
         return Some(Out::Unknown);
     }
-    let over = budget.is_some_and(|most| cpu_share(record).is_none_or(|cpu| cpu > most));
+    let over = budget.is_some_and(|most| most_cpu_share(record).is_none_or(|cpu| cpu > most));
     over.then_some(Out::OverBudget)
 }
 
 impl<'r, 'a> Answer<'r, 'a> {
     fn rank(&mut self) {
         let standing = |candidate: &Candidate<'_, '_>| Standing {
-            figure: p99_interval(candidate.record()).filter(|_| candidate.out.is_none()),
+            figure: p99_interval(candidate.record())
+                .filter(|_| candidate.out.is_none())
+                .map(|[low, high]| [low / candidate.apart, high * candidate.apart]),
             ratio: None,
         };
         let places = places(&self.all.iter().map(standing).collect::<Vec<_>>());

@@ -6,7 +6,7 @@ use super::columns::Column;
 use super::view::View;
 use super::{Comparison, Row, base, between, open_loop, pairs};
 use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{round_time, time};
+use crate::units::{UNKNOWN, round_time, time};
 
 pub(super) const VIEW: View = View {
     shows: is_rare,
@@ -43,8 +43,9 @@ fn lines(record: &Record) -> Vec<String> {
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
-    /// CPU time of a message.
+    /// CPU time of a message, and its 95% intervals.
     cpu_ns: [f64; 2],
+    cpu_intervals: Option<[[f64; 2]; 2]>,
     /// Median delivery.
     p50_ns: [f64; 2],
 }
@@ -63,7 +64,24 @@ impl Watches {
     /// The gap at which a message takes as much CPU time either way, between the last one measured
     /// at which spinning took less and the next.
     fn pays_below(&self) -> Gap {
-        let ratio = |watch: &Watch| watch.cpu_ns[0] / watch.cpu_ns[1];
+        self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1])
+    }
+
+    /// That gap with all ratios at the upper and the lower ends of their intervals.
+    fn bounds(&self) -> Option<[Gap; 2]> {
+        if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
+            return None;
+        }
+        let bound = |spinning: usize, asleep: usize| {
+            self.crossing(|watch| match watch.cpu_intervals {
+                Some([spins, sleeps]) => spins[spinning] / sleeps[asleep],
+                None => f64::NAN,
+            })
+        };
+        Some([bound(1, 0), bound(0, 1)])
+    }
+
+    fn crossing(&self, ratio: impl Fn(&Watch) -> f64) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
         };
@@ -97,9 +115,18 @@ impl Gap {
     fn cell(self) -> Cell {
         match self {
             Gap::Unknown => Cell::unknown(),
-            Gap::Below(ns) => Cell::new(Some(0.0), format!("below {}", round_time(ns))),
-            Gap::At(ns) => Cell::new(Some(ns), time(ns)),
-            Gap::Above(ns) => Cell::new(Some(f64::MAX), format!("above {}", round_time(ns))),
+            Gap::Below(_) => Cell::new(Some(0.0), self.text()),
+            Gap::At(ns) => Cell::new(Some(ns), self.text()),
+            Gap::Above(_) => Cell::new(Some(f64::MAX), self.text()),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Gap::Unknown => UNKNOWN.into(),
+            Gap::Below(ns) => format!("below {}", round_time(ns)),
+            Gap::At(ns) => time(ns),
+            Gap::Above(ns) => format!("above {}", round_time(ns)),
         }
     }
 }
@@ -131,13 +158,21 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             let both = [awake, other];
             let cpu_ns =
                 both.map(|row| row.record.open_loop.as_ref()?.cpu_ns_per_message.map(Ns::get));
+            let intervals = both.map(|row| row.record.open_loop.as_ref()?.cpu_interval95);
+            let cpu_intervals = match intervals {
+                [Some(spins), Some(sleeps)] => {
+                    Some([spins, sleeps].map(|interval| interval.map(Ns::get)))
+                }
+                _ => None,
+            };
             let p50_ns = both.map(|row| row.record.quantiles.p50.map(Ns::get));
             let ([Some(spins), Some(sleeps)], [Some(at_once), Some(woken)], Some(gap_ns)) =
                 (cpu_ns, p50_ns, gap(awake))
             else {
                 continue;
             };
-            let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], p50_ns: [at_once, woken] };
+            let p50_ns = [at_once, woken];
+            let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], cpu_intervals, p50_ns };
             let waits = both.map(|row| row.queue().map_or("", |queue| queue.wait.name()));
             let name = pairs::name(awake);
             let between = between(awake);
@@ -163,6 +198,12 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             row.pays_below().cell()
         })
         .emphasis(Emphasis::Main),
+        Column::new("", "95%", 3, "that gap at the ends of the intervals of CPU times", |row| {
+            row.bounds().map_or_else(Cell::unknown, |[from, to]| {
+                let (from, to) = (from.text(), to.text());
+                Cell::text(if from == to { from } else { format!("{from} to {to}") })
+            })
+        }),
         Column::new("at the longest gap", "spinning", 2, "median delivery", move |row| {
             Cell::figure(longest(0)(row), time)
         }),
@@ -193,16 +234,23 @@ mod tests {
             let watch = |gap_ns: &f64| Watch {
                 gap_ns: *gap_ns,
                 cpu_ns: [*gap_ns, 5e3],
+                cpu_intervals: Some([[0.8 * gap_ns, 1.2 * gap_ns], [4e3, 6e3]]),
                 p50_ns: [1.0, 2.0],
             };
             let all = gaps.iter().map(watch).collect();
             Watches { name: "pipe".into(), between: None, waits: ["spin", "park"], all }
-                .pays_below()
         };
-        let Gap::At(found) = pays(&[1e3, 1e4, 1e5]) else { panic!("it is between two") };
-        assert!((found / 5e3 - 1.0).abs() < 1e-9, "{found}");
-        assert_eq!(pays(&[1e4, 1e5]), Gap::Below(1e4));
-        assert_eq!(pays(&[1e2, 1e3]), Gap::Above(1e3));
-        assert_eq!(pays(&[]), Gap::Unknown);
+        let is_about = |gap: Gap, expected: f64| {
+            let Gap::At(found) = gap else { panic!("{gap:?} is between two") };
+            assert!((found / expected - 1.0).abs() < 1e-9, "{found}");
+        };
+        let measured = pays(&[1e3, 1e4, 1e5]);
+        is_about(measured.pays_below(), 5e3);
+        let [from, to] = measured.bounds().unwrap();
+        is_about(from, 4e3 / 1.2);
+        is_about(to, 6e3 / 0.8);
+        assert_eq!(pays(&[1e4, 1e5]).pays_below(), Gap::Below(1e4));
+        assert_eq!(pays(&[1e2, 1e3]).pays_below(), Gap::Above(1e3));
+        assert_eq!(pays(&[]).pays_below(), Gap::Unknown);
     }
 }

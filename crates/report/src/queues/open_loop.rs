@@ -36,9 +36,10 @@ fn open_loop<'r>(row: &'r Row<'_>) -> Option<&'r OpenLoop> {
     row.record.open_loop.as_ref()
 }
 
-/// `5.20 M/s (5.10–5.31 M/s)`.
+/// `5.20 M/s (5.10–5.31 M/s)`; `≥5.20 M/s …` if the generator was the limit.
 fn saturation(open_loop: &OpenLoop) -> Option<String> {
-    let rate = per_second(open_loop.saturated_at_per_s?.get());
+    let at_least = if open_loop.generator_was_limit { "≥" } else { "" };
+    let rate = format!("{at_least}{}", per_second(open_loop.saturated_at_per_s?.get()));
     Some(match open_loop.saturated_at_interval95 {
         Some(interval) => format!("{rate}/s ({})", range_per_second(interval.map(f64::from))),
         None => format!("{rate}/s"),

@@ -154,7 +154,8 @@ pub(super) struct Writer<T> {
     /// Number of messages up to which [`Writer::step`] opens frames. 0 during a claim, or while
     /// slots of the open frame are blocked.
     step_limit: u64,
-    /// Number of messages up to which the last announced frame and the cleared headers suffice.
+    /// Number of messages up to which the last announced frame suffices and, while there are dirty
+    /// units, the headers behind frames are cleared.
     announced_until: u64,
     /// Number of messages that may be sent in all.
     send_limit: u64,
@@ -458,6 +459,23 @@ impl<T> Writer<T> {
         !is_end
     }
 
+    /// Clears up to `most` headers after `frame`, which is opened next: as many as there are frames
+    /// that messages may fill now, this one first, but at least one. Returns their number.
+    #[inline(always)]
+    fn clear(&mut self, cursor: &WriteCursor<T>, frame: FramePtr<T>, most: usize) -> usize {
+        let mut frames = most;
+        if most > 1 {
+            let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
+            frames = most.min((free / Geometry::<T>::PER_FRAME).max(1));
+        }
+        for ahead in 1..=frames {
+            let units = ahead * Geometry::<T>::FRAME_UNITS;
+            mutate!(clear_behind, self.clear_header_after(frame, units) => ());
+        }
+        self.dirty_units = self.dirty_units.saturating_sub(frames * Geometry::<T>::FRAME_UNITS);
+        frames
+    }
+
     /// Continues in an empty frame; see [`Writer::open_frame_after`].
     // Inlined, because a run clears a single header, without a loop.
     #[inline(always)]
@@ -472,18 +490,14 @@ impl<T> Writer<T> {
         // 0 at the end of a chunk.
         let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         if self.dirty_units > 0 && frames > 0 {
-            frames = frames.min(most_cleared);
-            if frames > 1 {
-                // Each frame that there is room for, this one first, may be followed by a header.
-                let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
-                frames = frames.min(free.div_ceil(Geometry::<T>::PER_FRAME).max(1));
-            }
-            for ahead in 1..=frames {
-                let units = ahead * Geometry::<T>::FRAME_UNITS;
-                mutate!(clear_behind, self.clear_header_after(frame, units) => ());
-            }
-            let cleared = frames * Geometry::<T>::FRAME_UNITS;
-            self.dirty_units = self.dirty_units.saturating_sub(cleared);
+            // A frame before this one may have cleared more headers than were needed then.
+            let cleared = self.announced_until.saturating_sub(cursor.sent);
+            let cleared = cleared as usize / Geometry::<T>::PER_FRAME;
+            frames = if cleared > 0 {
+                frames.min(cleared)
+            } else {
+                self.clear(cursor, frame, most_cleared.min(frames))
+            };
         }
         shared.announce_frame(frame, cursor.stamp(), frames.saturating_sub(1));
         self.announced_until = cursor.sent + (frames * Geometry::<T>::PER_FRAME) as u64;

@@ -13,6 +13,7 @@ mod funnel_model;
 mod misfortune;
 mod model;
 mod pipe_model;
+mod runs;
 mod sizes;
 mod threads;
 mod verbs;
