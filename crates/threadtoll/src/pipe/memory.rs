@@ -117,9 +117,8 @@ impl<T> Geometry<T> {
     /// no fewer messages than as many frames.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
-    /// Fewest messages of a slice that become a long run: those of seven frames. In shorter runs,
-    /// the headers that must be cleared cost more than they save; after a run of eight units, what
-    /// is left of an eighth frame should not go into frames of its own.
+    /// A slice of at least this many messages, seven frames' worth, becomes a long run. After a
+    /// shorter one, clearing the headers that it has overwritten costs more than it saves.
     pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
 
     /// Offset of the first message of a run.

@@ -79,8 +79,9 @@ impl<T> ReadCursor<T> {
         self.taken = taken;
     }
 
-    /// Continues at another position with the same count. The count is not stored, so that a loop
-    /// around `recv` keeps it in a register.
+    /// Continues at another position with the same count, which is stored apart from the other
+    /// fields: after a load with acquire, the compiler would load it again, and a loop around `recv`
+    /// could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
         debug_assert_eq!(self.taken, other.taken);

@@ -359,6 +359,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
         let taken = self.cursor.taken() + 1;
         if !self.report_taken(taken) {
+            // For the register, as in `ReadCursor::move_to`: it is unchanged.
             self.cursor.advance_to(taken - 1);
             return Err(RecvError);
         }

@@ -314,8 +314,7 @@ impl<T> Shared<T> {
             return announced.max(cursor.visible());
         }
         let behind = open.addr() & MAX_BEHIND;
-        let last = (0..behind)
-            .fold(open.wrapping_byte_sub(behind), |header, _| FramePtr::<T>::header_behind(header));
+        let announced_until = announced + ((1 + behind) * Geometry::<T>::PER_FRAME) as u64;
         // If the receiver is past the announced frame, it is in the same segment.
         let (mut header, mut sent, mut full) = if announced >= cursor.visible() {
             let full = announced + Geometry::<T>::PER_FRAME as u64;
@@ -325,12 +324,16 @@ impl<T> Shared<T> {
         };
         loop {
             // SAFETY: the segment is alive, because the sender announces a frame of the next one
-            // before it publishes the jump that lets the receiver leave this one. A header is here
-            // and no message, because this is the receiver's frame or a later one, which no lap has
-            // overwritten, runs begin where frames do, and the frame before this one is full.
+            // before it publishes the jump that lets the receiver leave this one. This is the
+            // receiver's frame, or one of those that were announced together, none of which is
+            // behind the end of the memory. A header is here and no message, because no lap has
+            // overwritten the receiver's frame and those after it, runs begin where frames do, and
+            // the frame before this one is full.
             let found = count(unsafe { &*header }.load(Ordering::Acquire));
             sent = sent.max(found);
-            if found != full || header == last {
+            // The sender may have gone on since, so that the receiver is past all that was
+            // announced.
+            if found != full || full >= announced_until {
                 return sent;
             }
             header = FramePtr::<T>::header_behind(header);

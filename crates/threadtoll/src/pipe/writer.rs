@@ -155,7 +155,7 @@ pub(super) struct Writer<T> {
     /// slots of the open frame are blocked.
     step_limit: u64,
     /// Number of messages up to which the last announced frame suffices and, while there are dirty
-    /// units, the headers behind frames are cleared.
+    /// units, the headers after frames are cleared.
     announced_until: u64,
     /// Number of messages that may be sent in all.
     send_limit: u64,
@@ -357,25 +357,19 @@ impl<T> Writer<T> {
         self.step_limit = if is_ordinary { self.announced_until.min(self.send_limit) } else { 0 };
     }
 
-    /// Notes that old messages in the next `units` units may look like headers.
-    fn mark_dirty(&mut self, units: usize) {
-        self.dirty_units = self.dirty_units.max(units);
+    /// Notes that old messages anywhere in the segment may look like headers.
+    fn mark_dirty(&mut self) {
+        // SAFETY: as in `set_send_limit`.
+        self.dirty_units = unsafe { &*self.segment }.units;
         self.announced_until = 0;
         self.step_limit = 0;
-    }
-
-    /// As [`Writer::mark_dirty`], for the whole segment.
-    fn mark_all_dirty(&mut self) {
-        // SAFETY: as in `set_send_limit`.
-        let units = unsafe { &*self.segment }.units;
-        self.mark_dirty(units);
     }
 
     /// Begins a claim that covers the header of the next frame.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn begin_claim(&mut self) {
         self.claim_open = true;
-        self.mark_all_dirty();
+        self.mark_dirty();
     }
 
     /// Ends a claim that becomes a long run.
@@ -421,8 +415,9 @@ impl<T> Writer<T> {
     /// Clears the header `units` after `frame`, unless that is the end of a chunk.
     fn clear_header_after(&self, frame: FramePtr<T>, units: usize) {
         if let Some(behind) = self.frame_after(frame, units) {
-            // SAFETY: free memory in which a frame will begin; the receiver looks there only when
-            // the frame before it is complete.
+            // SAFETY: free memory: it belongs to a frame that there is room for, or to the one after
+            // (`RingLayout::overhead_frames`). If a frame begins here, the receiver looks at it only
+            // when the frame before it is full.
             unsafe { behind.store(0, Ordering::Relaxed) };
         }
     }
@@ -459,11 +454,12 @@ impl<T> Writer<T> {
         !is_end
     }
 
-    /// Clears up to `most` headers after `frame`, which is opened next: as many as there are frames
-    /// that messages may fill now, this one first, but at least one. Returns their number.
+    /// Clears up to `most` headers after `frame`, which is opened next: one for each frame that can
+    /// be filled now, counting `frame`, and at least one. Returns their number.
     #[inline(always)]
     fn clear(&mut self, cursor: &WriteCursor<T>, frame: FramePtr<T>, most: usize) -> usize {
         let mut frames = most;
+        // In a segment that was just entered, whose room is not known yet, it is one.
         if most > 1 {
             let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
             frames = most.min((free / Geometry::<T>::PER_FRAME).max(1));
@@ -476,8 +472,8 @@ impl<T> Writer<T> {
         frames
     }
 
-    /// Continues in an empty frame; see [`Writer::open_frame_after`].
-    // Inlined, because a run clears a single header, without a loop.
+    /// Continues in an empty frame; see [`Writer::open_frame_after`]. Inlined, because a run clears a
+    /// single header, without a loop.
     #[inline(always)]
     fn open_frame(
         &mut self,
@@ -490,11 +486,11 @@ impl<T> Writer<T> {
         // 0 at the end of a chunk.
         let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         if self.dirty_units > 0 && frames > 0 {
-            // A frame before this one may have cleared more headers than were needed then.
+            // Opening an earlier frame may have cleared headers up to here and beyond.
             let cleared = self.announced_until.saturating_sub(cursor.sent);
             let cleared = cleared as usize / Geometry::<T>::PER_FRAME;
             frames = if cleared > 0 {
-                frames.min(cleared)
+                cleared
             } else {
                 self.clear(cursor, frame, most_cleared.min(frames))
             };
@@ -505,7 +501,7 @@ impl<T> Writer<T> {
     }
 
     /// Number of messages and units of a long run for up to `messages`; `None` if it would have
-    /// less than `fewest`, and they go into frames.
+    /// fewer than `fewest`, which is at least a frame's worth, and they go into frames.
     ///
     /// A long run takes no more units than its messages would in full frames, because that is the
     /// room that the ring has.
@@ -523,13 +519,14 @@ impl<T> Writer<T> {
         // SAFETY: as in `set_send_limit`.
         let all = unsafe { &*self.segment }.units;
         let most = self.ring_layout.max_run_units.min(all - self.memory.unit(cursor.frame));
-        let count = messages.min(Geometry::<T>::messages_in(most));
-        let units = Geometry::<T>::units_for(count);
-        if units * Geometry::<T>::PER_FRAME <= count {
-            return Some((count, units));
+        let mut count = messages.min(Geometry::<T>::messages_in(most));
+        let mut units = Geometry::<T>::units_for(count);
+        if units * Geometry::<T>::PER_FRAME > count {
+            // The last unit would be too empty: leave it out.
+            units -= 1;
+            count = Geometry::<T>::messages_in(units);
         }
-        // The last unit would be too empty: leave it out.
-        (units > 2).then(|| (Geometry::<T>::messages_in(units - 1), units - 1))
+        (count >= fewest).then_some((count, units))
     }
 
     /// Publishes a long run that was written at the open frame, and opens the frame after it.
@@ -547,7 +544,7 @@ impl<T> Writer<T> {
         // Release: as in `publish`. The receiver also sees that the next header was cleared.
         // SAFETY: the open frame begins here.
         unsafe { record.store(cursor.stamp(), mutate!(publish_run, Release)) };
-        self.mark_all_dirty();
+        self.mark_dirty();
         if self.open_frame_after(shared, cursor, units, 1) && self.has_room(cursor) {
             self.grant_slots(cursor);
         }
@@ -621,7 +618,7 @@ impl<T> Writer<T> {
         self.end = memory.frame(*units);
         self.dirty_units = 0;
         if mutate!(is_dirty, dirty_units.load(Ordering::Relaxed) > 0 => false) {
-            self.mark_all_dirty();
+            self.mark_dirty();
         }
         let frame = memory.frame(unit);
         mutate!(clear_in_segment, self.open_frame(shared, cursor, frame, 1) => {

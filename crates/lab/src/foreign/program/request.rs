@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use threadtoll_record::{
-    Arrivals, Cell, Experiment, Load, LockSubject, Placement, PlannedCell, Work,
+    Arrivals, Cell, Experiment, Load, LockSubject, Lose, Placement, PlannedCell, Work,
 };
 
 use super::answer::Question;
@@ -47,9 +47,27 @@ impl Request {
 
 /// Returns `true` if programs are asked for such messages.
 pub(super) fn has_load(load: &Load) -> bool {
-    let Load { arrivals, rate_per_s, burst, gap_ns, .. } = *load;
-    let told = Load { arrivals, rate_per_s, burst, gap_ns, ..Load::NONE };
-    *load == told && arrivals != Some(Arrivals::File)
+    let Load { arrivals, rate_per_s, burst, gap_ns, lose, .. } = *load;
+    let told = Load { arrivals, rate_per_s, burst, gap_ns, lose, ..Load::NONE };
+    *load == told
+        && arrivals != Some(Arrivals::File)
+        && matches!(lose, None | Some(Lose::Never))
+        && (!load.is_rare() || rare_per_s(load).is_some())
+}
+
+/// The scenario that a program is asked for: of those that only send messages when they are due,
+/// the open loop.
+pub(super) fn asked_as(scenario: &str) -> &str {
+    match scenario {
+        "night-watch" | "for-me" => "open-loop",
+        other => other,
+    }
+}
+
+/// Messages per second that are a gap apart, to 0.1%; `None` if that is no whole number.
+fn rare_per_s(load: &Load) -> Option<u64> {
+    let per_s = 1e9 / load.gap_ns?.as_f64();
+    ((per_s.round() / per_s - 1.0).abs() <= 0.001).then_some(per_s.round() as u64)
 }
 
 /// The word for the CPUs of the sender, the receiver and further senders, and the CPUs that all
@@ -73,7 +91,8 @@ fn places(cell: &Cell) -> (String, Vec<u32>) {
 fn queue(scenario: &str, cell: &Cell, pinned: &str, seed: u64) -> Option<(String, Question)> {
     let subject = cell.queue()?;
     let (load, wait) = (&subject.load, subject.wait.name());
-    let mut line = format!("prepare queue {} {scenario} {pinned} wait={wait}", subject.queue);
+    let asked = asked_as(scenario);
+    let mut line = format!("prepare queue {} {asked} {pinned} wait={wait}", subject.queue);
     let mut add = |key: &str, value: u64| {
         let _ = write!(line, " {key}={value}");
     };
@@ -94,6 +113,11 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str, seed: u64) -> Option<(String
             let per_s = burst.as_f64() / gap.as_f64() * 1e9;
             Question::Deliveries { per_s, in_bursts: true }
         }
+        (None, None, Some(_)) => {
+            let rate = rare_per_s(load)?;
+            add("rate_per_s", rate);
+            Question::Deliveries { per_s: rate as f64, in_bursts: false }
+        }
         (None, None, None) if scenario == "ask-reply" => Question::RoundTrips,
         (None, None, None) => Question::Stream,
         _ => return None,
@@ -101,7 +125,7 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str, seed: u64) -> Option<(String
     if !has_load(load) {
         return None;
     }
-    if let Some(arrivals) = load.arrivals {
+    if let Some(arrivals) = load.arrivals.or(load.is_rare().then_some(Arrivals::Uniform)) {
         let _ = write!(line, " arrivals={arrivals}");
     }
     let _ = write!(line, " seed={seed}");
@@ -176,6 +200,16 @@ mod tests {
         let request = of(&planned("burst", burst, 1, &[0, 1]));
         assert!(request.prepare.ends_with(" burst=8 gap_ns=10000 seed=7"));
         assert_eq!(request.question, Question::Deliveries { per_s: 800_000.0, in_bursts: true });
+        let rare = Load { gap_ns: Some(3_000.into()), ..Load::NONE };
+        let request = of(&planned("night-watch", rare, 1, &[0, 1]));
+        assert!(request.prepare.starts_with("prepare queue java-abq open-loop cpus=0,1 "));
+        assert!(request.prepare.ends_with(" rate_per_s=333333 arrivals=uniform seed=7"));
+        let too_rare = Load { gap_ns: Some(700_000_000.into()), ..Load::NONE };
+        assert!(!has_load(&too_rare), "1.43 messages per second");
+        let mine = Load { lose: Some(Lose::Never), ..open.clone() };
+        let request = of(&planned("for-me", mine, 1, &[0, 1]));
+        assert!(request.prepare.starts_with("prepare queue java-abq open-loop cpus=0,1 "));
+        assert!(!has_load(&Load { lose: Some(Lose::Newest), ..open.clone() }));
         let trace = Load { arrivals: Some(Arrivals::File), ..open };
         assert_eq!(Request::of(&planned("open-loop", trace, 1, &[0, 1]), 7), None);
     }

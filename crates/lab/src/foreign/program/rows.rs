@@ -125,7 +125,7 @@ fn row(queue: &ProgramQueue, file: &ProgramFile, built: &Build) -> Queue {
         let asked = move |scenario: &str, load: &Load, payload_bytes: u64| {
             payload_bytes == 8
                 && request::has_load(load)
-                && known.iter().any(|name| name == scenario)
+                && known.iter().any(|name| name == request::asked_as(scenario))
         };
         let way = Way::elsewhere(wait, queue.many_senders, file.clone(), asked);
         if queue.batches { way.in_batches() } else { way }
