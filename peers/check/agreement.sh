@@ -6,7 +6,10 @@
 #
 # Each run also times a bare hand-off between the CPUs. A machine whose CPUs are lent may change the
 # time of a hand-off severalfold between two runs, and a pair tells nothing then: only pairs that
-# saw it in one state count. Prints each pair, then the median ratio of the tool's figure to the
+# saw it in one state count. All ends poll, since a wake-up takes what the host makes of it. From an
+# adapter's time per message of a stream, what the interface takes is subtracted: that of our pipe as
+# an adapter less that without, in the same run; the benchmark's calls are inlined there. In a round
+# trip both make calls, which the CPU does while it waits for lines. Prints each pair, then the median ratio of the tool's figure to the
 # benchmark's. Ends with 1 if one of them is outside 0.85 to 1.15. Takes the peers from target/peers, where peers/build.sh puts
 # them, and the tool from target/release. Needs the languages' compilers and python3.
 set -euo pipefail
@@ -22,8 +25,19 @@ trap 'rm -rf "$work"' EXIT
 options=(-O3 -march=native -DNDEBUG -pthread)
 for language in "$@"; do
     case $language in
-        c) gcc -std=gnu11 "${options[@]}" -o "$work/c" "$here/wfcqueue.c" -lurcu-common ;;
-        cpp) g++ -std=c++17 "${options[@]}" -o "$work/cpp" "$here/boost_spsc.cpp" ;;
+        c)
+            for scenario in ask-reply stream; do
+                [ $scenario = stream ] && inlined=-DINLINED || inlined=
+                gcc -std=gnu11 "${options[@]}" $inlined -o "$work/c-$scenario" "$here/wfcqueue.c" \
+                    -lurcu-common
+            done
+            ;;
+        cpp)
+            for scenario in ask-reply stream; do
+                [ $scenario = stream ] && inlined=-DINLINED || inlined=
+                g++ -std=c++17 "${options[@]}" $inlined -o "$work/cpp-$scenario" "$here/boost_spsc.cpp"
+            done
+            ;;
         java) javac -d "$work" "$here/java/Clq.java" ;;
         go) CGO_ENABLED=0 go build -o "$work/go" "$here/go/channel.go" ;;
         d) ldc2 -O2 -release -od="$work" -of="$work/d" "$here/d/concurrency.d" ;;
@@ -38,60 +52,86 @@ target, work, a, b, pairs, *languages = sys.argv[1:]
 java = ["java", "-XX:+UseParallelGC", "-XX:+UseCondCardMark", "-Xms512m", "-Xmx3g", "-Xmn256m"]
 # The peer, its way of waiting, and the benchmark.
 rows = {
-    "c": ("wfcqueue", "poll", [work + "/c"]),
-    "cpp": ("boost-spsc", "poll", [work + "/cpp"]),
-    "d": ("d-concurrency", "block", [work + "/d"]),
-    "go": ("go-channel-pinned", "block", [work + "/go"]),
+    "c": ("wfcqueue", "poll", [work + "/c-"]),
+    "cpp": ("boost-spsc", "poll", [work + "/cpp-"]),
+    "d": ("d-concurrency", "poll", [work + "/d"]),
+    "go": ("go-channel-pinned", "poll", [work + "/go"]),
     "java": ("java-clq", "poll", java + ["-cp", work, "Clq"]),
 }
+ADAPTERS = ("c", "cpp")
 SCENARIOS = ("ask-reply", "stream")
 # A pair counts if the longest of its hand-offs takes at most so many times the shortest; so many
 # are tried for each that is asked for.
 SAME, ATTEMPTS = 1.25, 8
 
 
-def by_tool(name, wait, scenario):
-    """The states in which the tool saw the machine, as the time of a hand-off and the round trip or
-    the rate, and the capacity."""
-    command = [target + "/release/threadtoll", "queue", scenario, name, "--wait", wait]
+def by_tool(language, name, wait, scenario):
+    """The states in which the tool saw the machine, as the time of a hand-off and that of a message
+    or a round trip, and the capacity."""
+    adapter = ["pipe", "pipe-adapter"] if language in ADAPTERS and scenario == "stream" else []
+    command = [target + "/release/threadtoll", "queue", scenario, name, *adapter]
+    command += ["--wait", wait] + (["--wait", "spin"] if adapter else [])
     command += ["--cpus", a + "," + b, "--placement", "pinned", "--time", "300ms"]
     command += ["--relaunch", "1", "--peers", target + "/peers", "--json", "--out", "-"]
     command += ["--batch", "1"] if scenario == "stream" else []
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
 
-    def figure(of):
+    def time(of):
+        """Of a message, or of a round trip."""
         if scenario == "stream":
-            return of["rate_per_s"]
+            return 1e9 / of["rate_per_s"] if of["rate_per_s"] else None
         return 2 * of["one_way"]["p50"] if of["one_way"] else None
 
-    hand_off, states, capacity = None, [], None
+    hand_off, times, capacity = None, {}, None
     for record in map(json.loads, run.stdout.splitlines()):
         cell = record.get("cell", {})
         # A block has no such member.
         if "regimes" not in record:
             continue
+        queue = cell.get("queue")
         if cell.get("mechanism") == "atomic-store":
             hand_off = record["one_way"]["p50"]
-        if cell.get("queue") == name:
+        if cell.get("origin") == "twin" or queue == name and cell.get("wait") != wait:
+            continue
+        if queue == name:
             capacity = cell.get("capacity")
-            states = [(of["reference_ns"], figure(of)) for of in record["regimes"]]
-            states = states or [(hand_off, figure(record))]
-    states = [state for state in states if state[1]]
+        if queue == "pipe-adapter" and cell.get("wait") != "poll":
+            continue
+        of_state = {of["reference_ns"]: time(of) for of in record["regimes"]}
+        times[queue] = of_state or {None: time(record)}
+    def near(queue, state):
+        """The time of another row in the same state, whose reference hand-off is nearly the same."""
+        found = times.get(queue, {})
+        if state is None or None in found:
+            return found.get(None)
+        within = [of for of in found if max(of, state) <= SAME * min(of, state)]
+        return found[min(within, key=lambda of: abs(of - state))] if within else None
+
+    states = []
+    for state, own in times.get(name, {}).items():
+        others = [near(queue, state) for queue in adapter]
+        if own is None or None in others:
+            continue
+        interface = others[1] - others[0] if others else 0
+        states.append((state or hand_off, own - interface))
     if not states:
-        sys.exit(f"{name} was not measured in {scenario}")
+        print(f"{name}, {scenario}: the tool saw no state for long enough")
     return states, capacity
 
 
 def by_hand(language, command, scenario, capacity):
-    """The round trip or the rate, and the time of a hand-off before and after it."""
-    words = [a, b]
-    if language in ("c", "cpp"):
+    """The time of a message or a round trip, and that of a hand-off before and after it."""
+    words = [a, b] + ([str(capacity)] * 2 if language == "go" else [])
+    if language in ADAPTERS:
+        command = [command[0] + scenario]
         words = [scenario, a, b] + ([str(capacity)] if capacity else [])
     run = subprocess.run(command + words, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line.split() for line in run.stdout.splitlines()]
     names = ("messages_per_s", "rate_per_s") if scenario == "stream" else ("round_trip_ns",)
     at = next(at for at, line in enumerate(lines) if line[0] in names)
-    return float(lines[at][1]), [float(lines[at - 1][1]), float(lines[at + 1][1])]
+    figure = float(lines[at][1])
+    time = 1e9 / figure if scenario == "stream" else figure
+    return time, [float(lines[at - 1][1]), float(lines[at + 1][1])]
 
 
 outside = 0
@@ -101,18 +141,18 @@ for language in languages:
         ratios, capacity = [], None
         for attempt in range(ATTEMPTS * int(pairs)):
             # The order alternates, so that a drift favours neither.
-            if attempt % 2:
+            # The first run says what the capacity is.
+            if attempt % 2 and capacity:
                 hand, of_hand = by_hand(language, command, scenario, capacity)
-                states, capacity = by_tool(name, wait, scenario)
+                states, capacity = by_tool(language, name, wait, scenario)
             else:
-                states, capacity = by_tool(name, wait, scenario)
+                states, capacity = by_tool(language, name, wait, scenario)
                 hand, of_hand = by_hand(language, command, scenario, capacity)
-            unit, scale = ("M/s", 1e6) if scenario == "stream" else ("ns a round trip", 1)
             for hand_off, own in states:
                 hand_offs = [hand_off] + of_hand
                 same = max(hand_offs) <= SAME * min(hand_offs)
                 ratios += [own / hand] if same else []
-                figures = f"{own / scale:.4g} and {hand / scale:.4g} {unit}"
+                figures = f"{own:.4g} and {hand:.4g} ns"
                 took = ", ".join(f"{ns:.0f}" for ns in hand_offs)
                 left_out = "" if same else "; left out"
                 print(f"{name}, {scenario}: {figures}; hand-offs {took} ns{left_out}")

@@ -1,4 +1,4 @@
-/// std.concurrency: `concurrency CPU_A CPU_B` prints the median round trip and the messages per
+/// std.concurrency, polled: `concurrency CPU_A CPU_B` prints the median round trip and the messages per
 /// second between two threads; before, between and after them, the time of an atomic number from one
 /// to the other.
 import core.atomic, core.sys.linux.sched, core.time;
@@ -7,6 +7,22 @@ import std.algorithm, std.concurrency, std.conv, std.stdio;
 enum rounds = 20;
 enum length = 50.msecs;
 shared bool stop;
+
+/// Of each thread.
+long found;
+
+void take(long message)
+{
+    found = message;
+}
+
+long next()
+{
+    while (!receiveTimeout(Duration.zero, &take))
+    {
+    }
+    return found;
+}
 
 void pin(int cpu)
 {
@@ -63,10 +79,10 @@ void other(int cpu)
 {
     pin(cpu);
     reflect();
-    for (long message; (message = receiveOnly!long) >= 0;)
+    for (long message; (message = next()) >= 0;)
         ownerTid.send(message);
     reflect();
-    while (receiveOnly!long >= 0)
+    while (next() >= 0)
     {
         auto owner = ownerTid;
         long number;
@@ -97,7 +113,7 @@ void main(string[] arguments)
         {
             auto sent = MonoTime.currTime;
             tid.send(long(times.length));
-            if (receiveOnly!long != times.length)
+            if (next() != times.length)
                 throw new Exception("a wrong echo");
             times ~= (MonoTime.currTime - sent).total!"nsecs";
         }
@@ -117,14 +133,14 @@ void main(string[] arguments)
         do
         {
             foreach (_; 0 .. 100)
-                if (receiveOnly!long != count++)
+                if (next() != count++)
                     throw new Exception("a wrong message");
             took = MonoTime.currTime - begun;
         }
         while (took < length);
         all ~= count * 1e9 / took.total!"nsecs";
         atomicStore(stop, true);
-        while (receiveOnly!long >= 0)
+        while (next() >= 0)
         {
         }
     }

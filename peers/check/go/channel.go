@@ -1,4 +1,5 @@
-// A buffered channel: `channel CPU_A CPU_B` prints the median round trip and the messages per
+// A buffered channel, polled: `channel CPU_A CPU_B CAPACITY CAPACITY` (of the round trips, and of the
+// stream) prints the median round trip and the messages per
 // second between two goroutines that each keep a thread on one of the CPUs; before, between and
 // after them, the time of an atomic number from one to the other.
 package main
@@ -16,10 +17,37 @@ import (
 )
 
 const (
-	rounds   = 20
-	length   = 50 * time.Millisecond
-	capacity = 1024
+	rounds = 20
+	length = 50 * time.Millisecond
 )
+
+func channel(capacity string) chan int {
+	number, err := strconv.Atoi(capacity)
+	if err != nil {
+		panic(capacity + " is no capacity")
+	}
+	return make(chan int, number)
+}
+
+func put(messages chan int, message int) {
+	for {
+		select {
+		case messages <- message:
+			return
+		default:
+		}
+	}
+}
+
+func get(messages chan int) int {
+	for {
+		select {
+		case message := <-messages:
+			return message
+		default:
+		}
+	}
+}
 
 func pin(cpu string) {
 	runtime.LockOSThread()
@@ -76,25 +104,26 @@ func handOff() float64 {
 }
 
 func main() {
-	there, back := make(chan int, capacity), make(chan int, capacity)
+	there, back := channel(os.Args[3]), channel(os.Args[3])
+	stream := channel(os.Args[4])
 	var stop atomic.Bool
 	go func() {
 		pin(os.Args[1])
 		reflect()
-		for message := range there {
-			if message < 0 {
-				break
-			}
-			back <- message
+		for message := get(there); message >= 0; message = get(there) {
+			put(back, message)
 		}
 		reflect()
 		for range back {
 			stop.Store(false)
 			number := 0
-			for ; !stop.Load(); number++ {
-				there <- number
+			for !stop.Load() {
+				for i := 0; i < 64; i++ {
+					put(stream, number)
+					number++
+				}
 			}
-			there <- -1
+			put(stream, -1)
 		}
 		reflect()
 	}()
@@ -107,8 +136,8 @@ func main() {
 			var times []float64
 			for begun := time.Now(); time.Since(begun) < length; {
 				sent := time.Now()
-				there <- len(times)
-				if <-back != len(times) {
+				put(there, len(times))
+				if get(back) != len(times) {
 					panic("a wrong echo")
 				}
 				times = append(times, float64(time.Since(sent)))
@@ -116,7 +145,7 @@ func main() {
 			all = append(all, median(times))
 		}
 		fmt.Println("round_trip_ns", median(all[rounds/2:]))
-		there <- -1
+		put(there, -1)
 		fmt.Println("hand_off_ns", handOff())
 		all = nil
 		for round := 0; round < rounds; round++ {
@@ -124,7 +153,7 @@ func main() {
 			count, begun := 0, time.Now()
 			for time.Since(begun) < length {
 				for i := 0; i < 100; i++ {
-					if <-there != count {
+					if get(stream) != count {
 						panic("a wrong message")
 					}
 					count++
@@ -132,7 +161,7 @@ func main() {
 			}
 			all = append(all, float64(count)/time.Since(begun).Seconds())
 			stop.Store(true)
-			for <-there >= 0 {
+			for get(stream) >= 0 {
 			}
 		}
 		fmt.Println("rate_per_s", median(all[rounds/2:]))
