@@ -80,7 +80,8 @@ def by_tool(language, name, wait, scenario):
         """Of a message, or of a round trip."""
         if scenario == "stream":
             return 1e9 / of["rate_per_s"] if of["rate_per_s"] else None
-        return 2 * of["one_way"]["p50"] if of["one_way"] else None
+        p50 = of["one_way"]["p50"] if of["one_way"] else None
+        return 2 * p50 if p50 else None
 
     hand_off, times, capacity = None, {}, None
     for record in map(json.loads, run.stdout.splitlines()):
