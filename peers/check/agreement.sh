@@ -83,11 +83,19 @@ def by_tool(language, name, wait, scenario):
         p50 = of["one_way"]["p50"] if of["one_way"] else None
         return 2 * p50 if p50 else None
 
-    hand_off, times, capacity = None, {}, None
-    for record in map(json.loads, run.stdout.splitlines()):
-        cell = record.get("cell", {})
-        # A block has no such member.
+    hand_off, times, capacity, group = None, {}, None, None
+    records = [json.loads(line) for line in run.stdout.splitlines()]
+    # Of all records only those in the group of this queue: others saw the machine at other times.
+    for record in records:
+        if "regimes" in record and record["cell"].get("queue") == name:
+            group = record["group"]
+    for record in records:
+        # A block has no regimes.
         if "regimes" not in record:
+            continue
+        cell = record["cell"]
+        # Our pipe is in a group of its own kind, with the adapter or without.
+        if record["group"] != group and cell.get("queue") not in adapter:
             continue
         queue = cell.get("queue")
         if cell.get("mechanism") == "atomic-store":
@@ -141,9 +149,9 @@ for language in languages:
     for scenario in SCENARIOS:
         ratios, capacity = [], None
         for attempt in range(ATTEMPTS * int(pairs)):
-            # The order alternates, so that a drift favours neither.
-            # The first run says what the capacity is.
-            if attempt % 2 and capacity:
+            # The order alternates, so that a drift favours neither; the first run says what the
+            # capacity is.
+            if attempt % 2:
                 hand, of_hand = by_hand(language, command, scenario, capacity)
                 states, capacity = by_tool(language, name, wait, scenario)
             else:

@@ -136,7 +136,7 @@ sentences! {
     "Queues": {
         "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget \
          with the whole interval of their CPU time, the p99 of one has a 95% interval below all \
-         others’, each wider by the factor by which a row and its twin differ. The next one is that \
+         others’, by more than the factor by which rows and their twins differ. The next one is that \
          with the lowest p99 of the others. Lateness is given where it is more than a quarter of the \
          delivery time."
         for_me(traffic, queue, figures, next) =

@@ -28,7 +28,8 @@ void pin(int cpu)
 {
     cpu_set_t set;
     CPU_SET(cpu, &set);
-    assert(sched_setaffinity(0, set.sizeof, &set) == 0);
+    if (sched_setaffinity(0, set.sizeof, &set) != 0)
+        throw new Exception("a thread cannot run on that CPU");
 }
 
 align(128) struct Number

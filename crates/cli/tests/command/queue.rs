@@ -425,7 +425,7 @@ fn traffic_that_no_queue_suits_is_refused_with_the_reason() {
         threadtoll(words(&line, &[&path]))
     };
     let ended = for_me("pipe --wait spin --rate 50000 --budget-cpu 10%");
-    ended.failed(3).says("1 take more than 10% of a CPU (pipe with spin least,");
+    ended.failed(3).says("1 may take more than 10% of a CPU (pipe with spin least,");
     assert!(path.exists() && ended.out.contains("too much CPU"), "{ended:?}");
     std::fs::remove_file(&path).unwrap();
     for_me("pipe --wait spin --rate 100000000").failed(3).says("1 cannot keep up");
@@ -615,6 +615,9 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
         let too_few = scenario == "for-me" && ended.err.contains("too few messages for a p99");
         if too_few {
             assert_eq!(ended.code, Some(3), "{ended:?}");
+            let written = lines(&path);
+            let few = records(&written).into_iter().all(|record| record.count < 2000);
+            assert!(few, "there were enough messages: {ended:?}");
         } else {
             ended.done();
         }

@@ -15,7 +15,7 @@ use crate::units::{maybe_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: is_for_me,
-    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, whose intervals count as wider by as much as a row and its twin differ; ratios are of medians.",
+    sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
     ratios_decide: false,
     axis: "delivery, p99 (lower is better)",
     caption: "Delivery times, p99",
@@ -105,8 +105,6 @@ struct Traffic<'a> {
 
 struct Candidate<'r, 'a> {
     row: &'r Row<'a>,
-    /// Factor by which a row of its group and that row's twin differ in p99; 1 if none is known.
-    apart: f64,
     /// Why it is not recommended.
     out: Option<Out>,
     /// Among those that are left; `None` if it is not.
@@ -118,6 +116,8 @@ enum Out {
     Saturated,
     /// Or maybe: the interval of its CPU time reaches beyond the budget.
     OverBudget,
+    /// Its CPU time is not known, and there is a budget.
+    UnknownCpu,
     /// Too few messages for a p99.
     Unknown,
 }
@@ -126,7 +126,8 @@ impl Out {
     fn text(self) -> &'static str {
         match self {
             Out::Saturated => "saturated",
-            Out::OverBudget => "too much CPU",
+            Out::OverBudget => "CPU may be too much",
+            Out::UnknownCpu => "CPU is not known",
             Out::Unknown => "too few messages",
         }
     }
@@ -162,7 +163,7 @@ impl Candidate<'_, '_> {
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
         let open_loop = record.open_loop.as_ref().filter(|own| own.generator_was_limit);
         let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
-        let late = late.map(|late| format!(", sent up to {} late", time(late.get())));
+        let late = late.map(|late| format!(", 1% sent {} late or more", time(late.get())));
         [Some(format!("p99 {p99}")), interval, cpu, lost, late].into_iter().flatten().collect()
     }
 }
@@ -171,6 +172,8 @@ impl Candidate<'_, '_> {
 pub(super) struct Answer<'r, 'a> {
     heading: String,
     budget: Option<f64>,
+    /// The largest factor by which a row and its twin differ in p99; 1 if none is known.
+    apart: f64,
     all: Vec<Candidate<'r, 'a>>,
 }
 
@@ -209,16 +212,12 @@ where
         let answer = of_traffic.entry(traffic).or_insert_with(|| Answer {
             heading: heading(criteria.load, traffic),
             budget,
+            apart: 1.0,
             all: Vec::new(),
         });
-        let apart = apart(&comparison.rows);
+        answer.apart = answer.apart.max(apart(&comparison.rows));
         let rows = comparison.rows.iter().filter(|row| !row.record.cell.is_twin());
-        answer.all.extend(rows.map(|row| Candidate {
-            row,
-            apart,
-            out: out(row, budget),
-            place: None,
-        }));
+        answer.all.extend(rows.map(|row| Candidate { row, out: out(row, budget), place: None }));
     }
     let mut answers: Vec<Answer<'_, '_>> = of_traffic.into_values().collect();
     answers.iter_mut().for_each(Answer::rank);
@@ -261,16 +260,20 @@ fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
     if p99_interval(record).is_none() {
         return Some(Out::Unknown);
     }
-    let over = budget.is_some_and(|most| most_cpu_share(record).is_none_or(|cpu| cpu > most));
-    over.then_some(Out::OverBudget)
+    match most_cpu_share(record) {
+        Some(cpu) => (cpu > budget?).then_some(Out::OverBudget),
+        None => budget.map(|_| Out::UnknownCpu),
+    }
 }
 
 impl<'r, 'a> Answer<'r, 'a> {
     fn rank(&mut self) {
+        // Two rows have to be further apart than that.
+        let wider = self.apart.sqrt();
         let standing = |candidate: &Candidate<'_, '_>| Standing {
             figure: p99_interval(candidate.record())
                 .filter(|_| candidate.out.is_none())
-                .map(|[low, high]| [low / candidate.apart, high * candidate.apart]),
+                .map(|[low, high]| [low / wider, high * wider]),
             ratio: None,
         };
         let places = places(&self.all.iter().map(standing).collect::<Vec<_>>());
@@ -328,7 +331,7 @@ impl<'r, 'a> Answer<'r, 'a> {
             .all
             .iter()
             .filter(|one| one.out == Some(Out::OverBudget))
-            .filter_map(|one| Some((cpu_share(one.record())?, one)))
+            .filter_map(|one| Some((most_cpu_share(one.record())?, one)))
             .min_by(|a, b| a.0.total_cmp(&b.0));
         let mut parts = Vec::new();
         if number(Out::Saturated) > 0 {
@@ -336,12 +339,15 @@ impl<'r, 'a> Answer<'r, 'a> {
         }
         if let Some((cpu, one)) = least {
             parts.push(format!(
-                "{} take more than {} of a CPU ({} least, {})",
+                "{} may take more than {} of a CPU ({} least, up to {})",
                 number(Out::OverBudget),
                 share(self.budget.unwrap_or(0.0)),
                 one.name(),
                 share(cpu)
             ));
+        }
+        if number(Out::UnknownCpu) > 0 {
+            parts.push(format!("{} do not tell their CPU time", number(Out::UnknownCpu)));
         }
         if number(Out::Unknown) > 0 {
             parts.push(format!("{} have too few messages for a p99", number(Out::Unknown)));
@@ -366,9 +372,13 @@ impl<'r, 'a> Answer<'r, 'a> {
             })
         };
         let columns: Vec<Column<'_, '_, '_>> = vec![
-            Column::new("", "place", 1, "first and last place that the intervals allow", |one| {
-                one.place.map_or_else(Cell::empty, |place| Place::cell(Some(place)))
-            })
+            Column::new(
+                "",
+                "place",
+                1,
+                "first and last that p99 allows, and what twins differ",
+                |one| one.place.map_or_else(Cell::empty, |place| Place::cell(Some(place))),
+            )
             .emphasis(Emphasis::Faint),
             Column::new("", "wait", 1, "wait strategy of the receiver", |one| {
                 Cell::text(one.row.queue().map_or("", |queue| queue.wait.name()))

@@ -64,28 +64,38 @@ impl Watches {
     /// The gap at which a message takes as much CPU time either way, between the last one measured
     /// at which spinning took less and the next.
     fn pays_below(&self) -> Gap {
-        self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1])
+        self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// That gap with all ratios at the upper and the lower ends of their intervals.
+    /// That gap with all ratios at the upper and the lower ends of their intervals: before the first
+    /// one spinning surely pays, behind the second it surely does not.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;
         }
-        let bound = |spinning: usize, asleep: usize| {
-            self.crossing(|watch| match watch.cpu_intervals {
+        let bound = |spinning: usize, asleep: usize, first: bool| {
+            let ratio = |watch: &Watch| match watch.cpu_intervals {
                 Some([spins, sleeps]) => spins[spinning] / sleeps[asleep],
                 None => f64::NAN,
-            })
+            };
+            self.crossing(ratio, first)
         };
-        Some([bound(1, 0), bound(0, 1)])
+        Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    fn crossing(&self, ratio: impl Fn(&Watch) -> f64) -> Gap {
+    /// The gap at which the ratio of CPU times, spinning to asleep, becomes more than 1: for the
+    /// first time, or for good.
+    fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
         };
-        match self.all.iter().rposition(|watch| ratio(watch) <= 1.0) {
+        let pays = if first_time {
+            let not = self.all.iter().position(|watch| ratio(watch) > 1.0);
+            not.unwrap_or(self.all.len()).checked_sub(1)
+        } else {
+            self.all.iter().rposition(|watch| ratio(watch) <= 1.0)
+        };
+        match pays {
             None => Gap::Below(first.gap_ns),
             Some(at) => match self.all.get(at + 1) {
                 None => Gap::Above(last.gap_ns),
@@ -198,7 +208,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             row.pays_below().cell()
         })
         .emphasis(Emphasis::Main),
-        Column::new("", "95%", 3, "that gap at the ends of the intervals of CPU times", |row| {
+        Column::new("", "bounds", 3, "with CPU times at the ends of their 95% intervals", |row| {
             row.bounds().map_or_else(Cell::unknown, |[from, to]| {
                 let (from, to) = (from.text(), to.text());
                 Cell::text(if from == to { from } else { format!("{from} to {to}") })

@@ -36,10 +36,12 @@ fn open_loop<'r>(row: &'r Row<'_>) -> Option<&'r OpenLoop> {
     row.record.open_loop.as_ref()
 }
 
-/// `5.20 M/s (5.10–5.31 M/s)`; `≥5.20 M/s …` if the generator was the limit.
+/// `5.20 M/s (5.10–5.31 M/s)`; `at least 5.20 M/s` if the generator was the limit.
 fn saturation(open_loop: &OpenLoop) -> Option<String> {
-    let at_least = if open_loop.generator_was_limit { "≥" } else { "" };
-    let rate = format!("{at_least}{}", per_second(open_loop.saturated_at_per_s?.get()));
+    let rate = per_second(open_loop.saturated_at_per_s?.get());
+    if open_loop.generator_was_limit {
+        return Some(format!("at least {rate}/s"));
+    }
     Some(match open_loop.saturated_at_interval95 {
         Some(interval) => format!("{rate}/s ({})", range_per_second(interval.map(f64::from))),
         None => format!("{rate}/s"),
@@ -48,7 +50,8 @@ fn saturation(open_loop: &OpenLoop) -> Option<String> {
 
 pub(super) fn limit(open_loop: &OpenLoop) -> String {
     let mut parts: Vec<String> = Vec::new();
-    parts.extend(saturation(open_loop).map(|at| format!("saturated at {at}")));
+    let at = if open_loop.generator_was_limit { "saturated," } else { "saturated at" };
+    parts.extend(saturation(open_loop).map(|rate| format!("{at} {rate}")));
     if open_loop.generator_was_limit {
         parts.push("generator".into());
     }
