@@ -80,8 +80,8 @@ impl<T> ReadCursor<T> {
     }
 
     /// Continues at another position with the same count, which is stored apart from the other
-    /// fields: after a load with acquire, the compiler would load it again, and a loop around `recv`
-    /// could not keep it in a register.
+    /// fields: after a load with acquire, the compiler would load it again, and a loop around
+    /// `recv` could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
         debug_assert_eq!(self.taken, other.taken);

@@ -107,8 +107,8 @@ impl RingLayout {
     }
 
     /// Frames needed in addition to full ones: the rest of a run that the receiver is reading, the
-    /// frame that the sender fills, the one after all that there is room for, whose header is cleared,
-    /// and one for a jump.
+    /// frame that the sender fills, the one after all that there is room for, whose header is
+    /// cleared, and one for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
         max_run_units + 3
     }

@@ -415,9 +415,9 @@ impl<T> Writer<T> {
     /// Clears the header `units` after `frame`, unless that is the end of a chunk.
     fn clear_header_after(&self, frame: FramePtr<T>, units: usize) {
         if let Some(behind) = self.frame_after(frame, units) {
-            // SAFETY: free memory: it belongs to a frame that there is room for, or to the one after
-            // (`RingLayout::overhead_frames`). If a frame begins here, the receiver looks at it only
-            // when the frame before it is full.
+            // SAFETY: free memory: it belongs to a frame that there is room for, or to the one
+            // after (`RingLayout::overhead_frames`). If a frame begins here, the receiver looks at
+            // it only when the frame before it is full.
             unsafe { behind.store(0, Ordering::Relaxed) };
         }
     }
@@ -472,8 +472,8 @@ impl<T> Writer<T> {
         frames
     }
 
-    /// Continues in an empty frame; see [`Writer::open_frame_after`]. Inlined, because a run clears a
-    /// single header, without a loop.
+    /// Continues in an empty frame; see [`Writer::open_frame_after`]. Inlined, because a run clears
+    /// a single header, without a loop.
     #[inline(always)]
     fn open_frame(
         &mut self,
