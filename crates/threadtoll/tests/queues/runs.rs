@@ -1,6 +1,8 @@
 //! Slices and single messages that look like headers, through rings, so that each place of memory
 //! holds a header in one lap and a message in another.
 
+use std::mem::MaybeUninit;
+
 use threadtoll::pipe::{Options, Receiver, Sender};
 
 /// As a header, it counts more messages than were ever sent.
@@ -33,20 +35,20 @@ fn pass(
             1 => {
                 let Ok(mut claim) = sender.try_claim(1 + dice.below(longest)) else { continue };
                 let places = claim.room();
-                places.iter_mut().for_each(|place| drop(place.write(u64::MAX >> 1)));
+                places.fill(MaybeUninit::new(u64::MAX >> 1));
                 let count = dice.below(places.len() + 1);
                 for (place, number) in places[..count].iter_mut().zip(sent..) {
                     place.write(message(number));
                 }
                 // SAFETY: the first slots were written.
-                unsafe { claim.send(count) }.unwrap();
+                unsafe { claim.send(count) }.expect("the receiver is there");
                 sent += count as u64;
             }
             2 | 3 => {
                 let room = most_ahead.saturating_sub((sent - received) as usize);
                 let length = dice.below(longest).min(room);
                 let slice: Vec<u64> = (sent..).take(length).map(message).collect();
-                sent += sender.try_send_slice(&slice).unwrap() as u64;
+                sent += sender.try_send_slice(&slice).expect("the receiver is there") as u64;
             }
             4 => {
                 for _ in 0..dice.below(longest) {
