@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every scenario of queues on this machine, over ours and the Rust peers that can do it, for
 # docs/results and docs/choosing-a-queue.md. Tables, the page, raw and folded records go to the given
-# folder (default: a new one in threadtoll-results/). Nothing else should run. About an hour on
+# folder (default: a new one in threadtoll-results/). Nothing else should run. An hour or more on
 # 2 CPUs.
 #
 # usage: queue-lab.sh [FOLDER [SCENARIO...]]

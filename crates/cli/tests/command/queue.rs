@@ -616,7 +616,11 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
         if too_few {
             assert_eq!(ended.code, Some(3), "{ended:?}");
             let written = lines(&path);
-            let few = records(&written).into_iter().all(|record| record.count < 2000);
+            // Half of those that were due are enough, whatever else was measured beside them.
+            let few = records(&written)
+                .into_iter()
+                .filter(|record| record.cell.queue().is_some() && record.interval95.p99.is_none())
+                .all(|record| record.count < 4000);
             assert!(few, "there were enough messages: {ended:?}");
         } else {
             ended.done();

@@ -171,8 +171,8 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Returns `true` for a cell as in Sukhovitsky’s article: a task sleeps for 5 ms under the lock and
-/// for 95 ms outside.
+/// Returns `true` for a cell as in Sukhovitsky’s article: a task sleeps for 5 ms under the lock
+/// and for 95 ms outside.
 fn as_sukhovitsky(row: &Row<'_>) -> bool {
     row.subject.work == Work::Sleep
         && (row.subject.hold_ns, row.subject.think_ns) == (5_000_000, 95_000_000)

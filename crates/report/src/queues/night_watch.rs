@@ -67,8 +67,8 @@ impl Watches {
         self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// That gap with all ratios at the upper and the lower ends of their intervals: below the first
-    /// spinning surely pays, above the second it surely does not.
+    /// The same gap with all ratios at the upper and at the lower ends of their intervals: below
+    /// the first spinning surely pays, above the second it surely does not.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;

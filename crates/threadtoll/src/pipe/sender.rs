@@ -28,8 +28,8 @@ use crate::wait::{Adaptive, Until, Wait};
 /// When it is dropped, the receiver still gets everything that was sent, and then an error.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    /// Never borrowed by code that is not inlined, so that a loop around `send` keeps it in
-    /// registers.
+    /// Never borrowed by code that is not inlined, but for slices, so that a loop around `send`
+    /// keeps it in registers.
     cursor: WriteCursor<T>,
     /// `shared.state`, one pointer away.
     state: NonNull<AtomicU32>,
