@@ -92,6 +92,8 @@ pub struct RoundTrips {
 pub struct Deliveries {
     /// When each message was due.
     pub due_ps: Vec<u64>,
+    /// When its send call could have begun, had the generator lost no time of its own.
+    pub ready_ps: Vec<u64>,
     /// When its send call began.
     pub sent_ps: Vec<u64>,
     /// When its send call had returned.

@@ -8,7 +8,8 @@ use crate::{Count, Fraction, Histogram, Ns, PerSecond, Quantiles};
 /// What a block of an open loop has in addition to the messages' delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlock {
-    /// Time from the moment at which a message was due until its send call began.
+    /// Time from the moment at which a message was due, and the send calls before it would have
+    /// returned had the sender lost no time of its own, until its send call began.
     pub lateness: Histogram,
     /// Time from the first message that counts to the last one, as intended, in nanoseconds.
     pub window_ns: Count,

@@ -10,15 +10,15 @@ use crate::samples::{Chat, Deliveries, HeldUp, Waited};
 use super::{Context, Figures, Values, over, rounded, worst};
 
 pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
-    let Deliveries { due_ps, sent_ps, received_ps, lead, .. } = &messages;
+    let Deliveries { due_ps, ready_ps, sent_ps, received_ps, lead, .. } = &messages;
     let times = || due_ps[*lead..].iter().zip(&received_ps[*lead..]);
     let took = || times().filter_map(|(due, received)| received.checked_sub(*due));
     let values = Values::of(took());
     let count = values.histogram.count();
     let all = times().count() as u64;
     let mut lateness = Histogram::new();
-    for (due, sent) in due_ps[*lead..].iter().zip(&sent_ps[*lead..]) {
-        lateness.record_ps(sent.saturating_sub(*due));
+    for (ready, sent) in ready_ps[*lead..].iter().zip(&sent_ps[*lead..]) {
+        lateness.record_ps(sent.saturating_sub(*ready));
     }
     let (begin, end) = (due_ps[*lead], due_ps[due_ps.len() - 1]);
     let within = |times: &[u64]| times.iter().filter(|time| (begin..end).contains(*time)).count();

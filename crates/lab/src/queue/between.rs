@@ -242,7 +242,8 @@ mod tests {
         let due: &[u64] = &[100_000, 200_000, 300_000];
         let sent: &[u64] = &[101_000, 201_000, 301_000];
         // The receiver was not ready for the second message.
-        let sender = log(&[due, sent, &[102_000, 202_000, 302_000], &[150_000; 2]], &[1, 64, 7, 9]);
+        let after: &[u64] = &[102_000, 202_000, 302_000];
+        let sender = log(&[due, sent, after, due, &[150_000; 2]], &[1, 64, 7, 9]);
         let received: &[u64] = &[110_000, 210_000, 310_000];
         let receiver = log(&[received, &[205_000, 260_000, 360_000]], &[96, 300, 6]);
         let worked = Worked {

@@ -282,7 +282,7 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
     let mut received: Vec<Vec<Option<u64>>> = Vec::new();
     let (mut messages, mut lost, mut sending, mut begin) = (0, 0, 0, 0);
     for log in generators {
-        let [due, sent, after] = log.times.as_slice() else { return None };
+        let [due, sent, after, _] = log.times.as_slice() else { return None };
         let &[lead, refused, dropped] = log.numbers.as_slice() else { return None };
         received.push(vec![None; due.len()]);
         messages += due.len() as u64;
@@ -305,14 +305,14 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
     if received.iter().map(missing).sum::<u64>() != lost {
         return None;
     }
-    let mut rows: Vec<[u64; 4]> = Vec::new();
+    let mut rows: Vec<[u64; 5]> = Vec::new();
     let mut lost_of_counted = 0;
     for (log, own) in generators.iter().zip(&received) {
+        let [due, sent, after, ready] = log.times.as_slice() else { return None };
         for (nth, time) in own.iter().enumerate() {
-            let [due, sent, after] = [0, 1, 2].map(|of| log.times[of][nth]);
             match time {
-                Some(time) => rows.push([due, sent, after, *time]),
-                None => lost_of_counted += u64::from(due >= begin),
+                Some(time) => rows.push([due[nth], ready[nth], sent[nth], after[nth], *time]),
+                None => lost_of_counted += u64::from(due[nth] >= begin),
             }
         }
     }
@@ -349,7 +349,7 @@ fn simulate(
     let mut logs: Vec<Log> = (0..senders)
         .map(|sender| {
             let lead = share(lead, [sender, senders]) as u64;
-            Log { times: vec![Vec::new(); 3], numbers: vec![lead, 0, 0], wrong: 0 }
+            Log { times: vec![Vec::new(); 4], numbers: vec![lead, 0, 0], wrong: 0 }
         })
         .collect();
     let mut free = vec![queue.begins_ps; senders];
@@ -361,6 +361,8 @@ fn simulate(
         own[0].push(due);
         own[1].push(free[sender]);
         own[2].push(free[sender]);
+        // Send calls take no time.
+        own[3].push(due);
         sent.push((free[sender], first(sender) + own[0].len() as u64 - 1));
     }
     sent.sort_unstable();
@@ -420,8 +422,10 @@ mod tests {
     fn what_is_missing_must_have_been_refused_or_dropped() {
         let worked = |order: &[u64], refused: u64| {
             let times: Vec<u64> = (0..order.len() as u64).map(|nth| 22 + 10 * nth).collect();
-            let one: [&[u64]; 3] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31]];
-            let two: [&[u64]; 3] = [&[15, 25, 35], &[15, 25, 35], &[16, 26, 36]];
+            let one: [&[u64]; 4] =
+                [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
+            let two: [&[u64]; 4] =
+                [&[15, 25, 35], &[15, 25, 35], &[16, 26, 36], &[15, 25, 35]];
             Worked {
                 logs: vec![
                     log(&one, &[1, refused, 0]),

@@ -285,7 +285,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
         }
         own.push(*time);
     }
-    let mut important: Vec<[u64; 4]> = Vec::new();
+    let mut important: Vec<[u64; 5]> = Vec::new();
     let mut chatty: Vec<Chat> = Vec::new();
     let mut stalls: Option<&Log> = None;
     let mut calls: Vec<[u64; 3]> = Vec::new();
@@ -299,7 +299,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
             stalls = Some(log);
             continue;
         }
-        let [due, sent, after] = log.times.as_slice() else { return None };
+        let [due, sent, after, ready] = log.times.as_slice() else { return None };
         let lead = *log.numbers.first()? as usize;
         if due.len() != received.len() || lead >= due.len() {
             return None;
@@ -315,7 +315,8 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
             let took = counted.filter_map(|nth| received[nth].checked_sub(due[nth]));
             chatty.push(took.collect());
         } else {
-            important.extend(counted.map(|nth| [due[nth], sent[nth], after[nth], received[nth]]));
+            let row = |nth| [due[nth], ready[nth], sent[nth], after[nth], received[nth]];
+            important.extend(counted.map(row));
         }
     }
     important.sort_unstable();
@@ -383,7 +384,7 @@ fn simulate(queue: &mut VirtualQueue<'_>, senders: Senders) -> Vec<Log> {
     let generator = |schedule: Option<Schedule>| {
         let Some(schedule) = schedule else { return stalls(queue, senders) };
         let due: Vec<u64> = schedule.due_ps.iter().map(|due| queue.begins_ps + due).collect();
-        let times = vec![due.clone(), due.clone(), due];
+        let times = vec![due; 4];
         Log { times, numbers: vec![schedule.lead as u64], wrong: 0 }
     };
     schedules.into_iter().map(generator).chain([received]).collect()
@@ -429,8 +430,10 @@ mod tests {
         let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
         let senders = Senders::of(2, &load);
         let worked = |numbers: &[u64]| {
-            let chatty: [&[u64]; 3] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31]];
-            let important: [&[u64]; 3] = [&[15, 25, 35], &[16, 26, 36], &[17, 27, 37]];
+            let chatty: [&[u64]; 4] =
+                [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
+            let important: [&[u64]; 4] =
+                [&[15, 25, 35], &[16, 26, 36], &[17, 27, 37], &[15, 25, 35]];
             let received: [&[u64]; 1] = [&[12, 18, 22, 29, 38, 40]];
             Worked {
                 logs: vec![log(&chatty, &[1]), log(&important, &[1]), log(&received, numbers)],

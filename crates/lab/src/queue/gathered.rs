@@ -93,15 +93,16 @@ fn receive<S: Sink>(
     }
 }
 
-/// Deliveries of messages in order: when each was due, when its send call began and had returned,
-/// and when the receiver had it.
-pub(super) fn deliveries(rows: &[[u64; 4]]) -> Deliveries {
+/// Deliveries of messages in order: when each was due, when its send call could have begun, began,
+/// and had returned, and when the receiver had it.
+pub(super) fn deliveries(rows: &[[u64; 5]]) -> Deliveries {
     let column = |of: usize| rows.iter().map(|times| times[of]).collect();
     Deliveries {
         due_ps: column(0),
-        sent_ps: column(1),
-        after_ps: column(2),
-        received_ps: column(3),
+        ready_ps: column(1),
+        sent_ps: column(2),
+        after_ps: column(3),
+        received_ps: column(4),
         ..Deliveries::default()
     }
 }

@@ -5,8 +5,12 @@
 //!       │ due, sent, after the send call                   │ received
 //!       └──────────────────────────┬───────────────────────┘
 //!                                  ▼
-//!                   delivery: received − due;  lateness: sent − due
+//!                   delivery: received − due;  lateness: sent − ready
 //! ```
+//!
+//! A message is ready when it is due and, had the generator lost no time of its own, the send calls
+//! before it would have returned. So a queue that makes its sender wait lengthens deliveries, but
+//! does not make the generator late; stamps do.
 //!
 //! All times at which messages are due are drawn before the clock starts, and a delivery is counted
 //! from there. So whatever delays the generator or the receiver lengthens the deliveries of all
@@ -114,6 +118,8 @@ pub(super) struct Generator<S, P = NoPause> {
     sent: Vec<u64>,
     /// When the send calls had returned.
     after: Vec<u64>,
+    /// Ticks that a stamp takes.
+    stamp: u64,
     /// The number of the first message.
     first: u64,
     /// True if it sleeps while its next message is not due for long.
@@ -139,6 +145,7 @@ impl<S, P> Generator<S, P> {
             until: 0,
             sent: Vec::new(),
             after: Vec::new(),
+            stamp: 0,
             first: 1,
             naps: false,
             dealt: [0, 1],
@@ -183,6 +190,7 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         self.until = last.max(clock.ticks(shift.length_ns)).saturating_mul(PATIENCE as u64);
         self.sent = touched(self.due.len());
         self.after = touched(self.due.len());
+        self.stamp = stamp_ticks(clock);
         self.pause.prepare();
     }
 
@@ -222,8 +230,10 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         due.truncate(made);
         sent.truncate(made);
         after.truncate(made);
+        let ready = ready(due, sent, after, self.stamp);
+        let times = [due, sent, after].map(std::mem::take);
         let mut log = Log {
-            times: vec![std::mem::take(due), std::mem::take(sent), std::mem::take(after)],
+            times: times.into_iter().chain([ready]).collect(),
             numbers: vec![*lead as u64],
             wrong: 0,
         };
@@ -235,6 +245,32 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
 /// A sender's share of messages that are dealt out in turn.
 pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
     (messages + senders - 1 - sender) / senders
+}
+
+/// When each message was ready: due, and the calls before it, less the stamp that ends them, had
+/// returned, begun as early as they could.
+fn ready(due: &[u64], sent: &[u64], after: &[u64], stamp: u64) -> Vec<u64> {
+    let mut free = 0;
+    let calls = sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent));
+    due.iter()
+        .zip(calls)
+        .map(|(due, call)| {
+            let ready = free.max(*due);
+            free = ready + call.saturating_sub(stamp);
+            ready
+        })
+        .collect()
+}
+
+/// Ticks that a stamp takes: the least mean of a few batches.
+fn stamp_ticks(clock: &Clock) -> u64 {
+    const EACH: u64 = 64;
+    let batch = |_| {
+        let begin = clock.stamp();
+        (1..EACH).for_each(|_| _ = std::hint::black_box(clock.stamp()));
+        (clock.stamp() - begin) / EACH
+    };
+    (0..8).map(batch).min().unwrap_or(0)
 }
 
 /// Sends each message as soon as it is due, and returns their number: all, or at least `least` if
@@ -381,10 +417,12 @@ pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
 pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
     let [generator, relays @ .., receiver] = logs.as_mut_slice() else { return None };
-    let [due_ps, sent_ps, after_ps] = generator.times.as_mut_slice() else { return None };
+    let [due_ps, sent_ps, after_ps, ready_ps] = generator.times.as_mut_slice() else {
+        return None;
+    };
     let received_ps = std::mem::take(receiver.times.first_mut()?);
-    let (due_ps, sent_ps, after_ps) =
-        (std::mem::take(due_ps), std::mem::take(sent_ps), std::mem::take(after_ps));
+    let [due_ps, sent_ps, after_ps, ready_ps] =
+        [due_ps, sent_ps, after_ps, ready_ps].map(std::mem::take);
     let relayed_ps: Option<Vec<Vec<u64>>> =
         relays.iter_mut().map(|relay| relay.times.first_mut().map(std::mem::take)).collect();
     let relayed_ps = relayed_ps?;
@@ -397,6 +435,7 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     let busy_ns = busy_ns(sending_ps(&sent_ps, &after_ps), &cpu_ns, 1);
     let deliveries = Deliveries {
         due_ps,
+        ready_ps,
         sent_ps,
         after_ps,
         relayed_ps,
@@ -430,8 +469,9 @@ pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<L
         idle = idle.max(free) + (queue.service_ps)(at, count);
         received_ps.push(idle);
     }
-    let generator =
-        Log { times: vec![due_ps, sent_ps.clone(), sent_ps], numbers: vec![lead as u64], wrong: 0 };
+    // Its send calls take no time.
+    let times = vec![due_ps.clone(), sent_ps.clone(), sent_ps, due_ps];
+    let generator = Log { times, numbers: vec![lead as u64], wrong: 0 };
     vec![generator, Log { times: vec![received_ps], ..Log::default() }]
 }
 
@@ -484,6 +524,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_sender_that_the_queue_held_up_is_not_late() {
+        // The second call waits for room until 160; the calls take 10, and a stamp 2 of them.
+        let due = [100, 110, 120, 130, 300];
+        let (sent, after) = ([100, 110, 160, 170, 300], [110, 160, 170, 180, 310]);
+        assert_eq!(ready(&due, &sent, &after, 2), [100, 110, 158, 166, 300]);
+        // The generator stalls for 50 before the second call.
+        let (sent, after) = ([100, 160, 170, 180, 300], [110, 170, 180, 190, 310]);
+        assert_eq!(ready(&due, &sent, &after, 2), [100, 110, 120, 130, 300]);
+    }
+
     /// Both parts on threads of their own, as on the real machine.
     #[test]
     fn every_message_that_a_sleeping_receiver_made_late_is_late() {
@@ -525,7 +576,7 @@ mod tests {
             wrong: 0,
         };
         let worked = |received: &[u64]| Worked {
-            logs: vec![log(&[&[1, 2, 3], &[1, 2, 3], &[1, 2, 3]], &[1]), log(&[received], &[])],
+            logs: vec![log(&[[1, 2, 3].as_slice(); 4], &[1]), log(&[received], &[])],
             cpu_ns: vec![7, 5],
             cpu: 1,
             clock_bound_ns: None,
