@@ -165,6 +165,8 @@ pub struct DepthCalls {
     pub receive_ps: Vec<u64>,
     /// Number of calls in each.
     pub calls_each: u64,
+    /// Time from the first message until the queue was drained.
+    pub elapsed_ps: u64,
     /// Memory of the process, if the kernel tells.
     pub resident_bytes: Option<ResidentBytes>,
 }

@@ -8,7 +8,7 @@ use crate::{Count, Ns};
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResidentBytes {
-    /// Before the queue is filled.
+    /// Before the queue is created.
     pub before: Count,
     /// While it holds its messages.
     pub full: Count,

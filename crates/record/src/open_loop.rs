@@ -70,7 +70,7 @@ pub struct OpenLoop {
     pub clock_bound_ns: Option<Ns>,
 }
 
-/// Distribution of the times from the moment at which a message was due until its send call began.
+/// Distribution of the sender's own lateness, which blocks define.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// Its quantiles.

@@ -142,8 +142,8 @@ sentences! {
         for_me(traffic, queue, figures, next) =
             "For your traffic ({traffic}): {queue}, {figures}. {next}";
 
-        "As `for_me`, where the intervals of several rows reach into that of the one with the lowest \
-         p99. CPU times are compared without their intervals."
+        "As `for_me`, where several rows have an interval that lies above no other’s by more than that \
+         factor. CPU times are compared without their intervals."
         for_me_level(traffic, queues, best, figures, cheapest, cheap, next) =
             "For your traffic ({traffic}): {queues}, which these figures do not tell apart. Lowest p99: {best}, {figures}. Least CPU time: {cheapest}, {cheap}. {next}";
 

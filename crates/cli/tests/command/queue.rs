@@ -184,6 +184,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
             "use one of these sizes",
         ),
         ("for-me --rate 5000000 --payload 64KiB", "more than 512 MiB", "smaller payload or rate"),
+        ("for-me --rate 1000 --capacity 16,64", "one capacity", "once for each"),
         ("for-me --rate 1000 --batch 8", "--batch does not apply to for-me", "stream"),
         ("open-loop --lose newest", "--lose does not apply to open-loop", "list scenarios"),
         ("burst --budget-cpu 1", "--budget-cpu does not apply to burst", "list scenarios"),

@@ -2,21 +2,25 @@
 //! the memory that it takes.
 //!
 //! ```text
-//!   sender:    fills it ─ K sends ────────────── K sends ─ …
-//!   receiver:  ─────────────────── K receives ─────────── … ─ drains it
+//!   sender:    creates it ─ fills it ─ K sends ────────────── K sends ─ …
+//!   receiver:  ──────────────────────────────── K receives ─────────── … ─ drains it
+//!   memory:  before            full                                            drained
 //! ```
 //!
 //! The two take turns, so that neither meets the other in the queue: the calls are as cheap as the
-//! queue's memory allows. K is the number of messages between two stamps, at most the depth.
+//! queue's memory allows. K is the number of messages between two stamps, at most the depth. Each
+//! block has a queue of its own, which is gone before the next block, so that its memory can be
+//! told from that of others, and so that only one queue of a group is full at a time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
 
 use crate::cache_padded::CachePadded;
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
@@ -108,21 +112,23 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
-        let Usage { flow, class, grows, load, .. } = usage;
+        let Usage { flow, class, load, .. } = usage;
         let depth = load.depth.map_or(1, |depth| depth.get());
         Some(Program::Crew(CrewProgram {
             make: Arc::new(move || {
-                // Bounded queues take their memory now, others as they fill.
-                give_back();
-                let (source, sink) = channel.open(flow.capacity)?;
-                Ok(crew(source, sink, depth))
+                fix_thresholds();
+                enough_memory(depth)?;
+                // For its error: each block opens its own.
+                drop(channel.open(flow.capacity)?);
+                Ok(crew(channel.clone(), flow.capacity, depth))
             }),
             threads: 2,
             seating: Seating::LastAlone,
             read: Arc::new(move |worked| read(worked, depth)),
             simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
             class,
-            grows,
+            // The memory of a new queue is what is measured.
+            grows: true,
         }))
     }
 }
@@ -150,45 +156,74 @@ impl Turn {
     }
 }
 
-fn crew<So: Source, Si: Sink>(source: So, sink: Si, depth: u64) -> Crew {
+fn crew<C: Channel>(channel: C, capacity: usize, depth: u64) -> Crew {
     let turn = Arc::new(Turn::default());
-    let sender = Sender { source, depth, next: 1, turn: Arc::clone(&turn), at: 0 };
-    vec![Box::new(sender), Box::new(Receiver { sink, depth, next: 1, turn, at: 0 })]
+    let handed = Arc::new(Mutex::new(None));
+    let sender = Sender {
+        channel,
+        capacity,
+        source: None,
+        handed: Arc::clone(&handed),
+        before: 0,
+        depth,
+        turn: Arc::clone(&turn),
+        at: 0,
+    };
+    let receiver = Receiver::<C> { handed, depth, turn, at: 0 };
+    vec![Box::new(sender), Box::new(receiver)]
 }
 
-struct Sender<S> {
-    source: S,
+/// A receiving end on its way from the thread that opened it.
+type Handed<C> = Arc<Mutex<Option<<C as Channel>::Sink>>>;
+
+struct Sender<C: Channel> {
+    channel: C,
+    capacity: usize,
+    source: Option<C::Source>,
+    handed: Handed<C>,
+    /// Memory before the queue was created.
+    before: u64,
     depth: u64,
-    next: u64,
     turn: Arc<Turn>,
     /// Its next turn.
     at: u64,
 }
 
-impl<S: Source> Part for Sender<S> {
-    fn enter(&mut self) {
-        self.source.enter();
-    }
-
+impl<C: Channel> Part for Sender<C> {
     fn prepare(&mut self, _: Shift, _: &Clock) {
         give_back();
+        self.before = resident_bytes();
+        // One that could not be created leaves a block without messages.
+        let opened = self.channel.open(self.capacity).ok();
+        let (source, sink) =
+            opened.map_or((None, None), |(source, sink)| (Some(source), Some(sink)));
+        self.source = source;
+        *self.handed.lock().unwrap_or_else(PoisonError::into_inner) = sink;
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let before = resident_bytes();
-        send(&mut self.source, &mut self.next, self.depth);
+        let begin = clock.stamp();
+        let Some(mut source) = self.source.take() else {
+            return Log { wrong: u64::MAX, ..Log::default() };
+        };
+        source.enter();
+        let mut next = 1;
+        send(&mut source, &mut next, self.depth);
         let full = resident_bytes();
         let calls = calls(self.depth);
         let mut times = Vec::with_capacity(2 * TURNS);
         for _ in 0..TURNS {
             self.turn.wait(self.at);
             times.push(clock.stamp());
-            send(&mut self.source, &mut self.next, calls);
+            send(&mut source, &mut next, calls);
             times.push(clock.stamp());
             self.turn.end(self.at);
             self.at += 2;
         }
-        Log { times: vec![times], numbers: vec![before, full], wrong: 0 }
+        // Until it has been drained.
+        self.at += 2;
+        self.turn.wait(self.at);
+        Log { times: vec![times, vec![begin]], numbers: vec![self.before, full], wrong: 0 }
     }
 }
 
@@ -202,35 +237,38 @@ fn send<S: Source>(source: &mut S, next: &mut u64, count: u64) {
     *next = first + count;
 }
 
-struct Receiver<S> {
-    sink: S,
+struct Receiver<C: Channel> {
+    handed: Handed<C>,
     depth: u64,
-    next: u64,
     turn: Arc<Turn>,
     at: u64,
 }
 
-impl<S: Sink> Part for Receiver<S> {
-    fn enter(&mut self) {
-        self.sink.enter();
-    }
-
+impl<C: Channel> Part for Receiver<C> {
     fn prepare(&mut self, _: Shift, _: &Clock) {}
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let calls = calls(self.depth);
+        let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut sink) = handed else { return Log { wrong: u64::MAX, ..Log::default() } };
+        sink.enter();
+        let (calls, mut next) = (calls(self.depth), 1);
         let mut times = Vec::with_capacity(2 * TURNS);
         let mut wrong = 0;
         for _ in 0..TURNS {
             self.turn.wait(self.at + 1);
             times.push(clock.stamp());
-            wrong |= receive(&mut self.sink, &mut self.next, calls);
+            wrong |= receive(&mut sink, &mut next, calls);
             times.push(clock.stamp());
             self.turn.end(self.at + 1);
             self.at += 2;
         }
-        wrong |= receive(&mut self.sink, &mut self.next, self.depth);
-        Log { times: vec![times], numbers: vec![resident_bytes()], wrong }
+        wrong |= receive(&mut sink, &mut next, self.depth);
+        let drained = resident_bytes();
+        let end = clock.stamp();
+        drop(sink);
+        self.turn.end(self.at + 1);
+        self.at += 2;
+        Log { times: vec![times, vec![end]], numbers: vec![drained], wrong }
     }
 }
 
@@ -242,6 +280,50 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     let wrong = (first..first + count).fold(0, |wrong, number| wrong | (sink.receive() ^ number));
     *next = first + count;
     wrong
+}
+
+/// Most memory that a message takes, for small ones: a deque that grows is copied into one of
+/// twice its size.
+const BYTES_EACH: u64 = 128;
+
+/// Refuses a depth for which there is not enough memory, so that the kernel need not end anything.
+fn enough_memory(depth: u64) -> Result<(), Unavailable> {
+    let needed = depth.saturating_mul(BYTES_EACH);
+    match available_bytes() {
+        Some(available) if available < needed => {
+            let mebibytes = |bytes: u64| bytes >> 20;
+            let what = format!("{depth} messages may take {} MiB", mebibytes(needed));
+            let why = format!("{} MiB are available", mebibytes(available));
+            Err(Unavailable::new(what, std::io::Error::new(std::io::ErrorKind::OutOfMemory, why)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Memory that can be taken without swapping, within the limit of the control group that this
+/// process sees; `None` if the kernel does not tell.
+fn available_bytes() -> Option<u64> {
+    let of_group = |file: &str| {
+        let text = std::fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let of_machine = kibibytes("/proc/meminfo", "MemAvailable:").map(|kib| kib * 1024);
+    let left = of_group("memory.max")
+        .zip(of_group("memory.current"))
+        .map(|(most, taken)| most.saturating_sub(taken));
+    of_machine.into_iter().chain(left).min()
+}
+
+/// Makes the allocator return memory as in a process that has not run for long: it would keep more
+/// and more of what is freed, up to tens of megabytes.
+fn fix_thresholds() {
+    #[cfg(target_env = "gnu")]
+    for threshold in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {
+        // SAFETY: it may be called at any time, by any thread.
+        unsafe {
+            libc::mallopt(threshold, 128 << 10);
+        }
+    }
 }
 
 /// Returns memory that the allocator keeps of earlier queues, so that this one has to ask for its
@@ -256,11 +338,16 @@ fn give_back() {
 
 /// Memory of this process; 0 if the kernel does not tell.
 fn resident_bytes() -> u64 {
-    let kib = std::fs::read_to_string("/proc/self/status").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    kib.unwrap_or(0) * 1024
+    // `status` is off by up to some megabytes with many CPUs.
+    let exact = kibibytes("/proc/self/smaps_rollup", "Rss:");
+    exact.or_else(|| kibibytes("/proc/self/status", "VmRSS:")).unwrap_or(0) * 1024
+}
+
+/// The value that a file of the kernel names.
+fn kibibytes(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 fn read(worked: Worked, depth: u64) -> Option<Reading> {
@@ -270,6 +357,8 @@ fn read(worked: Worked, depth: u64) -> Option<Reading> {
         Some(stamps.map(|pair| pair[1].saturating_sub(pair[0])).collect())
     };
     let (send_ps, receive_ps) = (lengths(sender)?, lengths(receiver)?);
+    let at = |log: &Log| log.times.get(1)?.first().copied();
+    let elapsed_ps = at(receiver)?.saturating_sub(at(sender)?);
     let (&[before, full], &[drained]) = (sender.numbers.as_slice(), receiver.numbers.as_slice())
     else {
         return None;
@@ -282,7 +371,7 @@ fn read(worked: Worked, depth: u64) -> Option<Reading> {
     });
     let calls_each = calls(depth);
     let messages = depth + calls_each * send_ps.len() as u64;
-    let calls = DepthCalls { send_ps, receive_ps, calls_each, resident_bytes };
+    let calls = DepthCalls { send_ps, receive_ps, calls_each, elapsed_ps, resident_bytes };
     Some((Samples::Depth(calls), messages))
 }
 
@@ -303,6 +392,9 @@ fn simulate(queue: &mut VirtualQueue<'_>, depth: u64) -> Vec<Log> {
         }
     }
     let full = VIRTUAL_BYTES + depth * VIRTUAL_MESSAGE;
-    let log = |times, numbers| Log { times: vec![times], numbers, wrong: 0 };
-    vec![log(sent, vec![VIRTUAL_BYTES, full]), log(received, vec![VIRTUAL_BYTES])]
+    let log = |times, at, numbers| Log { times: vec![times, vec![at]], numbers, wrong: 0 };
+    vec![
+        log(sent, queue.begins_ps, vec![VIRTUAL_BYTES, full]),
+        log(received, now, vec![VIRTUAL_BYTES]),
+    ]
 }

@@ -70,6 +70,10 @@ const NAP: Duration = Duration::from_micros(20);
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     super::ask_reply::no_batches(SCENARIO.name, overrides)?;
     open_loop::check_arrivals(overrides)?;
+    if overrides.capacities.as_ref().is_some_and(|capacities| capacities.len() > 1) {
+        let why = "for-me recommends a queue of one capacity, and --capacity has several".into();
+        return Err(Unsuitable { why, hint: "run it once for each" });
+    }
     let payloads = overrides.load.payloads.iter().flatten().copied();
     payloads.clone().try_for_each(payload::check_typed_size)?;
     let largest = payloads.max().unwrap_or(8);
@@ -422,10 +426,8 @@ mod tests {
     fn what_is_missing_must_have_been_refused_or_dropped() {
         let worked = |order: &[u64], refused: u64| {
             let times: Vec<u64> = (0..order.len() as u64).map(|nth| 22 + 10 * nth).collect();
-            let one: [&[u64]; 4] =
-                [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
-            let two: [&[u64]; 4] =
-                [&[15, 25, 35], &[15, 25, 35], &[16, 26, 36], &[15, 25, 35]];
+            let one: [&[u64]; 4] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
+            let two: [&[u64]; 4] = [&[15, 25, 35], &[15, 25, 35], &[16, 26, 36], &[15, 25, 35]];
             Worked {
                 logs: vec![
                     log(&one, &[1, refused, 0]),

@@ -288,7 +288,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
     let mut important: Vec<[u64; 5]> = Vec::new();
     let mut chatty: Vec<Chat> = Vec::new();
     let mut stalls: Option<&Log> = None;
-    let mut calls: Vec<[u64; 3]> = Vec::new();
+    let mut calls: Vec<Vec<[u64; 3]>> = Vec::new();
     let (mut messages, mut sending) = (0, 0);
     for (sender, (log, received)) in generators.iter().zip(&received).enumerate() {
         if senders.stall_ns(sender).is_some() {
@@ -308,7 +308,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
         sending += sending_ps(sent, after);
         if senders.stall_ns.is_some() {
             let each = sent.iter().zip(after).zip(received);
-            calls.extend(each.map(|((sent, after), received)| [*sent, *after, *received]));
+            calls.push(each.map(|((sent, after), received)| [*sent, *after, *received]).collect());
         }
         let counted = lead..due.len();
         if sender < senders.chatty {
@@ -322,30 +322,32 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
     important.sort_unstable();
     let stalls = match stalls.map(|log| log.times.as_slice()) {
         None => None,
-        Some([began, ended]) => Some(held_up(began, ended, calls)),
+        Some([began, ended]) => Some(held_up(began, ended, &calls)),
         Some(_) => return None,
     };
     let deliveries = Deliveries {
         chatty: Some(chatty),
         stalls,
         busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
-        busy_messages: Some(messages),
+        // The time of a stalled sender's calls is not known.
+        busy_messages: Some(if senders.stall_ns.is_some() { 0 } else { messages }),
         cpu,
         ..deliveries(&important)
     };
     (important.len() > 1).then_some((Samples::OpenLoop(deliveries), messages))
 }
 
-/// Judges stalls by the calls of the other senders that began in their first half: when each began
-/// and had returned, and when the receiver had its message.
-fn held_up(began: &[u64], ended: &[u64], mut calls: Vec<[u64; 3]>) -> HeldUp {
-    calls.sort_unstable();
+/// Judges stalls by the calls of the other senders that were under way in their first half: by
+/// sender, when each began and had returned, and when the receiver had its message.
+fn held_up(began: &[u64], ended: &[u64], calls: &[Vec<[u64; 3]>]) -> HeldUp {
     let mut held = HeldUp::default();
     for (from, to) in began.iter().zip(ended) {
         let half = from + to.saturating_sub(*from) / 2;
-        let first = calls.partition_point(|[sent, ..]| sent < from);
-        let within =
-            &calls[first..first + calls[first..].partition_point(|[sent, ..]| *sent < half)];
+        let within = calls.iter().flat_map(|calls| {
+            let first = calls.partition_point(|[sent, after, _]| sent < from && after <= from);
+            calls[first..].iter().take_while(move |[sent, ..]| *sent < half)
+        });
+        let within: Vec<&[u64; 3]> = within.collect();
         let latest = |of: usize| within.iter().map(|call| call[of]).max();
         let longest = |of: usize| within.iter().map(|call| call[of].saturating_sub(call[0])).max();
         held.stalls += u64::from(!within.is_empty());
@@ -404,9 +406,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stalls_are_judged_by_the_calls_of_their_first_half() {
+    fn stalls_are_judged_by_the_calls_under_way_in_their_first_half() {
         let (began, ended) = ([100, 300, 500, 700], [200, 400, 600, 800]);
-        let calls = vec![
+        let one = vec![
             // Held up neither; sent in the second half, so that it tells nothing.
             [110, 111, 112],
             [160, 210, 220],
@@ -415,8 +417,11 @@ mod tests {
             // The sender as well.
             [510, 600, 610],
         ];
-        let held = held_up(&began, &ended, calls);
-        let expected = HeldUp { stalls: 3, receiver: 2, senders: 1, delivery_ps: 100, send_ps: 90 };
+        // Over before the third stall; under way when the fourth began, which held up both.
+        let other = vec![[490, 500, 501], [690, 805, 806]];
+        let held = held_up(&began, &ended, &[one, other]);
+        let expected =
+            HeldUp { stalls: 4, receiver: 3, senders: 2, delivery_ps: 116, send_ps: 115 };
         assert_eq!(held, expected);
     }
 
@@ -430,8 +435,7 @@ mod tests {
         let load = Load { rate_per_s: Some(1000.into()), important: Some(1.into()), ..Load::NONE };
         let senders = Senders::of(2, &load);
         let worked = |numbers: &[u64]| {
-            let chatty: [&[u64]; 4] =
-                [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
+            let chatty: [&[u64]; 4] = [&[10, 20, 30], &[10, 20, 30], &[11, 21, 31], &[10, 20, 30]];
             let important: [&[u64]; 4] =
                 [&[15, 25, 35], &[16, 26, 36], &[17, 27, 37], &[15, 25, 35]];
             let received: [&[u64]; 1] = [&[12, 18, 22, 29, 38, 40]];

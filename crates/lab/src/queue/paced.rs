@@ -118,8 +118,10 @@ pub(super) struct Generator<S, P = NoPause> {
     sent: Vec<u64>,
     /// When the send calls had returned.
     after: Vec<u64>,
-    /// Ticks that a stamp takes.
-    stamp: u64,
+    /// When the messages were ready.
+    ready: Vec<u64>,
+    /// Ticks that `STAMPS` stamps take.
+    stamps: u64,
     /// The number of the first message.
     first: u64,
     /// True if it sleeps while its next message is not due for long.
@@ -145,7 +147,8 @@ impl<S, P> Generator<S, P> {
             until: 0,
             sent: Vec::new(),
             after: Vec::new(),
-            stamp: 0,
+            ready: Vec::new(),
+            stamps: 0,
             first: 1,
             naps: false,
             dealt: [0, 1],
@@ -190,7 +193,8 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         self.until = last.max(clock.ticks(shift.length_ns)).saturating_mul(PATIENCE as u64);
         self.sent = touched(self.due.len());
         self.after = touched(self.due.len());
-        self.stamp = stamp_ticks(clock);
+        self.ready = touched(self.due.len());
+        self.stamps = stamps(clock);
         self.pause.prepare();
     }
 
@@ -230,10 +234,11 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         due.truncate(made);
         sent.truncate(made);
         after.truncate(made);
-        let ready = ready(due, sent, after, self.stamp);
-        let times = [due, sent, after].map(std::mem::take);
+        let ready = &mut self.ready;
+        ready.truncate(made);
+        set_ready(ready, due, sent, after, self.stamps);
         let mut log = Log {
-            times: times.into_iter().chain([ready]).collect(),
+            times: [due, sent, after, ready].map(std::mem::take).into(),
             numbers: vec![*lead as u64],
             wrong: 0,
         };
@@ -247,30 +252,30 @@ pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
     (messages + senders - 1 - sender) / senders
 }
 
-/// When each message was ready: due, and the calls before it, less the stamp that ends them, had
-/// returned, begun as early as they could.
-fn ready(due: &[u64], sent: &[u64], after: &[u64], stamp: u64) -> Vec<u64> {
-    let mut free = 0;
-    let calls = sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent));
-    due.iter()
-        .zip(calls)
-        .map(|(due, call)| {
-            let ready = free.max(*due);
-            free = ready + call.saturating_sub(stamp);
-            ready
-        })
-        .collect()
-}
+/// Number of stamps that are timed together: one may take less than a tick.
+const STAMPS: u64 = 64;
 
-/// Ticks that a stamp takes: the least mean of a few batches.
-fn stamp_ticks(clock: &Clock) -> u64 {
-    const EACH: u64 = 64;
+/// Ticks that so many stamps take: the least of a few times.
+fn stamps(clock: &Clock) -> u64 {
     let batch = |_| {
         let begin = clock.stamp();
-        (1..EACH).for_each(|_| _ = std::hint::black_box(clock.stamp()));
-        (clock.stamp() - begin) / EACH
+        (1..STAMPS).for_each(|_| _ = std::hint::black_box(clock.stamp()));
+        clock.stamp() - begin
     };
     (0..8).map(batch).min().unwrap_or(0)
+}
+
+/// Says when each message was ready: it was due, and the calls before it, begun as early as they
+/// could, had returned, less the stamps that end them.
+fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps: u64) {
+    // In parts of a tick.
+    let mut free = 0;
+    let calls = sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent));
+    for ((ready, due), call) in ready.iter_mut().zip(due).zip(calls) {
+        let begin = free.max(due * STAMPS);
+        free = begin + (call * STAMPS).saturating_sub(stamps);
+        *ready = begin / STAMPS;
+    }
 }
 
 /// Sends each message as soon as it is due, and returns their number: all, or at least `least` if
@@ -526,13 +531,29 @@ mod tests {
 
     #[test]
     fn a_sender_that_the_queue_held_up_is_not_late() {
-        // The second call waits for room until 160; the calls take 10, and a stamp 2 of them.
         let due = [100, 110, 120, 130, 300];
-        let (sent, after) = ([100, 110, 160, 170, 300], [110, 160, 170, 180, 310]);
-        assert_eq!(ready(&due, &sent, &after, 2), [100, 110, 158, 166, 300]);
+        let ready = |sent: [u64; 5], after: [u64; 5]| {
+            let mut ready = [0; 5];
+            set_ready(&mut ready, &due, &sent, &after, 2 * STAMPS);
+            ready
+        };
+        // The second call waits for room until 160; the others take 10. A stamp is 2 of each.
+        let held_up = ready([100, 110, 160, 170, 300], [110, 160, 170, 180, 310]);
+        assert_eq!(held_up, [100, 110, 158, 166, 300]);
         // The generator stalls for 50 before the second call.
-        let (sent, after) = ([100, 160, 170, 180, 300], [110, 170, 180, 190, 310]);
-        assert_eq!(ready(&due, &sent, &after, 2), [100, 110, 120, 130, 300]);
+        let stalled = ready([100, 160, 170, 180, 300], [110, 170, 180, 190, 310]);
+        assert_eq!(stalled, [100, 110, 120, 130, 300]);
+    }
+
+    #[test]
+    fn stamps_of_less_than_a_tick_add_up() {
+        // A hundred messages are due at once, and each call ends with a stamp of half a tick.
+        let due = [1000; 100];
+        let sent: Vec<u64> = (0..100).map(|nth| 1000 + nth).collect();
+        let after: Vec<u64> = sent.iter().map(|sent| sent + 1).collect();
+        let mut ready = [0; 100];
+        set_ready(&mut ready, &due, &sent, &after, STAMPS / 2);
+        assert_eq!(sent[99] - ready[99], 50);
     }
 
     /// Both parts on threads of their own, as on the real machine.

@@ -65,12 +65,15 @@ pub(super) fn time(block: &Block) -> Option<f64> {
 fn resident_bytes(blocks: &[(&Block, CallsBlock)]) -> Option<ResidentBytes> {
     let known: Vec<ResidentBytes> =
         blocks.iter().filter_map(|(_, calls)| calls.resident_bytes).collect();
-    let median = |of: fn(&ResidentBytes) -> Count| {
-        median(known.iter().map(|bytes| of(bytes).as_f64())).map(|bytes| Count::from(bytes as u64))
+    let before = median(known.iter().map(|bytes| bytes.before.as_f64()))?;
+    // What a process has before differs from block to block more than what its queue takes.
+    let more = |of: fn(&ResidentBytes) -> Count| {
+        let more = median(known.iter().map(|bytes| of(bytes).as_f64() - bytes.before.as_f64()))?;
+        Some(Count::from((before + more) as u64))
     };
     Some(ResidentBytes {
-        before: median(|bytes| bytes.before)?,
-        full: median(|bytes| bytes.full)?,
-        drained: median(|bytes| bytes.drained)?,
+        before: Count::from(before as u64),
+        full: more(|bytes| bytes.full)?,
+        drained: more(|bytes| bytes.drained)?,
     })
 }

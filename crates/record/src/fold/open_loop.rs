@@ -185,13 +185,14 @@ fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
 fn late(lateness: &Lateness, distribution: &Distribution) -> Option<Warning> {
     let own = [lateness.quantiles.p50, lateness.quantiles.p99];
     let whole = [distribution.all[0].value, distribution.all[2].value];
-    let names = ["Half of the messages were", "One message in a hundred was"];
+    let names = ["Half of the messages", "One message in a hundred"];
     let each = names.into_iter().zip(own).zip(whole);
     each.filter_map(|((name, own), whole)| Some((name, own?.get(), whole?)))
         .find(|(_, own, whole)| *own > OWN * whole)
         .map(|(name, own, whole)| {
             warnings::generator_was_limit(format!(
-                "{name} sent {own:.0} ns late or more, of {whole:.0} ns until the receiver had it"
+                "{name} lost {own:.0} ns or more to the sender itself, of {whole:.0} ns until the \
+                 receiver had it"
             ))
         })
 }

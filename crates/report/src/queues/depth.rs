@@ -10,7 +10,7 @@ use crate::units::{digits, maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Calls,
-    sentence: "calls on a queue that holds as many messages as the depth says, the two ends in turn. At depth 1 a call includes a whole stamp, from 256 on a 256th of one. Memory: of the process, compared with that before the queue was filled.",
+    sentence: "calls on a queue that holds as many messages as the depth says, up to 256 more in between, the two ends in turn. At depth 1 a call includes a whole stamp, from 256 on a 256th of one. Memory: of the process, compared with that before the queue was created.",
     rates: false,
     ratios_decide: true,
     costs: false,
@@ -58,10 +58,10 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         interval("95% interval of a send call", 6, |calls| calls.send_interval95),
         call("receive", 0, "a receive call", |calls| calls.receive_ns).emphasis(Emphasis::Main),
         interval("95% interval of a receive call", 5, |calls| calls.receive_interval95),
-        Column::new("memory", "full", 3, "more than before the queue was filled", |row| {
+        Column::new("memory", "full", 3, "more than before the queue was created", |row| {
             more(row.record.resident_bytes, |bytes| bytes.full.get())
         }),
-        Column::new("memory", "drained", 4, "more than before the queue was filled", |row| {
+        Column::new("memory", "drained", 4, "more than before the queue was created", |row| {
             more(row.record.resident_bytes, |bytes| bytes.drained.get())
         }),
     ]

@@ -163,7 +163,8 @@ impl Candidate<'_, '_> {
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
         let open_loop = record.open_loop.as_ref().filter(|own| own.generator_was_limit);
         let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
-        let late = late.map(|late| format!(", 1% sent {} late or more", time(late.get())));
+        let late = late
+            .map(|late| format!(", 1% made late by {} or more by the sender", time(late.get())));
         [Some(format!("p99 {p99}")), interval, cpu, lost, late].into_iter().flatten().collect()
     }
 }
@@ -224,9 +225,13 @@ where
     answers
 }
 
-/// The largest factor by which a row and its twin, which is the same source, differ in p99.
+/// The largest factor by which a row and its twin, which is the same source, differ in p99, of
+/// those that keep up: how long the others' queues are is left to chance.
 fn apart(rows: &[Row<'_>]) -> f64 {
-    let p99 = |row: &Row<'_>| row.record.quantiles.p99.map(Ns::get);
+    let p99 = |row: &Row<'_>| {
+        let known = out(row, None).is_none();
+        row.record.quantiles.p99.map(Ns::get).filter(|_| known)
+    };
     let twins = rows.iter().filter(|row| row.record.cell.is_twin());
     let factor = |twin: &Row<'_>| {
         let itself = rows
