@@ -51,10 +51,11 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// Largest depth that a bounded queue can have.
 const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
-/// Most calls between two stamps.
-const CALLS: u64 = 256;
+/// Most calls between two stamps: few enough that most stretches get by without a page fault, which
+/// new memory costs every few hundred messages.
+const CALLS: u64 = 128;
 /// Stretches of calls in a block, at most.
-const TURNS: usize = 64;
+const TURNS: usize = 128;
 /// About the time per message to fill and drain a queue, for estimates.
 const FILL_NS: u64 = 40;
 const BLOCK_NS: u64 = 2_000_000;

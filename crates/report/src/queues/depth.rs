@@ -10,7 +10,7 @@ use crate::units::{digits, maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Calls,
-    sentence: "calls on a queue that holds as many messages as the depth says, up to 256 more in between, the two ends in turn. At depth 1 a call includes a whole stamp, from 256 on a 256th of one. Memory: of the process, compared with that before the queue was created.",
+    sentence: "calls on a queue that holds as many messages as the depth says, up to 128 more in between, the two ends in turn. At depth 1 a call includes a whole stamp, from 128 on a 128th of one. Memory: of the process, compared with that before the queue was created.",
     rates: false,
     ratios_decide: true,
     costs: false,
