@@ -136,7 +136,7 @@ impl Load {
         }
         if let Some(gap_ns) = self.gap_ns {
             let comma = if self.burst.is_none() { "," } else { "" };
-            label.push_str(&format!("{comma} every {} ns", gap_ns.get()));
+            label.push_str(&format!("{comma} every {}", duration(gap_ns.get())));
         }
         if let Some(depth) = self.depth {
             label.push_str(&format!(", depth {}", depth.get()));
@@ -145,7 +145,7 @@ impl Load {
             label.push_str(&format!(", {} important", important.get()));
         }
         if let Some(stall_ns) = self.stall_ns {
-            label.push_str(&format!(", stalls of {} ns", stall_ns.get()));
+            label.push_str(&format!(", stalls of {}", duration(stall_ns.get())));
         }
         if let Some(lose) = self.lose {
             label.push_str(&format!(", loses {}", lose.name()));
@@ -165,6 +165,13 @@ impl Load {
         }
         label
     }
+}
+
+/// A duration as it is asked for, exactly.
+fn duration(ns: u64) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let whole = units.into_iter().find(|(_, unit)| ns >= *unit && ns.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{ns}ns"), |(name, unit)| format!("{}{name}", ns / unit))
 }
 
 /// Distribution of the times between arrivals.
@@ -373,9 +380,9 @@ mod tests {
         };
         assert_eq!(load.label(), ", poisson, 64000/s");
         let load = Load { burst: Some(8.into()), gap_ns: Some(1000.into()), ..Load::NONE };
-        assert_eq!(load.label(), ", bursts of 8 every 1000 ns");
+        assert_eq!(load.label(), ", bursts of 8 every 1us");
         let load = Load { burst: None, ..load };
-        assert_eq!(load.label(), ", every 1000 ns");
+        assert_eq!(load.label(), ", every 1us");
         assert_eq!(Load::NONE.label(), "");
         let load = Load { receivers: Some(4.into()), ..Load::NONE };
         assert_eq!((load.label().as_str(), load.other_threads()), (", 4 receivers", 4));
@@ -405,7 +412,7 @@ mod tests {
         let rare = Load { gap_ns: Some(1_000_000.into()), ..Load::NONE };
         let cold = Load { between: Some(Between::FlushCaches), ..rare.clone() };
         assert_eq!((cold.base(), rare.base()), (Some(rare.clone()), None));
-        assert_eq!(cold.label(), ", every 1000000 ns, caches emptied between");
+        assert_eq!(cold.label(), ", every 1ms, caches emptied between");
         assert!(cold.is_rare() && !Load { burst: Some(8.into()), ..cold }.is_rare());
         assert!(!serde_json::to_string(&rare).unwrap().contains("between"));
         for between in Between::ALL {
