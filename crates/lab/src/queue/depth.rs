@@ -399,3 +399,17 @@ fn simulate(queue: &mut VirtualQueue<'_>, depth: u64) -> Vec<Log> {
         log(received, now, vec![VIRTUAL_BYTES]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_depth_beyond_memory_is_refused_in_a_sentence() {
+        let refused = enough_memory(u64::MAX).unwrap_err().to_string();
+        let (what, why) = refused.split_once(" MiB: ").unwrap();
+        assert!(what.starts_with(&format!("{} messages may take ", u64::MAX)), "{refused}");
+        assert!(why.ends_with(" MiB are available"), "{refused}");
+        assert!(enough_memory(1).is_ok());
+    }
+}
