@@ -7,6 +7,7 @@
 
 mod adapter;
 mod description;
+pub mod guardian;
 mod library;
 pub mod program;
 

@@ -39,6 +39,7 @@ use crate::program::Program;
 use crate::stream::Streams;
 
 pub use arrivals::{MAX_RATE, Trace};
+pub(crate) use funnel_load::IMPORTANT_PER_S;
 pub use message::{MESSAGE_BYTES, Message, Words};
 pub use options::{ArrivalsChoice, LoadChoice, LoadOption, Overrides, Unsuitable};
 pub(crate) use raw_copy::BLOCKS;
@@ -314,7 +315,11 @@ impl Way {
             if !asked(scenario.name, &usage.load, usage.payload_bytes) {
                 return None;
             }
-            let like = one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?;
+            let like = if many_senders {
+                self::many_senders(&funnel::Unbounded::<Spin>::default(), scenario, usage)?
+            } else {
+                one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?
+            };
             Some(Program::Elsewhere { file: file.clone(), like: Box::new(like) })
         });
         Way { many_senders, ..way }

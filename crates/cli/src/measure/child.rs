@@ -1,32 +1,24 @@
 //! Other processes of this program, which run the code of queues: it may crash, hang, print, fork,
 //! or close files.
 //!
-//! The two talk in lines over a socket. The process leads a group of its own, and what it prints is
-//! read but not shown. No process outlives the one that was started by hand:
-//!
-//! - The kernel kills the process as soon as its parent ends, whatever ends that.
-//! - So it does with everything that is forked from it, to any depth ([`watch_forks`]).
-//! - Processes that are made without `fork`, as `posix_spawn` makes them, are killed with their
-//!   group, and those that leave the group become children of this process, which kills them, too.
-//!   They may outlive it only if it is killed itself.
+//! The two talk in lines over a socket, and what the other process prints is read but not shown. A
+//! guardian stands between them, so no process outlives the one that was started by hand, whatever
+//! ends that ([`Guarded`]). If the guardian is killed, the kernel kills the process and everything
+//! that is forked from it, to any depth ([`watch_forks`]).
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child as Started, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process,
-    kill_process_group, pidfd_open, set_child_subreaper, set_parent_process_death_signal, waitid,
-    waitpid,
-};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 use rustix::stdio::dup2_stdin;
+use threadtoll_lab::foreign::guardian::Guarded;
 
 /// Not the program's path: the program may have been replaced since it was started.
 pub(super) const PROGRAM: &str = "/proc/self/exe";
@@ -40,10 +32,6 @@ const MOST_KEPT: usize = 16 << 10;
 const MOST_SENT: usize = 64 << 20;
 /// Time for a process to end by itself after it has closed its socket.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time between two looks at whether it has.
-const LOOK: Duration = Duration::from_millis(2);
-/// Most generations of processes that are killed after their parent was.
-const GENERATIONS: usize = 100;
 
 /// News of a process.
 pub(crate) enum Heard {
@@ -86,8 +74,7 @@ impl Ending {
 
 /// A process that was started by this one. Dropping it kills it, with all that it started.
 pub(crate) struct Child {
-    child: Started,
-    pid: Pid,
+    process: Guarded,
     /// Tells when it has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
     socket: UnixStream,
@@ -97,38 +84,28 @@ pub(crate) struct Child {
     output: Option<PipeReader>,
     printed: usize,
     kept: Vec<u8>,
-    /// Children of this process that it was started with.
-    strangers: Vec<Pid>,
-    reaped: Option<ExitStatus>,
 }
 
 impl Child {
     /// Starts this program with a word in place of a command.
     pub(crate) fn start(word: &str) -> io::Result<Self> {
-        let strangers = children();
-        // Where a sandbox forbids it, processes that leave their group are not found.
-        let _ = set_child_subreaper(Some(getpid()));
         let (ours, theirs) = UnixStream::pair()?;
         let (output, printed) = io::pipe()?;
-        let child = Command::new(PROGRAM)
+        let mut command = Command::new(PROGRAM);
+        command
             .arg(word)
-            .process_group(0)
             .stdin(OwnedFd::from(theirs))
             .stdout(printed.try_clone()?)
-            .stderr(Stdio::from(printed))
-            .spawn()?;
-        let pid = Pid::from_child(&child);
+            .stderr(Stdio::from(printed));
+        let process = Guarded::start(command, &[])?;
         Ok(Child {
-            child,
-            pid,
-            ended: pidfd_open(pid, PidfdFlags::empty()).ok(),
+            ended: pidfd_open(process.guardian(), PidfdFlags::empty()).ok(),
+            process,
             socket: ours,
             sent: Vec::new(),
             output: Some(output),
             printed: 0,
             kept: Vec::new(),
-            strangers,
-            reaped: None,
         })
     }
 
@@ -216,17 +193,7 @@ impl Child {
 
     /// Ends it, if it has not ended by itself, and tells how it ended.
     pub(crate) fn end(&mut self) -> io::Result<Ending> {
-        let begin = Instant::now();
-        let mut by_itself = true;
-        // Without waiting for it, so that its group keeps its number.
-        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while waitid(WaitId::Pid(self.pid), ended)?.is_none() {
-            if begin.elapsed() > GRACE {
-                by_itself = false;
-                break;
-            }
-            sleep(LOOK);
-        }
+        let by_itself = self.process.ending(GRACE).is_some();
         // It may have printed more before it ended.
         while self.printed <= MOST_PRINTED && self.output.is_some() {
             match self.ready(Duration::ZERO)? {
@@ -234,55 +201,11 @@ impl Child {
                 _ => break,
             }
         }
-        let status = self.kill()?;
+        let status = self.process.kill()?;
         let words = String::from_utf8_lossy(&self.kept);
         let words = words.lines().find(|line| !line.is_empty()).unwrap_or_default();
         Ok(Ending { status, by_itself, words: words.to_string() })
     }
-
-    /// Kills it and all that it started.
-    fn kill(&mut self) -> io::Result<ExitStatus> {
-        if let Some(status) = self.reaped {
-            return Ok(status);
-        }
-        // Before it is waited for: its number is not given to another process until then.
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        let _ = self.child.kill();
-        let status = self.child.wait()?;
-        self.reaped = Some(status);
-        for _ in 0..GENERATIONS {
-            let orphans = children();
-            let mut orphans = orphans.iter().filter(|pid| !self.strangers.contains(pid)).peekable();
-            if orphans.peek().is_none() {
-                break;
-            }
-            for orphan in orphans {
-                let _ = kill_process(*orphan, Signal::KILL);
-                let _ = waitpid(Some(*orphan), WaitOptions::empty());
-            }
-        }
-        Ok(status)
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.kill();
-    }
-}
-
-/// The children of this process, as far as the kernel tells.
-fn children() -> Vec<Pid> {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
-    let lists = threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| {
-            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
-        })
-        .filter_map(Pid::from_raw)
-        .collect()
 }
 
 /// The process that started this one.

@@ -157,12 +157,9 @@ impl Started {
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
-    /// The processes that it has started and that still run.
-    pub(crate) fn children(&self) -> Vec<i32> {
-        let id = self.0.id();
-        let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        let words = list.unwrap_or_default();
-        words.split_whitespace().map(|word| word.parse().unwrap()).collect()
+    /// The processes that measure for it, each of which has a guardian for a parent.
+    pub(crate) fn measuring(&self) -> Vec<i32> {
+        children(self.0.id() as i32).into_iter().flat_map(children).collect()
     }
 
     /// Its code and output, once it has ended.
@@ -328,4 +325,11 @@ fn a_finished_file_is_resumed_by_showing_it() {
     assert_eq!(again.out, shown);
     held.unchanged();
     assert!(page.exists(), "the page is made again");
+}
+
+/// The children of a process's first thread.
+fn children(process: i32) -> Vec<i32> {
+    let list = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let words = list.unwrap_or_default();
+    words.split_whitespace().map(|word| word.parse().unwrap()).collect()
 }

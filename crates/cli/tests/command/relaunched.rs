@@ -91,7 +91,7 @@ fn in_two_processes(path: &Path) -> (Started, i32) {
     let started = Started::new(survey);
     let mut other = None;
     wait_until("another process", || {
-        other = started.children().first().copied();
+        other = started.measuring().first().copied();
         other.is_some()
     });
     (started, other.unwrap())

@@ -213,7 +213,7 @@ fn a_crash_on_the_real_machine_costs_the_row_that_it_meets() {
         });
         // Not SIGSEGV, which only counts if it recurs.
         // SAFETY: plain numbers; the child is not waited for before the run ends.
-        unsafe { libc::kill(started.children()[0], libc::SIGILL) };
+        unsafe { libc::kill(started.measuring()[0], libc::SIGILL) };
         let (code, err) = started.ended();
         let how = "ended its process (signal: 4 (SIGILL))";
         if code == Some(1) {

@@ -1,11 +1,14 @@
 //! Blocks that a program of another language measured itself.
 
-use threadtoll_record::{BurstBlock, ContentionBlock, Histogram, OpenLoopBlock, OwnProgram};
+use threadtoll_record::{
+    BurstBlock, CallsBlock, ChainBlock, ContentionBlock, FunnelBlock, Histogram, OpenLoopBlock,
+    OwnProgram, SendsBlock,
+};
 
-use crate::foreign::program::{Answer, Bursts, Deliveries, Tally};
-use crate::samples::Told;
+use crate::foreign::program::{Answer, Bursts, Chatty, Deliveries, Tally};
+use crate::samples::{SharedMessages, Told};
 
-use super::{Context, Figures, rounded};
+use super::{Context, Figures, rounded, shared};
 
 pub(super) fn figures(told: Told, context: &Context<'_>) -> Figures {
     let Told { answer, warm_up_ms } = told;
@@ -19,7 +22,19 @@ pub(super) fn figures(told: Told, context: &Context<'_>) -> Figures {
         Answer::Stream { messages, rate_per_s } => {
             stretch(messages, messages as f64 / rate_per_s * 1e9)
         }
+        Answer::Shared { elapsed_ns, received, bundle } => {
+            let elapsed_ps = elapsed_ns.saturating_mul(1000);
+            shared(SharedMessages { elapsed_ps, received, bundle }, context)
+        }
         Answer::Deliveries(deliveries) => open_loop(&deliveries, context),
+        Answer::Calls { count, send_ns, receive_ns, elapsed_ns, .. } => {
+            calls(count, [send_ns, receive_ns], elapsed_ns)
+        }
+        Answer::SendCalls { calls, elapsed_ns, .. } => Figures {
+            elapsed_ps: elapsed_ns.saturating_mul(1000),
+            sends: Some(SendsBlock { refused: 0.into(), dropped: 0.into() }),
+            ..distribution(&calls, context)
+        },
         Answer::Pool { tasks, elapsed_ns, queue_on_entry_mean } => {
             pool(tasks, elapsed_ns, queue_on_entry_mean, context)
         }
@@ -86,7 +101,37 @@ fn open_loop(deliveries: &Deliveries, context: &Context<'_>) -> Figures {
         elapsed_ps: deliveries.elapsed_ns.saturating_mul(1000),
         open_loop: Some(block),
         burst: bursts.map(burst),
+        chain: (!deliveries.hops.is_empty())
+            .then(|| ChainBlock { hops: deliveries.hops.iter().map(histogram).collect() }),
+        funnel: deliveries.chatty.as_ref().map(chatty),
         ..distribution(&deliveries.delivered, context)
+    }
+}
+
+fn chatty(chatty: &Chatty) -> FunnelBlock {
+    let Chatty { delivered, means_ns } = chatty;
+    FunnelBlock {
+        chatty: (delivered.count() > 0).then(|| histogram(delivered)),
+        means_ns: means_ns.iter().copied().map(rounded).collect(),
+        stalls: None,
+    }
+}
+
+/// Medians of calls. The memory of the process is its runtime's, and says nothing of the queue's.
+fn calls(count: u64, [send_ns, receive_ns]: [f64; 2], elapsed_ns: u64) -> Figures {
+    let mean_ns = send_ns + receive_ns;
+    Figures {
+        count,
+        elapsed_ps: elapsed_ns.saturating_mul(1000),
+        mean_ns,
+        min_ns: mean_ns,
+        max_ns: mean_ns,
+        calls: Some(CallsBlock {
+            send_ns: rounded(send_ns),
+            receive_ns: rounded(receive_ns),
+            resident_bytes: None,
+        }),
+        ..Figures::default()
     }
 }
 

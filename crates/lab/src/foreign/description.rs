@@ -121,16 +121,19 @@ fn long(text: &str, most: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(most).collect()
 }
 
-/// Checks that a name can be typed, and can be told from an option.
+/// Checks that a name can be typed, and can be told from an option. The error is a clause.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let typed = |character: char| {
-        character.is_ascii_lowercase() || character.is_ascii_digit() || "-+._".contains(character)
+        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
     };
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
     if begins && name.len() <= MAX_NAME && name.chars().all(typed) {
         return Ok(());
     }
-    Err(format!("a name has at most {MAX_NAME} lowercase letters, digits and hyphens"))
+    Err(format!(
+        "a name has at most {MAX_NAME} lowercase letters, digits and hyphens, of which the first \
+         is a letter"
+    ))
 }
 
 impl Adapter {

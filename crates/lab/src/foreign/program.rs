@@ -7,7 +7,6 @@
 
 mod answer;
 mod clock;
-mod guardian;
 mod hello;
 mod request;
 mod rows;
@@ -25,8 +24,7 @@ use threadtoll_record::StrikeReason;
 use clock::{ClockCheck, Look, monotonic_ns};
 use talk::{Limits, Talk};
 
-pub(crate) use answer::{Answer, Bursts, Deliveries, Tally};
-pub use guardian::has_started;
+pub(crate) use answer::{Answer, Bursts, Chatty, Deliveries, Tally};
 pub use hello::{Hello, Peer, ProgramQueue};
 pub(crate) use request::Request;
 pub(crate) use rows::ProgramFile;
@@ -99,7 +97,7 @@ impl Program {
 
     /// Its process.
     pub(crate) fn pid(&self) -> Pid {
-        self.talk.program.pid
+        self.talk.program.pid()
     }
 
     /// Prepares what the next blocks are of; returns for how long it has warmed up, in
@@ -176,6 +174,6 @@ impl Program {
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "program {}", self.talk.program.pid.as_raw_nonzero())
+        write!(f, "program {}", self.talk.program.pid().as_raw_nonzero())
     }
 }

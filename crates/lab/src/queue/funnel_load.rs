@@ -50,8 +50,10 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 /// Messages per second of all chatty senders together, by default.
 const RATES: [u64; 1] = [200_000];
-/// Time between two messages of an important sender.
-const GAP_NS: f64 = 1e6;
+/// Messages per second of an important sender.
+pub(crate) const IMPORTANT_PER_S: f64 = 1e3;
+/// Time between two of them.
+const GAP_NS: f64 = 1e9 / IMPORTANT_PER_S;
 /// Usual length of a block: each important sender has a hundred messages.
 const BLOCK_NS: f64 = 100e6;
 /// Shortest and longest stall: other senders begin calls in its first half.
@@ -60,7 +62,7 @@ const STALL_NS: [u64; 2] = [1_000_000, 100_000_000];
 const STALLS: f64 = 20.0;
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
-    let important = Load { rate_per_s: Some(((1e9 / GAP_NS) as u64).into()), ..Load::NONE };
+    let important = Load { rate_per_s: Some((IMPORTANT_PER_S as u64).into()), ..Load::NONE };
     let stalls_ns = load.stall_ns.map_or(0.0, |stall_ns| STALLS * stall_ns.as_f64());
     open_loop::budget_of_blocks(overrides, &important, BLOCK_NS.max(stalls_ns))
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use threadtoll_record::{Class, StrikeReason, Wait};
 
 use super::talk::Fault;
+use crate::foreign::description::check_name;
 
 /// Longest name, version, sentence and description of a compiler, in bytes.
 const LONGEST: usize = 500;
@@ -172,12 +173,8 @@ impl Hello {
         }
         for (at, peer) in self.peers.iter().enumerate() {
             let name = peer.name();
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || !name.chars().all(plain) {
-                return Err(format!(
-                    "“{}” is not a name: small letters, digits and hyphens",
-                    super::answer::said(name)
-                ));
+            if let Err(why) = check_name(name) {
+                return Err(format!("it has a peer “{}”: {why}", super::answer::said(name)));
             }
             if self.peers[..at].iter().any(|other| other.name() == name) {
                 return Err(format!("two peers are called {name}"));
@@ -271,7 +268,8 @@ mod tests {
             (wrong("[\"poll\",\"block\"]", "[]"), "no way of waiting"),
             (wrong("\"slot_bytes\":28,", ""), "no “slot_bytes”"),
             (wrong("28", "0"), "slots of 0 bytes"),
-            (wrong("java-abq", "Java ABQ"), "not a name"),
+            (wrong("java-abq", "Java ABQ"), "“Java ABQ”: a name has at most 40 lowercase letters"),
+            (wrong("java-abq", "--quiet"), "of which the first is a letter"),
             (wrong("java-abq", r"\u001b[2J"), "characters of control"),
             (format!("{QUEUE},{QUEUE}"), "two peers are called java-abq"),
         ] {

@@ -6,7 +6,8 @@ use threadtoll_record::{
     Arrivals, Cell, Experiment, Load, LockSubject, Lose, Placement, PlannedCell, Work,
 };
 
-use super::answer::Question;
+use super::answer::{Besides, Question};
+use crate::queue::IMPORTANT_PER_S;
 
 /// A cell, as a program is asked for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +49,9 @@ impl Request {
 /// Returns `true` if programs are asked for such messages.
 pub(super) fn has_load(load: &Load) -> bool {
     let Load { arrivals, rate_per_s, burst, gap_ns, lose, .. } = *load;
-    let told = Load { arrivals, rate_per_s, burst, gap_ns, lose, ..Load::NONE };
+    let Load { receivers, hops, important, depth, .. } = *load;
+    let paced = Load { arrivals, rate_per_s, burst, gap_ns, lose, ..Load::NONE };
+    let told = Load { receivers, hops, important, depth, ..paced };
     *load == told
         && arrivals != Some(Arrivals::File)
         && matches!(lose, None | Some(Lose::Never))
@@ -70,20 +73,28 @@ fn rare_per_s(load: &Load) -> Option<u64> {
     ((per_s.round() / per_s - 1.0).abs() <= 0.001).then_some(per_s.round() as u64)
 }
 
-/// The word for the CPUs of the sender, the receiver and further senders, and the CPUs that all
+/// The word for the CPUs, in the order in which a program is given them, and the CPUs that all
 /// threads share if it names none.
 fn places(cell: &Cell) -> (String, Vec<u32>) {
     let list = |cpus: &[u32]| {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
         format!("cpus={}", cpus.join(","))
     };
+    let load = cell.queue().map(|queue| &queue.load);
+    let [shared, in_turn] = [
+        load.is_some_and(|load| load.receivers.is_some()),
+        load.is_some_and(|load| load.hops.is_some()),
+    ];
     match (cell.placement, cell.cpus.as_slice()) {
         (Placement::Free, cpus) => (list(&[]), cpus.to_vec()),
-        // Of a cell, the receiver's CPU is the last one.
-        (_, [first, others @ .., receiver]) if cell.queue().is_some() => {
+        (_, [one]) => (list(&[*one, *one]), Vec::new()),
+        // Of a cell, the CPU of the end that has it to itself is the last one.
+        (_, [receivers @ .., sender]) if shared => {
+            (list(&[&[*sender], receivers].concat()), Vec::new())
+        }
+        (_, [first, others @ .., receiver]) if cell.queue().is_some() && !in_turn => {
             (list(&[&[*first, *receiver], others].concat()), Vec::new())
         }
-        (_, [one]) => (list(&[*one, *one]), Vec::new()),
         (_, cpus) => (list(cpus), Vec::new()),
     }
 }
@@ -102,24 +113,51 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str, seed: u64) -> Option<(String
     add("batch", subject.batch);
     add("senders", u64::from(subject.senders));
     add("payload_bytes", cell.payload_bytes);
+    let counts = [
+        ("receivers", load.receivers),
+        ("hops", load.hops),
+        ("important", load.important),
+        ("depth", load.depth),
+    ];
+    for (key, count) in counts {
+        if let Some(count) = count {
+            add(key, count.get());
+        }
+    }
     let question = match (load.rate_per_s, load.burst, load.gap_ns) {
         (Some(rate), None, None) => {
             add("rate_per_s", rate.get());
-            Question::Deliveries { per_s: rate.as_f64(), in_bursts: false }
+            let deliveries = |per_s, besides| Question::Deliveries { per_s, besides };
+            match (load.hops, load.important) {
+                (None, None) if scenario == "flood" => Question::SendCalls,
+                (None, None) => deliveries(rate.as_f64(), Besides::Nothing),
+                (Some(hops), None) => deliveries(rate.as_f64(), Besides::Hops(hops.get())),
+                (None, Some(important)) => {
+                    let chatty = u64::from(subject.senders).saturating_sub(important.get());
+                    let per_s = important.as_f64() * IMPORTANT_PER_S;
+                    deliveries(per_s, Besides::Chatty(chatty))
+                }
+                _ => return None,
+            }
         }
         (None, Some(burst), Some(gap)) => {
             add("burst", burst.get());
             add("gap_ns", gap.get());
             let per_s = burst.as_f64() / gap.as_f64() * 1e9;
-            Question::Deliveries { per_s, in_bursts: true }
+            Question::Deliveries { per_s, besides: Besides::Bursts }
         }
         (None, None, Some(_)) => {
             let rate = rare_per_s(load)?;
             add("rate_per_s", rate);
-            Question::Deliveries { per_s: rate as f64, in_bursts: false }
+            Question::Deliveries { per_s: rate as f64, besides: Besides::Nothing }
         }
-        (None, None, None) if scenario == "ask-reply" => Question::RoundTrips,
-        (None, None, None) => Question::Stream,
+        (None, None, None) => match (load.receivers, load.depth) {
+            (None, None) if scenario == "ask-reply" => Question::RoundTrips,
+            (None, None) => Question::Stream,
+            (Some(receivers), None) => Question::Shared { receivers: receivers.get() },
+            (None, Some(depth)) => Question::Calls { depth: depth.get() },
+            _ => return None,
+        },
         _ => return None,
     };
     if !has_load(load) {
@@ -195,11 +233,17 @@ mod tests {
         let request = of(&planned("open-loop", open.clone(), 1, &[0]));
         assert!(request.prepare.contains(" cpus=0,0 "), "{}", request.prepare);
         assert!(request.prepare.ends_with(" rate_per_s=1000 arrivals=poisson seed=7"));
-        assert_eq!(request.question, Question::Deliveries { per_s: 1000.0, in_bursts: false });
+        assert_eq!(
+            request.question,
+            Question::Deliveries { per_s: 1000.0, besides: Besides::Nothing }
+        );
         let burst = Load { burst: Some(8.into()), gap_ns: Some(10_000.into()), ..Load::NONE };
         let request = of(&planned("burst", burst, 1, &[0, 1]));
         assert!(request.prepare.ends_with(" burst=8 gap_ns=10000 seed=7"));
-        assert_eq!(request.question, Question::Deliveries { per_s: 800_000.0, in_bursts: true });
+        assert_eq!(
+            request.question,
+            Question::Deliveries { per_s: 800_000.0, besides: Besides::Bursts }
+        );
         let rare = Load { gap_ns: Some(3_000.into()), ..Load::NONE };
         let request = of(&planned("night-watch", rare, 1, &[0, 1]));
         assert!(request.prepare.starts_with("prepare queue java-abq open-loop cpus=0,1 "));
@@ -224,5 +268,45 @@ mod tests {
         let request = Request::of(&free, 1).unwrap();
         assert!(request.prepare.contains(" cpus= "), "{}", request.prepare);
         assert_eq!(request.roams, [4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn scenarios_of_several_threads_are_asked_for_with_their_numbers() {
+        let of = |scenario: &str, load: Load, senders, cpus: &[u32]| {
+            let Request { prepare, question, .. } =
+                Request::of(&planned(scenario, load, senders, cpus), 7).unwrap();
+            let start = "prepare queue java-abq ";
+            let common = format!(
+                " wait=poll-backoff capacity=1024 batch=1 senders={senders} payload_bytes=8 "
+            );
+            let words = prepare.strip_prefix(start).unwrap().replace(&common, " … ");
+            (words, question)
+        };
+        let load = Load { receivers: Some(2.into()), ..Load::NONE };
+        assert_eq!(
+            of("workers", load, 1, &[4, 5, 6]),
+            ("workers cpus=6,4,5 … receivers=2 seed=7".into(), Question::Shared { receivers: 2 })
+        );
+        let rate = |arrivals, rate: u64| Load {
+            arrivals: Some(arrivals),
+            rate_per_s: Some(rate.into()),
+            ..Load::NONE
+        };
+        let chain = Load { hops: Some(3.into()), ..rate(Arrivals::Uniform, 10_000) };
+        let question = Question::Deliveries { per_s: 1e4, besides: Besides::Hops(3) };
+        let words = "chain cpus=0,1,2,3 … hops=3 rate_per_s=10000 arrivals=uniform seed=7";
+        assert_eq!(of("chain", chain, 1, &[0, 1, 2, 3]), (words.into(), question));
+        let funnel = Load { important: Some(2.into()), ..rate(Arrivals::Poisson, 200_000) };
+        let question = Question::Deliveries { per_s: 2e3, besides: Besides::Chatty(6) };
+        let words = "funnel cpus=0,1 … important=2 rate_per_s=200000 arrivals=poisson seed=7";
+        assert_eq!(of("funnel", funnel.clone(), 8, &[0, 1]), (words.into(), question));
+        let depth = Load { depth: Some(1000.into()), ..Load::NONE };
+        let words = "depth cpus=0,1 … depth=1000 seed=7";
+        assert_eq!(of("depth", depth, 1, &[0, 1]), (words.into(), Question::Calls { depth: 1000 }));
+        let flood = Load { lose: Some(Lose::Never), ..rate(Arrivals::Poisson, 10_000) };
+        let words = "flood cpus=0,1 … rate_per_s=10000 arrivals=poisson seed=7";
+        assert_eq!(of("flood", flood.clone(), 2, &[0, 1]), (words.into(), Question::SendCalls));
+        assert!(!has_load(&Load { lose: Some(Lose::Oldest), ..flood }));
+        assert!(!has_load(&Load { stall_ns: Some(1_000_000.into()), ..funnel }));
     }
 }

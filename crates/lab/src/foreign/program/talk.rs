@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
-use std::process::{ChildStdin, ChildStdout, ExitStatus};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use threadtoll_record::StrikeReason;
 
-use super::guardian::Guarded;
+use crate::foreign::guardian::Guarded;
 
 /// Time in which a program has to end.
 pub(super) const QUIT: Duration = Duration::from_secs(1);
@@ -65,7 +65,11 @@ impl Talk {
         let refused = |error: std::io::Error| {
             Fault::new(StrikeReason::Refused, format!("it cannot be started: {error}"))
         };
-        let (program, (to, from)) = Guarded::start(path, cpus).map_err(refused)?;
+        let mut command = Command::new(path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut program = Guarded::start(command, cpus).map_err(refused)?;
+        let no_pipes = || refused(std::io::Error::other("it has no pipes"));
+        let (to, from) = program.take_pipes().ok_or_else(no_pipes)?;
         ioctl_fionbio(&to, true).map_err(|error| refused(error.into()))?;
         ioctl_fionbio(&from, true).map_err(|error| refused(error.into()))?;
         Ok(Talk { to: Some(to), from, come: Vec::new(), taken: 0, program })
@@ -117,7 +121,7 @@ impl Talk {
             let _ = self.take_in();
             let status = self.program.ending(Duration::ZERO);
             if status.is_some() || begun.elapsed() >= QUIT {
-                self.program.kill();
+                let _ = self.program.kill();
                 return status;
             }
             std::thread::sleep(Duration::from_millis(2));

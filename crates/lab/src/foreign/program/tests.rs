@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use threadtoll_record::StrikeReason::{self, Crashed, Hung, Refused, WrongMessage};
 
-use super::answer::Question;
+use super::answer::{Besides, Question};
 use super::*;
 
 /// The program that another run of these tests is to hold.
@@ -69,16 +69,30 @@ fn patience(mode: &str) -> Patience {
 }
 
 const LENGTH_NS: u64 = 10_000_000;
-const OPEN: Question = Question::Deliveries { per_s: 100_000.0, in_bursts: false };
-const BURST: Question = Question::Deliveries { per_s: 100_000.0, in_bursts: true };
+const OPEN: Question = deliveries(Besides::Nothing);
+const BURST: Question = deliveries(Besides::Bursts);
+const CHAIN: Question = deliveries(Besides::Hops(3));
+const FUNNEL: Question = Question::Deliveries { per_s: 1_000.0, besides: Besides::Chatty(3) };
+const WORKERS: Question = Question::Shared { receivers: 2 };
+const DEPTH: Question = Question::Calls { depth: 50 };
+const FLOOD: Question = Question::SendCalls;
 const POOL: Question = Question::Pool { tasks: 20, threads: 4 };
+
+const fn deliveries(besides: Besides) -> Question {
+    Question::Deliveries { per_s: 100_000.0, besides }
+}
 
 fn request(question: Question) -> Request {
     let what = match question {
         Question::RoundTrips => "queue made-up ask-reply wait=poll",
         Question::Stream => "queue made-up stream wait=poll",
         OPEN => "queue made-up open-loop wait=poll",
+        CHAIN => "queue made-up chain hops=3 wait=poll",
+        FUNNEL => "queue made-up funnel senders=4 important=1 wait=poll",
         Question::Deliveries { .. } => "queue made-up burst wait=poll",
+        Question::Shared { .. } => "queue made-up workers receivers=2 wait=poll",
+        Question::Calls { .. } => "queue made-up depth depth=50 wait=poll",
+        Question::SendCalls => "queue made-up flood wait=poll",
         Question::Pool { .. } => "contention pool",
     };
     Request { prepare: format!("prepare {what} cpus="), question, roams: Vec::new() }
@@ -116,6 +130,28 @@ fn figures_are_read() {
     let bursts =
         Bursts { first_ns: 300.0, last_ns: 600.0, drain_ns: 100.5, bursts: 9, found_empty: 9 };
     assert_eq!(burst.bursts, Some(bursts));
+    let (_, chain) = measure(&path, CHAIN).unwrap();
+    let Answer::Deliveries(chain) = chain else { panic!("{chain:?}") };
+    assert_eq!(chain.hops, vec![Tally(vec![(100, 900)]); 3]);
+    let (_, funnel) = measure(&path, FUNNEL).unwrap();
+    let Answer::Deliveries(funnel) = funnel else { panic!("{funnel:?}") };
+    let chatty = Chatty { delivered: Tally(vec![(700, 800)]), means_ns: vec![700.0; 3] };
+    assert_eq!((funnel.delivered.count(), funnel.chatty), (9, Some(chatty)));
+    let (_, workers) = measure(&path, WORKERS).unwrap();
+    let received = vec![1000, 1000];
+    assert_eq!(workers, Answer::Shared { elapsed_ns: 9_500_000, received, bundle: false });
+    let (_, depth) = measure(&path, DEPTH).unwrap();
+    let expected = Answer::Calls {
+        count: 6400,
+        send_ns: 10.0,
+        receive_ns: 20.5,
+        elapsed_ns: 9_000_000,
+        messages: 6450,
+    };
+    assert_eq!(depth, expected);
+    let (_, flood) = measure(&path, FLOOD).unwrap();
+    let calls = Tally(vec![(250, 90)]);
+    assert_eq!(flood, Answer::SendCalls { calls, elapsed_ns: 9_000_000, messages: 5000 });
     let (_, pool) = measure(&path, POOL).unwrap();
     let expected = Answer::Pool { tasks: 20, elapsed_ns: 9_000_000, queue_on_entry_mean: 1.5 };
     assert_eq!(pool, expected);
@@ -163,6 +199,18 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("hurries", Question::Stream, WrongMessage, "its block of 10 ms was over after 0 ms"),
         ("loses", OPEN, WrongMessage, "it counted 1000 messages, but checked 999"),
         ("slow", OPEN, WrongMessage, "its messages were due at 44444/s instead of 100000/s"),
+        ("loses", WORKERS, WrongMessage, "it counted 2000 messages, but checked 1999"),
+        ("hides", WORKERS, WrongMessage, "its receivers got another number of them"),
+        ("early-workers", WORKERS, WrongMessage, "its block of 1000000 ms was over after "),
+        ("loses", CHAIN, WrongMessage, "it counted 1000 messages, but checked 999"),
+        ("hides", CHAIN, WrongMessage, "a hop has 899 times for 900 deliveries"),
+        ("slow-hops", CHAIN, WrongMessage, "its hops take longer together than its deliveries"),
+        ("loses", FUNNEL, WrongMessage, "it counted 1000 messages, but checked 999"),
+        ("disorder", FUNNEL, WrongMessage, "the mean of a chatty sender is above all of its"),
+        ("loses", DEPTH, WrongMessage, "it counted 6450 messages, but checked 6449"),
+        ("long-calls", DEPTH, WrongMessage, "its calls take longer than its block"),
+        ("loses", FLOOD, WrongMessage, "it counted 5000 messages, but checked 4999"),
+        ("long-calls", FLOOD, WrongMessage, "its send calls take longer than its block"),
         ("more", trips, Crashed, "it said “checked 5” instead of “end”"),
         ("good", other_pool, WrongMessage, "it did 20 tasks instead of 25"),
     ];

@@ -51,13 +51,20 @@ static void describe(void) {
     const char *waits = is("own-wait") ? "spin" : "poll";
     printf("{\"program\":1,\"language\":\"c\",\"runtime\":\"none\",\"compiler\":\"cc\",\"flags\":\"\","
            "\"peers\":[{\"kind\":\"queue\",\"name\":\"%s\",\"version\":\"1\",\"sentence\":\"s\","
-           "\"scenarios\":[\"ask-reply\",\"stream\",\"open-loop\",\"burst\"],\"senders\":\"one\","
+           "\"scenarios\":[\"ask-reply\",\"stream\",\"open-loop\",\"burst\",\"workers\",\"chain\","
+           "\"funnel\",\"depth\",\"flood\"],\"senders\":\"many\","
            "\"capacity\":\"unbounded\",\"waits\":[\"%s\",\"block\"],\"batches\":false},"
            "{\"kind\":\"mechanism\",\"name\":\"%s-spin\",\"version\":\"1\",\"sentence\":\"s\","
            "\"class\":\"spin\",\"waits\":[]},"
            "{\"kind\":\"contention\",\"scenario\":\"pool\",\"name\":\"%s-fair\","
            "\"version\":\"1\",\"sentence\":\"s\"}]}\n",
            mode, waits, mode, mode);
+}
+
+/* The number after a key of a request, or 0. */
+static long asked(const char *prepared, const char *key) {
+    const char *at = strstr(prepared, key);
+    return at ? atol(at + strlen(key)) : 0;
 }
 
 /* Figures of a block of 10 ms. */
@@ -97,6 +104,29 @@ static void block(const char *prepared) {
     } else if (strstr(prepared, " stream ")) {
         printf("count 30000\nrate_per_s %s\nchecked %d\n", is("brags") ? "20000000000" : "2000000",
                is("loses") ? 29999 : is("repeats") ? 30001 : 30000);
+    } else if (strstr(prepared, " workers ")) {
+        long receivers = asked(prepared, " receivers=");
+        printf("count %ld\nelapsed_ns %s\nshared 1\n", 1000 * receivers,
+               is("early-workers") ? "999999999999" : "9500000");
+        for (long at = 0; at < receivers; at++) printf("received %d\n", is("hides") ? 999 : 1000);
+        printf("checked %ld\n", 1000 * receivers - is("loses"));
+    } else if (strstr(prepared, " depth ")) {
+        long depth = asked(prepared, " depth="), count = 128 * (depth < 128 ? depth : 128);
+        printf("count %ld\nsend_ns %s\nreceive_ns 20.5\nelapsed_ns 9000000\nchecked %ld\n", count,
+               is("long-calls") ? "5000" : "10", depth + count - is("loses"));
+    } else if (strstr(prepared, " flood ")) {
+        printf("count 1\n%s 90\nelapsed_ns 9000000\nsent 5000\nchecked %d\n",
+               is("long-calls") ? "500000" : "250", 5000 - is("loses"));
+    } else if (strstr(prepared, " funnel ")) {
+        long important = asked(prepared, " important=");
+        long chatty = asked(prepared, " senders=") - important;
+        printf("count 1\n300 %ld\nlateness 1\n40 %ld\nsent 1000\nelapsed_ns 9500000\n"
+               "window_ns 9000000\ndue %ld\nreceived %ld\n",
+               9 * important, 9 * important, 9 * important, 9 * important);
+        if (chatty > 0) printf("chatty 1\n700 800\n");
+        else printf("chatty 0\n");
+        for (long at = 0; at < chatty; at++) printf("mean_ns %s\n", is("disorder") ? "800" : "700");
+        printf("checked %d\n", 1000 - is("loses"));
     } else if (strstr(prepared, "contention")) {
         printf("count 20\nelapsed_ns 9000000\nqueue_on_entry_mean 1.5\nchecked 20\n");
     } else {
@@ -106,6 +136,8 @@ static void block(const char *prepared) {
         if (strstr(prepared, " burst "))
             printf("first_ns 300\nlast_ns %d\ndrain_ns 100.5\nbursts 9\nfound_empty 9\n",
                    is("disorder") ? 200 : 600);
+        for (long hop = 0; hop < asked(prepared, " hops="); hop++)
+            printf("hop 1\n%s %d\n", is("slow-hops") ? "200" : "100", is("hides") ? 899 : 900);
         printf("checked %d\n", is("loses") ? 999 : 1000);
     }
     if (is("more")) printf("checked 5\n");

@@ -1,20 +1,20 @@
-//! A process between this one and a program, so that nothing that the program starts outlives
-//! either of them.
+//! A process between this one and one that runs the code of a peer, so that nothing that the code
+//! starts outlives either of them.
 //!
 //! The kernel kills a child when its parent dies, but not the child's own children. So this process
-//! forks a guardian, which forks the program and adopts whatever the program leaves behind. It
-//! waits for the program to end, or for this process to close its end of a pipe, which the kernel
-//! does if this process is killed. Then it kills and reaps all that is left, and ends as the
-//! program did. If the guardian is killed, the kernel kills the program.
+//! forks a guardian, which forks the other one and adopts whatever that leaves behind, however it
+//! was started and in whichever session. It waits for the other one to end, or for this process to
+//! close its end of a pipe, which the kernel does if this process is killed. Then it kills and reaps
+//! all that is left, and ends as the other one did. If the guardian is killed, the kernel kills the
+//! other one.
 //!
-//! It does not help against a program that kills the guardian after it has left its process group.
+//! It does not help against code that kills the guardian after it has left its process group.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,40 +29,40 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Longest time that the guardian takes to end what is left.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Time between two looks at what is left, or at the program where it cannot be waited for.
+/// Time between two looks at what is left, or at the process where it cannot be waited for.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// True if a process was forked here since it was last asked.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Returns `true` if this process has forked to start a program since it was last asked.
+/// Returns `true` if this process has forked to start another one since it was last asked.
 pub fn has_started() -> bool {
     STARTED.swap(false, Ordering::Relaxed)
 }
 
-/// A program whose guardian lives.
-pub(super) struct Guarded {
+/// A process whose guardian lives. Dropping it kills the process and everything that it started.
+#[derive(Debug)]
+pub struct Guarded {
     guardian: Child,
     /// Once this is closed, the guardian kills everything.
     lifeline: Option<PipeWriter>,
-    /// The program's own process.
-    pub(super) pid: Pid,
+    pid: Pid,
 }
 
-/// The program's standard input and output.
-pub(super) type Pipes = (ChildStdin, ChildStdout);
-
 impl Guarded {
-    /// Starts a program on these CPUs, or wherever this process may run if there are none.
-    pub(super) fn start(path: &OsStr, cpus: &[u32]) -> io::Result<(Self, Pipes)> {
+    /// Starts a process on these CPUs, or wherever this process may run if there are none. It leads
+    /// a process group and cannot be interrupted from this process's terminal.
+    ///
+    /// # Errors
+    ///
+    /// If it, or its guardian, cannot be started.
+    pub fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
         let (watched, lifeline) = io::pipe()?;
         let (mut born, tell) = io::pipe()?;
         let (watched_fd, tell_fd) = (watched.as_raw_fd(), tell.as_raw_fd());
         let mut set = CpuSet::new();
         cpus.iter().for_each(|cpu| set.set(*cpu as usize));
         let placed = !cpus.is_empty();
-        let mut command = Command::new(path);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let fork = move || {
             if placed {
                 sched_setaffinity(None, &set)?;
@@ -73,15 +73,12 @@ impl Guarded {
         unsafe { command.pre_exec(fork) };
         STARTED.store(true, Ordering::Relaxed);
         let mut guardian = command.spawn()?;
-        drop((watched, tell));
+        // Also its ends of pipes to the process, which would hold them open.
+        drop((command, watched, tell));
         let mut bytes = [0; 4];
         let read = born.read_exact(&mut bytes);
-        let pipes = guardian.stdin.take().zip(guardian.stdout.take());
-        let pid = Pid::from_raw(i32::from_ne_bytes(bytes));
-        match (read, pid, pipes) {
-            (Ok(()), Some(pid), Some(pipes)) => {
-                Ok((Guarded { guardian, lifeline: Some(lifeline), pid }, pipes))
-            }
+        match (read, Pid::from_raw(i32::from_ne_bytes(bytes))) {
+            (Ok(()), Some(pid)) => Ok(Guarded { guardian, lifeline: Some(lifeline), pid }),
             _ => {
                 drop(lifeline);
                 let _ = guardian.wait();
@@ -90,8 +87,24 @@ impl Guarded {
         }
     }
 
-    /// The program's end, once it and everything that it started have ended; `None` after `limit`.
-    pub(super) fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
+    /// The process itself.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// The process's standard input and output, if they are pipes and were not taken before.
+    pub fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+        self.guardian.stdin.take().zip(self.guardian.stdout.take())
+    }
+
+    /// Its guardian, which ends after the process and everything that this started.
+    pub fn guardian(&self) -> Pid {
+        Pid::from_child(&self.guardian)
+    }
+
+    /// How the process ended, once it and everything that it started have ended; `None` after
+    /// `limit`.
+    pub fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
             match self.guardian.try_wait() {
@@ -104,31 +117,38 @@ impl Guarded {
         }
     }
 
-    /// Kills the program and everything that it started, and waits until they have ended.
-    pub(super) fn kill(&mut self) {
+    /// Kills the process and everything that it started, waits until they have ended, and returns
+    /// how the process ended.
+    ///
+    /// # Errors
+    ///
+    /// If its end is unknown, because something else has waited for the guardian.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.lifeline = None;
-        if self.ending(2 * SWEEP).is_none() {
-            let _ = self.guardian.kill();
-            let _ = kill_process_group(self.pid, Signal::KILL);
-            let _ = self.guardian.wait();
+        if let Some(status) = self.ending(2 * SWEEP) {
+            return Ok(status);
         }
+        let _ = self.guardian.kill();
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        self.guardian.wait()
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        self.kill();
+        let _ = self.kill();
     }
 }
 
-/// Forks the program, in which this function returns. In the guardian it does not.
+/// Forks the process, in which this function returns. In the guardian it does not.
 fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
-    // Signals from a terminal are for the tool, which then ends its programs in order.
+    // Signals from a terminal are for the tool, which then ends its processes in order.
     setsid()?;
     // This process may have been forked by one whose forks are to die with it.
     set_parent_process_death_signal(None)?;
     let guardian = getpid();
-    set_child_subreaper(Some(guardian))?;
+    // Where a sandbox forbids it, processes that leave their group are not found.
+    let _ = set_child_subreaper(Some(guardian));
     // SAFETY: the child has a single thread, and only makes system calls until it executes.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -140,27 +160,27 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
             }
             Ok(())
         }
-        program => {
+        forked => {
             // SAFETY: it is open, and nothing else in this process closes it before the end.
             let tell = unsafe { BorrowedFd::borrow_raw(tell) };
-            let _ = rustix::io::write(tell, &program.to_ne_bytes());
-            match Pid::from_raw(program) {
-                Some(program) => guard(program, watched),
+            let _ = rustix::io::write(tell, &forked.to_ne_bytes());
+            match Pid::from_raw(forked) {
+                Some(ward) => guard(ward, watched),
                 None => exit(1),
             }
         }
     }
 }
 
-/// Waits for the end of the program or of the tool, ends what is left, and ends as the program did.
-fn guard(program: Pid, watched: RawFd) -> ! {
-    // Both ends of the program's pipes are among them, and those of other programs.
+/// Waits for the end of its ward or of the tool, ends what is left, and ends as the ward did.
+fn guard(ward: Pid, watched: RawFd) -> ! {
+    // Both ends of the ward's pipes are among them, and those of others.
     close_range(0, watched - 1);
     close_range(watched + 1, RawFd::MAX);
     // SAFETY: it is the one descriptor that was left open.
     let watched = unsafe { BorrowedFd::borrow_raw(watched) };
-    let handle = pidfd_open(program, PidfdFlags::empty()).ok();
-    while !ended(program) {
+    let handle = pidfd_open(ward, PidfdFlags::empty()).ok();
+    while !ended(ward) {
         let mut both = [
             PollFd::from_borrowed_fd(watched, PollFlags::IN),
             PollFd::from_borrowed_fd(
@@ -168,21 +188,21 @@ fn guard(program: Pid, watched: RawFd) -> ! {
                 PollFlags::IN,
             ),
         ];
-        // Without a handle on the program (Linux before 5.3) it is looked at now and then.
+        // Without a handle on it (Linux before 5.3) the ward is looked at now and then.
         let limit = if handle.is_some() { None } else { Some(&LOOK) };
         let _ = poll(&mut both, limit);
         if !both[0].revents().is_empty() {
             break;
         }
     }
-    end_as(sweep(program))
+    end_as(sweep(ward))
 }
 
-/// True if the program has ended. It is not reaped yet, so that no other process gets its number.
-fn ended(program: Pid) -> bool {
+/// True if the ward has ended. It is not reaped yet, so that no other process gets its number.
+fn ended(ward: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {
-        match rustix::process::waitid(WaitId::Pid(program), options) {
+        match rustix::process::waitid(WaitId::Pid(ward), options) {
             Ok(found) => return found.is_some(),
             Err(Errno::INTR) => {}
             Err(_) => return true,
@@ -190,18 +210,18 @@ fn ended(program: Pid) -> bool {
     }
 }
 
-/// Kills the program, its group and whatever this process has adopted, until none is left; returns
-/// how the program ended.
-fn sweep(program: Pid) -> Option<WaitStatus> {
+/// Kills the ward, its group and whatever this process has adopted, until none is left; returns how
+/// the ward ended.
+fn sweep(ward: Pid) -> Option<WaitStatus> {
     let begun = Instant::now();
     let mut how = None;
-    let _ = kill_process_group(program, Signal::KILL);
+    let _ = kill_process_group(ward, Signal::KILL);
     // Before it has a group of its own.
-    let _ = kill_process(program, Signal::KILL);
+    let _ = kill_process(ward, Signal::KILL);
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
-                if pid == program {
+                if pid == ward {
                     how = Some(status);
                 }
             }
@@ -249,7 +269,7 @@ fn end_as(how: Option<WaitStatus>) -> ! {
     let code = how.and_then(WaitStatus::exit_status);
     if let Some(signal) = how.and_then(WaitStatus::terminating_signal) {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: it reads one `rlimit`. The program has left a core of its own, if anything.
+        // SAFETY: it reads one `rlimit`. The ward has left a core of its own, if anything.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
         // SAFETY: the default action, instead of a handler that this process has inherited.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
