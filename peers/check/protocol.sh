@@ -111,8 +111,8 @@ def middle(found):
             return value
 
 
-def check(scenario, lines, tasks=None):
-    """Checks a block's answer; returns its figure in words."""
+def check(scenario, lines, asked):
+    """Checks a block's answer to a request with these numbers; returns its figure in words."""
     lines = list(lines)
     if scenario in ("ask-reply", "latency"):
         found = pairs(lines, number(lines, "count"))
@@ -129,7 +129,35 @@ def check(scenario, lines, tasks=None):
         expect(count > 0 and rate > 0, "nothing was sent")
         expect(checked == count, "%d checked of %d" % (checked, count))
         figure = "%.3f M/s, %d checked" % (rate / 1e6, checked)
+    elif scenario == "workers":
+        count, elapsed = number(lines, "count"), number(lines, "elapsed_ns")
+        shared = number(lines, "shared")
+        received = []
+        while lines and lines[0].startswith("received "):
+            received.append(number(lines, "received"))
+        checked = number(lines, "checked")
+        expect(count > 0 and elapsed > 0, "nothing was sent")
+        expect(checked == count == sum(received), "%d checked of %d" % (checked, count))
+        expect(len(received) == asked["receivers"], "%d receivers" % len(received))
+        expect(shared in (0, 1), "shared is %d" % shared)
+        figure = "%.3f M/s, %s" % (count / elapsed * 1e3, " + ".join(map(str, received)))
+    elif scenario == "depth":
+        count = number(lines, "count")
+        send, receive = number(lines, "send_ns", float), number(lines, "receive_ns", float)
+        elapsed, checked = number(lines, "elapsed_ns"), number(lines, "checked")
+        expect(count == 128 * min(128, asked["depth"]), "%d calls are timed" % count)
+        expect(checked == count + asked["depth"], "%d checked" % checked)
+        expect(send > 0 and receive > 0 and elapsed > 0, "a call takes no time")
+        figure = "%.1f and %.1f ns a call" % (send, receive)
+    elif scenario == "flood":
+        found = pairs(lines, number(lines, "count"))
+        elapsed, sent = number(lines, "elapsed_ns"), number(lines, "sent")
+        checked = number(lines, "checked")
+        expect(0 < total(found) < sent == checked, "%d checked of %d" % (checked, sent))
+        expect(sum(value * times for value, times in found) <= elapsed, "calls longer than the block")
+        figure = "median %d ns, %d lines, %d sent" % (middle(found), total(found), sent)
     elif scenario == "pool":
+        tasks = asked["tasks"]
         count = number(lines, "count")
         elapsed = number(lines, "elapsed_ns")
         queued = number(lines, "queue_on_entry_mean", float)
@@ -149,6 +177,16 @@ def check(scenario, lines, tasks=None):
             bursts, empty = number(lines, "bursts"), number(lines, "found_empty")
             expect(first <= last and empty <= bursts and bursts > 0, "its bursts do not fit")
             figure += ", first %.0f, last %.0f, drained after %.0f" % (first, last, drain)
+        elif scenario == "chain":
+            hops = [pairs(lines, number(lines, "hop")) for _ in range(asked["hops"])]
+            expect(all(total(hop) == total(found) for hop in hops), "a hop has other messages")
+            figure += ", hops " + " + ".join(str(middle(hop)) for hop in hops)
+        elif scenario == "funnel":
+            chatty = pairs(lines, number(lines, "chatty"))
+            means = [number(lines, "mean_ns", float)
+                     for _ in range(asked["senders"] - asked["important"])]
+            expect(bool(chatty) == any(means), "means without messages, or messages without means")
+            figure += ", chatty %s ns" % (middle(chatty) if chatty else "-")
         checked = number(lines, "checked")
         expect(total(found) == total(late), "deliveries and lateness have different numbers")
         expect(0 < total(found) < sent, "the first tenth counts, or nothing does")
@@ -160,44 +198,50 @@ def check(scenario, lines, tasks=None):
     return figure
 
 
-def measure(program, title, request, scenario, tasks=None):
+def measure(program, title, request, scenario):
+    asked = {key: int(value) for key, value in re.findall(r" (\w+)=(\d+)(?= |$)", request)}
     ready = program.ask(request, 60)
     if ready.split(" ")[0] != "ready":
         return fault("%s: %s" % (title, ready))
     for length in ("20ms", "50ms"):
         lines = program.block(length)
         try:
-            figure = check(scenario, lines, tasks)
+            figure = check(scenario, lines, asked)
         except (ValueError, IndexError) as why:
             return fault("%s: %s: %s" % (title, why, lines[:1]))
     print("%-48s %s (%s)" % (title, figure, ready))
 
 
 def requests(peer):
-    """Every row of a description: title, request, scenario, tasks."""
+    """Every row of a description: title, request, scenario."""
     name = peer["name"]
     if peer["kind"] == "mechanism":
-        yield name, "prepare latency %s cpus=%s payload_bytes=8" % (name, cpus), "latency", None
+        yield name, "prepare latency %s cpus=%s payload_bytes=8" % (name, cpus), "latency"
     elif peer["kind"] == "contention":
         for work, tasks in (("sleep", 100), ("clock", 20)):
             yield ("%s pool %s" % (name, work),
                    "prepare contention pool threads=8 hold_ns=500000 think_ns=2000000 "
-                   "tasks=%d work=%s cpus=%s" % (tasks, work, cpus), "pool", tasks)
+                   "tasks=%d work=%s cpus=%s" % (tasks, work, cpus), "pool")
     else:
         loads = {"ask-reply": ["", " cpus="], "stream": [""],
                  "open-loop": [" rate_per_s=10000 arrivals=uniform",
                                " rate_per_s=200000 arrivals=poisson"],
-                 "burst": [" burst=64 gap_ns=100000"]}
+                 "burst": [" burst=64 gap_ns=100000"],
+                 "workers": [" receivers=1", " receivers=3"],
+                 "chain": [" hops=%d rate_per_s=10000 arrivals=uniform" % hops for hops in (1, 3)],
+                 "funnel": [" important=1 rate_per_s=100000 arrivals=poisson"],
+                 "depth": [" depth=1", " depth=1000"],
+                 "flood": [" rate_per_s=10000 arrivals=poisson"]}
         for scenario in peer["scenarios"]:
             for wait in peer["waits"]:
-                shapes = [(1, 1)]
+                shapes = {"flood": [(1, 2)], "funnel": [(1, 1), (1, 3)]}.get(scenario, [(1, 1)])
                 if scenario == "stream":
                     shapes += [(1, 2)] if peer["senders"] == "many" else []
                     shapes += [(64, 1)] if peer["batches"] else []
                 for load in loads[scenario]:
                     for batch, senders in shapes:
                         pinned = "" if load == " cpus=" else " cpus=" + cpus
-                        capacity = " capacity=1024" if peer["capacity"] == "bounded" else ""
+                        capacity = " capacity=2048" if peer["capacity"] == "bounded" else ""
                         words = "%s%s wait=%s%s batch=%d senders=%d payload_bytes=8 seed=7" % (
                             pinned, load, wait, capacity, batch, senders)
                         title = "%s %s %s%s%s%s" % (
@@ -205,7 +249,7 @@ def requests(peer):
                             " x%d" % batch if batch > 1 else "",
                             " from %d" % senders if senders > 1 else "")
                         request = "prepare queue %s %s%s" % (name, scenario, words)
-                        yield title, request, scenario, None
+                        yield title, request, scenario
 
 
 program = Program()
@@ -251,8 +295,8 @@ for request in refused:
         fault("%r is answered by %r" % (request, answer))
 print("%d impossible requests are refused" % len(refused))
 
-for title, request, scenario, tasks in everything:
-    measure(program, title, request, scenario, tasks)
+for title, request, scenario in everything:
+    measure(program, title, request, scenario)
 
 # A prepare replaces the one before, an error ends it.
 program.ask("prepare queue nobody ask-reply cpus= wait=poll")

@@ -9,7 +9,7 @@ import core.time : usecs;
 import std.algorithm : min;
 
 import program : Queue, run;
-import scenario : make;
+import registry : make;
 
 private enum Wait
 {

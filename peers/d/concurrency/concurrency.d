@@ -4,11 +4,11 @@ module concurrency;
 import core.atomic : pause;
 import core.time : Duration;
 import std.concurrency : OnCrowding, receiveOnly, receiveTimeout, setMaxMailboxSize,
-    std_send = send, thisTid, Tid;
+    std_send = send, thisTid, ThreadInfo, Tid;
 import std.format : format;
 
 import program : Queue, run;
-import scenario : make;
+import registry : make;
 
 private enum Wait
 {
@@ -32,6 +32,8 @@ private final class Mailbox(Wait wait, bool bounded = false)
 
     void enterReceiver()
     {
+        // A thread without a mailbox gets a new one.
+        ThreadInfo.thisInfo.ident = Tid.init;
         receiver = thisTid;
         static if (bounded)
             setMaxMailboxSize(receiver, capacity, OnCrowding.block);

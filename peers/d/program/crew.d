@@ -3,7 +3,6 @@ module crew;
 
 import core.sync.barrier : Barrier;
 import core.sys.linux.sched;
-import core.sys.posix.time;
 import core.sys.posix.unistd : _exit;
 import core.thread : Thread;
 import std.array : join, split;
@@ -12,12 +11,15 @@ import std.format : format;
 import std.stdio : stdout;
 
 /// The work of a thread.
-interface Part
+abstract class Part
 {
     /// Called once on the thread, before any block.
-    void enter();
+    void enter()
+    {
+    }
+
     /// Called for each block.
-    void work();
+    abstract void work();
 }
 
 final class Crew
@@ -89,26 +91,4 @@ private bool pin(int cpu)
         return false;
     CPU_SET(cpu, &set);
     return sched_setaffinity(0, cpu_set_t.sizeof, &set) == 0;
-}
-
-private enum clockid_t monotonic = 1;
-private enum clockid_t threadCpu = 3;
-
-private long read(clockid_t clock) nothrow @nogc
-{
-    timespec time;
-    clock_gettime(clock, &time);
-    return time.tv_sec * 1_000_000_000L + time.tv_nsec;
-}
-
-/// CLOCK_MONOTONIC, in nanoseconds.
-long now() nothrow @nogc
-{
-    return read(monotonic);
-}
-
-/// CPU time of this thread.
-long cpuTime() nothrow @nogc
-{
-    return read(threadCpu);
 }

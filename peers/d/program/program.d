@@ -7,15 +7,18 @@ import core.sys.posix.unistd : _exit;
 import core.thread : Thread;
 import core.time : msecs;
 import std.algorithm : canFind, map;
-import std.array : array, join, split;
+import std.array : join, split;
 import std.conv : to;
 import std.exception : enforce;
 import std.format : format;
 import std.stdio : stdin, stdout;
 import std.string : replace, strip;
 
-import crew : now;
-import scenario;
+import bench : Bench;
+import clock : now;
+import keys : Keys;
+import registry : scenariosOf, Usage;
+import scenario : Scenario;
 
 /// Time for the answers to earlier lines once the input is over.
 private enum grace = 500.msecs;
@@ -177,70 +180,6 @@ private double unit(string name)
     }
 }
 
-/// The key=value words of a request. Whatever is left at the end was not understood.
-final class Keys
-{
-    private string[string] left;
-
-    this(string[] words)
-    {
-        foreach (word; words)
-        {
-            auto parts = word.split("=");
-            enforce(parts.length == 2 && parts[0].length > 0,
-                format("“%s” is not of the form key=value", word));
-            enforce(parts[0] !in left, parts[0] ~ " is given twice");
-            left[parts[0]] = parts[1];
-        }
-    }
-
-    string text(string key)
-    {
-        enforce(key in left, key ~ " is missing");
-        auto value = left[key];
-        left.remove(key);
-        return value;
-    }
-
-    long number(string key, long least, long most)
-    {
-        auto value = text(key);
-        long found = -1;
-        try
-            found = value.to!long;
-        catch (Exception)
-        {
-        }
-        enforce(found >= 0 && value[0] != '+', format("%s=%s is not a number", key, value));
-        enforce(found >= least && found <= most,
-            format("%s=%d is impossible: it is from %d to %d", key, found, least, most));
-        return found;
-    }
-
-    long number(long otherwise, string key, long least, long most)
-    {
-        return key in left ? number(key, least, most) : otherwise;
-    }
-
-    /// CPUs for the threads; none if they are not pinned.
-    int[] cpus()
-    {
-        auto value = text("cpus");
-        if (value.length == 0)
-            return null;
-        try
-            return value.split(",").map!(word => int(word.to!ushort)).array;
-        catch (Exception)
-            throw new Exception(format("cpus=%s is not a list of CPUs", value));
-    }
-
-    void finish()
-    {
-        foreach (key; left.byKey)
-            throw new Exception(key ~ " does not apply here");
-    }
-}
-
 private Bench prepare(string[] words, Queue[] peers)
 {
     enforce(words.length >= 3 && words[0] == "queue",
@@ -255,17 +194,22 @@ private Bench prepare(string[] words, Queue[] peers)
     auto wait = keys.text("wait");
     auto maker = wait in queue.waits;
     enforce(maker !is null, format("%s has no wait=%s", queue.name, wait));
+    enforce(scenariosOf(queue.manySenders).canFind(words[2]),
+        format("%s has no scenario %s", queue.name, words[2]));
     Usage usage;
+    usage.mostSenders = queue.manySenders ? 64 : 1;
     if (queue.slotBytes > 0)
         usage.capacity = keys.number("capacity", 1, 1 << 26);
     enforce(!queue.powerOfTwo || (usage.capacity & (usage.capacity - 1)) == 0,
         format("capacity=%d is impossible: %s takes powers of two", usage.capacity, queue.name));
-    immutable many = words[2] == "stream" && queue.manySenders;
-    usage.senders = keys.number(1, "senders", 1, many ? 64 : 1);
     keys.number(1, "batch", 1, 1);
     keys.number(8, "payload_bytes", 8, 8);
     immutable seed = keys.number(0, "seed", 0, long.max);
-    auto bench = new Bench((*maker)(words[2], usage, keys), seed, cpus);
+    auto scenario = (*maker)(words[2], usage, keys);
+    // Read before by scenarios with a choice.
+    keys.number(1, "senders", 1, 1);
+    keys.finish();
+    auto bench = new Bench(scenario, seed, cpus);
     scope (failure)
         bench.close();
     bench.warmUp();
@@ -282,8 +226,9 @@ private string describe(string compiler, string flags, Queue[] peers)
         return `{"kind":"queue","name":` ~ quoted(queue.name)
             ~ `,"version":` ~ quoted(queue.version_)
             ~ `,"sentence":` ~ quoted(queue.sentence)
-            ~ `,"scenarios":["ask-reply","stream","open-loop","burst"],"senders":`
-            ~ quoted(queue.manySenders ? "many" : "one")
+            ~ `,"scenarios":[` ~ scenariosOf(queue.manySenders).map!quoted.join(",")
+            ~ `],"senders":` ~ quoted(queue.manySenders ? "many" : "one")
+            ~ `,"receivers":"one"`
             ~ `,"capacity":` ~ quoted(bounded ? "bounded" : "unbounded")
             ~ (bounded ? slots : "")
             ~ `,"waits":[` ~ waitsOf(queue).map!quoted.join(",") ~ `],"batches":false}`;

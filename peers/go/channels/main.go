@@ -66,11 +66,12 @@ func main() {
 	}
 	// With polling at both ends, neither would ever meet its partner.
 	unbuffered := program.Queue{
-		Name:     "go-channel-unbuffered",
-		Sentence: "unbuffered channel between goroutines: hands each message over, and holds none",
-		Capacity: "unbounded",
-		Waits:    []string{"block"},
-		Open:     open,
+		Name:      "go-channel-unbuffered",
+		Sentence:  "unbuffered channel between goroutines: hands each message over, and holds none",
+		Capacity:  "unbounded",
+		HoldsNone: true,
+		Waits:     []string{"block"},
+		Open:      open,
 	}
 	onThread := func(queue program.Queue, sentence string) program.Queue {
 		queue.Name += "-pinned"

@@ -24,6 +24,15 @@ type crew struct {
 func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 	c := &crew{}
 	confined := !threads && len(cpus) > 0
+	parallel := allParallel
+	switch {
+	case confined:
+		parallel = len(distinct(cpus))
+	case threads && parallel < len(parts):
+		// Else a thread that could run would wait until Go's scheduler has stopped another one.
+		parallel = len(parts)
+	}
+	runtime.GOMAXPROCS(parallel)
 	if err := confine(cpus, confined); err != nil {
 		return nil, err
 	}
@@ -32,7 +41,7 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 		start := make(chan struct{})
 		c.start = append(c.start, start)
 		cpu := -1
-		if threads && len(cpus) > 0 {
+		if threads {
 			cpu = cpus[i]
 		}
 		part := part
@@ -83,13 +92,9 @@ var (
 
 // Confines all threads, and so those that they start, or frees them.
 func confine(cpus []int, confined bool) error {
-	parallel := allParallel
-	if confined {
-		parallel = len(distinct(cpus))
-	} else {
+	if !confined {
 		cpus = allCPUs
 	}
-	runtime.GOMAXPROCS(parallel)
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -27,6 +26,7 @@ type Queue struct {
 	Sentence   string   `json:"sentence"`
 	Scenarios  []string `json:"scenarios"`
 	Senders    string   `json:"senders"`
+	Receivers  string   `json:"receivers"`
 	Capacity   string   `json:"capacity"`
 	SlotBytes  int      `json:"slot_bytes,omitempty"`
 	PowerOfTwo bool     `json:"power_of_two"`
@@ -36,11 +36,13 @@ type Queue struct {
 	// Threads is true if each end has a thread of its own, on its CPU. Otherwise the ends are
 	// goroutines that the scheduler places on the CPUs.
 	Threads bool `json:"-"`
+	// HoldsNone is true if a send call returns only once its message is received.
+	HoldsNone bool `json:"-"`
 	// Open makes a queue that waits in the given way.
 	Open func(wait string, capacity int) Channel `json:"-"`
 }
 
-// Channel is a queue under test. Several senders share one.
+// Channel is a queue under test. Several senders, or several receivers, share one.
 type Channel interface {
 	Send(message uint64)
 	Receive() uint64
@@ -60,8 +62,12 @@ func Run(flags string, peers []Queue) {
 	for i := range peers {
 		peers[i].Kind = "queue"
 		peers[i].Version = strings.TrimPrefix(runtime.Version(), "go")
-		peers[i].Scenarios = []string{"ask-reply", "stream", "open-loop", "burst"}
-		peers[i].Senders = "many"
+		for _, kind := range kinds {
+			if kind.suits(&peers[i]) {
+				peers[i].Scenarios = append(peers[i].Scenarios, kind.name)
+			}
+		}
+		peers[i].Senders, peers[i].Receivers = "many", "many"
 	}
 	debug.SetGCPercent(-1)
 	lines := make(chan string, 64)
@@ -166,153 +172,4 @@ func nanoseconds(text string) (int64, error) {
 		return 0, fmt.Errorf("a block lasts from 1ns to an hour")
 	}
 	return int64(length), nil
-}
-
-// The key=value words of a request. The first error is kept.
-type keys struct {
-	left map[string]string
-	err  error
-}
-
-func newKeys(words []string) *keys {
-	k := &keys{left: map[string]string{}}
-	for _, word := range words {
-		key, value, ok := strings.Cut(word, "=")
-		if _, given := k.left[key]; !ok || key == "" || given {
-			k.fail("“%s” is not of the form key=value, or given twice", word)
-		}
-		k.left[key] = value
-	}
-	return k
-}
-
-func (k *keys) fail(format string, values ...any) {
-	if k.err == nil {
-		k.err = fmt.Errorf(format, values...)
-	}
-}
-
-func (k *keys) text(key string) string {
-	value, ok := k.left[key]
-	if !ok {
-		k.fail("%s is missing", key)
-	}
-	delete(k.left, key)
-	return value
-}
-
-func (k *keys) number(key string, least, most uint64) uint64 {
-	text := k.text(key)
-	number, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		k.fail("%s=%s is not a number", key, text)
-	} else if number < least || number > most {
-		k.fail("%s=%s is impossible: it is from %d to %d", key, text, least, most)
-	}
-	return number
-}
-
-func (k *keys) numberOr(otherwise uint64, key string, least, most uint64) uint64 {
-	if _, ok := k.left[key]; !ok {
-		return otherwise
-	}
-	return k.number(key, least, most)
-}
-
-// CPUs for the threads; none if they are not pinned.
-func (k *keys) cpus() []int {
-	text := k.text("cpus")
-	if text == "" {
-		return nil
-	}
-	var cpus []int
-	for _, word := range strings.Split(text, ",") {
-		cpu, err := strconv.ParseUint(word, 10, 16)
-		if err != nil || cpu >= maxCPUs {
-			k.fail("cpus=%s is not a list of CPUs", text)
-		}
-		cpus = append(cpus, int(cpu))
-	}
-	return cpus
-}
-
-func (k *keys) finish() error {
-	for key := range k.left {
-		k.fail("%s does not apply here", key)
-	}
-	return k.err
-}
-
-func (p *program) prepare(words []string) (*bench, error) {
-	if len(words) < 3 || words[0] != "queue" {
-		return nil, fmt.Errorf("this program prepares queues only: `prepare queue NAME SCENARIO …`")
-	}
-	var queue *Queue
-	for i := range p.peers {
-		if p.peers[i].Name == words[1] {
-			queue = &p.peers[i]
-		}
-	}
-	if queue == nil {
-		return nil, fmt.Errorf("%s is not a peer of this program", words[1])
-	}
-	k := newKeys(words[3:])
-	cpus := k.cpus()
-	wait := k.text("wait")
-	known := false
-	for _, one := range queue.Waits {
-		known = known || one == wait
-	}
-	if !known {
-		k.fail("%s has no wait=%s", queue.Name, wait)
-	}
-	capacity := 0
-	if queue.Capacity == "bounded" {
-		capacity = int(k.number("capacity", 1, 1<<26))
-	}
-	mostSenders := uint64(1)
-	if words[2] == "stream" {
-		mostSenders = 64
-	}
-	senders := int(k.numberOr(1, "senders", 1, mostSenders))
-	k.numberOr(1, "batch", 1, 1)
-	k.numberOr(8, "payload_bytes", 8, 8)
-	seed := k.numberOr(0, "seed", 0, math.MaxUint64)
-
-	var scenario scenario
-	open := func() Channel { return queue.Open(wait, capacity) }
-	switch words[2] {
-	case "ask-reply":
-		if err := k.finish(); err != nil {
-			return nil, err
-		}
-		scenario = newAskReply(open(), open())
-	case "stream":
-		if err := k.finish(); err != nil {
-			return nil, err
-		}
-		scenario = newStream(open(), senders)
-	case "open-loop":
-		gapNs := 1e9 / float64(k.number("rate_per_s", 1, 100_000_000))
-		arrivals := k.text("arrivals")
-		if arrivals != "uniform" && arrivals != "poisson" {
-			k.fail("arrivals=%s is not known", arrivals)
-		}
-		if err := k.finish(); err != nil {
-			return nil, err
-		}
-		scenario = &paced{channel: open(), pattern: openLoop(gapNs, arrivals == "poisson"),
-			onThreads: queue.Threads && len(cpus) > 0}
-	case "burst":
-		burst := int(k.number("burst", 1, mostMessages/3))
-		gapNs := int64(k.number("gap_ns", 1, 60_000_000_000))
-		if err := k.finish(); err != nil {
-			return nil, err
-		}
-		scenario = &paced{channel: open(), pattern: bursts(burst, gapNs), inBursts: true,
-			onThreads: queue.Threads && len(cpus) > 0}
-	default:
-		return nil, fmt.Errorf("%s is not a scenario of this program", words[2])
-	}
-	return newBench(scenario, seed, cpus, queue.Threads)
 }
