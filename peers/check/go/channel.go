@@ -1,5 +1,5 @@
 // A buffered channel, polled: `channel CPU_A CPU_B CAPACITY CAPACITY` (of the round trips, and of the
-// stream) prints the median round trip and the messages per
+// stream) prints the time of a round trip and the messages per
 // second between two goroutines that each keep a thread on one of the CPUs; before, between and
 // after them, the time of an atomic number from one to the other.
 package main
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	rounds = 20
-	length = 50 * time.Millisecond
+	rounds = 200
+	length = 5 * time.Millisecond
 )
 
 func channel(capacity string) chan int {
@@ -133,16 +133,17 @@ func main() {
 		fmt.Println("hand_off_ns", handOff())
 		var all []float64
 		for round := 0; round < rounds; round++ {
-			var times []float64
-			for begun := time.Now(); time.Since(begun) < length; {
-				sent := time.Now()
-				put(there, len(times))
-				if get(back) != len(times) {
-					panic("a wrong echo")
+			trips, begun := 0, time.Now()
+			for time.Since(begun) < length {
+				for i := 0; i < 16; i++ {
+					put(there, trips)
+					if get(back) != trips {
+						panic("a wrong echo")
+					}
+					trips++
 				}
-				times = append(times, float64(time.Since(sent)))
 			}
-			all = append(all, median(times))
+			all = append(all, float64(time.Since(begun))/float64(trips))
 		}
 		fmt.Println("round_trip_ns", median(all[rounds/2:]))
 		put(there, -1)

@@ -3,13 +3,14 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * ConcurrentLinkedQueue, polled: {@code java Clq.java CPU_A CPU_B} prints the median round trip and
+ * ConcurrentLinkedQueue, polled: {@code java Clq.java CPU_A CPU_B} prints the time of a round trip and
  * the messages per second; before, between and after them, the time of a number from one CPU to the
  * other.
  */
 public class Clq {
-    static final int ROUNDS = 60, WARM = 40;
-    static final long LENGTH = 50_000_000;
+    static final int ROUNDS = 600, WARM = 400;
+    // As short as the tool's blocks: the queue may fill for as long as a block lasts.
+    static final long LENGTH = 5_000_000;
     static final long[] times = new long[1 << 20];
     static final ConcurrentLinkedQueue<Long> there = new ConcurrentLinkedQueue<>();
     // Or the two queues would share a cache line.
@@ -45,7 +46,7 @@ public class Clq {
     static double handOff() {
         int count = 0;
         long next = 1, last = System.nanoTime();
-        for (long end = last + LENGTH; last < end && count < times.length; count++) {
+        for (long end = last + 10 * LENGTH; last < end && count < times.length; count++) {
             for (int trip = 0; trip < 32; trip++, next++) {
                 numbers.setRelease(THERE, next);
                 while (numbers.getAcquire(BACK) != next) {}
@@ -68,17 +69,15 @@ public class Clq {
     }
 
     static double roundTrip() {
-        int count = 0;
-        long last = System.nanoTime();
-        for (long end = last + LENGTH; last < end && count < times.length; count++) {
-            there.add((long) count);
-            if (next(back) != count) throw new AssertionError("a wrong echo");
-            long now = System.nanoTime();
-            times[count] = now - last;
-            last = now;
+        long begun = System.nanoTime(), now = begun, trips = 0;
+        while (now - begun < LENGTH) {
+            for (int i = 0; i < 16; i++, trips++) {
+                there.add(trips);
+                if (next(back) != trips) throw new AssertionError("a wrong echo");
+            }
+            now = System.nanoTime();
         }
-        Arrays.sort(times, 0, count);
-        return times[count / 2];
+        return (now - begun) / (double) trips;
     }
 
     static volatile boolean stop;
