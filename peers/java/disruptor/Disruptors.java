@@ -3,6 +3,7 @@ import com.lmax.disruptor.BatchEventProcessorBuilder;
 import com.lmax.disruptor.BlockingWaitStrategy;
 import com.lmax.disruptor.BusySpinWaitStrategy;
 import com.lmax.disruptor.EventHandler;
+import com.lmax.disruptor.EventPoller;
 import com.lmax.disruptor.RingBuffer;
 import com.lmax.disruptor.WaitStrategy;
 import com.lmax.disruptor.YieldingWaitStrategy;
@@ -13,7 +14,10 @@ import peers.Channel;
 import peers.Group;
 import peers.Row;
 
-/** LMAX Disruptor: claimed events, read by a handler. Senders park while the ring is full. */
+/**
+ * LMAX Disruptor: claimed events, read by a handler. Senders park while the ring is full. A handler
+ * is given all events that there are, so a receiver that takes turns polls instead.
+ */
 public final class Disruptors implements Group {
     private static final String VERSION = "4.0.0";
     /** A reference, an event, and its entry in the table of published ones. */
@@ -30,8 +34,15 @@ public final class Disruptors implements Group {
     private static Row row(
             String name, String strategy, String wait, Supplier<WaitStrategy> make) {
         return new Row.Queue("disruptor-" + name, VERSION, "LMAX Disruptor, " + strategy,
-                true, SLOT_BYTES, true, true, List.of(wait),
-                usage -> new Ring(usage, make.get()));
+                Row.Ends.MPSC, SLOT_BYTES, true, true, List.of(wait),
+                usage -> open(usage, make.get()));
+    }
+
+    private static Channel open(Row.Usage usage, WaitStrategy strategy) {
+        ProducerType producers = usage.senders() > 1 ? ProducerType.MULTI : ProducerType.SINGLE;
+        RingBuffer<Event> ring =
+                RingBuffer.create(producers, Event::new, usage.capacity(), strategy);
+        return usage.inTurns() ? new Polled(ring) : new Handled(ring);
     }
 
     /** A message in the ring, written again and again. */
@@ -39,38 +50,39 @@ public final class Disruptors implements Group {
         private long message;
     }
 
-    private static final class Ring implements Channel, EventHandler<Event> {
+    private record Publisher(RingBuffer<Event> ring) implements Channel.Sender {
+        @Override
+        public void send(long message) {
+            long sequence = ring.next();
+            ring.get(sequence).message = message;
+            ring.publish(sequence);
+        }
+
+        @Override
+        public void sendMany(long first, int count) {
+            long last = ring.next(count);
+            long begin = last - count + 1;
+            for (long sequence = begin; sequence <= last; sequence++) {
+                ring.get(sequence).message = first + (sequence - begin);
+            }
+            ring.publish(begin, last);
+        }
+    }
+
+    private static final class Handled implements Channel, EventHandler<Event> {
         private final RingBuffer<Event> ring;
         private final BatchEventProcessor<Event> processor;
         private Taker taker;
 
-        Ring(Row.Usage usage, WaitStrategy strategy) {
-            ProducerType producers = usage.senders() > 1 ? ProducerType.MULTI : ProducerType.SINGLE;
-            ring = RingBuffer.create(producers, Event::new, usage.capacity(), strategy);
+        Handled(RingBuffer<Event> ring) {
+            this.ring = ring;
             processor = new BatchEventProcessorBuilder().build(ring, ring.newBarrier(), this);
             ring.addGatingSequences(processor.getSequence());
         }
 
         @Override
         public Sender sender() {
-            return new Sender() {
-                @Override
-                public void send(long message) {
-                    long sequence = ring.next();
-                    ring.get(sequence).message = message;
-                    ring.publish(sequence);
-                }
-
-                @Override
-                public void sendMany(long first, int count) {
-                    long last = ring.next(count);
-                    long begin = last - count + 1;
-                    for (long sequence = begin; sequence <= last; sequence++) {
-                        ring.get(sequence).message = first + (sequence - begin);
-                    }
-                    ring.publish(begin, last);
-                }
-            };
+            return new Publisher(ring);
         }
 
         @Override
@@ -86,6 +98,45 @@ public final class Disruptors implements Group {
             if (!taker.take(event.message)) {
                 processor.halt();
             }
+        }
+    }
+
+    private static final class Polled implements Channel, EventPoller.Handler<Event> {
+        private final RingBuffer<Event> ring;
+        private final EventPoller<Event> poller;
+        private Taker taker;
+        private boolean more;
+
+        Polled(RingBuffer<Event> ring) {
+            this.ring = ring;
+            poller = ring.newPoller();
+            ring.addGatingSequences(poller.getSequence());
+        }
+
+        @Override
+        public Sender sender() {
+            return new Publisher(ring);
+        }
+
+        @Override
+        public Receiver receiver() {
+            return taker -> {
+                this.taker = taker;
+                more = true;
+                try {
+                    while (more) {
+                        poller.poll(this);
+                    }
+                } catch (Exception unexpected) {
+                    throw new IllegalStateException(unexpected);
+                }
+            };
+        }
+
+        @Override
+        public boolean onEvent(Event event, long sequence, boolean endOfBatch) {
+            more = taker.take(event.message);
+            return more;
         }
     }
 }

@@ -14,21 +14,22 @@ public final class JdkQueues implements Group {
     private static final String VERSION = System.getProperty("java.version");
     /** A reference and a {@code Long}. */
     private static final int SLOT_BYTES = 28;
+    private static final List<String> ALL_WAITS = List.of("poll", "poll-backoff", "block");
 
     @Override
     public List<Row> rows() {
         return List.of(
                 new Row.Queue("java-clq", VERSION,
                         "java.util.concurrent.ConcurrentLinkedQueue",
-                        true, 0, false, false, List.of("poll", "poll-backoff"),
+                        Row.Ends.MPMC, 0, false, false, List.of("poll", "poll-backoff"),
                         usage -> new Polled(new ConcurrentLinkedQueue<>(), usage.pauses())),
                 new Row.Queue("java-abq", VERSION,
                         "java.util.concurrent.ArrayBlockingQueue; batches by drainTo",
-                        true, SLOT_BYTES, false, true, List.of("poll", "poll-backoff", "block"),
+                        Row.Ends.MPMC, SLOT_BYTES, false, true, ALL_WAITS,
                         usage -> open(new ArrayBlockingQueue<>(usage.capacity()), usage)),
                 new Row.Queue("java-ltq", VERSION,
                         "java.util.concurrent.LinkedTransferQueue",
-                        true, 0, false, false, List.of("poll", "poll-backoff", "block"),
+                        Row.Ends.MPMC, 0, false, false, ALL_WAITS,
                         usage -> open(new LinkedTransferQueue<>(), usage)));
     }
 

@@ -4,9 +4,9 @@
 //! The kernel kills a child when its parent dies, but not the child's own children. So this process
 //! forks a guardian, which forks the other one and adopts whatever that leaves behind, however it
 //! was started and in whichever session. It waits for the other one to end, or for this process to
-//! close its end of a pipe, which the kernel does if this process is killed. Then it kills and reaps
-//! all that is left, and ends as the other one did. If the guardian is killed, the kernel kills the
-//! other one.
+//! close its end of a pipe, which the kernel does if this process is killed. Then it kills and
+//! reaps all that is left, and ends as the other one did. If the guardian is killed, the kernel
+//! kills the other one.
 //!
 //! It does not help against code that kills the guardian after it has left its process group.
 

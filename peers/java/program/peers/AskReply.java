@@ -1,5 +1,6 @@
 package peers;
 
+import java.util.Arrays;
 import java.util.List;
 import jdk.internal.vm.annotation.Contended;
 
@@ -32,14 +33,13 @@ final class AskReply implements Scenario {
     }
 
     @Override
-    public String end() {
+    public Answer end() {
         Scenario.verify(asker.wrong == 0 && answerer.wrong == 0, WRONG);
         Scenario.verify(asker.number == answerer.number, WRONG);
-        var out = new StringBuilder();
-        Scenario.histogram(out, "count", asker.times, 0, asker.stamped);
-        out.append("mean_ns ").append(Scenario.decimal(asker.meanNs)).append('\n');
-        out.append("checked ").append(asker.stamped + asker.trips).append('\n');
-        return out.toString();
+        return new Answer()
+                .histogram("count", Arrays.stream(asker.times, 0, asker.stamped))
+                .line("mean_ns", asker.meanNs)
+                .line("checked", asker.stamped + asker.trips);
     }
 
     @Override

@@ -4,6 +4,7 @@ import java.io.Closeable;
 import java.lang.management.CompilationMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.LongFunction;
 
 /** A peer that is ready to be measured: answers the length of a block with its figures. */
@@ -12,6 +13,8 @@ public final class Bench implements LongFunction<String>, Closeable {
     private static final long SHORT_BLOCK_NS = 2_000_000;
     private static final long SHORT_BLOCKS_NS = 1_000_000_000;
     private static final long WARM_BLOCK_NS = 20_000_000;
+    /** Blocks that are longer than this whatever was asked for are not for a warm-up. */
+    private static final long LONG_BLOCK_NS = 100_000_000;
     private static final long MOST_WARM_UP_NS = 8_000_000_000L;
     /** Medians of this number of blocks are compared. */
     private static final int LEVEL = 10;
@@ -23,7 +26,6 @@ public final class Bench implements LongFunction<String>, Closeable {
     private final Crew crew;
     private final Pool pool;
     private long seed;
-    private byte[] between;
 
     /** Prepares what a line asks for. */
     public Bench(String group, String line) throws Exception {
@@ -38,7 +40,10 @@ public final class Bench implements LongFunction<String>, Closeable {
         var keys = new Keys(Arrays.copyOfRange(words, names, words.length));
         int[] cpus = keys.cpus();
         if (words[1].equals("contention")) {
-            require(words[2].equals("pool"), words[2] + " is not a scenario of this program");
+            if (!words[2].equals("pool")) {
+                throw new IllegalArgumentException(
+                        words[2] + " is not a scenario of this program");
+            }
             find(peers, Row.Pool.class, null);
             scenario = null;
             crew = null;
@@ -47,24 +52,23 @@ public final class Bench implements LongFunction<String>, Closeable {
         }
         pool = null;
         switch (words[1]) {
-            case "queue" -> scenario =
-                    queue(find(peers, Row.Queue.class, words[2]), words[3], keys);
+            case "queue" -> {
+                seed = keys.number("seed", 0, 0, Long.MAX_VALUE);
+                Row.Queue row = find(peers, Row.Queue.class, words[2]);
+                scenario = new QueueRequest(row, keys).scenario(words[3]);
+            }
             case "latency" -> scenario =
                     latency(find(peers, Row.Mechanism.class, words[2]), keys);
             default -> throw new IllegalArgumentException("“" + words[1] + "” cannot be prepared");
         }
-        crew = new Crew(scenario.parts(), places(cpus, scenario.parts().size()));
+        keys.finish();
+        List<Runnable> parts = scenario.parts();
+        crew = new Crew(parts, scenario.seating().cpus(cpus, parts.size()));
         try {
             warmUp();
         } catch (RuntimeException failure) {
             crew.close();
             throw failure;
-        }
-    }
-
-    private static void require(boolean condition, String otherwise) {
-        if (!condition) {
-            throw new IllegalArgumentException(otherwise);
         }
     }
 
@@ -78,92 +82,24 @@ public final class Bench implements LongFunction<String>, Closeable {
         throw new IllegalArgumentException(wanted + " is not a peer of this program");
     }
 
-    private Scenario queue(Row.Queue row, String scenario, Keys keys) {
-        String wait = keys.text("wait");
-        require(row.waits().contains(wait), row.name() + " has no wait=" + wait);
-        int capacity = row.slotBytes() > 0 ? (int) keys.number("capacity", 1, 1 << 26) : 0;
-        require(!row.powerOfTwo() || Integer.bitCount(capacity) == 1,
-                "capacity=" + capacity + " is impossible: " + row.name() + " takes powers of two");
-        boolean streams = scenario.equals("stream");
-        int batch = (int) keys.number("batch", 1, 1, streams && row.batches() ? 1 << 16 : 1);
-        int senders = (int) keys.number("senders", 1, 1, streams && row.manySenders() ? 64 : 1);
-        keys.number("payload_bytes", 8, 8, 8);
-        seed = keys.number("seed", 0, 0, Long.MAX_VALUE);
-        var usage = new Row.Usage(wait, capacity, batch, senders);
-        switch (scenario) {
-            case "ask-reply" -> {
-                keys.finish();
-                Channel there = row.opener().open(usage);
-                // Or the two queues would share a cache line.
-                between = new byte[1024];
-                return new AskReply(there, row.opener().open(usage));
-            }
-            case "stream" -> {
-                keys.finish();
-                require(row.slotBytes() == 0 || batch <= capacity,
-                        "batch=" + batch + " is impossible: it is larger than the queue");
-                return new Stream(row.opener().open(usage), senders, batch);
-            }
-            case "open-loop" -> {
-                double gapNs = 1e9 / keys.number("rate_per_s", 1, 100_000_000);
-                String arrivals = keys.text("arrivals");
-                boolean poisson = arrivals.equals("poisson");
-                require(poisson || arrivals.equals("uniform"),
-                        "arrivals=" + arrivals + " is not known");
-                keys.finish();
-                return new Paced(row.opener().open(usage), Paced.openLoop(gapNs, poisson), false);
-            }
-            case "burst" -> {
-                int burst = (int) keys.number("burst", 1, Paced.MOST / 3);
-                long gapNs = keys.number("gap_ns", 1, 60_000_000_000L);
-                keys.finish();
-                return new Paced(row.opener().open(usage), Paced.bursts(burst, gapNs), true);
-            }
-            default -> throw new IllegalArgumentException(
-                    scenario + " is not a scenario of this program");
-        }
-    }
-
     private static Scenario latency(Row.Mechanism row, Keys keys) {
         keys.number("payload_bytes", 8, 8, 8);
-        keys.finish();
-        var usage = new Row.Usage("poll", 1, 1, 1);
+        var usage = new Row.Usage("poll", 1, 1, 1, false);
         return new AskReply(row.there().open(usage), row.back().open(usage));
     }
 
-    /** The receiver has the second CPU for itself; senders share the others. */
-    private static int[] places(int[] cpus, int parts) {
-        if (cpus.length == 0) {
-            return cpus;
-        }
-        int[] places = new int[parts];
-        for (int i = 0, sender = 0; i < parts; i++) {
-            if (cpus.length == 1) {
-                places[i] = cpus[0];
-            } else if (i == 1) {
-                places[i] = cpus[1];
-            } else {
-                int nth = sender++ % (cpus.length - 1);
-                places[i] = cpus[nth == 0 ? 0 : nth + 1];
-            }
-        }
-        return places;
-    }
-
-    /** Messages that are far apart would not be compiled in hours, so others come first. */
     private void warmUp() {
-        if (scenario instanceof Paced paced) {
-            Paced.Pattern asked = paced.pattern;
-            paced.pattern = Paced.openLoop(5_000, false);
+        if (!(scenario instanceof Rehearsed rehearsed)) {
             levelOff();
-            paced.pattern = asked;
-            Paced.Schedule once = asked.draw(WARM_BLOCK_NS, seed);
-            long lasts = once.dueNs()[once.dueNs().length - 1];
-            for (int i = 0; i < LEVEL && lasts < 100_000_000; i++) {
+            return;
+        }
+        rehearsed.rehearse(true);
+        levelOff();
+        rehearsed.rehearse(false);
+        if (rehearsed.leastNs(WARM_BLOCK_NS, seed) < LONG_BLOCK_NS) {
+            for (int i = 0; i < LEVEL; i++) {
                 run(WARM_BLOCK_NS);
             }
-        } else {
-            levelOff();
         }
     }
 
@@ -192,7 +128,7 @@ public final class Bench implements LongFunction<String>, Closeable {
         }
     }
 
-    private String run(long lengthNs) {
+    private Answer run(long lengthNs) {
         scenario.begin(lengthNs, seed++);
         crew.work();
         return scenario.end();

@@ -8,7 +8,7 @@ public interface Channel {
     /** Makes the end of one sender; called once on each sender's thread. */
     Sender sender();
 
-    /** Makes the end of the receiver; called once on its thread. */
+    /** Makes the end of one receiver; called once on each receiver's thread. */
     Receiver receiver();
 
     /** Executes pause hints. */
@@ -32,13 +32,16 @@ public interface Channel {
 
     /** Receives in the row's way of waiting while the queue is empty. */
     interface Receiver {
-        /** Hands over messages until {@code taker} returns false; none may be in the queue then. */
+        /**
+         * Hands over messages until {@code taker} returns false. What is in the queue then is for
+         * other receivers, unless the queue is used in turns.
+         */
         void receive(Taker taker);
     }
 
     /** Takes messages. */
     interface Taker {
-        /** Returns false if this is the last message of a block. */
+        /** Returns false if this is the last message of a block, or of a turn. */
         boolean take(long message);
     }
 }

@@ -9,7 +9,6 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -65,7 +64,7 @@ final class Pool {
         }
     }
 
-    String run() {
+    Answer run() {
         try {
             return run(tasks);
         } catch (InterruptedException | ExecutionException failed) {
@@ -73,7 +72,7 @@ final class Pool {
         }
     }
 
-    private String run(int count) throws InterruptedException, ExecutionException {
+    private Answer run(int count) throws InterruptedException, ExecutionException {
         queued = 0;
         entered = 0;
         List<Future<?>> all = new ArrayList<>(count);
@@ -87,8 +86,11 @@ final class Pool {
         long elapsed = System.nanoTime() - began;
         // A lock that let two in would lose some of these.
         Scenario.verify(entered == count, entered + " of " + count + " entries were counted");
-        return "count " + count + "\nelapsed_ns " + elapsed + "\nqueue_on_entry_mean "
-                + Scenario.decimal((double) queued / count) + "\nchecked " + entered + "\n";
+        return new Answer()
+                .line("count", count)
+                .line("elapsed_ns", elapsed)
+                .line("queue_on_entry_mean", (double) queued / count)
+                .line("checked", entered);
     }
 
     private void task() {
@@ -106,9 +108,7 @@ final class Pool {
     private void pass(long ns) {
         long until = System.nanoTime() + ns;
         if (!sleeps) {
-            while (System.nanoTime() < until) {
-                // As a thread that computes.
-            }
+            Clock.spinUntil(until);
         } else if (ns % 1_000_000 == 0) {
             try {
                 Thread.sleep(ns / 1_000_000);
@@ -116,10 +116,7 @@ final class Pool {
                 throw new IllegalStateException(nobody);
             }
         } else {
-            // `Thread.sleep` rounds to milliseconds before Java 21.
-            for (long left; (left = until - System.nanoTime()) > 0; ) {
-                LockSupport.parkNanos(left);
-            }
+            Clock.sleepUntil(until, 0);
         }
     }
 

@@ -2,46 +2,29 @@ package peers;
 
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 
 /** Threads that measure a queue, a block at a time. */
 interface Scenario {
     String WRONG = "a message was wrong, lost, repeated or out of order";
+    /** Time before the first message of some blocks, in which the receivers begin to wait. */
+    long AHEAD_NS = 100_000;
 
-    /** The work of each thread in a block: a sender, the receiver, then any other senders. */
+    /** The work of each thread in a block. */
     List<Runnable> parts();
+
+    /** The CPUs of the parts. */
+    default Seating seating() {
+        return Seating.RECEIVER_ALONE;
+    }
 
     /** Called before the parts run. */
     void begin(long lengthNs, long seed);
 
-    /** Called after the parts have run; returns the lines of the answer, without {@code end}. */
-    String end();
+    /** Called after the parts have run. */
+    Answer end();
 
     /** The figure that levels off in a warm-up: a time per message of the last block. */
     double figure();
-
-    /** Appends a line for each distinct value, ascending, with the number of times. */
-    static void histogram(StringBuilder out, String name, long[] values, int from, int to) {
-        long[] sorted = Arrays.copyOfRange(values, from, to);
-        Arrays.sort(sorted);
-        var lines = new StringBuilder();
-        int distinct = 0;
-        for (int i = 0; i < sorted.length; ) {
-            int next = i + 1;
-            while (next < sorted.length && sorted[next] == sorted[i]) {
-                next++;
-            }
-            lines.append(sorted[i]).append(' ').append(next - i).append('\n');
-            distinct++;
-            i = next;
-        }
-        out.append(name).append(' ').append(distinct).append('\n').append(lines);
-    }
-
-    /** Without an exponent. */
-    static String decimal(double value) {
-        return String.format(Locale.ROOT, "%.3f", value);
-    }
 
     static double median(double[] values) {
         double[] sorted = values.clone();
@@ -54,5 +37,9 @@ interface Scenario {
         if (!right) {
             throw new IllegalStateException(otherwise);
         }
+    }
+
+    static void verifyCount(long received, long sent) {
+        verify(received == sent, received + " of " + sent + " messages arrived");
     }
 }

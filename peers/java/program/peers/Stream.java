@@ -9,8 +9,6 @@ import jdk.internal.vm.annotation.Contended;
  * sender ends with a message without a number.
  */
 final class Stream implements Scenario {
-    /** The sender's number is above these bits. */
-    private static final int NUMBER_BITS = 56;
     /** Messages between two looks at the flag, for single messages. */
     private static final int ROUND = 64;
     /** Messages before the first stamp of a block. */
@@ -24,7 +22,7 @@ final class Stream implements Scenario {
 
     Stream(Channel channel, int count, int batch) {
         for (int i = 0; i < count; i++) {
-            senders.add(new Sending(channel, (long) i << NUMBER_BITS, batch, flag));
+            senders.add(new Sending(channel, Numbers.end(i), batch, flag));
         }
         receiving = count == 1 ? new FromOne(channel, flag) : new FromMany(channel, flag, count);
     }
@@ -43,16 +41,17 @@ final class Stream implements Scenario {
     }
 
     @Override
-    public String end() {
+    public Answer end() {
         long sent = 0;
         for (Sending sender : senders) {
             sent += sender.sent;
         }
         Scenario.verify(receiving.wrong == 0, WRONG);
-        Scenario.verify(sent == receiving.received,
-                receiving.received + " of " + sent + " messages arrived");
-        return "count " + sent + "\nrate_per_s " + Scenario.decimal(receiving.ratePerS)
-                + "\nchecked " + sent + "\n";
+        Scenario.verifyCount(receiving.received, sent);
+        return new Answer()
+                .line("count", sent)
+                .line("rate_per_s", receiving.ratePerS)
+                .line("checked", sent);
     }
 
     @Override
@@ -213,13 +212,13 @@ final class Stream implements Scenario {
             super(channel, flag);
             numbers = new long[senders];
             for (int i = 0; i < senders; i++) {
-                numbers[i] = (long) i << NUMBER_BITS;
+                numbers[i] = Numbers.end(i);
             }
         }
 
         @Override
         public boolean take(long message) {
-            int sender = (int) (message >>> NUMBER_BITS);
+            int sender = Numbers.sender(message);
             if (sender >= numbers.length) {
                 wrong = -1;
                 return true;
@@ -235,7 +234,7 @@ final class Stream implements Scenario {
         }
 
         private boolean odd(int sender, long message, long difference) {
-            if (message << (64 - NUMBER_BITS) != Channel.END) {
+            if (!Numbers.isEnd(message)) {
                 wrong |= difference;
                 numbers[sender] = message;
                 return true;
