@@ -17,7 +17,7 @@ if [[ ${INSTALL:-no} == yes ]]; then
     apt-get update
     apt-get install --yes --no-install-recommends build-essential golang-go ldc \
         libboost-dev libtbb-dev liburcu-dev libconcurrentqueue-dev libreaderwriterqueue-dev \
-        libatomic-queue-dev openjdk-17-jdk-headless maven
+        libatomic-queue-dev openjdk-17-jdk-headless maven python3
 fi
 peers/build.sh c cpp d go java rust | tee "$folder/built.txt"
 cargo build --release --quiet

@@ -39,6 +39,7 @@ use crate::program::Program;
 use crate::stream::Streams;
 
 pub use arrivals::{MAX_RATE, Trace};
+pub(crate) use depth::enough_memory;
 pub(crate) use funnel_load::IMPORTANT_PER_S;
 pub use message::{MESSAGE_BYTES, Message, Words};
 pub use options::{ArrivalsChoice, LoadChoice, LoadOption, Overrides, Unsuitable};

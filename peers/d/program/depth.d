@@ -2,6 +2,7 @@
 module depth;
 
 import core.atomic : atomicLoad, atomicOp, atomicStore, MemoryOrder, pause;
+import core.memory : GC;
 import core.thread : Thread;
 import std.algorithm : min;
 import std.exception : enforce;
@@ -51,6 +52,8 @@ final class Depth(Channel) : Scenario
     {
         auto channel = new Channel(block.warmUp ? min(capacity, 2 * shallow) : capacity);
         immutable depth = block.warmUp ? min(this.depth, shallow) : this.depth;
+        // Of the block before, whose list may be long.
+        GC.collect();
         turn.restart();
         sender.begin(channel, depth);
         receiver.begin(channel, depth);
@@ -102,12 +105,14 @@ final class Depth(Channel) : Scenario
 
     private abstract static class End : Part
     {
+        private Padding before;
         protected Channel channel;
         protected Turn turn;
         protected size_t depth;
         size_t calls;
         ulong number;
         double[] perCallNs;
+        private Padding after;
 
         this(Turn turn)
         {
@@ -143,6 +148,7 @@ final class Depth(Channel) : Scenario
     private static final class Sender : End
     {
         long begun;
+        private Padding behind;
 
         this(Turn turn)
         {
@@ -171,6 +177,7 @@ final class Depth(Channel) : Scenario
     {
         ulong wrong;
         long drained;
+        private Padding behind;
 
         this(Turn turn)
         {

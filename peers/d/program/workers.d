@@ -84,6 +84,7 @@ final class Workers(Channel) : Scenario
         override void work()
         {
             auto channels = this.channels;
+            auto first = channels[0];
             ulong sent;
             size_t next;
             spinUntil(now() + aheadNs);
@@ -91,12 +92,17 @@ final class Workers(Channel) : Scenario
             immutable until = begun + lengthNs;
             do
             {
-                foreach (_; 0 .. round)
-                {
-                    channels[next].send(++sent);
-                    if (++next == channels.length)
-                        next = 0;
-                }
+                // Nothing is dealt out to a single receiver.
+                if (channels.length == 1)
+                    foreach (_; 0 .. round)
+                        first.send(++sent);
+                else
+                    foreach (_; 0 .. round)
+                    {
+                        channels[next].send(++sent);
+                        if (++next == channels.length)
+                            next = 0;
+                    }
             }
             while (now() < until);
             foreach (channel; channels)

@@ -95,7 +95,7 @@ func (a *askReply) answer() {
 	a.answerer.number, a.answerer.wrong = number, wrong
 }
 
-func (a *askReply) end() (string, error) {
+func (a *askReply) end(int64) (string, error) {
 	if a.asker.wrong|a.answerer.wrong != 0 || a.asker.number != a.answerer.number {
 		return "", errWrong
 	}

@@ -44,8 +44,9 @@ func (b *bench) work(block block) (string, error) {
 	// Between blocks only: channels of numbers make no garbage, this program does.
 	runtime.GC()
 	b.seed++
+	before := cpuTime(ofProcess)
 	b.crew.work()
-	return b.scenario.end()
+	return b.scenario.end(cpuTime(ofProcess) - before)
 }
 
 // Runs blocks until their figures have levelled off.

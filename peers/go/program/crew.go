@@ -157,11 +157,15 @@ func affinity() []int {
 	return cpus
 }
 
-// CPU time of this thread.
-func cpuTime() int64 {
-	const threadCPUTime = 3
+// Clocks of CPU time.
+const (
+	ofProcess = 2
+	ofThread  = 3
+)
+
+func cpuTime(clock uintptr) int64 {
 	var time syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, threadCPUTime, uintptr(unsafe.Pointer(&time)), 0)
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&time)), 0)
 	return time.Nano()
 }
 

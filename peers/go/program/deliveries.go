@@ -28,19 +28,17 @@ func (g *generator) deliveries(received []int64) []delivery {
 	return all
 }
 
-// CPU time of the threads that receive and of the send calls, in which generators may also wait.
-func busyNs(receivingNs int64, generators ...*generator) int64 {
-	var sendingNs, cpuNs int64
+// CPU time of the process, less what generators spend between their send calls. The runtime's own
+// threads are part of it: they wake those that keep theirs.
+func busyNs(cpuNs int64, generators ...*generator) int64 {
 	for _, g := range generators {
+		sendingNs := int64(0)
 		for i := 0; i < g.made; i++ {
 			sendingNs += g.after[i] - g.sent[i]
 		}
-		cpuNs += g.cpuNs
+		cpuNs -= atLeast(0, g.cpuNs-sendingNs)
 	}
-	if sendingNs > cpuNs {
-		sendingNs = cpuNs
-	}
-	return receivingNs + sendingNs
+	return atLeast(0, cpuNs)
 }
 
 // Appends the distributions of deliveries that count.

@@ -2,7 +2,6 @@ package program
 
 import (
 	"fmt"
-	"runtime"
 	"sync/atomic"
 )
 
@@ -22,6 +21,8 @@ const (
 type depth struct {
 	open  func() Channel
 	asked uint64
+	// Lets others run.
+	yield func()
 
 	channel Channel
 	// Messages in the queue, and between two stamps.
@@ -50,7 +51,7 @@ func readDepth(r *request) func() scenario {
 	if r.queue.Capacity == "bounded" && asked+perTurn(asked) > room {
 		r.fail("capacity=%d has no room for %d messages and those of a turn", room, asked)
 	}
-	return func() scenario { return &depth{open: r.open, asked: asked} }
+	return func() scenario { return &depth{open: r.open, asked: asked, yield: r.yield()} }
 }
 
 // Messages between two stamps.
@@ -76,7 +77,7 @@ func (d *depth) begin(block block) {
 func (d *depth) await(turn uint64) {
 	for look := 1; d.turn.Load() != turn; look++ {
 		if look%looks == 0 {
-			runtime.Gosched()
+			d.yield()
 		} else {
 			Pause(1)
 		}
@@ -129,7 +130,7 @@ func receiveFrom(channel Channel, next, count uint64) uint64 {
 	return wrong
 }
 
-func (d *depth) end() (string, error) {
+func (d *depth) end(int64) (string, error) {
 	d.channel = nil
 	if d.receiver.wrong != 0 {
 		return "", errWrong

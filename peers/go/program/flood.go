@@ -126,7 +126,7 @@ func (f *flood) receive() {
 	f.received, f.wrong = received, wrong
 }
 
-func (f *flood) end() (string, error) {
+func (f *flood) end(int64) (string, error) {
 	sent := f.dumpSent + uint64(len(f.callsNs))
 	if err := verdict(f.wrong, sent, f.received); err != nil {
 		return "", err

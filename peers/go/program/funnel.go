@@ -65,7 +65,7 @@ func (f *funnel) begin(block block) {
 	f.receiver.begin(senders, room)
 }
 
-func (f *funnel) end() (string, error) {
+func (f *funnel) end(cpuNs int64) (string, error) {
 	bySender, err := f.receiver.bySender(f.generators)
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (f *funnel) end() (string, error) {
 	var out strings.Builder
 	distributions(&out, f.important)
 	if f.onThreads {
-		fmt.Fprintf(&out, "busy_ns %d\n", busyNs(f.receiver.cpuNs, f.generators...))
+		fmt.Fprintf(&out, "busy_ns %d\n", busyNs(cpuNs, f.generators...))
 	}
 	window(&out, sent, f.important, 0)
 	histogram(&out, "chatty", chatty)
@@ -109,7 +109,6 @@ type gathering struct {
 	messages []uint64
 	count    int
 	wrong    uint64
-	cpuNs    int64
 	_        padding
 }
 
@@ -122,7 +121,6 @@ func (g *gathering) begin(senders, room int) {
 func (g *gathering) work() {
 	channel, received, messages := g.channel, g.received, g.messages
 	count, ended, wrong := 0, 0, uint64(0)
-	cpu := cpuTime()
 	for ended < g.senders {
 		message := channel.Receive()
 		now := nanotime()
@@ -137,7 +135,7 @@ func (g *gathering) work() {
 		received[count], messages[count] = now, message
 		count++
 	}
-	g.count, g.wrong, g.cpuNs = count, wrong, cpuTime()-cpu
+	g.count, g.wrong = count, wrong
 }
 
 // The times at which each sender's messages were received, which were complete and in order.

@@ -69,7 +69,7 @@ func (g *generator) work() {
 		least = g.schedule.lead + g.schedule.burst
 	}
 	lastsNs := atLeast(g.lengthNs, due[len(due)-1])
-	cpu := cpuTime()
+	cpu := cpuTime(ofThread)
 	begin := nanotime() + aheadNs
 	for i := range due {
 		due[i] += begin
@@ -91,7 +91,7 @@ func (g *generator) work() {
 		made++
 	}
 	channel.Send(endOf(g.sender))
-	g.made, g.cpuNs = made, cpuTime()-cpu
+	g.made, g.cpuNs = made, cpuTime(ofThread)-cpu
 }
 
 // Spins until the receiver waits; returns the time.

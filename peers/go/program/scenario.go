@@ -8,8 +8,9 @@ type scenario interface {
 	parts() []func()
 	// Called before the parts run.
 	begin(block block)
-	// Called after the parts have run; returns the lines of the answer, without `end`.
-	end() (string, error)
+	// Called after the parts have run, with the CPU time of the process meanwhile; returns the lines
+	// of the answer, without `end`.
+	end(cpuNs int64) (string, error)
 	// The figure that levels off in a warm-up: a time per message of the last block.
 	figure() float64
 }
@@ -37,6 +38,8 @@ type kind struct {
 	senders [2]uint64
 	// True if the queue has to hold messages while nobody receives.
 	fills bool
+	// True if a sender has to sleep for less than a millisecond, which goroutines cannot.
+	naps bool
 	// Reads the further keys. Nothing is opened before all of them are known to be right.
 	read func(r *request) (open func() scenario)
 }
@@ -56,7 +59,7 @@ var kinds = []kind{
 	{name: "chain", seating: inTurn, senders: oneSender, read: readChain},
 	{name: "funnel", seating: receiverAlone, senders: manySenders, read: readFunnel},
 	{name: "depth", seating: receiverAlone, senders: oneSender, fills: true, read: readDepth},
-	{name: "flood", seating: receiverAlone, senders: twoSenders, read: readFlood},
+	{name: "flood", seating: receiverAlone, senders: twoSenders, naps: true, read: readFlood},
 }
 
 func kindOf(name string) *kind {
@@ -68,4 +71,6 @@ func kindOf(name string) *kind {
 	return nil
 }
 
-func (k *kind) suits(queue *Queue) bool { return !(k.fills && queue.HoldsNone) }
+func (k *kind) suits(queue *Queue) bool {
+	return !(k.fills && queue.HoldsNone) && (!k.naps || queue.Threads)
+}

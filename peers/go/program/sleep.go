@@ -1,6 +1,7 @@
 package program
 
 import (
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -18,4 +19,12 @@ func (r *request) sleep() func(ns int64) {
 func sleepThread(ns int64) {
 	length := syscall.NsecToTimespec(ns)
 	_ = syscall.Nanosleep(&length, nil)
+}
+
+// A thread that is kept stays on its CPU: the runtime would hand over to another one and back.
+func (r *request) yield() func() {
+	if r.onThreads() {
+		return func() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
+	}
+	return runtime.Gosched
 }

@@ -102,7 +102,7 @@ func (s *stream) receiveFromMany() {
 	received, ended := uint64(0), 0
 	one := func() {
 		message := channel.Receive()
-		if isEnd(message) {
+		if isEnd(message) && message>>numberBits < uint64(len(lasts)) {
 			ended++
 			return
 		}
@@ -138,7 +138,7 @@ func (s *stream) measure(take func(messages int64)) {
 	}
 }
 
-func (s *stream) end() (string, error) {
+func (s *stream) end(int64) (string, error) {
 	sent := uint64(0)
 	for i := range s.senders {
 		sent += s.senders[i].sent

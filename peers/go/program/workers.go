@@ -81,7 +81,7 @@ func (w *workers) elapsedNs() int64 {
 	return done - w.sender.begunNs
 }
 
-func (w *workers) end() (string, error) {
+func (w *workers) end(int64) (string, error) {
 	sent := w.sender.sent
 	var lines strings.Builder
 	count, sum := uint64(0), uint64(0)

@@ -4,7 +4,7 @@
 //! sends each a line with the machine, the plan and its share. Each sends back what it measures and
 //! which cell's code it runs next, and waits after each line until it was taken, so that the first
 //! process sleeps while blocks are measured. A process that crashes, or is silent for far too long,
-//! costs the row that it was at. None outlives the first: the kernel kills it.
+//! costs the row that it was at. None outlives the first: each has a guardian, which kills it.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;

@@ -8,12 +8,13 @@
 //! reaps all that is left, and ends as the other one did. If the guardian is killed, the kernel
 //! kills the other one.
 //!
-//! It does not help against code that kills the guardian after it has left its process group.
+//! It does not help against code that stops its guardian, or kills it after it has left its process
+//! group.
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -29,8 +30,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Longest time that the guardian takes to end what is left.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Time between two looks at what is left, or at the process where it cannot be waited for.
+/// Time between two looks at what is left.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// Time between two looks at the ward where it cannot be waited for: it may be measured meanwhile.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// True if a process was forked here since it was last asked.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -125,12 +128,18 @@ impl Guarded {
     /// If its end is unknown, because something else has waited for the guardian.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.lifeline = None;
-        if let Some(status) = self.ending(2 * SWEEP) {
-            return Ok(status);
+        let status = match self.ending(2 * SWEEP) {
+            Some(status) => status,
+            None => {
+                let _ = self.guardian.kill();
+                self.guardian.wait()?
+            }
+        };
+        // It may have been killed itself, and so have left the group.
+        if status.signal() == Some(Signal::KILL.as_raw()) {
+            let _ = kill_process_group(self.pid, Signal::KILL);
         }
-        let _ = self.guardian.kill();
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        self.guardian.wait()
+        Ok(status)
     }
 }
 
@@ -144,17 +153,17 @@ impl Drop for Guarded {
 fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     // Signals from a terminal are for the tool, which then ends its processes in order.
     setsid()?;
-    // This process may have been forked by one whose forks are to die with it.
-    set_parent_process_death_signal(None)?;
     let guardian = getpid();
-    // Where a sandbox forbids it, processes that leave their group are not found.
+    // This process may have been forked by one whose forks are to die with it. Where a sandbox
+    // forbids these calls, processes that leave their group are not found.
+    let _ = set_parent_process_death_signal(None);
     let _ = set_child_subreaper(Some(guardian));
     // SAFETY: the child has a single thread, and only makes system calls until it executes.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             setpgid(None, None)?;
-            set_parent_process_death_signal(Some(Signal::KILL))?;
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
             if getppid() != Some(guardian) {
                 return Err(Errno::SRCH.into());
             }
@@ -189,7 +198,7 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
             ),
         ];
         // Without a handle on it (Linux before 5.3) the ward is looked at now and then.
-        let limit = if handle.is_some() { None } else { Some(&LOOK) };
+        let limit = if handle.is_some() { None } else { Some(&GLANCE) };
         let _ = poll(&mut both, limit);
         if !both[0].revents().is_empty() {
             break;

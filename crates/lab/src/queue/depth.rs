@@ -288,7 +288,7 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
 const BYTES_EACH: u64 = 128;
 
 /// Refuses a depth for which there is not enough memory, so that the kernel need not end anything.
-fn enough_memory(depth: u64) -> Result<(), Unavailable> {
+pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
     let needed = depth.saturating_mul(BYTES_EACH);
     match available_bytes() {
         Some(available) if available < needed => {

@@ -12,6 +12,7 @@ use threadtoll_record::{BlockKind, Cell, PlannedCell, StrikeReason};
 
 use crate::LabError;
 use crate::backend::OpenCell;
+use crate::queue::enough_memory;
 use crate::foreign::program::{Fault, Patience, Program, ProgramFile, Request, Usage};
 use crate::samples::{BlockSamples, Counters, Samples, Told};
 
@@ -47,6 +48,10 @@ impl Elsewhere {
         let failed = |fault: Fault| failure(&planned.cell, fault);
         let request = Request::of(planned, seed)
             .ok_or_else(|| LabError::UnknownQueue(planned.cell.label()))?;
+        if let Some(depth) = planned.cell.queue().and_then(|queue| queue.load.depth) {
+            let refused = |reason| LabError::Unavailable { mechanism: planned.cell.label(), reason };
+            enough_memory(depth.get()).map_err(refused)?;
+        }
         let environment = Environment::start(&planned.cell, allowed)?;
         let mut program = file.start(request.roams(), Patience::of(patience)).map_err(failed)?;
         let begun = Instant::now();

@@ -125,10 +125,7 @@ impl Answer {
                 stamped.sum_ns() as f64 + *others as f64 * mean_ns
             }
             Answer::Stream { .. } => length_ns as f64,
-            Answer::Deliveries(Deliveries { elapsed_ns, delivered, bursts, .. }) => {
-                let last_ns = bursts.map_or(0.0, |bursts| bursts.last_ns);
-                last_ns.max((*elapsed_ns).max(delivered.max_ns()) as f64)
-            }
+            Answer::Deliveries(deliveries) => deliveries.longest_ns(),
             Answer::Shared { elapsed_ns, .. }
             | Answer::Calls { elapsed_ns, .. }
             | Answer::SendCalls { elapsed_ns, .. }

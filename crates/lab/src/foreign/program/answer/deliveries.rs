@@ -31,6 +31,17 @@ pub(crate) struct Deliveries {
     pub(crate) chatty: Option<Chatty>,
 }
 
+impl Deliveries {
+    /// The longest time of all that it says.
+    pub(super) fn longest_ns(&self) -> f64 {
+        let Deliveries { elapsed_ns, delivered, late, bursts, chatty, .. } = self;
+        let chatty_ns = chatty.as_ref().map_or(0, |chatty| chatty.delivered.max_ns());
+        let whole = [*elapsed_ns, delivered.max_ns(), late.max_ns(), chatty_ns];
+        let last_ns = bursts.map_or(0.0, |bursts| bursts.last_ns);
+        whole.into_iter().fold(last_ns, |longest, ns| longest.max(ns as f64))
+    }
+}
+
 /// What an answer has besides the deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Besides {
