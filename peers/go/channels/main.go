@@ -28,7 +28,9 @@ func (c polling) Send(message uint64) {
 		case c.messages <- message:
 			return
 		default:
-			program.Pause(c.pauses)
+			if c.pauses > 0 {
+				program.Pause(c.pauses)
+			}
 		}
 	}
 }
@@ -39,7 +41,9 @@ func (c polling) Receive() uint64 {
 		case message := <-c.messages:
 			return message
 		default:
-			program.Pause(c.pauses)
+			if c.pauses > 0 {
+				program.Pause(c.pauses)
+			}
 		}
 	}
 }

@@ -119,6 +119,22 @@ fn programs_stand_in_the_groups_of_our_queues() {
 
 #[test]
 #[ignore = "real machine: ci/real.sh"]
+fn a_pool_of_a_program_can_be_read_again() {
+    let _alone = machine_lock().unwrap();
+    let folder = Folder::of(&["good"]);
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let line = "contention pool good-fair --threads 4 --tasks 20 --hold 1ms --think 9ms --quiet";
+    let mut arguments = words(line, &[]);
+    arguments.extend(words("--peers", &[folder.path()]));
+    arguments.extend(words("--out", &[&path]));
+    threadtoll(arguments).done();
+    let shown = threadtoll(words("report --text", &[&path])).done();
+    assert!(shown.out.contains("good-fair"), "{}", shown.out);
+}
+
+#[test]
+#[ignore = "real machine: ci/real.sh"]
 fn no_program_outlives_the_command() {
     let _alone = machine_lock().unwrap();
     if allowed_cpus().len() < 2 {

@@ -65,6 +65,8 @@ const RATES: [u64; 1] = [10_000];
 const BLOCK_NS: f64 = 100e6;
 /// Shorter waits of the writer are spent spinning.
 const NAP: Duration = Duration::from_micros(20);
+/// Time between two looks of a dumper that has done if the writer has, too: they may share a CPU.
+const DUMPER_NAP: Duration = Duration::from_millis(1);
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
@@ -176,16 +178,26 @@ impl<S: Source> Part for Dumper<S> {
     fn work(&mut self, clock: &Clock) -> Log {
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         while clock.stamp() < begin {}
-        let (lose, written) = (self.lose, &self.state.written.0);
+        let Dumper { source, lose, state } = self;
+        let written = &state.written.0;
         let Tally { taken, dropped, .. } = with(
-            &mut self.source,
+            source,
             #[inline(always)]
-            |source| dump(source, lose, written),
+            |source| dump(source, *lose, written),
         );
-        // Release: pairs with the writer, so that its end comes after all messages of the dump.
-        self.state.dumped.0.store(true, Ordering::Release);
+        state.dumped.0.store(true, Ordering::Relaxed);
+        end(source, written, DUMPER_NAP);
         Log { times: Vec::new(), numbers: vec![taken, dropped], wrong: 0 }
     }
+}
+
+/// Ends the messages of a sender once the other one has sent its last, which might take the place of
+/// the end. Each sender has an end of its own: not every queue keeps the order between senders.
+fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
+    while !other.load(Ordering::Relaxed) {
+        std::thread::sleep(nap);
+    }
+    with(source, |source| source.send(END));
 }
 
 /// Sends until the queue has taken the dump, or all lines have been sent.
@@ -241,12 +253,9 @@ impl<S: Source> Part for Writer<S> {
                 times[0].push(before);
                 times[1].push(after);
             }
-            state.written.0.store(true, Ordering::Relaxed);
-            while !state.dumped.0.load(Ordering::Acquire) {
-                std::thread::sleep(NAP);
-            }
-            source.send(END);
         });
+        state.written.0.store(true, Ordering::Relaxed);
+        end(source, &state.dumped.0, NAP);
         let numbers = vec![tally.taken, tally.dropped, tally.refused, place::current_cpu().into()];
         Log { times: times.to_vec(), numbers, wrong: 0 }
     }
@@ -287,17 +296,22 @@ impl<S: Sink> Part for Receiver<S> {
     }
 }
 
-/// Receives until the end of the block, and computes after each message; returns the messages by
+/// Receives until both senders have ended, and computes after each message; returns the messages by
 /// sender, and 0 if those of each ascended.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     on_a_line();
     let computes = clock.ticks(COMPUTES_NS);
     let (mut counts, mut last) = ([0; 2], [first(0) - 1, first(1) - 1]);
+    let mut ended = 0;
     loop {
         let message = sink.receive();
         if message == END {
-            return (counts, 0);
+            ended += 1;
+            if ended == SENDERS {
+                return (counts, 0);
+            }
+            continue;
         }
         let sender = usize::from(message >> NUMBER_BITS != 0);
         if message <= last[sender] || message >> NUMBER_BITS > 1 {
@@ -401,7 +415,8 @@ mod tests {
         }
         let (clock, _) = Clock::gate().unwrap();
         let (line, dumped) = (first(1), first(0));
-        let good = vec![dumped, line, dumped + 5, line + 1, END];
+        // The end of one sender overtakes a message of the other.
+        let good = vec![dumped, line, dumped + 5, END, line + 1, END];
         assert_eq!(receive(&mut Gives(good), &clock), ([2, 2], 0));
         let twice = vec![dumped, line, line];
         assert_eq!(receive(&mut Gives(twice), &clock), ([1, 1], line));

@@ -12,8 +12,8 @@ use threadtoll_record::{BlockKind, Cell, PlannedCell, StrikeReason};
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::queue::enough_memory;
 use crate::foreign::program::{Fault, Patience, Program, ProgramFile, Request, Usage};
+use crate::queue::enough_memory;
 use crate::samples::{BlockSamples, Counters, Samples, Told};
 
 use super::environment::Environment;
@@ -49,7 +49,8 @@ impl Elsewhere {
         let request = Request::of(planned, seed)
             .ok_or_else(|| LabError::UnknownQueue(planned.cell.label()))?;
         if let Some(depth) = planned.cell.queue().and_then(|queue| queue.load.depth) {
-            let refused = |reason| LabError::Unavailable { mechanism: planned.cell.label(), reason };
+            let refused =
+                |reason| LabError::Unavailable { mechanism: planned.cell.label(), reason };
             enough_memory(depth.get()).map_err(refused)?;
         }
         let environment = Environment::start(&planned.cell, allowed)?;
