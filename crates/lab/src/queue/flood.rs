@@ -191,8 +191,8 @@ impl<S: Source> Part for Dumper<S> {
     }
 }
 
-/// Ends the messages of a sender once the other one has sent its last, which might take the place of
-/// the end. Each sender has an end of its own: not every queue keeps the order between senders.
+/// Ends the messages of a sender once the other one has sent its last, which might take the place
+/// of the end. Each sender has an end of its own: not every queue keeps the order between senders.
 fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
     while !other.load(Ordering::Relaxed) {
         std::thread::sleep(nap);
