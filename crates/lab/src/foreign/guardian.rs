@@ -105,8 +105,8 @@ impl Guarded {
         Pid::from_child(&self.guardian)
     }
 
-    /// How the process ended, once it and everything that it started have ended; `None` after
-    /// `limit`.
+    /// Waits until the process and everything that it started have ended. Returns how the process
+    /// ended, or `None` after `limit`.
     pub fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
@@ -127,7 +127,7 @@ impl Guarded {
     ///
     /// If its end is unknown, because something else has waited for the guardian.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
-        self.lifeline = None;
+        let lived = self.lifeline.take().is_some();
         let status = match self.ending(2 * SWEEP) {
             Some(status) => status,
             None => {
@@ -135,8 +135,9 @@ impl Guarded {
                 self.guardian.wait()?
             }
         };
-        // It may have been killed itself, and so have left the group.
-        if status.signal() == Some(Signal::KILL.as_raw()) {
+        // The guardian may have been killed itself, and so have left the group. Later the number
+        // may be another group's.
+        if lived && status.signal() == Some(Signal::KILL.as_raw()) {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
         Ok(status)

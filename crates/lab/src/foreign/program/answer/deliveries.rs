@@ -42,7 +42,7 @@ impl Deliveries {
     }
 }
 
-/// What an answer has besides the deliveries.
+/// The further figures of an answer about deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Besides {
     Nothing,
