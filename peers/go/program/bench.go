@@ -43,6 +43,7 @@ func (b *bench) work(block block) (string, error) {
 	b.scenario.begin(block)
 	// Between blocks only: channels of numbers make no garbage, this program does.
 	runtime.GC()
+	b.crew.settle()
 	b.seed++
 	before := cpuTime(ofProcess)
 	b.crew.work()

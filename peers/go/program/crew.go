@@ -15,14 +15,20 @@ const maxCPUs = 1024
 
 // The part of each end runs once a block, in a goroutine of its own that waits between blocks.
 type crew struct {
-	start []chan struct{}
+	parts []func()
+	start []chan func()
 	done  sync.WaitGroup
 }
+
+// After an idle time the runtime's monitor wakes 50 times, 20 µs apart and more, before it does so
+// less and less often; each time it takes a CPU from an end, which may hold a lock that the other
+// one then sleeps for. A program that always has work sees none of that.
+const settlingNs = 6_000_000
 
 // With threads, parts[i] keeps a thread on cpus[i]. Otherwise all threads of the process may run
 // on all of these CPUs, and as many goroutines at a time as there are CPUs.
 func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
-	c := &crew{}
+	c := &crew{parts: parts}
 	confined := !threads && len(cpus) > 0
 	parallel := allParallel
 	switch {
@@ -37,14 +43,13 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 		return nil, err
 	}
 	refused := make(chan error, len(parts))
-	for i, part := range parts {
-		start := make(chan struct{})
+	for i := range parts {
+		start := make(chan func())
 		c.start = append(c.start, start)
 		cpu := -1
 		if threads {
 			cpu = cpus[i]
 		}
-		part := part
 		go func() {
 			if cpu >= 0 {
 				// The thread ends with the goroutine, which never unlocks it.
@@ -53,7 +58,7 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 			} else {
 				refused <- nil
 			}
-			for range start {
+			for part := range start {
 				part()
 				c.done.Done()
 			}
@@ -72,9 +77,24 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 }
 
 func (c *crew) work() {
+	c.run(func(i int) func() { return c.parts[i] })
+}
+
+// Keeps all ends busy until the runtime's monitor has calmed down.
+func (c *crew) settle() {
+	until := nanotime() + settlingNs
+	c.run(func(int) func() {
+		return func() {
+			for nanotime() < until {
+			}
+		}
+	})
+}
+
+func (c *crew) run(part func(i int) func()) {
 	c.done.Add(len(c.start))
-	for _, start := range c.start {
-		start <- struct{}{}
+	for i, start := range c.start {
+		start <- part(i)
 	}
 	c.done.Wait()
 }
