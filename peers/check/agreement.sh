@@ -4,14 +4,20 @@
 #
 #   agreement.sh CPU_A CPU_B [PAIRS] [LANGUAGE…]      languages: c cpp d go java
 #
-# Each run also times a bare hand-off between the CPUs. A machine whose CPUs are lent may change the
-# time of a hand-off severalfold between two runs, and a pair tells nothing then: only pairs that
-# saw it in one state count. All ends poll, since a wake-up takes what the host makes of it. From an
-# adapter's time per message of a stream, what the interface takes is subtracted: that of our pipe as
-# an adapter less that without, in the same run; the benchmark's calls are inlined there. In a round
-# trip both make calls, which the CPU does while it waits for lines. Prints each pair, then the median ratio of the tool's figure to the
-# benchmark's. Ends with 1 if one of them is outside 0.85 to 1.15. Takes the peers from target/peers, where peers/build.sh puts
-# them, and the tool from target/release. Needs the languages' compilers and python3.
+# A machine whose CPUs are lent may change the time of a hand-off between them severalfold, within
+# seconds. The benchmark times bare hand-offs between its blocks, the tool between its own; figures
+# are compared where a hand-off took as long in both: a pair is the tool's figure and the median of
+# the benchmark's blocks, in two runs one after the other, at one such level. The level with the
+# most pairs counts.
+#
+# All ends poll, since a wake-up takes what the host makes of it. The benchmarks of queues that are
+# adapters call them as the tool does, through a pointer: inlined, a message of a stream may take
+# half as long, which the tool shows as the difference between our pipe and our pipe as an adapter.
+#
+# Prints each pair, then the median of the ratios of the tool's figure to the benchmark's, for each
+# level. Ends with 1 if one of those that count is outside 0.85 to 1.15. Takes the peers from
+# target/peers, where peers/build.sh puts them, and the tool from target/release. Needs the
+# languages' compilers and python3.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -25,19 +31,8 @@ trap 'rm -rf "$work"' EXIT
 options=(-O3 -march=native -DNDEBUG -pthread)
 for language in "$@"; do
     case $language in
-        c)
-            for scenario in ask-reply stream; do
-                [ $scenario = stream ] && inlined=-DINLINED || inlined=
-                gcc -std=gnu11 "${options[@]}" $inlined -o "$work/c-$scenario" "$here/wfcqueue.c" \
-                    -lurcu-common
-            done
-            ;;
-        cpp)
-            for scenario in ask-reply stream; do
-                [ $scenario = stream ] && inlined=-DINLINED || inlined=
-                g++ -std=c++17 "${options[@]}" $inlined -o "$work/cpp-$scenario" "$here/boost_spsc.cpp"
-            done
-            ;;
+        c) gcc -std=gnu11 "${options[@]}" -o "$work/c" "$here/wfcqueue.c" -lurcu-common ;;
+        cpp) g++ -std=c++17 "${options[@]}" -o "$work/cpp" "$here/boost_spsc.cpp" ;;
         java) javac -d "$work" "$here/java/Clq.java" ;;
         go) CGO_ENABLED=0 go build -o "$work/go" "$here/go/channel.go" ;;
         d) ldc2 -O2 -release -od="$work" -of="$work/d" "$here/d/concurrency.d" ;;
@@ -49,131 +44,99 @@ python3 -u - "$target" "$work" "$a" "$b" "$pairs" "$@" <<'P'
 import json, statistics, subprocess, sys
 
 target, work, a, b, pairs, *languages = sys.argv[1:]
+pairs = int(pairs)
 java = ["java", "-XX:+UseParallelGC", "-XX:+UseCondCardMark", "-Xms512m", "-Xmx3g", "-Xmn256m"]
-# The peer, its way of waiting, and the benchmark.
+# The peer and its benchmark.
 rows = {
-    "c": ("wfcqueue", "poll", [work + "/c-"]),
-    "cpp": ("boost-spsc", "poll", [work + "/cpp-"]),
-    "d": ("d-concurrency", "poll", [work + "/d"]),
-    "go": ("go-channel-pinned", "poll", [work + "/go"]),
-    "java": ("java-clq", "poll", java + ["-cp", work, "Clq"]),
+    "c": ("wfcqueue", [work + "/c"]),
+    "cpp": ("boost-spsc", [work + "/cpp"]),
+    "d": ("d-concurrency", [work + "/d"]),
+    "go": ("go-channel-pinned", [work + "/go"]),
+    "java": ("java-clq", java + ["-cp", work, "Clq"]),
 }
-ADAPTERS = ("c", "cpp")
 SCENARIOS = ("ask-reply", "stream")
-# A pair counts if the longest of its hand-offs takes at most so many times the shortest; so many
-# are tried for each that is asked for.
-SAME, ATTEMPTS = 1.25, 8
+# Hand-offs are equally long if the longest takes at most so many times the shortest; a figure of
+# fewer blocks than these is none; at most so many times the pairs that are asked for are tried.
+SAME, FEWEST, ATTEMPTS = 1.25, 10, 4
 
 
-def by_tool(language, name, wait, scenario):
-    """The states in which the tool saw the machine, as the time of a hand-off and that of a message
-    or a round trip, and the capacity."""
-    adapter = ["pipe", "pipe-adapter"] if language in ADAPTERS and scenario == "stream" else []
-    command = [target + "/release/threadtoll", "queue", scenario, name, *adapter]
-    command += ["--wait", wait] + (["--wait", "spin"] if adapter else [])
+def alike(*hand_offs):
+    return max(hand_offs) <= SAME * min(hand_offs)
+
+
+def by_tool(name, scenario):
+    """The capacity, and times of a message or a round trip with those of a hand-off meanwhile."""
+    command = [target + "/release/threadtoll", "queue", scenario, name, "--wait", "poll"]
     command += ["--cpus", a + "," + b, "--placement", "pinned", "--time", "300ms"]
     command += ["--relaunch", "1", "--peers", target + "/peers", "--json", "--out", "-"]
     command += ["--batch", "1"] if scenario == "stream" else []
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    # A block has no regimes.
+    records = [json.loads(line) for line in run.stdout.splitlines()]
+    records = [of for of in records if "regimes" in of and of["cell"].get("origin") != "twin"]
+    hand_offs = {of["group"]: of["one_way"]["p50"] for of in records
+                 if of["cell"].get("mechanism") == "atomic-store"}
 
     def time(of):
-        """Of a message, or of a round trip."""
         if scenario == "stream":
             return 1e9 / of["rate_per_s"] if of["rate_per_s"] else None
-        p50 = of["one_way"]["p50"] if of["one_way"] else None
-        return 2 * p50 if p50 else None
+        return 2 * of["one_way"]["p50"] if of["one_way"] else None
 
-    hand_off, times, capacity, group = None, {}, None, None
-    records = [json.loads(line) for line in run.stdout.splitlines()]
-    # Of all records only those in the group of this queue: others saw the machine at other times.
-    for record in records:
-        if "regimes" in record and record["cell"].get("queue") == name:
-            group = record["group"]
-    for record in records:
-        # A block has no regimes.
-        if "regimes" not in record:
-            continue
-        cell = record["cell"]
-        # Our pipe is in a group of its own kind, with the adapter or without.
-        if record["group"] != group and cell.get("queue") not in adapter:
-            continue
-        queue = cell.get("queue")
-        if cell.get("mechanism") == "atomic-store":
-            hand_off = record["one_way"]["p50"]
-        if cell.get("origin") == "twin" or queue == name and cell.get("wait") != wait:
-            continue
-        if queue == name:
-            capacity = cell.get("capacity")
-        if queue == "pipe-adapter" and cell.get("wait") != "poll":
-            continue
-        of_state = {of["reference_ns"]: time(of) for of in record["regimes"]}
-        times[queue] = of_state or {None: time(record)}
-    def near(queue, state):
-        """The time of another row in the same state, whose reference hand-off is nearly the same."""
-        found = times.get(queue, {})
-        if state is None or None in found:
-            return found.get(None)
-        within = [of for of in found if max(of, state) <= SAME * min(of, state)]
-        return found[min(within, key=lambda of: abs(of - state))] if within else None
+    def by_level(record):
+        # Without levels of its own, the whole record is of that of its reference.
+        of_levels = [(of["reference_ns"], time(of)) for of in record["regimes"]
+                     if of["blocks"] >= FEWEST]
+        return of_levels or [(hand_offs[record["group"]], time(record))]
 
-    states = []
-    for state, own in times.get(name, {}).items():
-        others = [near(queue, state) for queue in adapter]
-        if own is None or None in others:
-            continue
-        interface = others[1] - others[0] if others else 0
-        states.append((state or hand_off, own - interface))
-    if not states:
-        print(f"{name}, {scenario}: the tool saw no state for long enough")
-    return states, capacity
+    record = next(of for of in records if of["cell"].get("queue") == name)
+    levels = [(at, time) for at, time in by_level(record) if at and time]
+    return record["cell"].get("capacity"), levels
 
 
-def by_hand(language, command, scenario, capacity):
-    """The time of a message or a round trip, and that of a hand-off before and after it."""
-    words = [a, b] + ([str(capacity)] * 2 if language == "go" else [])
-    if language in ADAPTERS:
-        command = [command[0] + scenario]
-        words = [scenario, a, b] + ([str(capacity)] if capacity else [])
-    run = subprocess.run(command + words, stdout=subprocess.PIPE, text=True, check=True)
+def by_hand(command, scenario, capacity):
+    """For each block, the times of a hand-off before and after it, and that of a message or a round
+    trip."""
+    words = command + [scenario, a, b] + ([str(capacity)] if capacity else [])
+    run = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line.split() for line in run.stdout.splitlines()]
-    names = ("messages_per_s", "rate_per_s") if scenario == "stream" else ("round_trip_ns",)
-    at = next(at for at, line in enumerate(lines) if line[0] in names)
-    figure = float(lines[at][1])
-    time = 1e9 / figure if scenario == "stream" else figure
-    return time, [float(lines[at - 1][1]), float(lines[at + 1][1])]
+    hand_offs = [float(figure) for name, figure in lines if name == "hand_off_ns"]
+    times = [float(figure) for name, figure in lines if name == "time_ns"]
+    return list(zip(hand_offs, hand_offs[1:], times))
 
 
 outside = 0
 for language in languages:
-    name, wait, command = rows[language]
+    name, command = rows[language]
     for scenario in SCENARIOS:
-        ratios, capacity = [], None
-        for attempt in range(ATTEMPTS * int(pairs)):
+        # By level of the hand-off.
+        ratios, capacity = {}, None
+        for attempt in range(ATTEMPTS * pairs):
             # The order alternates, so that a drift favours neither; the first run says what the
             # capacity is.
             if attempt % 2:
-                hand, of_hand = by_hand(language, command, scenario, capacity)
-                states, capacity = by_tool(language, name, wait, scenario)
-            else:
-                states, capacity = by_tool(language, name, wait, scenario)
-                hand, of_hand = by_hand(language, command, scenario, capacity)
-            for hand_off, own in states:
-                hand_offs = [hand_off] + of_hand
-                same = max(hand_offs) <= SAME * min(hand_offs)
-                ratios += [own / hand] if same else []
-                figures = f"{own:.4g} and {hand:.4g} ns"
-                took = ", ".join(f"{ns:.0f}" for ns in hand_offs)
-                left_out = "" if same else "; left out"
-                print(f"{name}, {scenario}: {figures}; hand-offs {took} ns{left_out}")
-            if len(ratios) >= int(pairs):
+                blocks = by_hand(command, scenario, capacity)
+            capacity, levels = by_tool(name, scenario)
+            if attempt % 2 == 0:
+                blocks = by_hand(command, scenario, capacity)
+            for hand_off, own in levels:
+                times = [time for before, after, time in blocks if alike(before, after, hand_off)]
+                if len(times) < FEWEST:
+                    continue
+                hand = statistics.median(times)
+                level = next((at for at in ratios if alike(at, hand_off)), hand_off)
+                ratios.setdefault(level, []).append(own / hand)
+                print(f"{name}, {scenario}: {own:.4g} and {hand:.4g} ns where a hand-off took "
+                      f"{hand_off:.0f} ns")
+            if any(len(found) >= pairs for found in ratios.values()):
                 break
-        if not ratios:
-            print(f"{name}, {scenario}: no pair saw the machine in one state")
-            outside += 1
-            continue
-        ratio = statistics.median(ratios)
-        spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-        print(f"{name}, {scenario}: tool / by hand {ratio:.3f}, {spread} in {len(ratios)} pairs")
-        outside += not 0.85 <= ratio <= 1.15
-sys.exit(f"{outside} of the ratios are outside 0.85 to 1.15" if outside else 0)
+        most = max(ratios.values(), key=len, default=[])
+        enough = len(most) >= min(3, pairs)
+        if not enough:
+            print(f"{name}, {scenario}: fewer than three pairs are of one level")
+        for level, found in sorted(ratios.items()):
+            print(f"{name}, {scenario}: tool / by hand {statistics.median(found):.3f}, "
+                  f"{min(found):.3f} to {max(found):.3f} in {len(found)} pairs where a hand-off "
+                  f"took {level:.0f} ns{'; counts' if enough and found is most else ''}")
+        outside += not enough or not 0.85 <= statistics.median(most) <= 1.15
+sys.exit(f"{outside} of the ratios are outside 0.85 to 1.15, or missing" if outside else 0)
 P

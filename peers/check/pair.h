@@ -4,13 +4,14 @@
  *   PROGRAM ask-reply|stream CPU_A CPU_B [CAPACITY [MILLISECONDS [BLOCKS]]]
  *
  * The sender runs on the first CPU, the receiver on the second. In `ask-reply` a message goes over
- * and its echo comes back before the next one leaves: the median of stretches of 32 round trips,
- * over all blocks. In `stream` messages go one way as fast as they can: the median of blocks.
- * Every message is verified. A first block warms up. Before and after, the threads hand an atomic
- * number to each other: figures of two runs are comparable if a hand-off takes as long in both.
+ * and its echo comes back before the next one leaves; `time_ns` is the mean time of a round trip in
+ * a block. In `stream` messages go one way as fast as they can; `time_ns` is the time per message.
+ * Every message is verified. The first blocks warm up and are not printed. Before, between and
+ * after the others, the threads hand an atomic number to each other, and `hand_off_ns` is the
+ * median time: blocks of two runs are comparable if a hand-off takes as long in both.
  *
- * Each operation is a call, as it is through an adapter. Compiled with -DINLINED it need not be:
- * what a program that is one with its queue gains. */
+ * Each operation is a call through a pointer, with the message in memory, as through an adapter:
+ * in a stream such calls may take longer than the queue. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -26,20 +27,31 @@
 #include <string.h>
 #include <time.h>
 
-#ifdef INLINED
-#define OPERATION static inline
-#else
-#define OPERATION __attribute__((noinline)) static
-#endif
-
-/* Each benchmark defines these for two queues, 0 and 1. */
+/* Each benchmark defines these for two queues, 0 and 1; true if a message was taken. */
 static void make(size_t capacity);
-/* Waits for room. */
-OPERATION void push(int queue, uint64_t message);
-/* Waits for a message. */
-OPERATION uint64_t pop(int queue);
+static int try_push(int queue, const uint64_t *message);
+static int try_pop(int queue, uint64_t *message);
 
-enum { PER_STRETCH = 32, PER_CHECK = 256 };
+static int (*volatile call_push)(int, const uint64_t *) = try_push;
+static int (*volatile call_pop)(int, uint64_t *) = try_pop;
+
+/* Waits for room. */
+static inline void push(int queue, uint64_t message)
+{
+    while (!call_push(queue, &message)) {
+    }
+}
+
+/* Waits for a message. */
+static inline uint64_t pop(int queue)
+{
+    uint64_t message;
+    while (!call_pop(queue, &message)) {
+    }
+    return message;
+}
+
+enum { PER_STRETCH = 32, PER_CHECK = 256, WARM_UP = 20, HAND_OFF_NS = 1000000 };
 
 /* No message of a measurement has this value. */
 static const uint64_t END = UINT64_MAX;
@@ -104,29 +116,22 @@ static void add(struct values *values, double value)
 /* Two numbers, each in a line of its own. */
 static struct { uint64_t at; char rest[120]; } numbers[2] __attribute__((aligned(128)));
 
-static void *reflect(void *unused)
+/* Echoes numbers until END. */
+static void reflect(void)
 {
-    pin(setting.cpu[1]);
-    for (uint64_t next = 1; next != END; ++next) {
-        uint64_t number;
+    for (uint64_t next = 1, number = 0; number != END; ++next) {
         while ((number = __atomic_load_n(&numbers[0].at, __ATOMIC_ACQUIRE)) != next && number != END) {
         }
         __atomic_store_n(&numbers[1].at, number, __ATOMIC_RELEASE);
-        if (number == END) break;
     }
-    return unused;
 }
 
-/* The median time of an atomic number from one CPU to the other. */
+/* The median time of an atomic number from one CPU to the other, which reflects. */
 static double hand_off(void)
 {
     struct values stretches = {NULL, 0, 0};
-    pthread_t thread;
+    int64_t begin = now_ns(), until = begin + HAND_OFF_NS;
     uint64_t next = 1;
-    numbers[0].at = numbers[1].at = 0;
-    if (pthread_create(&thread, NULL, reflect, NULL) != 0) fail("no thread can be made");
-    pin(setting.cpu[0]);
-    int64_t begin = now_ns(), until = INT64_MAX;
     while (begin < until) {
         for (int trip = 0; trip < PER_STRETCH; ++trip, ++next) {
             __atomic_store_n(&numbers[0].at, next, __ATOMIC_RELEASE);
@@ -134,84 +139,92 @@ static double hand_off(void)
             }
         }
         int64_t end = now_ns();
-        /* In the first stretch the other thread may not have been on its CPU yet. */
-        if (until == INT64_MAX) until = end + 20000000;
-        else add(&stretches, (double)(end - begin) / PER_STRETCH / 2);
+        add(&stretches, (double)(end - begin) / PER_STRETCH / 2);
         begin = end;
     }
     __atomic_store_n(&numbers[0].at, END, __ATOMIC_RELEASE);
-    if (pthread_join(thread, NULL) != 0) fail("a thread does not end");
+    while (__atomic_load_n(&numbers[1].at, __ATOMIC_ACQUIRE) != END) {
+    }
+    __atomic_store_n(&numbers[0].at, 0, __ATOMIC_RELEASE);
     double found = median(stretches.at, stretches.count);
     free(stretches.at);
     return found;
 }
 
-static void *echo(void *unused)
+static void echo(void)
 {
-    pin(setting.cpu[1]);
-    for (;;) {
-        uint64_t message = pop(0);
+    for (uint64_t message = 0; message != END;) {
+        message = pop(0);
         push(1, message);
-        if (message == END) return unused;
     }
 }
 
-static void ask(void)
+/* The mean time of a round trip in a block. */
+static double ask(void)
 {
-    struct values stretches = {NULL, 0, 0};
     uint64_t next = 0;
-    pin(setting.cpu[0]);
-    for (long block = 0; block <= setting.blocks; ++block) {
-        int64_t begin = now_ns(), until = begin + setting.milliseconds * 1000000;
-        while (begin < until) {
-            for (int trip = 0; trip < PER_STRETCH; ++trip) {
-                push(0, next);
-                if (pop(1) != next) fail("another message came back");
-                ++next;
-            }
-            int64_t end = now_ns();
-            if (block > 0) add(&stretches, (double)(end - begin) / PER_STRETCH);
-            begin = end;
+    int64_t begin = now_ns(), end = begin, until = begin + setting.milliseconds * 1000000;
+    while (end < until) {
+        for (int trip = 0; trip < PER_STRETCH; ++trip) {
+            push(0, next);
+            if (pop(1) != next) fail("another message came back");
+            ++next;
         }
+        end = now_ns();
     }
     push(0, END);
     (void)pop(1);
-    printf("round_trip_ns %.1f\n", median(stretches.at, stretches.count));
-    free(stretches.at);
+    return (double)(end - begin) / (double)next;
 }
 
 static int stop;
 
-static void *feed(void *unused)
+static void feed(void)
 {
     uint64_t next = 0;
-    pin(setting.cpu[0]);
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
         for (int count = 0; count < PER_CHECK; ++count) push(0, next++);
     push(0, END);
-    return unused;
 }
 
-static void drink(void)
+/* The mean time per message in a block. */
+static double drink(void)
 {
-    struct values rates = {NULL, 0, 0};
     uint64_t next = 0;
-    pin(setting.cpu[1]);
-    for (long block = 0; block <= setting.blocks; ++block) {
-        int64_t begin = now_ns(), end = begin, until = begin + setting.milliseconds * 1000000;
-        uint64_t first = next;
-        while (end < until) {
-            for (int count = 0; count < PER_CHECK; ++count)
-                if (pop(0) != next++) fail("another message came");
-            end = now_ns();
-        }
-        if (block > 0) add(&rates, (double)(next - first) * 1e9 / (double)(end - begin));
+    int64_t begin = now_ns(), end = begin, until = begin + setting.milliseconds * 1000000;
+    while (end < until) {
+        for (int count = 0; count < PER_CHECK; ++count)
+            if (pop(0) != next++) fail("another message came");
+        end = now_ns();
     }
+    double found = (double)(end - begin) / (double)next;
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (uint64_t message; (message = pop(0)) != END; ++next)
         if (message != next) fail("another message came");
-    printf("messages_per_s %.0f\n", median(rates.at, rates.count));
-    free(rates.at);
+    __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
+    return found;
+}
+
+/* The end that does not measure: after each hand-off it works for a block. */
+static void *other(void *unused)
+{
+    pin(setting.cpu[setting.asks]);
+    for (long block = 0; block < WARM_UP + setting.blocks; ++block) {
+        reflect();
+        if (setting.asks) echo(); else feed();
+    }
+    reflect();
+    return unused;
+}
+
+static void measure(void)
+{
+    pin(setting.cpu[!setting.asks]);
+    for (long block = 0; block < WARM_UP + setting.blocks; ++block) {
+        double took = hand_off(), time = setting.asks ? ask() : drink();
+        if (block >= WARM_UP) printf("hand_off_ns %.1f\ntime_ns %.3f\n", took, time);
+    }
+    printf("hand_off_ns %.1f\n", hand_off());
 }
 
 /* A number from `least`, or the program ends. */
@@ -241,15 +254,12 @@ int main(int count, char **arguments)
     setting.cpu[0] = number(arguments[2], 0);
     setting.cpu[1] = number(arguments[3], 0);
     setting.capacity = count > 4 ? number(arguments[4], 1) : setting.asks ? 1024 : 32768;
-    setting.milliseconds = count > 5 ? number(arguments[5], 1) : 12;
-    setting.blocks = count > 6 ? number(arguments[6], 1) : 31;
+    setting.milliseconds = count > 5 ? number(arguments[5], 1) : 3;
+    setting.blocks = count > 6 ? number(arguments[6], 1) : 200;
     if (setting.cpu[0] == setting.cpu[1]) fail("two different CPUs are needed");
     make((size_t)setting.capacity);
-    printf("hand_off_ns %.1f\n", hand_off());
-    if (pthread_create(&thread, NULL, setting.asks ? echo : feed, NULL) != 0)
-        fail("no thread can be made");
-    if (setting.asks) ask(); else drink();
+    if (pthread_create(&thread, NULL, other, NULL) != 0) fail("no thread can be made");
+    measure();
     if (pthread_join(thread, NULL) != 0) fail("a thread does not end");
-    printf("hand_off_ns %.1f\n", hand_off());
     return 0;
 }

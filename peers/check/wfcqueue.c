@@ -25,25 +25,24 @@ static void make(size_t capacity)
         __cds_wfcq_init(&queues[queue].head, &queues[queue].tail);
 }
 
-OPERATION void push(int queue, uint64_t value)
+static int try_push(int queue, const uint64_t *value)
 {
     struct message *message = malloc(sizeof *message);
     if (message == NULL) abort();
     cds_wfcq_node_init(&message->node);
-    message->value = value;
+    message->value = *value;
     cds_wfcq_enqueue(&queues[queue].head, &queues[queue].tail, &message->node);
+    return 1;
 }
 
-OPERATION uint64_t pop(int queue)
+static int try_pop(int queue, uint64_t *value)
 {
     struct cds_wfcq_node *node;
     struct message *message;
-    uint64_t value;
-    do
-        node = __cds_wfcq_dequeue_nonblocking(&queues[queue].head, &queues[queue].tail);
-    while (node == NULL || node == CDS_WFCQ_WOULDBLOCK);
+    node = __cds_wfcq_dequeue_nonblocking(&queues[queue].head, &queues[queue].tail);
+    if (node == NULL || node == CDS_WFCQ_WOULDBLOCK) return 0;
     message = caa_container_of(node, struct message, node);
-    value = message->value;
+    *value = message->value;
     free(message);
-    return value;
+    return 1;
 }

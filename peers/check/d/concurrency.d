@@ -1,12 +1,12 @@
-/// std.concurrency, polled: `concurrency CPU_A CPU_B` prints the time of a round trip and the messages per
-/// second between two threads; before, between and after them, the time of an atomic number from one
-/// to the other.
+/// std.concurrency, polled, between two threads: `concurrency ask-reply|stream CPU_A CPU_B` prints,
+/// block by block, the time of a round trip or per message (`time_ns`), and before, between and
+/// after the blocks the time of an atomic number from one CPU to the other (`hand_off_ns`).
 import core.atomic, core.sys.linux.sched, core.time;
 import std.algorithm, std.concurrency, std.conv, std.stdio;
 
-enum rounds = 200;
-// As short as the tool's blocks: a mailbox may fill for as long as a block lasts.
-enum length = 5.msecs;
+enum blocks = 200, warmUp = 20;
+// About as short as the tool's blocks: a mailbox may fill for as long as a block lasts.
+enum length = 3.msecs;
 shared bool stop;
 
 /// Of each thread.
@@ -56,7 +56,7 @@ double handOff()
 {
     double[] times;
     long next = 1;
-    for (auto begun = MonoTime.currTime; MonoTime.currTime - begun < 20.msecs;)
+    for (auto begun = MonoTime.currTime; MonoTime.currTime - begun < 1.msecs;)
     {
         auto stretch = MonoTime.currTime;
         foreach (_; 0 .. 32)
@@ -77,76 +77,83 @@ double handOff()
     return median(times);
 }
 
-void other(int cpu)
-{
-    pin(cpu);
-    reflect();
-    for (long message; (message = next()) >= 0;)
-        ownerTid.send(message);
-    reflect();
-    while (next() >= 0)
-    {
-        auto owner = ownerTid;
-        long number;
-        while (!atomicLoad(stop))
-            foreach (_; 0 .. 64)
-                owner.send(number++);
-        owner.send(-1L);
-    }
-    reflect();
-}
-
 double median(double[] figures)
 {
     figures.sort();
     return figures[$ / 2];
 }
 
+double ask(Tid tid)
+{
+    long trips;
+    Duration took;
+    for (auto begun = MonoTime.currTime; took < length; took = MonoTime.currTime - begun)
+        foreach (_; 0 .. 16)
+        {
+            tid.send(trips);
+            if (next() != trips++)
+                throw new Exception("a wrong echo");
+        }
+    tid.send(-1L);
+    return took.total!"nsecs" / double(trips);
+}
+
+void echo(Tid tid)
+{
+    for (long message; (message = next()) >= 0;)
+        tid.send(message);
+}
+
+double drink()
+{
+    long count;
+    Duration took;
+    for (auto begun = MonoTime.currTime; took < length; took = MonoTime.currTime - begun)
+        foreach (_; 0 .. 100)
+            if (next() != count++)
+                throw new Exception("a wrong message");
+    atomicStore(stop, true);
+    while (next() >= 0)
+    {
+    }
+    atomicStore(stop, false);
+    return took.total!"nsecs" / double(count);
+}
+
+void feed(Tid tid)
+{
+    long number;
+    while (!atomicLoad(stop))
+        foreach (_; 0 .. 64)
+            tid.send(number++);
+    tid.send(-1L);
+}
+
+void other(int cpu, bool asks)
+{
+    pin(cpu);
+    foreach (block; 0 .. warmUp + blocks)
+    {
+        reflect();
+        if (asks)
+            echo(ownerTid);
+        else
+            feed(ownerTid);
+    }
+    reflect();
+}
+
 void main(string[] arguments)
 {
-    auto tid = spawn(&other, arguments[1].to!int);
-    pin(arguments[2].to!int);
-    writeln("hand_off_ns ", handOff());
-    double[] all;
-    foreach (round; 0 .. rounds)
+    immutable asks = arguments[1] == "ask-reply";
+    // The sender runs on the first CPU.
+    auto tid = spawn(&other, arguments[asks ? 3 : 2].to!int, asks);
+    pin(arguments[asks ? 2 : 3].to!int);
+    foreach (block; 0 .. warmUp + blocks)
     {
-        long trips;
-        Duration took;
-        for (auto begun = MonoTime.currTime; took < length; took = MonoTime.currTime - begun)
-            foreach (_; 0 .. 16)
-            {
-                tid.send(trips);
-                if (next() != trips++)
-                    throw new Exception("a wrong echo");
-            }
-        all ~= took.total!"nsecs" / double(trips);
+        immutable took = handOff(), time = asks ? ask(tid) : drink();
+        if (block >= warmUp)
+            writefln("hand_off_ns %.1f\ntime_ns %.3f", took, time);
     }
-    tid.send(-1L);
-    writeln("round_trip_ns ", median(all[$ / 2 .. $]));
-    writeln("hand_off_ns ", handOff());
-    all = null;
-    foreach (round; 0 .. rounds)
-    {
-        atomicStore(stop, false);
-        tid.send(0L);
-        long count;
-        auto begun = MonoTime.currTime;
-        Duration took;
-        do
-        {
-            foreach (_; 0 .. 100)
-                if (next() != count++)
-                    throw new Exception("a wrong message");
-            took = MonoTime.currTime - begun;
-        }
-        while (took < length);
-        all ~= count * 1e9 / took.total!"nsecs";
-        atomicStore(stop, true);
-        while (next() >= 0)
-        {
-        }
-    }
-    tid.send(-1L);
-    writeln("rate_per_s ", median(all[$ / 2 .. $]));
-    writeln("hand_off_ns ", handOff());
+    writefln("hand_off_ns %.1f", handOff());
 }

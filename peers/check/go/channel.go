@@ -1,7 +1,9 @@
-// A buffered channel, polled: `channel CPU_A CPU_B CAPACITY CAPACITY` (of the round trips, and of the
-// stream) prints the time of a round trip and the messages per
-// second between two goroutines that each keep a thread on one of the CPUs; before, between and
-// after them, the time of an atomic number from one to the other.
+// A buffered channel, polled, between two goroutines that each keep a thread on one of the CPUs:
+//
+//	channel ask-reply|stream CPU_A CPU_B CAPACITY
+//
+// prints, block by block, the time of a round trip or per message (`time_ns`), and before, between
+// and after the blocks the time of an atomic number from one CPU to the other (`hand_off_ns`).
 package main
 
 import (
@@ -17,8 +19,8 @@ import (
 )
 
 const (
-	rounds = 200
-	length = 5 * time.Millisecond
+	blocks, warmUp = 200, 100
+	length         = 3 * time.Millisecond
 )
 
 func channel(capacity string) chan int {
@@ -86,7 +88,7 @@ func reflect() {
 func handOff() float64 {
 	var all []float64
 	next := int64(1)
-	for begun := time.Now(); time.Since(begun) < 20*time.Millisecond; {
+	for begun := time.Now(); time.Since(begun) < time.Millisecond; {
 		stretch := time.Now()
 		for trip := 0; trip < 32; trip++ {
 			numbers[0].at.Store(next)
@@ -103,71 +105,86 @@ func handOff() float64 {
 	return median(all)
 }
 
-func main() {
-	there, back := channel(os.Args[3]), channel(os.Args[3])
-	stream := channel(os.Args[4])
-	var stop atomic.Bool
-	go func() {
-		pin(os.Args[1])
-		reflect()
-		for message := get(there); message >= 0; message = get(there) {
-			put(back, message)
-		}
-		reflect()
-		for range back {
-			stop.Store(false)
-			number := 0
-			for !stop.Load() {
-				for i := 0; i < 64; i++ {
-					put(stream, number)
-					number++
-				}
+func ask(there, back chan int) float64 {
+	trips, begun := 0, time.Now()
+	for time.Since(begun) < length {
+		for i := 0; i < 16; i++ {
+			put(there, trips)
+			if get(back) != trips {
+				panic("a wrong echo")
 			}
-			put(stream, -1)
+			trips++
+		}
+	}
+	time := float64(time.Since(begun)) / float64(trips)
+	put(there, -1)
+	return time
+}
+
+func echo(there, back chan int) {
+	for message := get(there); message >= 0; message = get(there) {
+		put(back, message)
+	}
+}
+
+var stop atomic.Bool
+
+func feed(messages chan int) {
+	for number := 0; !stop.Load(); {
+		for i := 0; i < 64; i++ {
+			put(messages, number)
+			number++
+		}
+	}
+	put(messages, -1)
+}
+
+func drink(messages chan int) float64 {
+	count, begun := 0, time.Now()
+	for time.Since(begun) < length {
+		for i := 0; i < 100; i++ {
+			if get(messages) != count {
+				panic("a wrong message")
+			}
+			count++
+		}
+	}
+	time := float64(time.Since(begun)) / float64(count)
+	stop.Store(true)
+	for get(messages) >= 0 {
+	}
+	stop.Store(false)
+	return time
+}
+
+func main() {
+	there, back := channel(os.Args[4]), channel(os.Args[4])
+	measured := func() float64 { return ask(there, back) }
+	other := func() { echo(there, back) }
+	cpus := os.Args[2:4]
+	if os.Args[1] == "stream" {
+		measured = func() float64 { return drink(there) }
+		other = func() { feed(there) }
+		cpus[0], cpus[1] = cpus[1], cpus[0]
+	}
+	go func() {
+		pin(cpus[1])
+		for block := 0; block < warmUp+blocks; block++ {
+			reflect()
+			other()
 		}
 		reflect()
 	}()
 	done := make(chan bool)
 	go func() {
-		pin(os.Args[2])
-		fmt.Println("hand_off_ns", handOff())
-		var all []float64
-		for round := 0; round < rounds; round++ {
-			trips, begun := 0, time.Now()
-			for time.Since(begun) < length {
-				for i := 0; i < 16; i++ {
-					put(there, trips)
-					if get(back) != trips {
-						panic("a wrong echo")
-					}
-					trips++
-				}
-			}
-			all = append(all, float64(time.Since(begun))/float64(trips))
-		}
-		fmt.Println("round_trip_ns", median(all[rounds/2:]))
-		put(there, -1)
-		fmt.Println("hand_off_ns", handOff())
-		all = nil
-		for round := 0; round < rounds; round++ {
-			back <- 0
-			count, begun := 0, time.Now()
-			for time.Since(begun) < length {
-				for i := 0; i < 100; i++ {
-					if get(stream) != count {
-						panic("a wrong message")
-					}
-					count++
-				}
-			}
-			all = append(all, float64(count)/time.Since(begun).Seconds())
-			stop.Store(true)
-			for get(stream) >= 0 {
+		pin(cpus[0])
+		for block := 0; block < warmUp+blocks; block++ {
+			took, time := handOff(), measured()
+			if block >= warmUp {
+				fmt.Printf("hand_off_ns %.1f\ntime_ns %.3f\n", took, time)
 			}
 		}
-		fmt.Println("rate_per_s", median(all[rounds/2:]))
-		close(back)
-		fmt.Println("hand_off_ns", handOff())
+		fmt.Printf("hand_off_ns %.1f\n", handOff())
 		close(done)
 	}()
 	<-done

@@ -3,14 +3,15 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * ConcurrentLinkedQueue, polled: {@code java Clq.java CPU_A CPU_B} prints the time of a round trip and
- * the messages per second; before, between and after them, the time of a number from one CPU to the
- * other.
+ * ConcurrentLinkedQueue, polled, between two threads: {@code java Clq ask-reply|stream CPU_A CPU_B}
+ * prints, block by block, the time of a round trip or per message ({@code time_ns}), and before,
+ * between and after the blocks the time of an atomic number from one CPU to the other
+ * ({@code hand_off_ns}).
  */
 public class Clq {
-    static final int ROUNDS = 600, WARM = 400;
-    // As short as the tool's blocks: the queue may fill for as long as a block lasts.
-    static final long LENGTH = 5_000_000;
+    static final int BLOCKS = 200, WARM_UP = 400;
+    // About as short as the tool's blocks: the queue may fill for as long as a block lasts.
+    static final long LENGTH = 3_000_000, HAND_OFF = 1_000_000;
     static final long[] times = new long[1 << 20];
     static final ConcurrentLinkedQueue<Long> there = new ConcurrentLinkedQueue<>();
     // Or the two queues would share a cache line.
@@ -46,7 +47,7 @@ public class Clq {
     static double handOff() {
         int count = 0;
         long next = 1, last = System.nanoTime();
-        for (long end = last + 10 * LENGTH; last < end && count < times.length; count++) {
+        for (long end = last + HAND_OFF; last < end && count < times.length; count++) {
             for (int trip = 0; trip < 32; trip++, next++) {
                 numbers.setRelease(THERE, next);
                 while (numbers.getAcquire(BACK) != next) {}
@@ -62,13 +63,7 @@ public class Clq {
         return times[count / 2] / 64.0;
     }
 
-    static void echo() {
-        for (long message; (message = next(there)) >= 0; ) {
-            back.add(message);
-        }
-    }
-
-    static double roundTrip() {
+    static double ask() {
         long begun = System.nanoTime(), now = begun, trips = 0;
         while (now - begun < LENGTH) {
             for (int i = 0; i < 16; i++, trips++) {
@@ -77,24 +72,19 @@ public class Clq {
             }
             now = System.nanoTime();
         }
+        there.add(-1L);
         return (now - begun) / (double) trips;
+    }
+
+    static void echo() {
+        for (long message; (message = next(there)) >= 0; ) {
+            back.add(message);
+        }
     }
 
     static volatile boolean stop;
 
-    static void send() {
-        for (int i = 0; i < ROUNDS; i++) {
-            next(back);
-            for (long number = 0; !stop; ) {
-                for (int j = 0; j < 64; j++) there.add(number++);
-            }
-            there.add(-1L);
-        }
-    }
-
-    static double rate() {
-        stop = false;
-        back.add(0L);
+    static double drink() {
         long begun = System.nanoTime(), now = begun, count = 0;
         while (now - begun < LENGTH) {
             for (int i = 0; i < 1000; i++, count++) {
@@ -102,38 +92,42 @@ public class Clq {
             }
             now = System.nanoTime();
         }
-        double rate = count * 1e9 / (now - begun);
         stop = true;
         while (next(there) >= 0) {}
-        return rate;
+        stop = false;
+        return (now - begun) / (double) count;
     }
 
-    public static void main(String[] cpus) throws Exception {
-        double[] figures = new double[ROUNDS];
+    static void feed() {
+        for (long number = 0; !stop; ) {
+            for (int i = 0; i < 64; i++) there.add(number++);
+        }
+        there.add(-1L);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        boolean asks = arguments[0].equals("ask-reply");
+        // The sender runs on the first CPU.
+        String here = arguments[asks ? 1 : 2], away = arguments[asks ? 2 : 1];
         var other = new Thread(() -> {
             try {
-                pin(cpus[0]);
+                pin(away);
             } catch (Exception e) {
                 throw new Error(e);
             }
-            reflect();
-            echo();
-            reflect();
-            send();
+            for (int block = 0; block < WARM_UP + BLOCKS; block++) {
+                reflect();
+                if (asks) echo(); else feed();
+            }
             reflect();
         });
         other.start();
-        pin(cpus[1]);
-        System.out.println("hand_off_ns " + handOff());
-        for (int i = 0; i < ROUNDS; i++) figures[i] = roundTrip();
-        there.add(-1L);
-        Arrays.sort(figures, WARM, ROUNDS);
-        System.out.println("round_trip_ns " + figures[(WARM + ROUNDS) / 2]);
-        System.out.println("hand_off_ns " + handOff());
-        for (int i = 0; i < ROUNDS; i++) figures[i] = rate();
-        Arrays.sort(figures, WARM, ROUNDS);
-        System.out.println("rate_per_s " + figures[(WARM + ROUNDS) / 2]);
-        System.out.println("hand_off_ns " + handOff());
+        pin(here);
+        for (int block = 0; block < WARM_UP + BLOCKS; block++) {
+            double took = handOff(), time = asks ? ask() : drink();
+            if (block >= WARM_UP) System.out.printf("hand_off_ns %.1f%ntime_ns %.3f%n", took, time);
+        }
+        System.out.printf("hand_off_ns %.1f%n", handOff());
         other.join();
     }
 }
