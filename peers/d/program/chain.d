@@ -12,6 +12,7 @@ import figures : histogram;
 import memory : Padding, touched;
 import message : end;
 import paced : Paced;
+import receiving_part : ReceivingPart;
 import scenario : Block, Seating;
 
 /// A hop lasts from the stamp of one thread until that of the next.
@@ -60,28 +61,22 @@ final class Chain(Channel) : Paced!Channel
         }
     }
 
-    private static final class Relay : Part
+    private static final class Relay : ReceivingPart!Channel
     {
-        private Padding before;
-        private Channel from, to;
+        private Channel to;
         long[] received;
         long cpuNs;
         private Padding behind;
 
         this(Channel from, Channel to)
         {
-            this.from = from;
+            super(from);
             this.to = to;
-        }
-
-        override void enter()
-        {
-            from.enterReceiver();
         }
 
         override void work()
         {
-            auto from = this.from, to = this.to;
+            auto from = channel, to = this.to;
             auto received = this.received;
             immutable cpu = cpuTime();
             for (size_t count;; count++)

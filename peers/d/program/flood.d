@@ -15,6 +15,7 @@ import crew : Part;
 import figures : histogram, median;
 import memory : Flag, Padding, touched;
 import message : end, endOf, senderOf, wrongMessage;
+import receiving_part : ReceivingPart;
 import scenario : aheadNs, Block, round, Scenario;
 
 /// The receiver is slower than the dump. What counts is the time of the writer's send calls.
@@ -155,10 +156,8 @@ final class Flood(Channel) : Scenario
         }
     }
 
-    private static final class Receiver : Part
+    private static final class Receiver : ReceivingPart!Channel
     {
-        private Padding before;
-        private Channel channel;
         /// Messages of the dumper and of the writer.
         ulong[2] received;
         ulong wrong;
@@ -166,12 +165,7 @@ final class Flood(Channel) : Scenario
 
         this(Channel channel)
         {
-            this.channel = channel;
-        }
-
-        override void enter()
-        {
-            channel.enterReceiver();
+            super(channel);
         }
 
         override void work()

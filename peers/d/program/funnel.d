@@ -14,6 +14,7 @@ import figures : histogram;
 import generator : Generator;
 import memory : Padding, touched;
 import message : endOf, isEnd, senderOf, wrongMessage;
+import receiving_part : ReceivingPart;
 import scenario : Block, Scenario;
 
 /// Every sender is an open loop of its own. Chatty ones never sleep: between two messages they are
@@ -97,10 +98,8 @@ final class Funnel(Channel) : Scenario
     }
 
     /// Keeps all messages until every sender has ended, and checks them afterwards.
-    private static final class Receiver : Part
+    private static final class Receiver : ReceivingPart!Channel
     {
-        private Padding before;
-        private Channel channel;
         private size_t senders, most, count;
         private ulong[] messages;
         private long[] times;
@@ -110,7 +109,7 @@ final class Funnel(Channel) : Scenario
 
         this(Channel channel, size_t senders)
         {
-            this.channel = channel;
+            super(channel);
             this.senders = senders;
         }
 
@@ -120,11 +119,6 @@ final class Funnel(Channel) : Scenario
             this.most = most;
             messages = touched(messages, most);
             times = touched(times, most);
-        }
-
-        override void enter()
-        {
-            channel.enterReceiver();
         }
 
         override void work()

@@ -14,6 +14,7 @@ import figures : median;
 import generator : Generator;
 import memory : Padding, touched;
 import message : end, wrongMessage;
+import receiving_part : ReceivingPart;
 import scenario : Block, Scenario;
 
 class Paced(Channel) : Scenario
@@ -96,10 +97,8 @@ class Paced(Channel) : Scenario
         return medianNs(deliveries[generator.lead .. $]);
     }
 
-    protected static final class Receiver : Part
+    protected static final class Receiver : ReceivingPart!Channel
     {
-        private Padding before;
-        private Channel channel;
         long[] received;
         size_t count;
         ulong wrong;
@@ -108,12 +107,7 @@ class Paced(Channel) : Scenario
 
         this(Channel channel)
         {
-            this.channel = channel;
-        }
-
-        override void enter()
-        {
-            channel.enterReceiver();
+            super(channel);
         }
 
         override void work()

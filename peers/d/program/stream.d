@@ -10,6 +10,7 @@ import clock : now;
 import crew : Part;
 import memory : Flag, Padding;
 import message : end, endOf, isEnd, senderOf, wrongMessage;
+import receiving_part : ReceivingPart;
 import scenario : Block, round, Scenario;
 
 /// When the time is up the receiver raises a flag, and each sender ends with a message without a
@@ -87,10 +88,8 @@ final class Stream(Channel) : Scenario
         }
     }
 
-    private static final class Receiver : Part
+    private static final class Receiver : ReceivingPart!Channel
     {
-        private Padding before;
-        private Channel channel;
         private Flag flag;
         private ulong[] numbers;
         private long perStretch = 16;
@@ -101,15 +100,10 @@ final class Stream(Channel) : Scenario
 
         this(Channel channel, Flag flag, size_t senders)
         {
-            this.channel = channel;
+            super(channel);
             this.flag = flag;
             foreach (i; 0 .. senders)
                 numbers ~= endOf(i);
-        }
-
-        override void enter()
-        {
-            channel.enterReceiver();
         }
 
         override void work()

@@ -10,6 +10,7 @@ import clock : now, spinUntil;
 import crew : Part;
 import memory : Padding;
 import message : end, wrongMessage;
+import receiving_part : ReceivingPart;
 import scenario : aheadNs, Block, round, Scenario, Seating;
 
 /// Each receiver has a channel of its own, and the sender deals out its messages in turn: no
@@ -111,10 +112,8 @@ final class Workers(Channel) : Scenario
         }
     }
 
-    private static final class Receiver : Part
+    private static final class Receiver : ReceivingPart!Channel
     {
-        private Padding before;
-        private Channel channel;
         ulong count, sum;
         long ended;
         bool wrong;
@@ -122,12 +121,7 @@ final class Workers(Channel) : Scenario
 
         this(Channel channel)
         {
-            this.channel = channel;
-        }
-
-        override void enter()
-        {
-            channel.enterReceiver();
+            super(channel);
         }
 
         override void work()
