@@ -5,11 +5,18 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedTransferQueue;
+import java.util.function.Supplier;
+import jdk.internal.vm.annotation.Contended;
 import peers.Channel;
 import peers.Group;
 import peers.Row;
 
-/** The queues of java.util.concurrent. A message is a {@code Long} of its own. */
+/**
+ * The queues of java.util.concurrent. A message is a {@code Long} of its own.
+ *
+ * <p>Queues and their ends are apart from other objects. If an end shared a line with the queue, the
+ * time of a message would depend on where the collector has last moved them.
+ */
 public final class JdkQueues implements Group {
     private static final String VERSION = System.getProperty("java.version");
     /** A reference and a {@code Long}. */
@@ -22,130 +29,192 @@ public final class JdkQueues implements Group {
                 new Row.Queue("java-clq", VERSION,
                         "java.util.concurrent.ConcurrentLinkedQueue",
                         Row.Ends.MPMC, 0, false, false, List.of("poll", "poll-backoff"),
-                        usage -> new Polled(new ConcurrentLinkedQueue<>(), usage.pauses())),
+                        JdkQueues::openLinked),
                 new Row.Queue("java-abq", VERSION,
                         "java.util.concurrent.ArrayBlockingQueue; batches by drainTo",
                         Row.Ends.MPMC, SLOT_BYTES, false, true, ALL_WAITS,
-                        usage -> open(new ArrayBlockingQueue<>(usage.capacity()), usage)),
+                        usage -> open(new Array(usage.capacity()), usage)),
                 new Row.Queue("java-ltq", VERSION,
                         "java.util.concurrent.LinkedTransferQueue",
                         Row.Ends.MPMC, 0, false, false, ALL_WAITS,
-                        usage -> open(new LinkedTransferQueue<>(), usage)));
+                        usage -> open(new Transfer(), usage)));
+    }
+
+    @Contended
+    private static final class Linked extends ConcurrentLinkedQueue<Long> {}
+
+    @Contended
+    private static final class Array extends ArrayBlockingQueue<Long> {
+        Array(int capacity) {
+            super(capacity);
+        }
+    }
+
+    @Contended
+    private static final class Transfer extends LinkedTransferQueue<Long> {}
+
+    private static Channel openLinked(Row.Usage usage) {
+        var queue = new Linked();
+        return new Ends(() -> new Polled(queue, usage.pauses()));
     }
 
     private static Channel open(BlockingQueue<Long> queue, Row.Usage usage) {
+        int pauses = usage.pauses();
+        int batch = usage.batch();
         if (usage.way().equals("block")) {
-            return usage.batch() > 1
-                    ? new BlockedInBatches(queue, usage.batch())
-                    : new Blocked(queue);
+            return batch > 1
+                    ? new Ends(() -> new BlockedInBatches(queue, batch))
+                    : new Ends(() -> new Blocked(queue));
         }
-        return usage.batch() > 1
-                ? new PolledInBatches(queue, usage.pauses(), usage.batch())
-                : new Polled(queue, usage.pauses());
+        return batch > 1
+                ? new Ends(() -> new PolledInBatches(queue, pauses, batch))
+                : new Ends(() -> new Polled(queue, pauses));
     }
 
-    private record Polled(Queue<Long> queue, int pauses) implements Channel {
+    private interface End extends Channel.Sender, Channel.Receiver {}
+
+    /** A queue whose ends are of one class. */
+    private record Ends(Supplier<End> make) implements Channel {
         @Override
         public Sender sender() {
-            return message -> {
-                Long boxed = message;
-                while (!queue.offer(boxed)) {
+            return make.get();
+        }
+
+        @Override
+        public Receiver receiver() {
+            return make.get();
+        }
+    }
+
+    @Contended
+    private static class Polled implements End {
+        private final Queue<Long> queue;
+        final int pauses;
+
+        Polled(Queue<Long> queue, int pauses) {
+            this.queue = queue;
+            this.pauses = pauses;
+        }
+
+        @Override
+        public void send(long message) {
+            Long boxed = message;
+            while (!queue.offer(boxed)) {
+                Channel.pause(pauses);
+            }
+        }
+
+        @Override
+        public void receive(Channel.Taker taker) {
+            for (;;) {
+                Long message = queue.poll();
+                if (message == null) {
+                    Channel.pause(pauses);
+                } else if (!taker.take(message)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    private static final class PolledInBatches extends Polled {
+        private final Batch batch;
+
+        PolledInBatches(BlockingQueue<Long> queue, int pauses, int most) {
+            super(queue, pauses);
+            batch = new Batch(queue, most);
+        }
+
+        @Override
+        public void receive(Channel.Taker taker) {
+            for (boolean more = true; more; ) {
+                if (batch.drain()) {
+                    more = batch.hand(taker);
+                } else {
                     Channel.pause(pauses);
                 }
-            };
-        }
-
-        @Override
-        public Receiver receiver() {
-            return taker -> {
-                for (;;) {
-                    Long message = queue.poll();
-                    if (message == null) {
-                        Channel.pause(pauses);
-                    } else if (!taker.take(message)) {
-                        return;
-                    }
-                }
-            };
+            }
         }
     }
 
-    private record PolledInBatches(BlockingQueue<Long> queue, int pauses, int batch)
-            implements Channel {
-        @Override
-        public Sender sender() {
-            return new Polled(queue, pauses).sender();
+    @Contended
+    private static class Blocked implements End {
+        final BlockingQueue<Long> queue;
+
+        Blocked(BlockingQueue<Long> queue) {
+            this.queue = queue;
         }
 
         @Override
-        public Receiver receiver() {
-            var taken = new ArrayList<Long>(batch);
-            return taker -> {
-                for (boolean more = true; more; ) {
-                    if (queue.drainTo(taken, batch) == 0) {
-                        Channel.pause(pauses);
-                        continue;
-                    }
-                    more = hand(taken, taker);
-                }
-            };
+        public void send(long message) {
+            try {
+                queue.put(message);
+            } catch (InterruptedException nobody) {
+                throw new IllegalStateException(nobody);
+            }
+        }
+
+        @Override
+        public void receive(Channel.Taker taker) {
+            while (taker.take(take())) {
+                // The next one.
+            }
+        }
+
+        final Long take() {
+            try {
+                return queue.take();
+            } catch (InterruptedException nobody) {
+                throw new IllegalStateException(nobody);
+            }
         }
     }
 
-    private record Blocked(BlockingQueue<Long> queue) implements Channel {
-        @Override
-        public Sender sender() {
-            return message -> {
-                try {
-                    queue.put(message);
-                } catch (InterruptedException nobody) {
-                    throw new IllegalStateException(nobody);
-                }
-            };
+    private static final class BlockedInBatches extends Blocked {
+        private final Batch batch;
+
+        BlockedInBatches(BlockingQueue<Long> queue, int most) {
+            super(queue);
+            // The first of a batch is waited for.
+            batch = new Batch(queue, most - 1);
         }
 
         @Override
-        public Receiver receiver() {
-            return taker -> {
-                try {
-                    while (taker.take(queue.take())) {
-                        // The next one.
-                    }
-                } catch (InterruptedException nobody) {
-                    throw new IllegalStateException(nobody);
-                }
-            };
+        public void receive(Channel.Taker taker) {
+            boolean more = true;
+            while (more) {
+                more = taker.take(take());
+                batch.drain();
+                more &= batch.hand(taker);
+            }
         }
     }
 
-    private record BlockedInBatches(BlockingQueue<Long> queue, int batch) implements Channel {
-        @Override
-        public Sender sender() {
-            return new Blocked(queue).sender();
+    /** Messages taken by one call. */
+    private static final class Batch {
+        private final BlockingQueue<Long> queue;
+        private final int most;
+        private final ArrayList<Long> taken;
+
+        Batch(BlockingQueue<Long> queue, int most) {
+            this.queue = queue;
+            this.most = most;
+            taken = new ArrayList<>(most);
         }
 
-        @Override
-        public Receiver receiver() {
-            var taken = new ArrayList<Long>(batch);
-            return taker -> {
-                try {
-                    do {
-                        taken.add(queue.take());
-                        queue.drainTo(taken, batch - 1);
-                    } while (hand(taken, taker));
-                } catch (InterruptedException nobody) {
-                    throw new IllegalStateException(nobody);
-                }
-            };
+        /** Returns false if there was none. */
+        boolean drain() {
+            return queue.drainTo(taken, most) > 0;
         }
-    }
 
-    private static boolean hand(ArrayList<Long> messages, Channel.Taker taker) {
-        boolean more = true;
-        for (int i = 0; i < messages.size(); i++) {
-            more &= taker.take(messages.get(i));
+        /** Returns false if the last message of a block was among them. */
+        boolean hand(Channel.Taker taker) {
+            boolean more = true;
+            for (int i = 0; i < taken.size(); i++) {
+                more &= taker.take(taken.get(i));
+            }
+            taken.clear();
+            return more;
         }
-        messages.clear();
-        return more;
     }
 }

@@ -60,30 +60,23 @@ final class Chain extends Paced {
 
     /** Receives from one queue and sends to the next; the last thread verifies the messages. */
     @Contended
-    private static final class Relay implements Runnable, Channel.Taker {
-        private final Channel from;
+    private static final class Relay extends ReceivingPart {
         private final Channel to;
-        private final CpuTime work = new CpuTime();
-        private Channel.Receiver receiver;
         private Channel.Sender sender;
         private long[] received;
         private int count;
 
         Relay(Channel from, Channel to) {
-            this.from = from;
+            super(from);
             this.to = to;
         }
 
         @Override
-        public void run() {
-            if (receiver == null) {
-                receiver = from.receiver();
+        void beginBlock() {
+            if (sender == null) {
                 sender = to.sender();
             }
             count = 0;
-            work.begin();
-            receiver.receive(this);
-            work.end();
         }
 
         @Override

@@ -57,7 +57,6 @@ final class Flood implements Rehearsed {
         flags.written = false;
         flags.dumped = false;
         writer.begin((quick ? Schedule.QUICK : lines).draw(lengthNs, seed).dueNs());
-        receiving.begin();
     }
 
     @Override
@@ -177,27 +176,18 @@ final class Flood implements Rehearsed {
     }
 
     @Contended
-    private static final class Receiving implements Runnable, Channel.Taker {
-        private final Channel channel;
+    private static final class Receiving extends ReceivingPart {
         private final long[] numbers = new long[2];
-        private Channel.Receiver receiver;
         private long wrong;
 
         Receiving(Channel channel) {
-            this.channel = channel;
-        }
-
-        void begin() {
-            numbers[DUMPER] = Numbers.end(DUMPER);
-            numbers[WRITER] = Numbers.end(WRITER);
+            super(channel);
         }
 
         @Override
-        public void run() {
-            if (receiver == null) {
-                receiver = channel.receiver();
-            }
-            receiver.receive(this);
+        void beginBlock() {
+            numbers[DUMPER] = Numbers.end(DUMPER);
+            numbers[WRITER] = Numbers.end(WRITER);
         }
 
         @Override

@@ -109,18 +109,15 @@ final class Funnel implements Rehearsed {
 
     /** Stamps messages and keeps them until each sender has ended. */
     @Contended
-    private static final class Gathering implements Runnable, Channel.Taker {
-        private final Channel channel;
+    private static final class Gathering extends ReceivingPart {
         private final int senders;
-        private final CpuTime work = new CpuTime();
-        private Channel.Receiver receiver;
         private long[] stamps;
         private long[] messages;
         private int count;
         private int ended;
 
         Gathering(Channel channel, int senders) {
-            this.channel = channel;
+            super(channel);
             this.senders = senders;
         }
 
@@ -130,15 +127,9 @@ final class Funnel implements Rehearsed {
         }
 
         @Override
-        public void run() {
-            if (receiver == null) {
-                receiver = channel.receiver();
-            }
+        void beginBlock() {
             count = 0;
             ended = 0;
-            work.begin();
-            receiver.receive(this);
-            work.end();
         }
 
         @Override

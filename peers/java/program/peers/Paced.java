@@ -78,27 +78,18 @@ class Paced implements Rehearsed {
     }
 
     @Contended
-    static final class Receiving implements Runnable, Channel.Taker {
-        private final Channel channel;
-        private final CpuTime work = new CpuTime();
-        private Channel.Receiver receiver;
+    static final class Receiving extends ReceivingPart {
         private int count;
         private long wrong;
         long[] received;
 
         Receiving(Channel channel) {
-            this.channel = channel;
+            super(channel);
         }
 
         @Override
-        public void run() {
-            if (receiver == null) {
-                receiver = channel.receiver();
-            }
+        void beginBlock() {
             count = 0;
-            work.begin();
-            receiver.receive(this);
-            work.end();
         }
 
         @Override

@@ -114,10 +114,8 @@ final class Stream implements Scenario {
     }
 
     @Contended
-    private abstract static class Receiving implements Runnable, Channel.Taker {
-        private final Channel channel;
+    private abstract static class Receiving extends ReceivingPart {
         private final Flag flag;
-        private Channel.Receiver receiver;
         private long lengthNs;
         private long perStretch = 16;
         private long begun;
@@ -130,19 +128,15 @@ final class Stream implements Scenario {
         long received;
 
         Receiving(Channel channel, Flag flag) {
-            this.channel = channel;
+            super(channel);
             this.flag = flag;
         }
 
         @Override
-        public void run() {
-            if (receiver == null) {
-                receiver = channel.receiver();
-            }
+        void beginBlock() {
             left = SETTLING;
             stamped = -1;
             received = 0;
-            receiver.receive(this);
         }
 
         /** Called when {@code left} has come down to 0. */

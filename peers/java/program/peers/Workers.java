@@ -145,9 +145,7 @@ final class Workers implements Scenario {
     }
 
     @Contended
-    private static final class Receiving implements Runnable, Channel.Taker {
-        private final Channel channel;
-        private Channel.Receiver receiver;
+    private static final class Receiving extends ReceivingPart {
         private long last;
         private long count;
         private long sum;
@@ -155,18 +153,14 @@ final class Workers implements Scenario {
         private long ended;
 
         Receiving(Channel channel) {
-            this.channel = channel;
+            super(channel);
         }
 
         @Override
-        public void run() {
-            if (receiver == null) {
-                receiver = channel.receiver();
-            }
+        void beginBlock() {
             last = Channel.END;
             count = 0;
             sum = 0;
-            receiver.receive(this);
         }
 
         @Override

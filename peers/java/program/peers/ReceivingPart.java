@@ -1,0 +1,29 @@
+package peers;
+
+import jdk.internal.vm.annotation.Contended;
+
+/** The part of a scenario that one thread receives messages in. */
+@Contended
+abstract class ReceivingPart implements Runnable, Channel.Taker {
+    final CpuTime work = new CpuTime();
+    private final Channel channel;
+    private Channel.Receiver receiver;
+
+    ReceivingPart(Channel channel) {
+        this.channel = channel;
+    }
+
+    @Override
+    public final void run() {
+        if (receiver == null) {
+            receiver = channel.receiver();
+        }
+        beginBlock();
+        work.begin();
+        receiver.receive(this);
+        work.end();
+    }
+
+    /** Called on the thread before its first message of a block. */
+    abstract void beginBlock();
+}
