@@ -50,11 +50,13 @@ class Program:
         return self.hear(seconds)
 
     def block(self, length):
-        """Lines of an answer up to `end`, or its only line if that is an error."""
+        """Lines of an answer up to `end`, or its only line if that is an error. What the program
+        says of its settling is left out."""
         lines = [self.ask("block " + length, 120)]
-        while lines[-1] != "end" and not lines[0].startswith("error "):
+        end = re.compile(r"end( settling_ns=\d+)?")
+        while not end.fullmatch(lines[-1]) and not lines[0].startswith("error "):
             lines.append(self.hear())
-        return lines
+        return [*lines[:-1], lines[-1].partition(" ")[0]] if lines[-1].startswith("end") else lines
 
     def ends(self, how):
         """Checks that it ends with code 0 within a second, and says nothing more."""

@@ -35,11 +35,13 @@ func newBench(scenario scenario, seating seating, r *request) (*bench, error) {
 
 func (b *bench) close() { b.crew.close() }
 
-func (b *bench) run(lengthNs int64) (string, error) {
+// Returns the answer, and the CPU time before the first message.
+func (b *bench) run(lengthNs int64) (string, int64, error) {
 	return b.work(block{lengthNs: lengthNs, seed: b.seed})
 }
 
-func (b *bench) work(block block) (string, error) {
+func (b *bench) work(block block) (string, int64, error) {
+	begun := cpuTime(ofProcess)
 	b.scenario.begin(block)
 	// Between blocks only: channels of numbers make no garbage, this program does.
 	runtime.GC()
@@ -47,7 +49,8 @@ func (b *bench) work(block block) (string, error) {
 	b.seed++
 	before := cpuTime(ofProcess)
 	b.crew.work()
-	return b.scenario.end(cpuTime(ofProcess) - before)
+	answer, err := b.scenario.end(cpuTime(ofProcess) - before)
+	return answer, before - begun, err
 }
 
 // Runs blocks until their figures have levelled off.
@@ -57,7 +60,7 @@ func (b *bench) warmUp() error {
 	for nanotime()-began < mostWarmUpNs {
 		var figures []float64
 		for i := 0; i < level; i++ {
-			_, err := b.work(block{lengthNs: warmBlockNs, seed: b.seed, warmsUp: true})
+			_, _, err := b.work(block{lengthNs: warmBlockNs, seed: b.seed, warmsUp: true})
 			if err != nil {
 				return err
 			}

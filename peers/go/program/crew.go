@@ -13,7 +13,8 @@ import (
 
 const maxCPUs = 1024
 
-// The part of each end runs once a block, in a goroutine of its own that waits between blocks.
+// The part of each end runs once a block, in a goroutine of its own that waits between blocks, and
+// settles before each.
 type crew struct {
 	parts []func()
 	start []chan func()
@@ -21,8 +22,8 @@ type crew struct {
 }
 
 // After an idle time the runtime's monitor wakes 50 times, 20 µs apart and more, before it does so
-// less and less often; each time it takes a CPU from an end, which may hold a lock that the other
-// one then sleeps for. A program that always has work sees none of that.
+// less and less often. Where no other CPU is idle, it takes one from an end each time, which may hold
+// a lock that the other end then sleeps for. A program that always has work sees none of that.
 const settlingNs = 6_000_000
 
 // With threads, parts[i] keeps a thread on cpus[i]. Otherwise all threads of the process may run
@@ -77,24 +78,27 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 }
 
 func (c *crew) work() {
-	c.run(func(i int) func() { return c.parts[i] })
+	c.run(c.parts)
 }
 
 // Keeps all ends busy until the runtime's monitor has calmed down.
 func (c *crew) settle() {
 	until := nanotime() + settlingNs
-	c.run(func(int) func() {
-		return func() {
-			for nanotime() < until {
-			}
+	spin := func() {
+		for nanotime() < until {
 		}
-	})
+	}
+	spins := make([]func(), len(c.parts))
+	for i := range spins {
+		spins[i] = spin
+	}
+	c.run(spins)
 }
 
-func (c *crew) run(part func(i int) func()) {
-	c.done.Add(len(c.start))
+func (c *crew) run(parts []func()) {
+	c.done.Add(len(parts))
 	for i, start := range c.start {
-		start <- part(i)
+		start <- parts[i]
 	}
 	c.done.Wait()
 }

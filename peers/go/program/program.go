@@ -143,12 +143,12 @@ func (p *program) block(words []string) (string, error) {
 	if p.prepared == nil {
 		return "", fmt.Errorf("nothing is prepared")
 	}
-	answer, err := p.prepared.run(length)
+	answer, settlingNs, err := p.prepared.run(length)
 	if err != nil {
 		p.forget()
 		return "", err
 	}
-	return answer + "end", nil
+	return fmt.Sprintf("%send settling_ns=%d", answer, settlingNs), nil
 }
 
 func (p *program) forget() {

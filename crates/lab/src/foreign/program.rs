@@ -132,21 +132,27 @@ impl Program {
         Ok(Some(warm_up_ms))
     }
 
-    /// Measures a block of this length.
+    /// Measures a block of this length; returns the CPU time, too, in nanoseconds, that the
+    /// program says went by before its first message.
     ///
     /// # Errors
     ///
     /// If it reports an error, its figures do not fit, its clock is not ours, or it breaks the
     /// protocol.
-    pub(crate) fn block(&mut self, request: &Request, length_ns: u64) -> Result<Answer, Fault> {
+    pub(crate) fn block(
+        &mut self,
+        request: &Request,
+        length_ns: u64,
+    ) -> Result<(Answer, u64), Fault> {
         let length_ns = length_ns.clamp(1, MAX_BLOCK_NS);
         let time = self.patience.block + LONGER * Duration::from_nanos(length_ns);
         let begun = Instant::now();
         self.talk.say(&format!("block {length_ns}ns"))?;
-        let answer = answer::read(self.talk.listen(answer::limits(time)), request.question)?;
+        let lines = self.talk.listen(answer::limits(time));
+        let (answer, settling_ns) = answer::read(lines, request.question)?;
         answer.check_time(length_ns, begun.elapsed())?;
         self.check_clock()?;
-        Ok(answer)
+        Ok((answer, settling_ns))
     }
 
     fn check_clock(&mut self) -> Result<(), Fault> {

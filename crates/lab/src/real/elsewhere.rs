@@ -154,8 +154,10 @@ impl OpenCell for Elsewhere {
         let after = Usage::of(self.program.pid());
         let system = self.environment.end(&system_before);
         self.rest.begin(after.cpu_ns);
-        let answer = self.failed(answer)?;
-        let (cost, disturbance) = account(&[after.since(&before)], system, None);
+        let used = answer
+            .and_then(|(answer, settling_ns)| Ok((answer, after.since(&before, settling_ns)?)));
+        let (answer, used) = self.failed(used)?;
+        let (cost, disturbance) = account(&[used], system, None);
         let counters = Counters {
             cost,
             operations: answer.operations(),

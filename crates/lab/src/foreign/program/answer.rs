@@ -168,8 +168,9 @@ fn wrong(clause: impl Into<String>) -> Fault {
     Fault::new(StrikeReason::WrongMessage, clause)
 }
 
-/// Reads the answer to a block.
-pub(super) fn read(lines: Listening<'_>, question: Question) -> Result<Answer, Fault> {
+/// Reads the answer to a block, and the CPU time that went by before its first message, in
+/// nanoseconds.
+pub(super) fn read(lines: Listening<'_>, question: Question) -> Result<(Answer, u64), Fault> {
     let mut lines = Lines::of(lines);
     let answer = match question {
         Question::RoundTrips => round_trips(&mut lines)?,
@@ -183,10 +184,14 @@ pub(super) fn read(lines: Listening<'_>, question: Question) -> Result<Answer, F
         Question::Pool { tasks, threads } => pool(&mut lines, tasks, threads)?,
     };
     let last = lines.next()?;
-    if last != "end" {
-        return Err(Fault::rubbish(format!("it said “{}” instead of “end”", said(&last))));
-    }
-    Ok(answer)
+    let settling_ns = match last.strip_prefix("end settling_ns=") {
+        Some(digits) => lines::number("settling_ns", digits)?,
+        None if last == "end" => 0,
+        None => {
+            return Err(Fault::rubbish(format!("it said “{}” instead of “end”", said(&last))));
+        }
+    };
+    Ok((answer, settling_ns))
 }
 
 fn round_trips(lines: &mut Lines<'_>) -> Result<Answer, Fault> {

@@ -103,7 +103,8 @@ fn measure(path: &Path, question: Question) -> Result<(Option<u64>, Answer), Fau
     let request = request(question);
     let mut program = Program::start(path, &[], patience(mode))?;
     let warm_up_ms = program.prepare(&request)?;
-    let answer = program.block(&request, LENGTH_NS)?;
+    let (answer, settling_ns) = program.block(&request, LENGTH_NS)?;
+    assert_eq!(settling_ns, if mode == "settles" { 6_000_000 } else { 0 });
     assert!(program.quit());
     Ok((warm_up_ms, answer))
 }
@@ -118,6 +119,8 @@ fn figures_are_read() {
     assert_eq!((warm_up_ms, answer.operations()), (Some(0), 16_005));
     let (_, stream) = measure(&path, Question::Stream).unwrap();
     assert_eq!(stream, Answer::Stream { messages: 30_000, rate_per_s: 2e6 });
+    let (_, settled) = measure(&folder.peer("settles"), Question::Stream).unwrap();
+    assert_eq!(settled, stream);
     let (_, open) = measure(&path, OPEN).unwrap();
     let Answer::Deliveries(open) = open else { panic!("{open:?}") };
     assert_eq!((open.delivered.count(), open.late.max_ns(), open.sent), (900, 40, 1000));
@@ -175,6 +178,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("boasts", trips, WrongMessage, "it warmed up for 600000 ms within "),
         ("talks", trips, Crashed, "it said “by the way” without being asked"),
         ("closes-input", trips, Crashed, "it closed its input"),
+        ("unsettled", trips, Crashed, "it said “end settled” instead of “end”"),
         ("slow-stamps", trips, WrongMessage, "its round trips take 3.2 ms of a block of 10 ms"),
         ("early", trips, WrongMessage, "its block of 100000 ms was over after "),
         ("exits", trips, Crashed, "its program ended by itself (exit status: 3)"),

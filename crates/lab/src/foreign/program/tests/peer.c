@@ -141,7 +141,8 @@ static void block(const char *prepared) {
         printf("checked %d\n", is("loses") ? 999 : 1000);
     }
     if (is("more")) printf("checked 5\n");
-    printf("end\n");
+    if (is("settles")) printf("end settling_ns=6000000\n");
+    else printf(is("unsettled") ? "end settled\n" : "end\n");
 }
 
 int main(int count, char **words) {
