@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # Compares the tool's figures with hand-written benchmarks that share no code with it: for one peer
-# of each language and way to join, in alternating runs on the same two CPUs.
+# of each language, in alternating runs on the same two CPUs.
 #
 #   agreement.sh CPU_A CPU_B [PAIRS] [LANGUAGE…]      languages: c cpp d go java
 #
 # A machine whose CPUs are lent may change the time of a hand-off between them severalfold, within
 # seconds. The benchmark times bare hand-offs between its blocks, the tool between its own; figures
 # are compared where a hand-off took as long in both: a pair is the tool's figure and the median of
-# the benchmark's blocks, in two runs one after the other, at one such level. The level with the
-# most pairs counts.
+# the benchmark's blocks, in two runs one after the other, at one such level. Blocks are as long in
+# both: a queue may fill for as long as they last. The level counts that is first seen in as many
+# pairs as were asked for; the others are printed.
 #
 # All ends poll, since a wake-up takes what the host makes of it. The benchmarks of queues that are
 # adapters call them as the tool does, through a pointer: inlined, a message of a stream may take
 # half as long, which the tool shows as the difference between our pipe and our pipe as an adapter.
 #
 # Prints each pair, then the median of the ratios of the tool's figure to the benchmark's, for each
-# level. Ends with 1 if one of those that count is outside 0.85 to 1.15. Takes the peers from
-# target/peers, where peers/build.sh puts them, and the tool from target/release. Needs the
-# languages' compilers and python3.
+# level. Ends with 1 if one of those that count is outside 0.85 to 1.15, or missing. Takes the
+# peers from target/peers, where peers/build.sh puts them, and the tool from target/release. Needs
+# the languages' compilers and python3.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -57,7 +58,7 @@ rows = {
 SCENARIOS = ("ask-reply", "stream")
 # Hand-offs are equally long if the longest takes at most so many times the shortest; a figure of
 # fewer blocks than these is none; at most so many times the pairs that are asked for are tried.
-SAME, FEWEST, ATTEMPTS = 1.25, 10, 4
+SAME, FEWEST, ATTEMPTS, TIME_MS = 1.25, 10, 4, 300
 
 
 def alike(*hand_offs):
@@ -65,38 +66,42 @@ def alike(*hand_offs):
 
 
 def by_tool(name, scenario):
-    """The capacity, and times of a message or a round trip with those of a hand-off meanwhile."""
+    """The length of a block in microseconds, the capacity, and times of a message or a round trip
+    with those of a hand-off meanwhile."""
     command = [target + "/release/threadtoll", "queue", scenario, name, "--wait", "poll"]
-    command += ["--cpus", a + "," + b, "--placement", "pinned", "--time", "300ms"]
+    command += ["--cpus", a + "," + b, "--placement", "pinned", "--time", f"{TIME_MS}ms"]
     command += ["--relaunch", "1", "--peers", target + "/peers", "--json", "--out", "-"]
     command += ["--batch", "1"] if scenario == "stream" else []
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    run = subprocess.run(command, capture_output=True)
     # A block has no regimes.
     records = [json.loads(line) for line in run.stdout.splitlines()]
-    records = [of for of in records if "regimes" in of and of["cell"].get("origin") != "twin"]
-    hand_offs = {of["group"]: of["one_way"]["p50"] for of in records
-                 if of["cell"].get("mechanism") == "atomic-store"}
+    records = [record for record in records if "regimes" in record]
+    rows = [record for record in records if record["cell"].get("queue") == name]
+    if not rows:
+        sys.exit(f"the tool has no figure of {name}: {run.stderr.decode()}")
+    row = rows[0]
 
     def time(of):
         if scenario == "stream":
             return 1e9 / of["rate_per_s"] if of["rate_per_s"] else None
         return 2 * of["one_way"]["p50"] if of["one_way"] else None
 
-    def by_level(record):
-        # Without levels of its own, the whole record is of that of its reference.
-        of_levels = [(of["reference_ns"], time(of)) for of in record["regimes"]
-                     if of["blocks"] >= FEWEST]
-        return of_levels or [(hand_offs[record["group"]], time(record))]
+    levels = [(level["reference_ns"], time(level)) for level in row["regimes"]
+              if level["blocks"] >= FEWEST]
+    if not row["regimes"]:
+        # The whole row is of the level of its reference.
+        levels = [(record["one_way"]["p50"], time(row)) for record in records
+                  if record["cell"].get("mechanism") == "atomic-store"
+                  and record["cell"].get("origin") != "twin" and record["group"] == row["group"]]
+    length_us = round(1000 * TIME_MS / row["disturbance"]["blocks"])
+    levels = [(hand_off, figure) for hand_off, figure in levels if hand_off and figure]
+    return length_us, row["cell"].get("capacity"), levels
 
-    record = next(of for of in records if of["cell"].get("queue") == name)
-    levels = [(at, time) for at, time in by_level(record) if at and time]
-    return record["cell"].get("capacity"), levels
 
-
-def by_hand(command, scenario, capacity):
+def by_hand(command, scenario, length_us, capacity):
     """For each block, the times of a hand-off before and after it, and that of a message or a round
     trip."""
-    words = command + [scenario, a, b] + ([str(capacity)] if capacity else [])
+    words = command + [scenario, a, b, str(length_us)] + ([str(capacity)] if capacity else [])
     run = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line.split() for line in run.stdout.splitlines()]
     hand_offs = [float(figure) for name, figure in lines if name == "hand_off_ns"]
@@ -109,30 +114,30 @@ for language in languages:
     name, command = rows[language]
     for scenario in SCENARIOS:
         # By level of the hand-off.
-        ratios, capacity = {}, None
+        ratios, length_us, capacity = {}, None, None
         for attempt in range(ATTEMPTS * pairs):
-            # The order alternates, so that a drift favours neither; the first run says what the
-            # capacity is.
+            # The order alternates, so that a drift favours neither; the first run says how long
+            # blocks are, and what the capacity is.
             if attempt % 2:
-                blocks = by_hand(command, scenario, capacity)
-            capacity, levels = by_tool(name, scenario)
+                blocks = by_hand(command, scenario, length_us, capacity)
+            length_us, capacity, levels = by_tool(name, scenario)
             if attempt % 2 == 0:
-                blocks = by_hand(command, scenario, capacity)
-            for hand_off, own in levels:
+                blocks = by_hand(command, scenario, length_us, capacity)
+            for hand_off, tool in levels:
                 times = [time for before, after, time in blocks if alike(before, after, hand_off)]
                 if len(times) < FEWEST:
                     continue
                 hand = statistics.median(times)
                 level = next((at for at in ratios if alike(at, hand_off)), hand_off)
-                ratios.setdefault(level, []).append(own / hand)
-                print(f"{name}, {scenario}: {own:.4g} and {hand:.4g} ns where a hand-off took "
-                      f"{hand_off:.0f} ns")
+                ratios.setdefault(level, []).append(tool / hand)
+                print(f"{name}, {scenario}: {tool:.4g} and {hand:.4g} ns where a hand-off took "
+                      f"{hand_off:.0f} ns ({len(times)} blocks of {length_us} us by hand)")
             if any(len(found) >= pairs for found in ratios.values()):
                 break
         most = max(ratios.values(), key=len, default=[])
         enough = len(most) >= min(3, pairs)
         if not enough:
-            print(f"{name}, {scenario}: fewer than three pairs are of one level")
+            print(f"{name}, {scenario}: too few pairs are of one level")
         for level, found in sorted(ratios.items()):
             print(f"{name}, {scenario}: tool / by hand {statistics.median(found):.3f}, "
                   f"{min(found):.3f} to {max(found):.3f} in {len(found)} pairs where a hand-off "

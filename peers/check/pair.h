@@ -1,11 +1,12 @@
 /* For the benchmarks of this folder, which measure a queue without the tool: threads, time, and
  * the figures that `threadtoll queue ask-reply` and `threadtoll queue stream` print.
  *
- *   PROGRAM ask-reply|stream CPU_A CPU_B [CAPACITY [MILLISECONDS [BLOCKS]]]
+ *   PROGRAM ask-reply|stream CPU_A CPU_B MICROSECONDS [CAPACITY]
  *
- * The sender runs on the first CPU, the receiver on the second. In `ask-reply` a message goes over
- * and its echo comes back before the next one leaves; `time_ns` is the mean time of a round trip in
- * a block. In `stream` messages go one way as fast as they can; `time_ns` is the time per message.
+ * Blocks last so many microseconds. The sender runs on the first CPU, the receiver on the second.
+ * In `ask-reply` a message goes over and its echo comes back before the next one leaves; `time_ns`
+ * is the mean time of a round trip in a block. In `stream` messages go one way as fast as they can;
+ * `time_ns` is the time per message.
  * Every message is verified. The first blocks warm up and are not printed. Before, between and
  * after the others, the threads hand an atomic number to each other, and `hand_off_ns` is the
  * median time: blocks of two runs are comparable if a hand-off takes as long in both.
@@ -51,7 +52,7 @@ static inline uint64_t pop(int queue)
     return message;
 }
 
-enum { PER_STRETCH = 32, PER_CHECK = 256, WARM_UP = 20, HAND_OFF_NS = 1000000 };
+enum { PER_STRETCH = 32, PER_CHECK = 256, WARM_UP = 20, BLOCKS = 200, HAND_OFF_NS = 1000000 };
 
 /* No message of a measurement has this value. */
 static const uint64_t END = UINT64_MAX;
@@ -59,7 +60,7 @@ static const uint64_t END = UINT64_MAX;
 struct setting {
     int asks;
     long cpu[2];
-    long capacity, milliseconds, blocks;
+    long capacity, microseconds;
 };
 static struct setting setting;
 
@@ -120,8 +121,9 @@ static struct { uint64_t at; char rest[120]; } numbers[2] __attribute__((aligned
 static void reflect(void)
 {
     for (uint64_t next = 1, number = 0; number != END; ++next) {
-        while ((number = __atomic_load_n(&numbers[0].at, __ATOMIC_ACQUIRE)) != next && number != END) {
-        }
+        do {
+            number = __atomic_load_n(&numbers[0].at, __ATOMIC_ACQUIRE);
+        } while (number != next && number != END);
         __atomic_store_n(&numbers[1].at, number, __ATOMIC_RELEASE);
     }
 }
@@ -163,7 +165,7 @@ static void echo(void)
 static double ask(void)
 {
     uint64_t next = 0;
-    int64_t begin = now_ns(), end = begin, until = begin + setting.milliseconds * 1000000;
+    int64_t begin = now_ns(), end = begin, until = begin + setting.microseconds * 1000;
     while (end < until) {
         for (int trip = 0; trip < PER_STRETCH; ++trip) {
             push(0, next);
@@ -191,7 +193,7 @@ static void feed(void)
 static double drink(void)
 {
     uint64_t next = 0;
-    int64_t begin = now_ns(), end = begin, until = begin + setting.milliseconds * 1000000;
+    int64_t begin = now_ns(), end = begin, until = begin + setting.microseconds * 1000;
     while (end < until) {
         for (int count = 0; count < PER_CHECK; ++count)
             if (pop(0) != next++) fail("another message came");
@@ -209,7 +211,7 @@ static double drink(void)
 static void *other(void *unused)
 {
     pin(setting.cpu[setting.asks]);
-    for (long block = 0; block < WARM_UP + setting.blocks; ++block) {
+    for (long block = 0; block < WARM_UP + BLOCKS; ++block) {
         reflect();
         if (setting.asks) echo(); else feed();
     }
@@ -220,7 +222,7 @@ static void *other(void *unused)
 static void measure(void)
 {
     pin(setting.cpu[!setting.asks]);
-    for (long block = 0; block < WARM_UP + setting.blocks; ++block) {
+    for (long block = 0; block < WARM_UP + BLOCKS; ++block) {
         double took = hand_off(), time = setting.asks ? ask() : drink();
         if (block >= WARM_UP) printf("hand_off_ns %.1f\ntime_ns %.3f\n", took, time);
     }
@@ -243,19 +245,17 @@ static long number(const char *text, long least)
 int main(int count, char **arguments)
 {
     pthread_t thread;
-    if (count < 4 || count > 7
+    if (count < 5 || count > 6
         || (strcmp(arguments[1], "ask-reply") != 0 && strcmp(arguments[1], "stream") != 0)) {
         fprintf(stderr,
-                "usage: %s ask-reply|stream CPU_A CPU_B [CAPACITY [MILLISECONDS [BLOCKS]]]\n",
-                arguments[0]);
+                "usage: %s ask-reply|stream CPU_A CPU_B MICROSECONDS [CAPACITY]\n", arguments[0]);
         return 2;
     }
     setting.asks = strcmp(arguments[1], "ask-reply") == 0;
     setting.cpu[0] = number(arguments[2], 0);
     setting.cpu[1] = number(arguments[3], 0);
-    setting.capacity = count > 4 ? number(arguments[4], 1) : setting.asks ? 1024 : 32768;
-    setting.milliseconds = count > 5 ? number(arguments[5], 1) : 3;
-    setting.blocks = count > 6 ? number(arguments[6], 1) : 200;
+    setting.microseconds = number(arguments[4], 1);
+    setting.capacity = count > 5 ? number(arguments[5], 1) : 1024;
     if (setting.cpu[0] == setting.cpu[1]) fail("two different CPUs are needed");
     make((size_t)setting.capacity);
     if (pthread_create(&thread, NULL, other, NULL) != 0) fail("no thread can be made");

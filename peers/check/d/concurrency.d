@@ -1,12 +1,13 @@
-/// std.concurrency, polled, between two threads: `concurrency ask-reply|stream CPU_A CPU_B` prints,
-/// block by block, the time of a round trip or per message (`time_ns`), and before, between and
-/// after the blocks the time of an atomic number from one CPU to the other (`hand_off_ns`).
+/// std.concurrency, polled, between two threads: `concurrency ask-reply|stream CPU_A CPU_B
+/// MICROSECONDS` prints, for each block, the time of a round trip or per message (`time_ns`), and
+/// before, between and after the blocks the time of an atomic number from one CPU to the other
+/// (`hand_off_ns`).
 import core.atomic, core.sys.linux.sched, core.time;
 import std.algorithm, std.concurrency, std.conv, std.stdio;
 
 enum blocks = 200, warmUp = 20;
-// About as short as the tool's blocks: a mailbox may fill for as long as a block lasts.
-enum length = 3.msecs;
+/// Of a block: a mailbox may fill for as long as it lasts.
+__gshared Duration length;
 shared bool stop;
 
 /// Of each thread.
@@ -145,6 +146,7 @@ void other(int cpu, bool asks)
 
 void main(string[] arguments)
 {
+    length = arguments[4].to!long.usecs;
     immutable asks = arguments[1] == "ask-reply";
     // The sender runs on the first CPU.
     auto tid = spawn(&other, arguments[asks ? 3 : 2].to!int, asks);

@@ -1,6 +1,6 @@
 // A buffered channel, polled, between two goroutines that each keep a thread on one of the CPUs:
 //
-//	channel ask-reply|stream CPU_A CPU_B CAPACITY
+//	channel ask-reply|stream CPU_A CPU_B MICROSECONDS CAPACITY
 //
 // prints, block by block, the time of a round trip or per message (`time_ns`), and before, between
 // and after the blocks the time of an atomic number from one CPU to the other (`hand_off_ns`).
@@ -18,18 +18,20 @@ import (
 	"unsafe"
 )
 
-const (
-	blocks, warmUp = 200, 100
-	length         = 3 * time.Millisecond
-)
+const blocks, warmUp = 200, 100
 
-func channel(capacity string) chan int {
-	number, err := strconv.Atoi(capacity)
+// Of a block.
+var length time.Duration
+
+func number(text string) int {
+	number, err := strconv.Atoi(text)
 	if err != nil {
-		panic(capacity + " is no capacity")
+		panic(text + " is no number")
 	}
-	return make(chan int, number)
+	return number
 }
+
+func channel(capacity string) chan int { return make(chan int, number(capacity)) }
 
 func put(messages chan int, message int) {
 	for {
@@ -53,10 +55,9 @@ func get(messages chan int) int {
 
 func pin(cpu string) {
 	runtime.LockOSThread()
-	number, err := strconv.Atoi(cpu)
-	mask := uint64(1) << number
+	mask := uint64(1) << number(cpu)
 	if _, _, code := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, 8,
-		uintptr(unsafe.Pointer(&mask))); err != nil || code != 0 {
+		uintptr(unsafe.Pointer(&mask))); code != 0 {
 		panic("cannot run on CPU " + cpu)
 	}
 }
@@ -158,7 +159,8 @@ func drink(messages chan int) float64 {
 }
 
 func main() {
-	there, back := channel(os.Args[4]), channel(os.Args[4])
+	length = time.Duration(number(os.Args[4])) * time.Microsecond
+	there, back := channel(os.Args[5]), channel(os.Args[5])
 	measured := func() float64 { return ask(there, back) }
 	other := func() { echo(there, back) }
 	cpus := os.Args[2:4]

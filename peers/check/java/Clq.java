@@ -3,15 +3,16 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * ConcurrentLinkedQueue, polled, between two threads: {@code java Clq ask-reply|stream CPU_A CPU_B}
- * prints, block by block, the time of a round trip or per message ({@code time_ns}), and before,
- * between and after the blocks the time of an atomic number from one CPU to the other
+ * ConcurrentLinkedQueue, polled, between two threads: {@code java Clq ask-reply|stream CPU_A CPU_B
+ * MICROSECONDS} prints, for each block, the time of a round trip or per message ({@code time_ns}),
+ * and before, between and after the blocks the time of an atomic number from one CPU to the other
  * ({@code hand_off_ns}).
  */
 public class Clq {
     static final int BLOCKS = 200, WARM_UP = 400;
-    // About as short as the tool's blocks: the queue may fill for as long as a block lasts.
-    static final long LENGTH = 3_000_000, HAND_OFF = 1_000_000;
+    static final long HAND_OFF = 1_000_000;
+    // Of a block, in nanoseconds: the queue may fill for as long as it lasts.
+    static long length;
     static final long[] times = new long[1 << 20];
     static final ConcurrentLinkedQueue<Long> there = new ConcurrentLinkedQueue<>();
     // Or the two queues would share a cache line.
@@ -20,7 +21,8 @@ public class Clq {
 
     static void pin(String cpu) throws Exception {
         var thread = new java.io.File("/proc/thread-self").getCanonicalFile().getName();
-        new ProcessBuilder("taskset", "-pc", cpu, thread).start().waitFor();
+        int code = new ProcessBuilder("taskset", "-pc", cpu, thread).start().waitFor();
+        if (code != 0) throw new AssertionError("a thread cannot run on CPU " + cpu);
     }
 
     static long next(ConcurrentLinkedQueue<Long> queue) {
@@ -65,7 +67,7 @@ public class Clq {
 
     static double ask() {
         long begun = System.nanoTime(), now = begun, trips = 0;
-        while (now - begun < LENGTH) {
+        while (now - begun < length) {
             for (int i = 0; i < 16; i++, trips++) {
                 there.add(trips);
                 if (next(back) != trips) throw new AssertionError("a wrong echo");
@@ -86,7 +88,7 @@ public class Clq {
 
     static double drink() {
         long begun = System.nanoTime(), now = begun, count = 0;
-        while (now - begun < LENGTH) {
+        while (now - begun < length) {
             for (int i = 0; i < 1000; i++, count++) {
                 if (next(there) != count) throw new AssertionError("a wrong message");
             }
@@ -106,6 +108,7 @@ public class Clq {
     }
 
     public static void main(String[] arguments) throws Exception {
+        length = Long.parseLong(arguments[3]) * 1000;
         boolean asks = arguments[0].equals("ask-reply");
         // The sender runs on the first CPU.
         String here = arguments[asks ? 1 : 2], away = arguments[asks ? 2 : 1];

@@ -14,8 +14,8 @@ import peers.Row;
 /**
  * The queues of java.util.concurrent. A message is a {@code Long} of its own.
  *
- * <p>Queues and their ends are apart from other objects. If an end shared a line with the queue, the
- * time of a message would depend on where the collector has last moved them.
+ * <p>Queues and their ends have padding behind their fields. If an end shared a line with its
+ * queue, or two queues did, a message's time would depend on where the collector moves them.
  */
 public final class JdkQueues implements Group {
     private static final String VERSION = System.getProperty("java.version");
@@ -118,15 +118,18 @@ public final class JdkQueues implements Group {
     }
 
     private static final class PolledInBatches extends Polled {
-        private final Batch batch;
+        private final BlockingQueue<Long> queue;
+        private final int most;
 
         PolledInBatches(BlockingQueue<Long> queue, int pauses, int most) {
             super(queue, pauses);
-            batch = new Batch(queue, most);
+            this.queue = queue;
+            this.most = most;
         }
 
         @Override
         public void receive(Channel.Taker taker) {
+            var batch = new Batch(queue, most);
             for (boolean more = true; more; ) {
                 if (batch.drain()) {
                     more = batch.hand(taker);
@@ -171,16 +174,17 @@ public final class JdkQueues implements Group {
     }
 
     private static final class BlockedInBatches extends Blocked {
-        private final Batch batch;
+        private final int most;
 
         BlockedInBatches(BlockingQueue<Long> queue, int most) {
             super(queue);
-            // The first of a batch is waited for.
-            batch = new Batch(queue, most - 1);
+            this.most = most;
         }
 
+        /** The first of a batch is waited for and handed over before the others are taken. */
         @Override
         public void receive(Channel.Taker taker) {
+            var batch = new Batch(queue, most - 1);
             boolean more = true;
             while (more) {
                 more = taker.take(take());
@@ -191,6 +195,7 @@ public final class JdkQueues implements Group {
     }
 
     /** Messages taken by one call. */
+    @Contended
     private static final class Batch {
         private final BlockingQueue<Long> queue;
         private final int most;

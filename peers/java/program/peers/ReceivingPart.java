@@ -2,7 +2,7 @@ package peers;
 
 import jdk.internal.vm.annotation.Contended;
 
-/** The part of a scenario that one thread receives messages in. */
+/** The work of a thread that receives, with its CPU time in each block. */
 @Contended
 abstract class ReceivingPart implements Runnable, Channel.Taker {
     final CpuTime work = new CpuTime();
