@@ -4,8 +4,8 @@
 usage: losses.py RECORDS…       files of records, folded (.jsonl.gz) or not
 
 A line for each row of ours: the scenario, what it was asked for, and each peer that it is worse
-than, with the ratio of the row's rate to the peer's (of the peer's time to the row's where times
-are compared), the 95% interval as recorded, and the number of pairs.
+than, worst first, with the ratio of its rate or time to the peer's, the 95% interval, and the number
+of pairs.
 """
 import collections
 import gzip
@@ -37,10 +37,11 @@ def worse(path):
             if ours or "queue" not in peer or against["verdict"] != "worse":
                 continue
             ratio = against["ratio"]
-            ratio = ratio if against["of"] == "rate_per_s" else 1 / ratio
             low, high = against["interval95"]
-            found[row].append((ratio, f"{peer['queue']} ({peer['wait']}) {ratio:.2f} "
-                                      f"[{low:.2f}, {high:.2f}], {against['blocks']} pairs"))
+            of_rate = against["of"] == "rate_per_s"
+            text = (f"{peer['queue']} ({peer['wait']}): {ratio:.2f} ({low:.2f} to {high:.2f}) "
+                    f"of its {'rate' if of_rate else 'time'}, {against['blocks']} pairs")
+            found[row].append((ratio if of_rate else -ratio, text))
     return found
 
 

@@ -56,7 +56,9 @@ class Program:
         end = re.compile(r"end( settling_ns=\d+)?")
         while not end.fullmatch(lines[-1]) and not lines[0].startswith("error "):
             lines.append(self.hear())
-        return [*lines[:-1], lines[-1].partition(" ")[0]] if lines[-1].startswith("end") else lines
+        if end.fullmatch(lines[-1]):
+            lines[-1] = "end"
+        return lines
 
     def ends(self, how):
         """Checks that it ends with code 0 within a second, and says nothing more."""
