@@ -122,8 +122,13 @@ final class Stream(Channel) : Scenario
             ulong wrong;
             void take(long messages)
             {
+                // Copies, which stay in registers.
+                auto from = channel;
+                auto last = number, odd = wrong;
                 foreach (_; 0 .. messages)
-                    wrong |= channel.receive() ^ ++number;
+                    odd |= from.receive() ^ ++last;
+                number = last;
+                wrong = odd;
             }
 
             measure(&take);

@@ -88,28 +88,27 @@ final class Stream implements Scenario {
                 sender = channel.sender();
             }
             long first = next;
-            if (batch > 1) {
-                inBatches();
-            } else {
-                oneByOne();
-            }
+            next = batch > 1 ? inBatches(sender, first) : oneByOne(sender, first);
             sent = next - first;
             sender.send(end);
         }
 
-        private void inBatches() {
+        /** Returns the number after that of the last message. */
+        private long inBatches(Channel.Sender sender, long next) {
             while (!flag.raised) {
                 sender.sendMany(next, batch);
                 next += batch;
             }
+            return next;
         }
 
-        private void oneByOne() {
+        private long oneByOne(Channel.Sender sender, long next) {
             while (!flag.raised) {
                 for (int i = 0; i < ROUND; i++) {
                     sender.send(next++);
                 }
             }
+            return next;
         }
     }
 
