@@ -143,7 +143,7 @@ func feed(messages chan int) {
 func drink(messages chan int) float64 {
 	count, begun := 0, time.Now()
 	for time.Since(begun) < length {
-		for i := 0; i < 100; i++ {
+		for i := 0; i < 1000; i++ {
 			if get(messages) != count {
 				panic("a wrong message")
 			}

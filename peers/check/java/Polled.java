@@ -1,36 +1,75 @@
 import java.util.Arrays;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLongArray;
+import org.jctools.queues.SpscArrayQueue;
 
 /**
- * ConcurrentLinkedQueue, polled, between two threads: {@code java Clq ask-reply|stream CPU_A CPU_B
- * MICROSECONDS} prints, for each block, the time of a round trip or per message ({@code time_ns}),
- * and before, between and after the blocks the time of an atomic number from one CPU to the other
- * ({@code hand_off_ns}).
+ * Two polled queues between two threads: {@code java Polled java-clq|jctools-spsc-bounded
+ * ask-reply|stream CPU_A CPU_B MICROSECONDS [CAPACITY]} prints, for each block, the time of a round
+ * trip or per message ({@code time_ns}), and before, between and after the blocks the time of an
+ * atomic number from one CPU to the other ({@code hand_off_ns}).
  */
-public class Clq {
+public class Polled {
     static final int BLOCKS = 200, WARM_UP = 400;
     static final long HAND_OFF = 1_000_000;
     // Of a block, in nanoseconds: the queue may fill for as long as it lasts.
     static long length;
     static final long[] times = new long[1 << 20];
-    static final ConcurrentLinkedQueue<Long> there = new ConcurrentLinkedQueue<>();
+    static Line there, back;
     // Or the two queues would share a cache line.
-    static final byte[] between = new byte[1024];
-    static final ConcurrentLinkedQueue<Long> back = new ConcurrentLinkedQueue<>();
+    static byte[] between;
+
+    abstract static class Line {
+        abstract void put(long message);
+
+        abstract long take();
+    }
+
+    static final class Linked extends Line {
+        final ConcurrentLinkedQueue<Long> queue = new ConcurrentLinkedQueue<>();
+
+        @Override
+        void put(long message) {
+            queue.add(message);
+        }
+
+        @Override
+        long take() {
+            Long message;
+            do {
+                message = queue.poll();
+            } while (message == null);
+            return message;
+        }
+    }
+
+    static final class Ring extends Line {
+        final SpscArrayQueue<Long> queue;
+
+        Ring(int capacity) {
+            queue = new SpscArrayQueue<>(capacity);
+        }
+
+        @Override
+        void put(long message) {
+            Long boxed = message;
+            while (!queue.relaxedOffer(boxed)) {}
+        }
+
+        @Override
+        long take() {
+            Long message;
+            do {
+                message = queue.relaxedPoll();
+            } while (message == null);
+            return message;
+        }
+    }
 
     static void pin(String cpu) throws Exception {
         var thread = new java.io.File("/proc/thread-self").getCanonicalFile().getName();
         int code = new ProcessBuilder("taskset", "-pc", cpu, thread).start().waitFor();
         if (code != 0) throw new AssertionError("a thread cannot run on CPU " + cpu);
-    }
-
-    static long next(ConcurrentLinkedQueue<Long> queue) {
-        Long message;
-        do {
-            message = queue.poll();
-        } while (message == null);
-        return message;
     }
 
     // Each in a line of its own.
@@ -69,18 +108,18 @@ public class Clq {
         long begun = System.nanoTime(), now = begun, trips = 0;
         while (now - begun < length) {
             for (int i = 0; i < 16; i++, trips++) {
-                there.add(trips);
-                if (next(back) != trips) throw new AssertionError("a wrong echo");
+                there.put(trips);
+                if (back.take() != trips) throw new AssertionError("a wrong echo");
             }
             now = System.nanoTime();
         }
-        there.add(-1L);
+        there.put(-1);
         return (now - begun) / (double) trips;
     }
 
     static void echo() {
-        for (long message; (message = next(there)) >= 0; ) {
-            back.add(message);
+        for (long message; (message = there.take()) >= 0; ) {
+            back.put(message);
         }
     }
 
@@ -90,28 +129,33 @@ public class Clq {
         long begun = System.nanoTime(), now = begun, count = 0;
         while (now - begun < length) {
             for (int i = 0; i < 1000; i++, count++) {
-                if (next(there) != count) throw new AssertionError("a wrong message");
+                if (there.take() != count) throw new AssertionError("a wrong message");
             }
             now = System.nanoTime();
         }
         stop = true;
-        while (next(there) >= 0) {}
+        while (there.take() >= 0) {}
         stop = false;
         return (now - begun) / (double) count;
     }
 
     static void feed() {
         for (long number = 0; !stop; ) {
-            for (int i = 0; i < 64; i++) there.add(number++);
+            for (int i = 0; i < 64; i++) there.put(number++);
         }
-        there.add(-1L);
+        there.put(-1);
     }
 
     public static void main(String[] arguments) throws Exception {
-        length = Long.parseLong(arguments[3]) * 1000;
-        boolean asks = arguments[0].equals("ask-reply");
+        boolean linked = arguments[0].equals("java-clq");
+        int capacity = linked ? 0 : Integer.parseInt(arguments[5]);
+        there = linked ? new Linked() : new Ring(capacity);
+        between = new byte[1024];
+        back = linked ? new Linked() : new Ring(capacity);
+        length = Long.parseLong(arguments[4]) * 1000;
+        boolean asks = arguments[1].equals("ask-reply");
         // The sender runs on the first CPU.
-        String here = arguments[asks ? 1 : 2], away = arguments[asks ? 2 : 1];
+        String here = arguments[asks ? 2 : 3], away = arguments[asks ? 3 : 2];
         var other = new Thread(() -> {
             try {
                 pin(away);
