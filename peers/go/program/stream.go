@@ -83,10 +83,13 @@ func (s *stream) receiveFromOne() {
 	channel, number, wrong := s.channel, s.lasts[0], uint64(0)
 	from := number
 	take := func(messages int64) {
+		// Copies, which stay in registers.
+		last, odd := number, wrong
 		for i := int64(0); i < messages; i++ {
-			number++
-			wrong |= channel.Receive() ^ number
+			last++
+			odd |= channel.Receive() ^ last
 		}
+		number, wrong = last, odd
 	}
 	take(settling)
 	s.measure(take)
