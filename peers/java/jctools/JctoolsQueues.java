@@ -1,5 +1,6 @@
 import java.util.List;
 import java.util.function.IntFunction;
+import jdk.internal.vm.annotation.Contended;
 import org.jctools.queues.MessagePassingQueue;
 import org.jctools.queues.MpscArrayQueue;
 import org.jctools.queues.MpscBlockingConsumerArrayQueue;
@@ -102,6 +103,7 @@ public final class JctoolsQueues implements Group {
         }
     }
 
+    @Contended
     private static final class Filling
             implements Channel.Sender, MessagePassingQueue.Supplier<Long> {
         private final MessagePassingQueue<Long> queue;
@@ -135,6 +137,7 @@ public final class JctoolsQueues implements Group {
         }
     }
 
+    @Contended
     private static final class Draining implements MessagePassingQueue.Consumer<Long> {
         private final Channel.Taker taker;
         private boolean more = true;
@@ -145,7 +148,9 @@ public final class JctoolsQueues implements Group {
 
         @Override
         public void accept(Long message) {
-            more &= taker.take(message);
+            if (!taker.take(message)) {
+                more = false;
+            }
         }
     }
 
