@@ -3,10 +3,10 @@
 /// (`time_ns`), and before, between and after the blocks the time of an atomic number from one CPU
 /// to the other (`hand_off_ns`).
 import core.atomic, core.sys.linux.sched, core.time;
-import std.algorithm, std.concurrency, std.conv, std.stdio;
+import std.algorithm, std.concurrency, std.conv, std.exception, std.stdio;
 
 enum blocks = 200, warmUp = 20;
-/// Of a block: a mailbox may fill for as long as it lasts.
+/// Of a block: the mailbox may fill for as long as it lasts.
 __gshared Duration length;
 shared bool stop;
 
@@ -21,6 +21,8 @@ void take(long message)
 /// std.concurrency: a thread sends to the other's mailbox and receives from its own.
 struct Mailbox
 {
+    /// Messages between two looks at the clock.
+    enum stretch = 64;
     Tid other;
 
     void send(long message)
@@ -37,7 +39,7 @@ struct Mailbox
     }
 }
 
-/// A ring of the design that peers/d/channel has, written again.
+/// The design of peers/d/channel, written again.
 final class Ring
 {
     align(128) shared size_t written;
@@ -75,6 +77,7 @@ final class Ring
 
 struct Rings
 {
+    enum stretch = 1000;
     Ring outbound, inbound;
 
     void send(long message)
@@ -174,7 +177,7 @@ double drink(Ends)(Ends ends)
     long count;
     Duration took;
     for (auto begun = MonoTime.currTime; took < length; took = MonoTime.currTime - begun)
-        foreach (_; 0 .. 1000)
+        foreach (_; 0 .. Ends.stretch)
             if (ends.next() != count++)
                 throw new Exception("a wrong message");
     atomicStore(stop, true);
@@ -221,7 +224,7 @@ void here(Ends)(Ends ends, bool asks)
 void other(int cpu, bool asks)
 {
     pin(cpu);
-    // In a stream, it is the sender.
+    // In a stream, this thread sends.
     if (there)
         away(asks ? Rings(back, there) : Rings(there), asks);
     else
@@ -230,6 +233,8 @@ void other(int cpu, bool asks)
 
 void main(string[] arguments)
 {
+    enforce(arguments.length == (arguments[1 .. $].startsWith("d-channel") ? 7 : 6),
+        "two words, two CPUs, microseconds and the ring's capacity are needed");
     immutable asks = arguments[2] == "ask-reply";
     length = arguments[5].to!long.usecs;
     if (arguments[1] == "d-channel")

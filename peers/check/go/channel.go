@@ -31,25 +31,43 @@ func number(text string) int {
 	return number
 }
 
-func channel(capacity string) chan int { return make(chan int, number(capacity)) }
+// A queue is called through an interface, as the peer is.
+type queue interface {
+	put(message int)
+	get() int
+}
 
-func put(messages chan int, message int) {
+type polled struct {
+	messages chan int
+	spins    int
+}
+
+func channel(capacity string) queue { return polled{make(chan int, number(capacity)), 0} }
+
+func (p polled) put(message int) {
 	for {
 		select {
-		case messages <- message:
+		case p.messages <- message:
 			return
 		default:
+			p.spin()
 		}
 	}
 }
 
-func get(messages chan int) int {
+func (p polled) get() int {
 	for {
 		select {
-		case message := <-messages:
+		case message := <-p.messages:
 			return message
 		default:
+			p.spin()
 		}
+	}
+}
+
+func (p polled) spin() {
+	for i := 0; i < p.spins; i++ {
 	}
 }
 
@@ -106,45 +124,45 @@ func handOff() float64 {
 	return median(all)
 }
 
-func ask(there, back chan int) float64 {
+func ask(there, back queue) float64 {
 	trips, begun := 0, time.Now()
 	for time.Since(begun) < length {
 		for i := 0; i < 16; i++ {
-			put(there, trips)
-			if get(back) != trips {
+			there.put(trips)
+			if back.get() != trips {
 				panic("a wrong echo")
 			}
 			trips++
 		}
 	}
 	time := float64(time.Since(begun)) / float64(trips)
-	put(there, -1)
+	there.put(-1)
 	return time
 }
 
-func echo(there, back chan int) {
-	for message := get(there); message >= 0; message = get(there) {
-		put(back, message)
+func echo(there, back queue) {
+	for message := there.get(); message >= 0; message = there.get() {
+		back.put(message)
 	}
 }
 
 var stop atomic.Bool
 
-func feed(messages chan int) {
+func feed(messages queue) {
 	for number := 0; !stop.Load(); {
 		for i := 0; i < 64; i++ {
-			put(messages, number)
+			messages.put(number)
 			number++
 		}
 	}
-	put(messages, -1)
+	messages.put(-1)
 }
 
-func drink(messages chan int) float64 {
+func drink(messages queue) float64 {
 	count, begun := 0, time.Now()
 	for time.Since(begun) < length {
 		for i := 0; i < 1000; i++ {
-			if get(messages) != count {
+			if messages.get() != count {
 				panic("a wrong message")
 			}
 			count++
@@ -152,7 +170,7 @@ func drink(messages chan int) float64 {
 	}
 	time := float64(time.Since(begun)) / float64(count)
 	stop.Store(true)
-	for get(messages) >= 0 {
+	for messages.get() >= 0 {
 	}
 	stop.Store(false)
 	return time

@@ -12,21 +12,22 @@ import org.jctools.queues.SpscArrayQueue;
 public class Polled {
     static final int BLOCKS = 200, WARM_UP = 400;
     static final long HAND_OFF = 1_000_000;
-    // Of a block, in nanoseconds: the queue may fill for as long as it lasts.
+    // Of a block, in nanoseconds: a queue without a bound may fill for as long as it lasts.
     static long length;
     static final long[] times = new long[1 << 20];
-    static Line there, back;
-    // Or the two queues would share a cache line.
-    static byte[] between;
-
     abstract static class Line {
         abstract void put(long message);
 
         abstract long take();
     }
 
+    /** Its fields keep the ends of two queues on lines of their own, wherever they are moved. */
+    static final class Padded extends ConcurrentLinkedQueue<Long> {
+        long a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p;
+    }
+
     static final class Linked extends Line {
-        final ConcurrentLinkedQueue<Long> queue = new ConcurrentLinkedQueue<>();
+        final ConcurrentLinkedQueue<Long> queue = new Padded();
 
         @Override
         void put(long message) {
@@ -104,7 +105,7 @@ public class Polled {
         return times[count / 2] / 64.0;
     }
 
-    static double ask() {
+    static double ask(Line there, Line back) {
         long begun = System.nanoTime(), now = begun, trips = 0;
         while (now - begun < length) {
             for (int i = 0; i < 16; i++, trips++) {
@@ -117,7 +118,7 @@ public class Polled {
         return (now - begun) / (double) trips;
     }
 
-    static void echo() {
+    static void echo(Line there, Line back) {
         for (long message; (message = there.take()) >= 0; ) {
             back.put(message);
         }
@@ -125,7 +126,7 @@ public class Polled {
 
     static volatile boolean stop;
 
-    static double drink() {
+    static double drink(Line there) {
         long begun = System.nanoTime(), now = begun, count = 0;
         while (now - begun < length) {
             for (int i = 0; i < 1000; i++, count++) {
@@ -139,7 +140,7 @@ public class Polled {
         return (now - begun) / (double) count;
     }
 
-    static void feed() {
+    static void feed(Line there) {
         for (long number = 0; !stop; ) {
             for (int i = 0; i < 64; i++) there.put(number++);
         }
@@ -149,9 +150,8 @@ public class Polled {
     public static void main(String[] arguments) throws Exception {
         boolean linked = arguments[0].equals("java-clq");
         int capacity = linked ? 0 : Integer.parseInt(arguments[5]);
-        there = linked ? new Linked() : new Ring(capacity);
-        between = new byte[1024];
-        back = linked ? new Linked() : new Ring(capacity);
+        Line there = linked ? new Linked() : new Ring(capacity);
+        Line back = linked ? new Linked() : new Ring(capacity);
         length = Long.parseLong(arguments[4]) * 1000;
         boolean asks = arguments[1].equals("ask-reply");
         // The sender runs on the first CPU.
@@ -164,14 +164,15 @@ public class Polled {
             }
             for (int block = 0; block < WARM_UP + BLOCKS; block++) {
                 reflect();
-                if (asks) echo(); else feed();
+                if (asks) echo(there, back); else feed(there);
             }
             reflect();
         });
+        other.setDaemon(true);
         other.start();
         pin(here);
         for (int block = 0; block < WARM_UP + BLOCKS; block++) {
-            double took = handOff(), time = asks ? ask() : drink();
+            double took = handOff(), time = asks ? ask(there, back) : drink(there);
             if (block >= WARM_UP) System.out.printf("hand_off_ns %.1f%ntime_ns %.3f%n", took, time);
         }
         System.out.printf("hand_off_ns %.1f%n", handOff());

@@ -44,7 +44,7 @@ private final class Ring(Wait wait)
     {
     }
 
-    // These would be safe code, whose bounds checks stay in a release.
+    // Members of a template are inferred to be safe code, whose bounds checks -release keeps.
     @system:
 
     void send(ulong message)

@@ -122,7 +122,7 @@ final class Stream(Channel) : Scenario
             ulong wrong;
             void take(long messages)
             {
-                // Copies, which stay in registers.
+                // Copies: captured variables live in memory.
                 auto from = channel;
                 auto last = number, odd = wrong;
                 foreach (_; 0 .. messages)

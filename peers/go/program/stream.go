@@ -83,7 +83,7 @@ func (s *stream) receiveFromOne() {
 	channel, number, wrong := s.channel, s.lasts[0], uint64(0)
 	from := number
 	take := func(messages int64) {
-		// Copies, which stay in registers.
+		// Copies: the closure reaches captured variables through its context.
 		last, odd := number, wrong
 		for i := int64(0); i < messages; i++ {
 			last++
