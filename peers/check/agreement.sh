@@ -28,7 +28,11 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
-a=${1:?two CPUs are needed} b=${2:?two CPUs are needed} pairs=${3:-6}
+[ $# -ge 2 ] || {
+    echo "usage: agreement.sh CPU_A CPU_B [PAIRS] [LANGUAGE…]" >&2
+    exit 2
+}
+a=$1 b=$2 pairs=${3:-6}
 shift $(($# < 3 ? $# : 3))
 [ $# -gt 0 ] || set -- c cpp d go java
 [[ $pairs =~ ^[1-9][0-9]*$ ]] || {
