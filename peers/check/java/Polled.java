@@ -15,6 +15,7 @@ public class Polled {
     // Of a block, in nanoseconds: a queue without a bound may fill for as long as it lasts.
     static long length;
     static final long[] times = new long[1 << 20];
+
     abstract static class Line {
         abstract void put(long message);
 
