@@ -127,7 +127,7 @@ impl<W: Wait> Options<W> {
 
     /// Creates a line between one caller and one callee.
     pub fn line<Q: Send, R: Send>(self) -> (Caller<Q, R, W>, Callee<Q, R, W>) {
-        let shared = Arc::new(Shared::new::<W>(self.fence));
+        let shared = Shared::new::<W>(self.fence);
         (Caller::new(Arc::clone(&shared)), Callee::new(shared))
     }
 }

@@ -58,8 +58,8 @@
 //!   full are woken as room is made, as many as there is room for.
 //! - Dropping the receiver drops every message whose send had returned, even if its sender is
 //!   alive, so whoever waits for a reply to such a message learns that none will come. A send in
-//!   progress either hands its message back or leaves it to the receiver to drop. A batch in
-//!   progress counts as accepted and is dropped.
+//!   progress either hands its message back or leaves it to the receiver to drop. Of a batch in
+//!   progress, the messages whose tickets were drawn count as accepted and are dropped.
 //!
 //! # What a send costs
 //!

@@ -149,6 +149,34 @@ fn a_funnel_of_large_messages_allocates_nothing() {
     assert!(receiver.memory().kept_bytes <= 2 << 20, "{:?}", receiver.memory());
 }
 
+/// A send during another thread's batch allocates about as much as any other, however long the batch
+/// is: its own chunk, or the one after it.
+#[test]
+fn a_send_does_not_pay_for_a_batch() {
+    for batch in [1_000, 1 << 20u32] {
+        let (sender, _receiver) = funnel::unbounded::<u32>();
+        let mut during = (0, 0);
+        let messages = (0..batch).inspect(|&number| {
+            if number == 1 {
+                during = allocated(|| sender.send(0).expect("the receiver lives")).0;
+            }
+        });
+        assert!(sender.send_all(messages).is_ok());
+        assert!(during.1 <= 40_000, "in a batch of {batch}: {during:?}");
+    }
+    // Chunks of large messages have fewer slots.
+    let (sender, _receiver) = funnel::unbounded::<[u64; 512]>();
+    let mut during = (0, 0);
+    let messages = (0..1_000u32).map(|number| {
+        if number == 1 {
+            during = allocated(|| sender.send([0; 512]).expect("the receiver lives")).0;
+        }
+        [number.into(); 512]
+    });
+    assert!(sender.send_all(messages).is_ok());
+    assert!(during.1 <= 2 * 33 * 4104, "{during:?}");
+}
+
 /// As with a `Vec`, running out of memory is not an error but an abort.
 #[cfg(target_os = "linux")]
 #[test]

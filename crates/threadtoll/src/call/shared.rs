@@ -52,8 +52,8 @@
 use std::mem::MaybeUninit;
 
 use crate::sync::{
-    self, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence, light_barrier,
-    mutate, prefetch_to_write,
+    self, Arc, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence,
+    light_barrier, mutate, prefetch_to_write,
 };
 pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake};
@@ -129,18 +129,50 @@ unsafe impl<Q: Send, R: Send> Send for Shared<Q, R> {}
 unsafe impl<Q: Send, R: Send> Sync for Shared<Q, R> {}
 
 impl<Q, R> Shared<Q, R> {
-    pub(super) fn new<W: Wait>(must_fence: bool) -> Self {
+    pub(super) fn new<W: Wait>(must_fence: bool) -> Arc<Self> {
         let must_fence = must_fence || sync::senders_must_fence();
-        Shared {
-            line: CachePadded(Line {
-                turn: AtomicU32::new(IDLE),
-                request: UnsafeCell::new(MaybeUninit::uninit()),
-                answer: UnsafeCell::new(MaybeUninit::uninit()),
-            }),
-            state: WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 })),
-            stats: WaitStats::new::<W>(),
-            process: sync::process(),
+        let turn = AtomicU32::new(IDLE);
+        let state =
+            WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 }));
+        Self::in_arc(turn, state, WaitStats::new::<W>(), sync::process())
+    }
+
+    /// Makes it in place, since the stack may be too small for a request and an answer.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle, threadtoll_tsan)))]
+    fn in_arc(
+        turn: AtomicU32,
+        state: WipeOnFork<AtomicU32>,
+        stats: WaitStats,
+        process: u32,
+    ) -> Arc<Self> {
+        let mut shared = Arc::<Self>::new_uninit();
+        if let Some(place) = Arc::get_mut(&mut shared).map(MaybeUninit::as_mut_ptr) {
+            // SAFETY: inside the allocation, as are the other three.
+            unsafe { (&raw mut (*place).line.0.turn).write(turn) };
+            // SAFETY: as above.
+            unsafe { (&raw mut (*place).state).write(state) };
+            // SAFETY: as above.
+            unsafe { (&raw mut (*place).stats).write(stats) };
+            // SAFETY: as above.
+            unsafe { (&raw mut (*place).process).write(process) };
         }
+        // SAFETY: this is the only owner, so all was written, except for `request` and `answer`,
+        // which may be uninitialised.
+        unsafe { shared.assume_init() }
+    }
+
+    /// As above, for an `Arc` that cannot do that.
+    #[cfg(any(threadtoll_loom, threadtoll_shuttle, threadtoll_tsan))]
+    fn in_arc(
+        turn: AtomicU32,
+        state: WipeOnFork<AtomicU32>,
+        stats: WaitStats,
+        process: u32,
+    ) -> Arc<Self> {
+        let request = UnsafeCell::new(MaybeUninit::uninit());
+        let answer = UnsafeCell::new(MaybeUninit::uninit());
+        let line = CachePadded(Line { turn, request, answer });
+        Arc::new(Shared { line, state, stats, process })
     }
 
     /// Returns `true` if the end with this bit is gone, and in a forked child.

@@ -48,8 +48,21 @@ pub(super) enum SlotState {
 }
 
 impl<T> Slot<T> {
-    fn new() -> Self {
-        Slot { stamp: AtomicU64::new(0), message: UnsafeCell::new(MaybeUninit::uninit()) }
+    /// Slots that have never been used. A slot may be too large for the stack, so none is made
+    /// there.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    fn unused(count: usize) -> Box<[Self]> {
+        let slots = Box::new_zeroed_slice(count);
+        // SAFETY: zeros are a stamp of no ticket and an uninitialised message.
+        unsafe { slots.assume_init() }
+    }
+
+    /// As above, with the checker's types, which are made one by one.
+    #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
+    fn unused(count: usize) -> Box<[Self]> {
+        let slot =
+            |_| Slot { stamp: AtomicU64::new(0), message: UnsafeCell::new(MaybeUninit::uninit()) };
+        (0..count).map(slot).collect()
     }
 
     fn stamp(ticket: u64) -> u64 {
@@ -140,8 +153,7 @@ impl<T> Chunk<T> {
 
     pub(super) fn boxed(number: u64) -> *mut Self {
         // With spare slots, so that the first one can be at the start of a line.
-        let slots: Box<[Slot<T>]> =
-            (0..Self::SLOTS + Self::PER_LINE - 1).map(|_| Slot::new()).collect();
+        let slots = Slot::<T>::unused(Self::SLOTS + Self::PER_LINE - 1);
         boxed(Chunk {
             number: AtomicU64::new(number),
             prev: AtomicPtr::new(std::ptr::null_mut()),

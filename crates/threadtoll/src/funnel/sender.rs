@@ -27,10 +27,6 @@ unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 // SAFETY: each send draws a ticket of its own.
 unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
 
-/// Most tickets that are drawn at once. An iterator that yields fewer messages than it promised
-/// wastes a slot for each.
-const MAX_AT_ONCE: u64 = 1 << 20;
-
 /// Why there is no ticket.
 enum NoTicket {
     Full,
@@ -45,6 +41,10 @@ struct Tickets {
 }
 
 impl<T, W: Wait> Sender<T, W> {
+    /// Most tickets that are drawn at once. The next sender links the chunks up to its own ticket,
+    /// so a batch of many chunks would keep it for as long as they take to allocate.
+    const MAX_AT_ONCE: u64 = Chunk::<T>::SLOTS as u64;
+
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         Sender { shared, _wait: PhantomData }
     }
@@ -130,8 +130,9 @@ impl<T, W: Wait> Sender<T, W> {
     /// Sends all messages of an iterator, waiting for room if the funnel is bounded and full.
     ///
     /// This costs less than sending them one by one, because one atomic operation draws tickets for
-    /// all of them, up to 2²⁰ in an unbounded funnel and as many as there is room for in a bounded
-    /// one. Messages whose tickets were drawn together are received together.
+    /// many of them: as many as a chunk holds (1,024 messages of 8 bytes, at least 32 of any size),
+    /// or as there is room for in a bounded funnel. Messages whose tickets were drawn together are
+    /// received together, and a thread that sends meanwhile links at most one chunk more.
     ///
     /// If the iterator yields fewer messages than its `len` promised, or panics, the messages that
     /// it did yield are sent. While it computes a message, the receiver cannot get past that
@@ -155,7 +156,7 @@ impl<T, W: Wait> Sender<T, W> {
         let mut messages = messages.into_iter();
         let mut left = messages.len() as u64;
         while left > 0 {
-            let Ok(tickets) = self.draw(left.min(MAX_AT_ONCE), Until::Deadline(None)) else {
+            let Ok(tickets) = self.draw(left.min(Self::MAX_AT_ONCE), Until::Deadline(None)) else {
                 return Err(SendError(messages));
             };
             left -= tickets.count;

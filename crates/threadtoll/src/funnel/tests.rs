@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::chunk::slots;
 use super::{Options, Receiver, Sender};
+use crate::error::SendError;
 use crate::wait::Park;
 
 const SENDERS: u64 = 2;
@@ -85,18 +87,20 @@ fn nothing_stays_behind_when_the_receiver_leaves_amid_a_send() {
 }
 
 #[test]
-fn a_batch_goes_on_when_the_receiver_leaves_amid_it() {
+fn a_batch_goes_on_to_its_last_ticket_when_the_receiver_leaves_amid_it() {
+    const SENT: usize = 5_000;
     let message = Arc::new(());
     let (sender, receiver) = Options::new().unbounded();
     let mut receiver = Some(receiver);
-    let messages = (0..5_000).map(|number| {
+    let messages = (0..SENT).map(|number| {
         if number == 1_000 {
             drop(receiver.take());
             assert_eq!(Arc::strong_count(&message), 1);
         }
         Arc::clone(&message)
     });
-    assert!(sender.send_all(messages).is_ok());
+    let SendError(rest) = sender.send_all(messages).unwrap_err();
+    assert_eq!(SENT - rest.len(), slots::<Arc<()>>());
     assert_eq!(Arc::strong_count(&message), 1);
 }
 

@@ -5,7 +5,6 @@
 
 #![allow(clippy::disallowed_types)]
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant as Clock};
 
@@ -35,14 +34,12 @@ fn learned(old_ns: u32, sample_ns: u64) -> u32 {
     new.clamp(MIN_NS, MAX_NS)
 }
 
-fn now_ns() -> u64 {
-    static START: OnceLock<Clock> = OnceLock::new();
-    START.get_or_init(Clock::now).elapsed().as_nanos() as u64 + 1
-}
-
 /// Statistics of the waits of a queue's two sides.
 #[derive(Debug)]
 pub(crate) struct WaitStats {
+    /// When the queue was made: times are counted from here. A clock that queues shared would have
+    /// to be set once, under a lock, which a thread could hold while another one forks.
+    made_at: Clock,
     /// Time of the last wake-up; 0 once it has been read.
     woken_at_ns: AtomicU64,
     /// For each side, a bit for each of its last eight waits: set if it was shorter than a sleep.
@@ -67,6 +64,7 @@ impl WaitStats {
     pub(crate) fn new<W: super::Wait>() -> Self {
         calibrate_pause();
         WaitStats {
+            made_at: Clock::now(),
             woken_at_ns: AtomicU64::new(0),
             // Waits count as short until they have been long.
             short_waits: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
@@ -74,6 +72,11 @@ impl WaitStats {
             affinity_checks: [AtomicU32::new(0), AtomicU32::new(0)],
             learns: W::LEARNS,
         }
+    }
+
+    /// Time since the queue was made; never 0.
+    fn now_ns(&self) -> u64 {
+        self.made_at.elapsed().as_nanos() as u64 + 1
     }
 
     /// Returns `true` if both sides are known to be pinned to the same CPU.
@@ -117,13 +120,13 @@ impl WaitStats {
     pub(super) fn record_wake(&self, side: usize) {
         if self.learns {
             self.refresh_affinity(side);
-            self.woken_at_ns.store(now_ns(), Relaxed);
+            self.woken_at_ns.store(self.now_ns(), Relaxed);
         }
     }
 
     /// Records that this side is about to sleep.
     pub(super) fn begin_sleep(&self) -> Option<Sleep> {
-        self.learns.then(|| Sleep { began_ns: now_ns(), fell_asleep_ns: 0 })
+        self.learns.then(|| Sleep { began_ns: self.now_ns(), fell_asleep_ns: 0 })
     }
 
     /// Records that the last poll made the sleep unnecessary.
@@ -135,7 +138,7 @@ impl WaitStats {
 
     /// Records that only the system call is left to do.
     pub(super) fn fell_asleep(&self, sleep: Option<Sleep>) -> Option<Sleep> {
-        sleep.map(|sleep| Sleep { fell_asleep_ns: now_ns(), ..sleep })
+        sleep.map(|sleep| Sleep { fell_asleep_ns: self.now_ns(), ..sleep })
     }
 
     /// Records the end of a sleep, by a wake-up or by time.
@@ -146,7 +149,7 @@ impl WaitStats {
         self.record_wait(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
         if woken_at != 0 && woken_at >= fell_asleep_ns {
             // It did sleep when it was woken.
-            learn(now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
+            learn(self.now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
         }
     }
 }

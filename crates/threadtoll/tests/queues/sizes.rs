@@ -1,8 +1,9 @@
-//! Huge capacities, zero-sized messages, and the initial memory of a pipe.
+//! Huge capacities, messages that are huge or have no size, and the initial memory of a pipe.
 
 use std::panic::catch_unwind;
+use std::thread;
 
-use threadtoll::pipe;
+use threadtoll::{call, funnel, pipe};
 
 /// Most bytes of a pipe before anything was sent.
 const AT_BIRTH: usize = 20_000;
@@ -84,4 +85,19 @@ fn to_reserve_what_cannot_be_addressed_panics() {
         let made = catch_unwind(|| pipe::Options::new().reserve().bounded::<u64>(capacity));
         assert!(made.is_err(), "{capacity}");
     }
+}
+
+/// A queue is made where it stays, and not on the stack. An optimised build removes the copies that
+/// overflowed it; `ci/package.sh` runs this without.
+#[test]
+fn the_stack_need_not_hold_a_queue_of_large_messages() {
+    type Large = [u8; 1 << 19];
+    let made = thread::Builder::new().stack_size(2 << 20).spawn(|| {
+        drop(pipe::unbounded::<Large>());
+        drop(pipe::bounded::<Large>(1));
+        drop(funnel::unbounded::<Large>());
+        drop(funnel::bounded::<Large>(1));
+        drop(call::line::<Large, Large>());
+    });
+    made.expect("there is a thread").join().expect("an overflow would end the process");
 }
