@@ -63,6 +63,9 @@ use shared::Shared;
 
 /// Creates a line between one caller and one callee.
 ///
+/// The first queue of a process that has other threads takes some milliseconds to make, unless
+/// [`prepare`](crate::prepare) was called.
+///
 /// ```
 /// let (mut caller, mut callee) = threadtoll::call::line();
 /// let server = std::thread::spawn(move || callee.serve(|number: u64| number + 1));

@@ -105,6 +105,9 @@ const RETAIN: usize = 256 << 10;
 /// the receiver has waited for a message for a millisecond. If the receiver only polls an empty
 /// funnel with `try_recv`, that other sender sleeps until the stopped one continues.
 ///
+/// The first queue of a process that has other threads takes some milliseconds to make, unless
+/// [`prepare`](crate::prepare) was called.
+///
 /// ```
 /// let (sender, mut receiver) = threadtoll::funnel::bounded(1);
 /// sender.send("first").unwrap();

@@ -35,11 +35,13 @@
 //! # Without membarrier
 //!
 //! On Linux, senders need no fence because an end that goes to sleep calls `membarrier(2)`. Without
-//! that call, before Linux 4.14, under a sandbox that refuses it, or on another system, both ends
-//! of a call, both ends of a bounded pipe, the sender of an unbounded pipe, and the receiver of a
-//! bounded funnel execute a fence for each message. If a sandbox begins to refuse the call after a
-//! queue was created, ends sleep for at most a millisecond at a time, and dropping an end may take
-//! a millisecond.
+//! that call, before Linux 4.14, under a sandbox that refuses it or does not name it when asked, on
+//! a CPU other than x86-64 and aarch64, or on another system, both ends of a call, both ends of a
+//! bounded pipe, the sender of an unbounded pipe, and the receiver of a bounded funnel execute a
+//! fence for each message. If a sandbox begins to refuse the call after the first queue was
+//! created, ends sleep for at most a millisecond at a time, and dropping an end may take a
+//! millisecond. A sandbox that begins to answer with a false success cannot be noticed then, and
+//! wake-ups may be lost.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
 //! sleeper then take a lock for a moment, which queues share. A thread that is stopped while it
@@ -67,6 +69,23 @@ mod models;
 pub mod pipe;
 mod sync;
 pub mod wait;
+
+/// Does at once what the first queue of the process would do: asks the kernel for `membarrier(2)`
+/// and times the CPU's pause hint.
+///
+/// Once a process has several threads, the kernel takes 4 to 7 ms to answer, and the thread that
+/// makes the first queue waits for it. Call this at the top of `main`, while there is only one
+/// thread, and it takes microseconds. Calling it again does nothing.
+///
+/// ```
+/// threadtoll::prepare();
+/// let (sender, receiver) = threadtoll::pipe::bounded::<u64>(1024);
+/// # drop((sender, receiver));
+/// ```
+pub fn prepare() {
+    wait::calibrate_pause();
+    sync::senders_must_fence();
+}
 
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

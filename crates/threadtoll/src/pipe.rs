@@ -88,6 +88,9 @@ const RETAIN: usize = 1 << 20;
 
 /// Creates a pipe that holds up to `capacity` messages.
 ///
+/// The first queue of a process that has other threads takes some milliseconds to make, unless
+/// [`prepare`](crate::prepare) was called.
+///
 /// ```
 /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(1);
 /// sender.send("first").unwrap();
@@ -103,6 +106,9 @@ pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// Creates a pipe whose sender never waits.
+///
+/// The first queue of a process that has other threads takes some milliseconds to make, unless
+/// [`prepare`](crate::prepare) was called.
 ///
 /// ```
 /// let (mut sender, receiver) = threadtoll::pipe::unbounded();

@@ -71,6 +71,7 @@ pub(crate) use park::{
     ALIVE, FenceOutcome, Parker, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake,
     wake_some,
 };
+pub(crate) use pause::calibrate_pause;
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
 

@@ -12,16 +12,20 @@ mod filter;
 use std::thread;
 use std::time::Duration;
 
-use filter::{answer_membarrier, has_filters, is_refused, refuse_membarrier, run};
+use filter::{answer_commands, answer_membarrier, has_filters, is_refused, refuse_membarrier, run};
 use threadtoll::wait::Park;
 use threadtoll::{call, funnel, pipe};
 
 /// Both ends wait for each message and for room for it.
+fn back_and_forth_if_refused(pipe: Pipe, funnel: Funnel) {
+    assert!(is_refused());
+    back_and_forth(pipe, funnel);
+}
+
 fn back_and_forth(
     (mut there, ask): (pipe::Sender<u64, Park>, pipe::Receiver<u64, Park>),
     (answer, mut back): (funnel::Sender<u64, Park>, funnel::Receiver<u64, Park>),
 ) {
-    assert!(is_refused());
     // SAFETY: takes a number. Ends the process if a wake-up is lost.
     unsafe { libc::alarm(60) };
     thread::scope(|scope| {
@@ -62,7 +66,7 @@ fn queues() -> (Pipe, Funnel) {
 #[ignore = "run by `refused_before`, in a process of its own"]
 fn child_refused_before() {
     let (pipe, funnel) = queues();
-    back_and_forth(pipe, funnel);
+    back_and_forth_if_refused(pipe, funnel);
 }
 
 #[test]
@@ -70,7 +74,7 @@ fn child_refused_before() {
 fn child_refused_after() {
     let (pipe, funnel) = queues();
     assert!(refuse_membarrier());
-    back_and_forth(pipe, funnel);
+    back_and_forth_if_refused(pipe, funnel);
 }
 
 /// Both ends of a line sleep in turn; then a late answer meets a caller that leaves.
@@ -114,6 +118,40 @@ fn child_fences() {
     let line = call::Options::new().wait(Park).fence().line();
     assert!(answer_membarrier(libc::SECCOMP_RET_KILL_PROCESS));
     call_and_leave(line);
+}
+
+/// Queues never make a call that the kernel does not name.
+#[test]
+#[ignore = "run by `success_is_pretended`, in a process of its own"]
+fn child_success_is_pretended() {
+    const SUCCESS: u32 = libc::SECCOMP_RET_ERRNO;
+    assert!(answer_commands(SUCCESS, libc::SECCOMP_RET_KILL_PROCESS));
+    let (pipe, funnel) = queues();
+    back_and_forth(pipe, funnel);
+    call_and_leave(call::Options::new().wait(Park).line());
+}
+
+/// After `prepare`, no queue asks the kernel for anything that takes milliseconds.
+#[test]
+#[ignore = "run by `prepared`, in a process of its own"]
+fn child_prepared() {
+    threadtoll::prepare();
+    assert!(answer_membarrier(libc::SECCOMP_RET_KILL_PROCESS));
+    drop((queues(), call::line::<u64, u64>()));
+}
+
+#[test]
+fn success_is_pretended() {
+    if has_filters() {
+        run("child_success_is_pretended", false);
+    }
+}
+
+#[test]
+fn prepared() {
+    if has_filters() {
+        run("child_prepared", false);
+    }
 }
 
 #[test]

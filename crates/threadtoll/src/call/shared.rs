@@ -50,6 +50,8 @@
 //! child's copy of the line are not dropped.
 
 use std::mem::MaybeUninit;
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle, threadtoll_tsan)))]
+use std::mem::offset_of;
 
 use crate::sync::{
     self, Arc, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence,
@@ -147,14 +149,15 @@ impl<Q, R> Shared<Q, R> {
     ) -> Arc<Self> {
         let mut shared = Arc::<Self>::new_uninit();
         if let Some(place) = Arc::get_mut(&mut shared).map(MaybeUninit::as_mut_ptr) {
-            // SAFETY: inside the allocation, as are the other three.
-            unsafe { (&raw mut (*place).line.0.turn).write(turn) };
+            let field = |offset| place.wrapping_byte_add(offset);
+            // SAFETY: the field has this type and offset, here and in the other three.
+            unsafe { field(offset_of!(Self, line.0.turn)).cast::<AtomicU32>().write(turn) };
             // SAFETY: as above.
-            unsafe { (&raw mut (*place).state).write(state) };
+            unsafe { field(offset_of!(Self, state)).cast::<WipeOnFork<AtomicU32>>().write(state) };
             // SAFETY: as above.
-            unsafe { (&raw mut (*place).stats).write(stats) };
+            unsafe { field(offset_of!(Self, stats)).cast::<WaitStats>().write(stats) };
             // SAFETY: as above.
-            unsafe { (&raw mut (*place).process).write(process) };
+            unsafe { field(offset_of!(Self, process)).cast::<u32>().write(process) };
         }
         // SAFETY: this is the only owner, so all was written, except for `request` and `answer`,
         // which may be uninitialised.

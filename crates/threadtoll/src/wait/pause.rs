@@ -35,7 +35,7 @@ pub(super) fn pause() {
 }
 
 /// Times the hints, once in a process. Takes about a microsecond.
-pub(super) fn calibrate_pause() {
+pub(crate) fn calibrate_pause() {
     if HINTS.load(Relaxed) != 0 || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return;
     }

@@ -13,13 +13,29 @@ pub(crate) fn refuse_membarrier() -> bool {
 /// Makes the kernel answer each `membarrier(2)` by this action. Returns `false` if it has no
 /// filters.
 pub(crate) fn answer_membarrier(action: u32) -> bool {
-    let step = |code: u32, jt, k| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+    answer_commands(action, action)
+}
+
+/// Makes the kernel answer each `membarrier(2)` by `action`, except the command that queues rely on,
+/// which it answers by `expedited`. Returns `false` if it has no filters.
+pub(crate) fn answer_commands(action: u32, expedited: u32) -> bool {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let command = std::mem::offset_of!(libc::seccomp_data, args)
+        + if cfg!(target_endian = "big") { 4 } else { 0 };
     let mut filter = [
         // A filter's input begins with the number of the call.
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_membarrier as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
-        step(libc::BPF_RET | libc::BPF_K, 0, action),
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, libc::SYS_membarrier as u32),
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, command as u32),
+        step(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            0,
+            1,
+            libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as u32,
+        ),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, expedited),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, action),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: takes numbers.
