@@ -11,12 +11,15 @@
 //! - **Nothing is read before it was written, or overwritten before it was read.**
 //!
 //! An end that leaves follows the same pattern: it sets its bit and looks for messages. No accepted
-//! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]).
+//! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]). So does a
+//! funnel's receiver that sleeps behind a send in progress ([behind]).
 //!
 //! Each line of the protocol is then removed or moved, to show that the checker notices.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
+#[path = "membarrier/behind.rs"]
+mod behind;
 #[path = "membarrier/for_now.rs"]
 mod for_now;
 #[path = "membarrier/late_answer.rs"]

@@ -1,5 +1,6 @@
 //! The end that receives.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -8,23 +9,15 @@ use std::time::Duration;
 
 use super::Sender;
 use super::chunks::Reader;
-use super::shared::{
-    ALIVE, RECEIVER, RECEIVER_GONE, RECEIVER_PARKED, SENDERS_GONE, Shared, is_legal, ticket,
-};
+use super::shared::{RECEIVER, RECEIVER_GONE, RECEIVER_PARKED, Shared, is_legal, ticket};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
 use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
 
-/// Polls of a waiting receiver between two reads of the tail, each of which costs the senders the
-/// transfer of a cache line.
-const POLLS_PER_TAIL_READ: u32 =
-    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1024 };
-/// First nap of a receiver behind a sender in the middle of a send, which will not wake it.
-const MIN_NAP: Duration = Duration::from_micros(50);
-/// Longest nap. Each is twice as long as the one before.
-const MAX_NAP: Duration = Duration::from_millis(1);
-/// Polls before each nap, since most sends complete at once.
-const POLLS_BEFORE_NAP: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
+/// Longest sleep while senders that were woken for room have not taken it.
+const NAP: Duration = Duration::from_millis(1);
+/// Polls of a receiver behind a send in progress before it sleeps, since most sends complete at once.
+const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 
 /// The receiving end of a funnel.
 ///
@@ -94,12 +87,9 @@ impl<T, W: Wait> Receiver<T, W> {
         Err(self.why_empty())
     }
 
-    /// Why no message is ready. Only the tail can prove that nothing was sent.
+    /// Why no message is ready. Reads the line that senders write only once they are gone.
     fn why_empty(&self) -> TryRecvError {
-        // Acquire: everything sent before the last sender left is visible.
-        let tail = self.shared.tail.word.load(Ordering::Acquire);
-        let all_received = tail & SENDERS_GONE != 0 && ticket(tail) == self.reader.head;
-        if all_received || tail & ALIVE == 0 {
+        if self.shared.is_forked() || is_closed(&self.shared, self.reader.head) {
             TryRecvError::Disconnected
         } else {
             TryRecvError::Empty
@@ -250,8 +240,7 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Returns `true` if all senders are gone, and in a forked child. There may still be messages.
     pub fn is_disconnected(&self) -> bool {
-        // In a forked child the word is 0.
-        self.shared.tail.word.load(Ordering::Acquire) & (ALIVE | SENDERS_GONE) != ALIVE
+        self.shared.is_forked() || self.shared.senders_are_gone()
     }
 
     /// Returns `true` if both are ends of the same funnel.
@@ -280,65 +269,20 @@ impl<T, W: Wait> Receiver<T, W> {
             return WaitOutcome::Found(Polled::Message);
         }
         self.publish_passed();
-        let shared = &*self.shared;
-        // Both closures use the reader, one at a time.
-        let reader = std::cell::RefCell::new(&mut self.reader);
-        let mut nap = MIN_NAP;
-        let mut polls = 0u32;
-        // True if senders that were woken for room had not yet looked by the last announcement.
-        let mut late = false;
-        let parked = std::cell::Cell::new(false);
-        let waited = wait::<W, _>(
-            shared.parker(RECEIVER),
-            deadline,
-            |_| {
-                let mut reader = reader.borrow_mut();
-                let room =
-                    mutate!(wake_for_unclaimed_room, shared.unclaimed_room(reader.head) => 0);
-                if late && room > 0 {
-                    shared.wake_senders(room);
-                }
-                late = room > 0;
-                if set_parked(shared, reader.head) {
-                    parked.set(true);
-                    // Most of them look within microseconds, so other senders are woken only later.
-                    let nap = FenceOutcome::NapAtMost(MAX_NAP);
-                    return if late { nap } else { FenceOutcome::Fenced };
-                }
-                for _ in 0..POLLS_BEFORE_NAP {
-                    if reader.poll(&shared.chunks, &shared.tail.word) {
-                        break;
-                    }
-                    spin_loop();
-                }
-                let outcome = FenceOutcome::NapAtMost(nap);
-                nap = (nap * 2).min(MAX_NAP);
-                outcome
-            },
-            |probe| {
-                let mut reader = reader.borrow_mut();
-                if reader.poll(&shared.chunks, &shared.tail.word) {
-                    return Some(Polled::Message);
-                }
-                if mutate!(tell_passed, shared.taken.load(Ordering::Relaxed) != reader.head => false)
-                {
-                    shared.publish_taken(reader.head);
-                }
-                polls = polls.wrapping_add(1);
-                if probe == Probe::Fenced || polls.is_multiple_of(POLLS_PER_TAIL_READ) {
-                    // Acquire: as in `why_empty`.
-                    let tail = shared.tail.word.load(Ordering::Acquire);
-                    if tail & SENDERS_GONE != 0 && ticket(tail) == reader.head {
-                        return Some(Polled::Closed);
-                    }
-                }
-                None
-            },
-        );
-        if parked.get() {
-            // Until now, every sender tried to wake us. Relaxed: nothing depends on when they stop.
-            shared.tail.word.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
-        }
+        let parker = self.shared.parker(RECEIVER);
+        // Both closures use it, one at a time.
+        let waiting = RefCell::new(Waiting::new(&self.shared, &mut self.reader));
+        let waited = loop {
+            let announce = |_| waiting.borrow_mut().announce();
+            let look = |probe| waiting.borrow_mut().look(probe);
+            match wait::<W, _>(parker, deadline, announce, look) {
+                WaitOutcome::Found(Look::Passed) => {}
+                WaitOutcome::Found(Look::Found(polled)) => break WaitOutcome::Found(polled),
+                WaitOutcome::TimedOut => break WaitOutcome::TimedOut,
+                WaitOutcome::Forked => break WaitOutcome::Forked,
+            }
+        };
+        waiting.into_inner().end();
         waited
     }
 
@@ -368,38 +312,148 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
+#[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
+impl<T, W: Wait> Receiver<T, W> {
+    pub(crate) fn tail(&self) -> &crate::sync::AtomicU64 {
+        &self.shared.tail.word
+    }
+}
+
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T, W: Wait> Receiver<T, W> {
     /// Continues as if `count` messages had been sent and received. None may have been sent yet.
     pub(super) fn begin_at(&mut self, count: u64) {
         self.reader.begin_at(count);
         self.shared.taken.store(count, Ordering::Relaxed);
-        self.shared.tail.word.store((count * super::shared::TICKET) | ALIVE, Ordering::Relaxed);
+        let tail = (count * super::shared::TICKET) | super::shared::ALIVE;
+        self.shared.tail.word.store(tail, Ordering::Relaxed);
     }
 }
 
-/// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
-/// would not see the bit.
-fn set_parked<T>(shared: &Shared<T>, head: u64) -> bool {
-    let mut tail = shared.tail.word.load(Ordering::Acquire);
-    loop {
-        if mutate!(park_at_head, ticket(tail) != head => false) {
-            return false;
+/// What a waiting receiver has found.
+enum Look {
+    Found(Polled),
+    /// Only voided tickets, after it has announced that it waits for one of them.
+    Passed,
+}
+
+/// A receiver that waits.
+struct Waiting<'a, T> {
+    shared: &'a Shared<T>,
+    reader: &'a mut Reader<T>,
+    /// True once senders that draw a ticket wake it.
+    parked: bool,
+    /// True once senders that store a stamp wake it.
+    behind: bool,
+    /// True if senders that were woken for room had not yet looked by the last announcement.
+    late: bool,
+}
+
+impl<'a, T> Waiting<'a, T> {
+    #[inline(always)]
+    fn new(shared: &'a Shared<T>, reader: &'a mut Reader<T>) -> Self {
+        Waiting { shared, reader, parked: false, behind: false, late: false }
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> bool {
+        self.reader.poll(&self.shared.chunks, &self.shared.tail.word)
+    }
+
+    #[inline(always)]
+    fn look(&mut self, probe: Probe) -> Option<Look> {
+        let (shared, announced) = (self.shared, self.reader.head);
+        if self.poll() {
+            return Some(Look::Found(Polled::Message));
         }
-        // AcqRel: a sender that sees this bit sees `RECEIVER_SLEEPS`, which was set before it.
-        match shared.tail.word.compare_exchange_weak(
-            tail,
-            tail | RECEIVER_PARKED,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => {
-                debug_assert!(is_legal(tail | RECEIVER_PARKED));
-                return true;
+        let head = self.reader.head;
+        if mutate!(tell_passed, shared.taken.load(Ordering::Relaxed) != head => false) {
+            shared.publish_taken(head);
+        }
+        if is_closed(shared, head) {
+            return Some(Look::Found(Polled::Closed));
+        }
+        // Behind them there may be a message whose sender has seen us wait for another ticket.
+        let passed = probe == Probe::Fenced && head != announced;
+        mutate!(announce_anew, passed => false).then_some(Look::Passed)
+    }
+
+    /// Makes sure that a sender wakes this thread: the next one, or that of the next ticket.
+    fn announce(&mut self) -> FenceOutcome {
+        let (shared, head) = (self.shared, self.reader.head);
+        let room = mutate!(wake_for_unclaimed_room, shared.unclaimed_room(head) => 0);
+        if self.late && room > 0 {
+            shared.wake_senders(room);
+        }
+        self.late = room > 0;
+        if self.park() {
+            self.parked = true;
+        } else {
+            for _ in 0..POLLS_BEHIND {
+                if self.poll() {
+                    return FenceOutcome::Fenced;
+                }
+                spin_loop();
             }
-            Err(other) => tail = other,
+            if self.parked {
+                self.unpark();
+            }
+            self.behind = true;
+            let announced = shared.announce_behind(self.reader.head);
+            if announced != FenceOutcome::Fenced {
+                return announced;
+            }
+        }
+        // Most senders that were woken look within microseconds, so others are woken only later.
+        if self.late { FenceOutcome::NapAtMost(NAP) } else { FenceOutcome::Fenced }
+    }
+
+    /// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
+    /// would not see the bit.
+    fn park(&self) -> bool {
+        let word = &self.shared.tail.word;
+        let mut tail = word.load(Ordering::Acquire);
+        loop {
+            if mutate!(park_at_head, ticket(tail) != self.reader.head => false) {
+                return false;
+            }
+            let parked = tail | RECEIVER_PARKED;
+            // AcqRel: a sender that sees this bit sees `RECEIVER_SLEEPS`, which was set before it.
+            match word.compare_exchange_weak(tail, parked, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    debug_assert!(is_legal(parked));
+                    return true;
+                }
+                Err(other) => tail = other,
+            }
         }
     }
+
+    /// Stops senders that draw a ticket from waking this thread.
+    fn unpark(&mut self) {
+        self.parked = false;
+        // Relaxed: nothing depends on when they see it.
+        self.shared.tail.word.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn end(mut self) {
+        if self.parked {
+            self.unpark();
+        }
+        if self.behind {
+            self.shared.is_not_behind();
+        }
+    }
+}
+
+/// Returns `true` if all senders are gone and everything was received, after a poll at `head` that
+/// has found nothing.
+#[inline(always)]
+fn is_closed<T>(shared: &Shared<T>, head: u64) -> bool {
+    // Relaxed: senders that are gone draw no more tickets.
+    mutate!(spare_tail, shared.senders_are_gone() => true)
+        && ticket(shared.tail.word.load(Ordering::Relaxed)) == head
 }
 
 impl<T, W: Wait> Drop for Receiver<T, W> {

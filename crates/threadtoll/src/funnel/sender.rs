@@ -6,9 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::chunk::Chunk;
-use super::shared::{
-    ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, SENDERS_GONE, Shared, TICKET, is_legal, ticket,
-};
+use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, Shared, TICKET, ticket};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
@@ -362,6 +360,9 @@ impl<T> Drop for UnusedTickets<'_, T> {
             let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail.word) };
             chunk.slot(ticket).void(ticket);
         }
+        if self.next < self.end {
+            mutate!(wake_by_void, self.shared.after_void(self.next..self.end) => ());
+        }
         self.wake();
     }
 }
@@ -399,11 +400,7 @@ impl<T, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         // AcqRel: the last sender has seen what all others did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let tail = self.shared.tail.word.fetch_or(SENDERS_GONE, Ordering::AcqRel);
-            debug_assert!(is_legal(tail | SENDERS_GONE));
-            if mutate!(wake_by_last_sender, tail & RECEIVER_PARKED != 0 => false) {
-                self.shared.wake_receiver();
-            }
+            self.shared.senders_leave();
         }
     }
 }

@@ -1,19 +1,29 @@
-//! State that the ends of a funnel share. Its centre is the tail, one word from which a sender
-//! learns all that it needs.
+//! State that the ends of a funnel share: the tail, which every send writes, and `signals`, which
+//! every end reads with each message and hardly any writes.
+//!
+//! # A receiver that sleeps
 //!
 //! Drawing a ticket returns the whole tail, so a sender learns at no extra cost whether it must
 //! wake the receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only
 //! if it has received every ticket drawn so far, so all updates have one order and no barrier is
 //! needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
 //!
+//! If a ticket was drawn whose message is not there, because its sender is in the middle of its
+//! send, that sender has seen the tail without the bit. The receiver then stores how far it has come
+//! (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, looks once more, and sleeps.
+//! A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a barrier on
+//! both sides, at least one sees the other. The sender has the light one, and the receiver pays for
+//! the heavy one. A sender that finds the bit wakes the receiver if `taken` is its own ticket. If it
+//! is a later one, it need not: the receiver comes to its ticket after a look that finds its stamp,
+//! or stores `taken` anew, with a barrier before that look.
+//!
 //! # Senders that wait for room
 //!
-//! Senders that find a bounded funnel full sleep on a word of their own, `senders_futex`. Waking
-//! all of them for one slot would send all but one back to sleep, and waking one for each slot
-//! wakes many in vain while running senders take the slots. So a receive wakes as many senders as
-//! there are free slots, less those that were woken before and have not polled yet
-//! (`pending_wakeups`). Four rules make sure that no sender sleeps while there is room and every
-//! woken sender has run:
+//! Senders that find a bounded funnel full sleep on `signals`. Waking all of them for one slot would
+//! send all but one back to sleep, and waking one for each slot wakes many in vain while running
+//! senders take the slots. So a receive wakes as many senders as there are free slots, less those
+//! that were woken before and have not polled yet (`pending_wakeups`). Four rules make sure that no
+//! sender sleeps while there is room and every woken sender has run:
 //!
 //! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
 //!   receiver clears it, before it wakes senders. If it woke as many as it asked for, more may be
@@ -42,20 +52,16 @@
 //! # A receiver that leaves
 //!
 //! The receiver drops all messages. If a ticket has no message yet, it does not wait for that
-//! sender. It stores how far it has come (`taken`), sets `GONE_MID_SEND` in `senders_futex`, and
-//! looks at all slots once more. A sender stores its stamp and then looks for `GONE_MID_SEND`. This
-//! is Dekker's pattern: with a barrier on both sides, at least one sees the other. The sender has
-//! the light barrier and a load of a word that hardly ever changes. The receiver pays for the heavy
-//! one, and only if a ticket has no message. If the kernel refuses it, or other threads must not be
-//! interrupted, the receiver naps before it looks, by which time the stamp has left the sender's
-//! store buffer. (If even that failed, the message would be dropped with the funnel.) If both see
-//! the message, a compare-and-swap of the stamp decides which of them has it. The sender takes it
-//! back.
+//! sender. It stores how far it has come (`taken`), sets `GONE_MID_SEND` in `signals`, and looks at
+//! all slots once more, again behind a barrier. If the kernel refuses that, the receiver naps before
+//! it looks, by which time the stamp has left the sender's store buffer. (If even that failed, the
+//! message would be dropped with the funnel.) If both see the message, a compare-and-swap of the
+//! stamp decides which of them has it. The sender takes it back.
 //!
 //! A sender whose message was received before `GONE_MID_SEND` was set may look for the bit late,
 //! when its chunk is reused already. It finds from `taken` that its message was received.
 
-use std::time::Duration;
+use std::ops::Range;
 
 use super::chunk::Slot;
 use super::chunks::{Chunks, Reader};
@@ -69,20 +75,16 @@ use crate::wait::{FenceOutcome, Parker, Wait, WaitStats};
 // `Shared::tail`: the next ticket in the bits from `TICKET` up, and below it one of these
 // combinations. `is_legal` asserts it whenever a bit is set.
 //
-// | `SENDERS_GONE` | `ALIVE` | `RECEIVER_GONE` | `RECEIVER_PARKED` | |
-// |---|---|---|---|---|
-// | 0 | 1 | 0 | 0 | messages come and are received |
-// | 0 | 1 | 0 | 1 | the receiver sleeps, or is about to: a sender that draws a ticket wakes it |
-// | 0 | 1 | 1 | 0 | the receiver is gone: tickets from here on are void |
-// | 1 | 1 | 0 | 0 | the last sender is gone: what is left is received |
-// | 1 | 1 | 0 | 1 | the last sender is gone, and wakes the receiver, or the receiver will see it |
-// | 1 | 1 | 1 | 0 | both sides are gone |
-// | – | 0 | – | – | a forked child: the other bits mean nothing |
+// | `ALIVE` | `RECEIVER_GONE` | `RECEIVER_PARKED` | |
+// |---|---|---|---|
+// | 1 | 0 | 0 | messages come and are received |
+// | 1 | 0 | 1 | the receiver sleeps, or is about to: a sender that draws a ticket wakes it |
+// | 1 | 1 | 0 | the receiver is gone: tickets from here on are void |
+// | 0 | – | – | a forked child: the other bits mean nothing |
 pub(super) const RECEIVER_PARKED: u64 = 1;
 pub(super) const RECEIVER_GONE: u64 = 1 << 1;
 pub(super) const ALIVE: u64 = 1 << 2;
-pub(super) const SENDERS_GONE: u64 = 1 << 3;
-const SHIFT: u32 = 4;
+const SHIFT: u32 = 3;
 /// One ticket.
 pub(super) const TICKET: u64 = 1 << SHIFT;
 
@@ -104,25 +106,30 @@ pub(super) fn is_legal(tail: u64) -> bool {
 // | 0 | 1 | the receiver is awake |
 // | 1 | 1 | it sleeps, or is about to |
 //
-// `Shared::senders_futex`, on which senders sleep for want of room. It is 0 in a forked child. The
-// bits from `EPOCH` up count how often senders were woken. The bits below are independent, so every
+// `Shared::signals`, on which senders sleep for want of room. It is 0 in a forked child. The bits from
+// `EPOCH` up count how often senders were woken. The bits below are independent, so every
 // combination occurs:
 //
 // | bit | 0 | 1 |
 // |---|---|---|
-// | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
-// | `MUST_FENCE` | a sender makes the receiver's CPU fence before it sleeps | the receiver fences: there is no membarrier, or nobody may be interrupted, and the funnel is bounded |
-// | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has found room without being woken |
 // | `FUTEX_ALIVE` | never | always |
+// | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has found room without being woken |
+// | `RECEIVER_BEHIND` | the receiver is awake, or the next ticket was not drawn | the receiver waits for the sender that drew the next ticket |
+// | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
+// | `SENDERS_GONE` | there are senders | the last sender is gone: what is left is received |
+// | `RECEIVER_FENCES` | a sender makes the receiver's CPU fence before it sleeps | the receiver of a bounded funnel fences after each message |
+// | `SENDERS_FENCE` | the receiver makes the senders' CPUs fence before it sleeps or leaves | senders fence after each stamp |
+//
+// The last two are set from birth or never: if there is no membarrier, or nobody may be interrupted.
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
 const SENDERS_SLEEP: u32 = 1 << 1;
-const MUST_FENCE: u32 = 1 << 2;
+const RECEIVER_BEHIND: u32 = 1 << 2;
 const GONE_MID_SEND: u32 = 1 << 3;
-const EPOCH: u32 = 1 << 4;
-
-/// Time after which every store of a send is visible, without a barrier.
-const NAP: Duration = Duration::from_millis(1);
+const SENDERS_GONE: u32 = 1 << 4;
+const RECEIVER_FENCES: u32 = 1 << 5;
+const SENDERS_FENCE: u32 = 1 << 6;
+const EPOCH: u32 = 1 << 7;
 
 /// Sides of [`WaitStats`].
 pub(super) const SENDERS: usize = 0;
@@ -141,8 +148,10 @@ pub(super) struct Shared<T> {
     pub(super) tail: WipeOnFork<Tail>,
     /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
-    /// Written only when a sender sleeps, when senders are woken, and when the receiver leaves.
-    senders_futex: WipeOnFork<AtomicU32>,
+    /// The bits above. Each end reads it with each message. It is written only when a sender sleeps,
+    /// when senders are woken, when the receiver sleeps behind a send in progress, and when the last
+    /// sender or the receiver leaves.
+    signals: WipeOnFork<AtomicU32>,
     /// Number of senders that were woken and have not polled since. May wrap below 0, after a
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
     pending_wakeups: AtomicUsize,
@@ -152,9 +161,6 @@ pub(super) struct Shared<T> {
     pub(super) chunks: Chunks<T>,
     /// Most messages in the funnel; `None` if it is unbounded.
     pub(super) capacity: Option<u64>,
-    /// True if a receiver that leaves naps instead of executing a heavy barrier, because there is
-    /// none or other threads must not be interrupted.
-    avoids_barrier: bool,
     pub(super) stats: WaitStats,
     pub(super) senders: AtomicUsize,
     process: u32,
@@ -171,18 +177,20 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     pub(super) fn new<W: Wait>(retain_bytes: usize, capacity: Option<u64>, fence: bool) -> Self {
-        let avoids_barrier = fence || sync::senders_must_fence();
-        // Senders of an unbounded funnel never sleep.
-        let fence = if capacity.is_some() && avoids_barrier { MUST_FENCE } else { 0 };
+        let fences = match capacity {
+            _ if !fence && !sync::senders_must_fence() => 0,
+            Some(_) => RECEIVER_FENCES | SENDERS_FENCE,
+            // Senders of an unbounded funnel never sleep.
+            None => SENDERS_FENCE,
+        };
         Shared {
             tail: WipeOnFork::new(Tail { word: AtomicU64::new(ALIVE), limit: AtomicU64::new(0) }),
             receiver_futex: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE)),
             pending_wakeups: AtomicUsize::new(0),
-            senders_futex: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE | fence)),
+            signals: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE | fences)),
             taken: CachePadded(AtomicU64::new(0)),
             chunks: Chunks::new(retain_bytes),
             capacity,
-            avoids_barrier,
             stats: WaitStats::new::<W>(),
             senders: AtomicUsize::new(1),
             process: sync::process(),
@@ -197,7 +205,7 @@ impl<T> Shared<T> {
     pub(super) fn parker(&self, side: usize) -> Parker<'_> {
         let many = side == SENDERS;
         Parker {
-            word: if many { &self.senders_futex } else { &self.receiver_futex },
+            word: if many { &self.signals } else { &self.receiver_futex },
             bit: if many { SENDERS_SLEEP } else { RECEIVER_SLEEPS },
             stats: &self.stats,
             side,
@@ -211,7 +219,7 @@ impl<T> Shared<T> {
     /// Executes the barrier after a sender has set its bit: the receiver's next look at the word
     /// finds the bit, or the sender's next poll finds the room that the receiver has made.
     pub(super) fn announce(&self) -> FenceOutcome {
-        if self.senders_futex.load(Ordering::Relaxed) & MUST_FENCE == 0 {
+        if self.signals.load(Ordering::Relaxed) & RECEIVER_FENCES == 0 {
             return crate::wait::barrier_or_nap();
         }
         // The partner of the fence in `publish_taken_slow`.
@@ -219,14 +227,42 @@ impl<T> Shared<T> {
         FenceOutcome::Fenced
     }
 
-    /// Wakes the receiver, after `RECEIVER_PARKED` was found.
+    /// Wakes the receiver, after `RECEIVER_PARKED` or `RECEIVER_BEHIND` was found.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        // The receiver set its bit before `RECEIVER_PARKED`, which we have seen with acquire, so we
-        // find the bit unless the receiver is awake already. `RECEIVER_PARKED` stays until the
-        // receiver clears it. If it were cleared here, a sender that is stopped before the wake-up
-        // would keep later senders from waking the receiver.
+        // The receiver set `RECEIVER_SLEEPS` before either, which we have seen with acquire, so we
+        // find it unless the receiver is awake already. Both stay until the receiver clears them. If
+        // `RECEIVER_PARKED` were cleared here, a sender that is stopped before the wake-up would
+        // keep later senders from waking the receiver.
         crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
+    }
+
+    /// Tells senders that the receiver is about to sleep behind a send in progress, that of the
+    /// ticket `head`, and executes the barrier: its sender's next look at `signals` finds the bit,
+    /// or the receiver's next poll finds the message.
+    pub(super) fn announce_behind(&self, head: u64) -> FenceOutcome {
+        if self.taken.load(Ordering::Relaxed) != head {
+            self.publish_taken(head);
+        }
+        // Release: a sender that sees the bit sees `taken`, and that the receiver sleeps.
+        mutate!(say_behind, self.signals.fetch_or(RECEIVER_BEHIND, Ordering::AcqRel) => 0);
+        mutate!(barrier_behind, self.order_stamps() => FenceOutcome::Fenced)
+    }
+
+    /// Clears the bit that [`Shared::announce_behind`] has set.
+    pub(super) fn is_not_behind(&self) {
+        // Relaxed: nothing depends on when senders see it.
+        self.signals.fetch_and(!RECEIVER_BEHIND, Ordering::Relaxed);
+    }
+
+    /// Executes the barrier after the receiver has set a bit for senders in the middle of a send:
+    /// the partner of the barrier in `put`.
+    fn order_stamps(&self) -> FenceOutcome {
+        if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE == 0 {
+            return crate::wait::barrier_or_nap();
+        }
+        mutate!(fence_of_receiver, fence(Ordering::SeqCst) => ());
+        FenceOutcome::Fenced
     }
 
     /// Publishes how far the receiver has come. Returns `false` in a forked child.
@@ -236,8 +272,8 @@ impl<T> Shared<T> {
         self.taken.store(head, Ordering::Release);
         // A sender that goes to sleep for want of room makes us execute its barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
-        let word = self.senders_futex.load(Ordering::Relaxed);
-        word & (FUTEX_ALIVE | SENDERS_SLEEP | MUST_FENCE) == FUTEX_ALIVE
+        let word = self.signals.load(Ordering::Relaxed);
+        word & (FUTEX_ALIVE | SENDERS_SLEEP | RECEIVER_FENCES) == FUTEX_ALIVE
             || self.publish_taken_slow(head)
     }
 
@@ -247,7 +283,7 @@ impl<T> Shared<T> {
     fn publish_taken_slow(&self, head: u64) -> bool {
         // The partner of the fences in `announce` and in `wait::park`, after a sender's sleep.
         mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
-        let word = self.senders_futex.load(Ordering::Acquire);
+        let word = self.signals.load(Ordering::Acquire);
         if word & SENDERS_SLEEP != 0 {
             let (room, pending) = (self.room(head), self.pending_wakeups());
             let most =
@@ -289,7 +325,7 @@ impl<T> Shared<T> {
     /// others would wait for them.
     pub(super) fn unclaimed_room(&self, head: u64) -> u64 {
         // Relaxed: the receiver itself has set the bit again.
-        let asleep = self.senders_futex.load(Ordering::Relaxed) & SENDERS_SLEEP != 0;
+        let asleep = self.signals.load(Ordering::Relaxed) & SENDERS_SLEEP != 0;
         if asleep && self.pending_wakeups() > 0 { self.room(head) } else { 0 }
     }
 
@@ -308,8 +344,25 @@ impl<T> Shared<T> {
         self.tail.word.load(Ordering::Acquire) & (ALIVE | RECEIVER_GONE) != ALIVE
     }
 
+    /// Returns `true` if all senders are gone. All that they sent is visible then.
+    #[inline(always)]
+    pub(super) fn senders_are_gone(&self) -> bool {
+        self.signals.load(mutate!(see_senders_gone, Acquire)) & SENDERS_GONE != 0
+    }
+
+    /// The last sender leaves.
+    pub(super) fn senders_leave(&self) {
+        // Before the look at the tail: a receiver that has parked after that look sees this bit.
+        self.signals.fetch_or(SENDERS_GONE, mutate!(say_senders_gone, AcqRel));
+        // A read-modify-write, so that it has an order with the one that sets `RECEIVER_PARKED`.
+        let tail = self.tail.word.fetch_add(0, Ordering::AcqRel);
+        if mutate!(wake_by_last_sender, tail & RECEIVER_PARKED != 0 => false) {
+            self.wake_receiver();
+        }
+    }
+
     pub(super) fn is_forked(&self) -> bool {
-        self.senders_futex.load(Ordering::Relaxed) & FUTEX_ALIVE == 0
+        self.signals.load(Ordering::Relaxed) & FUTEX_ALIVE == 0
     }
 
     /// The receiver leaves and drops all messages.
@@ -339,17 +392,8 @@ impl<T> Shared<T> {
     fn set_gone(&self, head: u64) {
         self.taken.store(head, Ordering::Relaxed);
         // Release: a sender that sees the bit sees `taken`.
-        self.senders_futex.fetch_or(GONE_MID_SEND, mutate!(say_gone, AcqRel));
-        // The partner of the barrier in `put`.
-        mutate!(barrier_in_funnel_leave, self.order_departure() => FenceOutcome::Fenced).settle();
-    }
-
-    fn order_departure(&self) -> FenceOutcome {
-        if !self.avoids_barrier {
-            return crate::wait::barrier_or_nap();
-        }
-        fence(Ordering::SeqCst);
-        FenceOutcome::NapAtMost(NAP)
+        self.signals.fetch_or(GONE_MID_SEND, mutate!(say_gone, AcqRel));
+        mutate!(barrier_in_funnel_leave, self.order_stamps() => FenceOutcome::Fenced).settle();
     }
 
     /// Stores a message in its slot. Returns it if the receiver has left without it.
@@ -368,15 +412,54 @@ impl<T> Shared<T> {
         let place = unsafe { &*slot };
         // SAFETY: the caller's promise.
         unsafe { place.put(ticket, message) };
-        if std::mem::needs_drop::<T>() {
-            // The partner of the barrier in `set_gone`.
-            mutate!(barrier_in_funnel_send, light_barrier() => ());
-            if self.senders_futex.load(Ordering::Relaxed) & GONE_MID_SEND != 0 {
-                // SAFETY: the message was just stored.
-                return unsafe { self.take_back(slot, ticket) };
-            }
+        if self.is_quiet_after_stamp() {
+            return Ok(());
+        }
+        let signals = self.signals_after_stamp();
+        self.wake_from_behind(signals, ticket..ticket + 1);
+        if std::mem::needs_drop::<T>() && signals & GONE_MID_SEND != 0 {
+            // SAFETY: the message was just stored.
+            return unsafe { self.take_back(slot, ticket) };
         }
         Ok(())
+    }
+
+    /// Called after tickets were voided, as [`Shared::put`] is after a message was stored.
+    pub(super) fn after_void(&self, tickets: Range<u64>) {
+        if !self.is_quiet_after_stamp() {
+            self.wake_from_behind(self.signals_after_stamp(), tickets);
+        }
+    }
+
+    /// Returns `true` if nobody waits for the stamp that was just stored.
+    #[inline(always)]
+    fn is_quiet_after_stamp(&self) -> bool {
+        // The partner of the barrier in `order_stamps`.
+        mutate!(barrier_in_funnel_send, light_barrier() => ());
+        let signals = self.signals.load(Ordering::Relaxed);
+        signals & (RECEIVER_BEHIND | GONE_MID_SEND | SENDERS_FENCE) == 0
+    }
+
+    /// Reads the signals after a stamp was stored, behind a fence if they ask for one.
+    #[cold]
+    fn signals_after_stamp(&self) -> u32 {
+        if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE != 0 {
+            // The partner of the fence in `order_stamps`.
+            mutate!(fence_of_sender, fence(Ordering::SeqCst) => ());
+        }
+        // Acquire: the partner of the release in `set_gone` and `announce_behind`.
+        self.signals.load(mutate!(see_signals, Acquire))
+    }
+
+    /// Wakes a receiver that sleeps behind one of these tickets, which are done.
+    #[cold]
+    fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
+        // Relaxed: what `announce_behind` stored before its bit, or a later value.
+        let is_behind =
+            signals & RECEIVER_BEHIND != 0 && tickets.contains(&self.taken.load(Ordering::Relaxed));
+        if mutate!(wake_from_behind, is_behind => false) {
+            self.wake_receiver();
+        }
     }
 
     /// Takes a message back if the receiver has left without it.
@@ -386,8 +469,6 @@ impl<T> Shared<T> {
     /// `GONE_MID_SEND`.
     #[cold]
     unsafe fn take_back(&self, slot: *const Slot<T>, ticket: u64) -> Result<(), T> {
-        // Acquire: the partner of the release in `set_gone`.
-        let _word = self.senders_futex.load(mutate!(see_gone, Acquire));
         if mutate!(late_look, ticket < self.taken.load(Ordering::Relaxed) => false) {
             return Ok(());
         }

@@ -39,8 +39,8 @@ fn stream(sender: &Sender<(u64, u64)>, mut receiver: Receiver<(u64, u64)>, from:
 
 #[test]
 fn tickets_pass_32_bits_and_come_to_the_last() {
-    // A ticket has 60 bits.
-    for from in [u64::from(u32::MAX) - MESSAGES / 2, (1 << 60) - MESSAGES - 1] {
+    // A ticket has 61 bits.
+    for from in [u64::from(u32::MAX) - MESSAGES / 2, (1 << 61) - MESSAGES - 1] {
         let (sender, receiver) = Options::new().unbounded();
         stream(&sender, receiver, from);
         let (sender, receiver) = Options::new().bounded(10);
@@ -125,4 +125,40 @@ fn a_sender_does_not_wait_for_another_one_while_there_is_room() {
     assert_eq!(receiver.recv(), Ok(0));
     assert_eq!(receiver.recv(), Ok(1));
     assert_eq!(more.join().unwrap(), Ok(()));
+}
+
+/// Number of times that this thread has gone to sleep.
+#[cfg(target_os = "linux")]
+fn sleeps() -> i64 {
+    // SAFETY: all zeros is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: valid for the call.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) }, 0);
+    usage.ru_nvcsw
+}
+
+/// It does not look again and again, and it is not late by the rest of a nap: the send wakes it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_receiver_behind_a_send_in_progress_sleeps_until_that_is_done() {
+    for options in [Options::new(), Options::new().fence()] {
+        for (sender, mut receiver) in
+            [options.wait(Park).unbounded(), options.wait(Park).bounded(4)]
+        {
+            let complete = sender.begin_send();
+            sender.send(2).unwrap();
+            let receiving = thread::spawn(move || {
+                let before = sleeps();
+                assert_eq!(receiver.recv(), Ok(1));
+                let slept = sleeps() - before;
+                assert_eq!(receiver.recv(), Ok(2));
+                slept
+            });
+            // Time for more than a hundred naps.
+            thread::sleep(Duration::from_millis(200));
+            complete(1).unwrap();
+            let slept = receiving.join().unwrap();
+            assert!((1..10).contains(&slept), "it fell asleep {slept} times");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::checker::thread;
 use super::{Message, is_dropped, model, settled, tally};
 use crate::error::{RecvError, RecvTimeoutError, SendTimeoutError, TryRecvError};
 use crate::funnel::{Options, Receiver, Sender};
-use crate::sync::{Arc, AtomicUsize, Ordering};
+use crate::sync::{Arc, AtomicUsize, Ordering, count_looks_at, looks};
 use crate::wait::{Park, SpinYield, Wait};
 
 fn unbounded<T: Send, W: Wait>(wait: W) -> (Sender<T, W>, Receiver<T, W>) {
@@ -157,6 +157,87 @@ model! {
 }
 
 model! {
+    /// The receiver sleeps behind a send in progress, which wakes it.
+    send_in_progress(Orders, Lacks)
+    orders [barrier_in_funnel_send, barrier_behind, fence_of_sender, fence_of_receiver]
+    steps [say_behind, wake_from_behind]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let complete = sender.begin_send();
+        let receiving = thread::spawn(move || receiver.recv());
+        complete(0).unwrap();
+        assert_eq!(receiving.join().unwrap(), Ok(0));
+    }
+}
+
+model! {
+    /// As `send_in_progress`, with a second sender, whose send may complete first.
+    sends_in_progress(Orders) fewer 1
+    orders [barrier_in_funnel_send, barrier_behind]
+    steps [say_behind, wake_from_behind]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let other = sender.clone();
+        let complete = sender.begin_send();
+        let sending = thread::spawn(move || {
+            give(&other, 1..2);
+            other
+        });
+        let receiving = thread::spawn(move || [receiver.recv(), receiver.recv()]);
+        complete(0).unwrap();
+        assert_eq!(receiving.join().unwrap(), [Ok(0), Ok(1)]);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The receiver sleeps behind a batch in progress that has fewer messages than tickets.
+    short_batch_in_progress(Orders, Lacks)
+    orders [barrier_in_funnel_send, fence_of_sender]
+    steps [wake_by_void, announce_anew]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let sending = thread::spawn(move || {
+            assert!(sender.send_all(Short(2)).is_ok());
+            give(&sender, 5..6);
+            sender
+        });
+        assert_eq!(receiver.recv(), Ok(1));
+        assert_eq!(receiver.recv(), Ok(5));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The last sender leaves while the receiver polls.
+    senders_leave_while_polled(Refuses)
+    orders [say_senders_gone, see_senders_gone]
+    {
+        let (sender, mut receiver) = unbounded(SpinYield);
+        let sending = thread::spawn(move || give(&sender, 0..1));
+        assert_eq!(take(&mut receiver, 1), [0]);
+        while receiver.try_recv() != Err(TryRecvError::Disconnected) {
+            thread::yield_now();
+        }
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// A receiver that finds nothing does not look at the line that senders write.
+    empty_polls(Refuses)
+    steps [spare_tail]
+    {
+        let (sender, mut receiver) = unbounded(SpinYield);
+        count_looks_at(receiver.tail());
+        (0..3).for_each(|_| assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty)));
+        assert_eq!(looks(), 0);
+        give(&sender, 0..1);
+        assert!(looks() > 0, "a send draws a ticket there");
+    }
+}
+
+model! {
     /// The last sender leaves while the receiver sleeps, or is about to.
     senders_leave(Refuses)
     steps [wake_by_last_sender]
@@ -263,7 +344,7 @@ model! {
     /// The receiver leaves while one sender sends and another is stopped in mid-send. The first may
     /// look late, for a message that the receiver has dropped.
     receiver_leaves_behind_stopped_sender(Orders) more 1
-    orders [say_gone, see_gone]
+    orders [say_gone, see_signals]
     steps [late_look, claim_late]
     {
         tally(2);

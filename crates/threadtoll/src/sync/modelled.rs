@@ -65,6 +65,8 @@ thread_local! {
     static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     static BOXED: Cell<usize> = const { Cell::new(0) };
     static FREED: RefCell<Vec<FreedBox>> = const { RefCell::new(Vec::new()) };
+    /// The address of an atomic, and how often it was used.
+    static COUNTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// Begins an execution of a model in which `broken` is broken on purpose.
@@ -74,7 +76,20 @@ pub(crate) fn begin(kernel: Kernel, broken: &str) {
     BROKEN.with_borrow_mut(|name| broken.clone_into(name));
     CLOCK.set(Duration::ZERO);
     BOXED.set(0);
+    COUNTED.set((0, 0));
     FREED.take();
+}
+
+/// Counts each use of this atomic from now on.
+#[cfg(test)]
+pub(crate) fn count_looks_at(atomic: &AtomicU64) {
+    COUNTED.set((std::ptr::from_ref(atomic).addr(), 0));
+}
+
+/// Number of uses since [`count_looks_at`].
+#[cfg(test)]
+pub(crate) fn looks() -> usize {
+    COUNTED.get().1
 }
 
 /// Returns `true` if this is broken on purpose.
@@ -186,6 +201,8 @@ macro_rules! watched {
                 let here = std::ptr::from_ref(self).addr();
                 let is_freed = FREED.with_borrow(|freed| freed.iter().any(|memory| memory.covers(here)));
                 assert!(!is_freed, "this memory was freed");
+                let (counted, looks) = COUNTED.get();
+                COUNTED.set((counted, looks + usize::from(counted == here)));
                 &self.0
             }
         }

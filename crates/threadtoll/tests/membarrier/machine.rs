@@ -228,8 +228,7 @@ struct Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Event { thread, what, instruction, value } = self;
-        let name = ["sender", "receiver"][*thread];
-        write!(f, "{name}: {what} {instruction:?}")?;
+        write!(f, "thread {thread}: {what} {instruction:?}")?;
         match instruction {
             Load(..) | Update(..) | Swap(..) | Assert(..) => write!(f, ": {value}"),
             _ => Ok(()),
