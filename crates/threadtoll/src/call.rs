@@ -28,9 +28,10 @@
 //!   still serve the request, and the next call first waits until it has.
 //! - **Drop a late answer at once.** It stays in the line until the caller calls again or is
 //!   dropped.
-//! - **Sleep without disturbing others.** An end that goes to sleep interrupts every CPU that runs
-//!   a thread of the process (`membarrier(2)`), so that calls between ends that are awake need no
-//!   fence. Use [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never
+//! - **Sleep without disturbing others.** An end that goes to sleep may interrupt every CPU that
+//!   runs a thread of the process (`membarrier(2)`), so that calls between ends that are awake need
+//!   no fence. Ends that [sleep often](crate::wait#what-a-sleep-costs-others) fence instead. Use
+//!   [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never
 //!   sleep, or [`Options::fence`] if other threads must not be interrupted.
 //!
 //! # What it promises

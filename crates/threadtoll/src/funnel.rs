@@ -34,7 +34,8 @@
 //! - **Deliver past a stopped sender.** A send first draws a ticket and then stores its message. If
 //!   the sender is stopped in between, by the scheduler, a signal or a debugger, the receiver
 //!   cannot deliver anything behind that ticket until the sender continues, because a funnel keeps
-//!   the order of its messages. `try_recv` then returns
+//!   the order of its messages. A receiver that waits sleeps until then, and that send wakes it.
+//!   `try_recv` then returns
 //!   [`Empty`](crate::error::TryRecvError::Empty) although [`Receiver::len`] is not 0. Other
 //!   senders can go on until a bounded funnel is full; an unbounded funnel grows meanwhile.
 //! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
@@ -51,10 +52,11 @@
 //!   arrive in order, and a message whose send returned before another send began arrives first.
 //! - An accepted message is received or dropped exactly once, even if destructors panic. A message
 //!   that is not accepted is handed back.
-//! - A send to an unbounded funnel waits neither for the receiver nor for another sender. It may
-//!   call the allocator once per chunk, if no chunk is kept. `try_recv`, `drain` and `peek` never
-//!   wait.
-//! - A sleeping receiver is woken when a message arrives. Senders that sleep because the funnel is
+//! - A send to an unbounded funnel waits neither for the receiver nor for another sender, not even
+//!   for one that sends a large batch. It may call the allocator once per chunk, if no chunk is
+//!   kept. `try_recv`, `drain` and `peek` never wait.
+//! - A sleeping receiver is woken when the next message is there, also if another thread was in the
+//!   middle of sending it when the receiver went to sleep. Senders that sleep because the funnel is
 //!   full are woken as room is made, as many as there is room for.
 //! - Dropping the receiver drops every message whose send had returned, even if its sender is
 //!   alive, so whoever waits for a reply to such a message learns that none will come. A send in
@@ -64,17 +66,18 @@
 //! # What a send costs
 //!
 //! One atomic read-modify-write, which draws the ticket and tells whether the receiver sleeps or is
-//! gone; two stores into the slot; and, if messages have a destructor, one load of a word that
-//! hardly ever changes. A send makes a system call only to wake a sleeping thread. Every chunk (16
+//! gone; two stores into the slot; and one load of a word that hardly ever changes. A send makes a system call only to wake a sleeping thread. Every chunk (16
 //! KiB of slots, and at least 32 of them) costs four or five more read-modify-writes, or up to
 //! eight if two senders reach its end together. The cost does not depend on the number of waiting
 //! messages, apart from page faults in memory that was never touched. A bounded funnel draws
 //! tickets by compare-and-swap, so senders that collide retry.
 //!
-//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Two others call
+//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Three others call
 //! `membarrier(2)`, which interrupts every CPU that runs a thread of the process, unless
-//! [`Options::fence`] avoids it: a sender that sleeps because a bounded funnel is full, and, once,
-//! a receiver that is dropped while a send is in progress, if messages have a destructor.
+//! [`Options::fence`] avoids it: a receiver that goes to sleep while a send is in progress; a sender
+//! that sleeps because a bounded funnel is full, unless senders sleep often; and, once, a receiver
+//! that is dropped while a send is in progress, if messages have a destructor. While senders sleep
+//! often (more than once in 64 messages), the receiver fences for each message instead.
 
 mod chunk;
 mod chunks;
@@ -177,13 +180,13 @@ impl<W: Wait> Options<W> {
         Options { retain: bytes, ..self }
     }
 
-    /// Makes the receiver of a bounded funnel execute a fence for each message, so that a sender
-    /// that goes to sleep interrupts no other thread.
+    /// Makes each send, and in a bounded funnel each receive, execute a fence, so that an end that
+    /// goes to sleep interrupts no other thread.
     ///
-    /// By default a sender that sleeps because the funnel is full calls `membarrier(2)`, which
-    /// interrupts every CPU that runs a thread of the process. So does a receiver that is dropped
-    /// while a send is in progress; with this option it sleeps for a millisecond instead. A
-    /// receiver that goes to sleep interrupts nobody in either case.
+    /// By default a sender that sleeps because the funnel is full may call `membarrier(2)`, which
+    /// interrupts every CPU that runs a thread of the process. So may a receiver that goes to sleep
+    /// or is dropped while a send is in progress: see
+    /// [what a sleep costs others](crate::wait#what-a-sleep-costs-others).
     pub fn fence(self) -> Self {
         Options { fence: true, ..self }
     }

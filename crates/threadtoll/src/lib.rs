@@ -13,8 +13,7 @@
 //! Waking a sleeping thread takes a system call, in each of these. Threads that only use `try_`
 //! methods, or that wait with [`Spin`](wait::Spin), [`SpinBackoff`](wait::SpinBackoff) or
 //! [`SpinYield`](wait::SpinYield), never sleep, except that dropping a receiver may take a
-//! millisecond ([below](#without-membarrier), and with a funnel's
-//! [`Options::fence`](funnel::Options::fence)).
+//! millisecond ([below](#without-membarrier)).
 //!
 //! # After a fork
 //!
@@ -37,8 +36,8 @@
 //! On Linux, senders need no fence because an end that goes to sleep calls `membarrier(2)`. Without
 //! that call, before Linux 4.14, under a sandbox that refuses it or does not name it when asked, on
 //! a CPU other than x86-64 and aarch64, or on another system, both ends of a call, both ends of a
-//! bounded pipe, the sender of an unbounded pipe, and the receiver of a bounded funnel execute a
-//! fence for each message. If a sandbox begins to refuse the call after the first queue was
+//! bounded pipe, the sender of an unbounded pipe, the senders of a funnel, and the receiver of a
+//! bounded one execute a fence for each message. If a sandbox begins to refuse the call after the first queue was
 //! created, ends sleep for at most a millisecond at a time, and dropping an end may take a
 //! millisecond. A sandbox that begins to answer with a false success cannot be noticed then, and
 //! wake-ups may be lost.
@@ -66,6 +65,8 @@ mod first_panic;
 pub mod funnel;
 #[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
 mod models;
+#[cfg(doctest)]
+mod must_not_compile;
 pub mod pipe;
 mod sync;
 pub mod wait;

@@ -33,14 +33,25 @@
 //! | who goes to sleep | interrupts other threads |
 //! |---|---|
 //! | receiver of a [pipe](crate::pipe) | until it sleeps often: see below the table |
-//! | receiver of a [funnel](crate::funnel) | never |
-//! | sender of a full pipe or funnel | each time, except in a pipe whose ends are fencing (see below) |
-//! | either end of a [call](crate::call) | each time |
+//! | receiver of a [funnel](crate::funnel) | only if a send is in progress, whose message it waits for |
+//! | sender of a full pipe or funnel | until it or others sleep often |
+//! | either end of a [call](crate::call) | until an end sleeps often |
 //! | any end, with `Options::fence` | never, but each message costs a fence |
 //!
-//! A pipe's receiver interrupts others if it received at least 64 messages since its last sleep,
-//! and the first time that it received fewer. From then on the sender fences for each message, and
-//! so does the receiver if the pipe is bounded, until 64 messages are received without a sleep.
+//! Where ends sleep often, they fence for each message instead, for now:
+//!
+//! - A pipe's receiver interrupts others if it received at least 64 messages since its last sleep,
+//!   and the first time that it received fewer. From then on the sender fences for each message, and
+//!   so does the receiver if the pipe is bounded, until 64 messages are received without a sleep.
+//! - A funnel's senders interrupt others if none slept for the last 64 messages, and the first time
+//!   that one did. From then on the receiver fences for each message, until 64 are received without
+//!   a sleep of a sender.
+//! - An end of a call interrupts others the first time that it sleeps. From then on both fence for
+//!   each request and answer, until one has sent 64 without a sleep.
+//!
+//! Since Linux 6.9 the kernel executes one `membarrier(2)` at a time. A thread that goes to sleep
+//! while another one is in that call polls its queue meanwhile, for at most some 25 µs, and one call
+//! serves all threads that came before it.
 //!
 //! A fence makes its thread wait until its last store is visible. If the other end is polling that
 //! line, this takes about as long as moving the line.
@@ -62,11 +73,13 @@
 //! If both ends are pinned to the same CPU, `Adaptive` does not spin. Of a funnel's senders, the
 //! one that last waited or woke the receiver counts.
 
+mod for_now;
 mod park;
 mod pause;
 mod stats;
 mod strategy;
 
+pub(crate) use for_now::LastSleep;
 pub(crate) use park::{
     ALIVE, FenceOutcome, Parker, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake,
     wake_some,

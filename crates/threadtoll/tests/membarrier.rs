@@ -14,6 +14,8 @@
 //! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]). So does a
 //! funnel's receiver that sleeps behind a send in progress ([behind]).
 //!
+//! Threads that need a barrier at the same time share one ([shared_calls]).
+//!
 //! Each line of the protocol is then removed or moved, to show that the checker notices.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
@@ -28,6 +30,8 @@ mod late_answer;
 mod leaving;
 #[path = "membarrier/machine.rs"]
 mod machine;
+#[path = "membarrier/shared_calls.rs"]
+mod shared_calls;
 #[path = "membarrier/spared.rs"]
 mod spared;
 

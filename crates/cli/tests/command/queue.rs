@@ -152,7 +152,6 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("workers call", "call cannot run workers", "list queues"),
         ("flood pipe", "pipe cannot run flood", "list queues"),
         ("flood --senders 3", "does not apply to flood, which has two senders", "stream"),
-        ("flood --batch 16", "one message at a time", "stream"),
         ("flood --depth 10", "--depth does not apply to flood", "list scenarios"),
         ("funnel pipe --senders 2", "pipe has one sender, not 2", "omit the queue"),
         ("funnel --senders 65", "at most 64", "smaller"),

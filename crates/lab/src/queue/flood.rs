@@ -2,7 +2,7 @@
 //! time of *its* send call.
 //!
 //! ```text
-//!   dumper:  8 MiB as fast as it can ──┐
+//!   dumper:  8 MiB as fast as it can ──┐   (one by one, or in large batches)
 //!   writer:  a line ── a line ─────────┴▶ queue ──▶ receiver, slower than the dumper
 //!             └─┘ send call
 //! ```
@@ -30,9 +30,10 @@ use super::erased;
 use super::lose::{Tally, send};
 use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
+use super::words::count_up;
 use super::{
-    Channel, Grouping, LoadOption, Loops, Overrides, RING_BYTES, Scenario, Sink, Source,
-    Unsuitable, Usage, one_word, open_loop,
+    Asked, Channel, Grouping, LoadOption, Loops, MAX_BATCH, Overrides, Queue, RING_BYTES, Scenario,
+    Sink, Source, Unsuitable, Usage, Way, one_word, open_loop,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -47,7 +48,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
-    batches: |_, _, _| vec![1],
+    batches,
     wake_up: None,
     senders: |_, _| vec![SENDERS],
     grouping: Grouping::Load,
@@ -73,12 +74,25 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
 }
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::no_batches(SCENARIO.name, overrides)?;
     if overrides.senders.iter().flatten().any(|senders| *senders != SENDERS) {
         let why = "--senders does not apply to flood, which has two senders".into();
         return Err(Unsuitable { why, hint: "omit it, or use `threadtoll queue stream`" });
     }
     open_loop::check_rates(overrides)
+}
+
+/// The dumper's. One by one, and as many as a call takes: a queue may make the writer's call pay for
+/// what the dumper's has begun.
+fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
+    // Calls that send a batch wait for room.
+    let in_batches = way.batches && asked.load.lose == Some(Lose::Never);
+    match asked.batch {
+        Some(1) => vec![1],
+        Some(batch) if in_batches => vec![batch],
+        Some(_) => Vec::new(),
+        None if in_batches => vec![1, MAX_BATCH],
+        None => vec![1],
+    }
 }
 
 fn loads(overrides: &Overrides) -> Vec<Load> {
@@ -120,7 +134,12 @@ impl Loops for Compiled {
         let make = move || {
             let (mut sources, sink) = erased::open_for(&channel, SENDERS as usize, flow.capacity)?;
             let state = Arc::new(State::default());
-            let dumper = Dumper { source: sources.pop(), lose, state: Arc::clone(&state) };
+            let dumper = Dumper {
+                source: sources.pop(),
+                lose,
+                batch: vec![first(0); flow.batch as usize],
+                state: Arc::clone(&state),
+            };
             let writer = Writer {
                 source: sources.pop(),
                 lose,
@@ -161,6 +180,8 @@ struct State {
 struct Dumper<S> {
     source: Option<S>,
     lose: Lose,
+    /// The messages of a call.
+    batch: Vec<u64>,
     state: Arc<State>,
 }
 
@@ -178,12 +199,15 @@ impl<S: Source> Part for Dumper<S> {
     fn work(&mut self, clock: &Clock) -> Log {
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         while clock.stamp() < begin {}
-        let Dumper { source, lose, state } = self;
+        let Dumper { source, lose, batch, state } = self;
         let written = &state.written.0;
         let Tally { taken, dropped, .. } = with(
             source,
             #[inline(always)]
-            |source| dump(source, *lose, written),
+            |source| match batch.len() {
+                1 => dump(source, *lose, written),
+                _ => dump_batches(source, batch, written),
+            },
         );
         state.dumped.0.store(true, Ordering::Relaxed);
         end(source, written, DUMPER_NAP);
@@ -212,6 +236,19 @@ fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
             tally.count(send(source, number, lose));
             number += 1;
         }
+    }
+    tally
+}
+
+/// As [`dump`], with as many messages to a call as `batch` holds.
+#[inline(always)]
+fn dump_batches<S: Source>(source: &mut S, batch: &mut [u64], written: &AtomicBool) -> Tally {
+    on_a_line();
+    let mut tally = Tally::default();
+    while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
+        count_up(batch, first(0) + tally.taken);
+        source.send_batch(batch);
+        tally.taken += batch.len() as u64;
     }
     tally
 }

@@ -50,15 +50,17 @@
 //! child's copy of the line are not dropped.
 
 use std::mem::MaybeUninit;
-#[cfg(not(any(threadtoll_loom, threadtoll_shuttle, threadtoll_tsan)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 use std::mem::offset_of;
 
 use crate::sync::{
-    self, Arc, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence,
+    self, Arc, AtomicU32, AtomicU64, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence,
     light_barrier, mutate, prefetch_to_write,
 };
 pub(super) use crate::wait::ALIVE;
-use crate::wait::{FenceOutcome, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake};
+use crate::wait::{
+    FenceOutcome, LastSleep, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake,
+};
 
 pub(super) const IDLE: u32 = 0;
 pub(super) const ASKED: u32 = 1;
@@ -66,8 +68,8 @@ pub(super) const ANSWERED: u32 = 2;
 pub(super) const UNANSWERED: u32 = 3;
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each table
-// below, in any combination; `MUST_FENCE` is set from birth or never. `is_legal` asserts it
-// whenever a bit is set.
+// below, in any combination, with `FENCE_FOR_NOW` or without; `MUST_FENCE` is set from birth or
+// never. `is_legal` asserts it whenever a bit is set.
 //
 // | `CALLER_SLEEPS` | `CALLER_GONE` | `LATE` | the caller |
 // |---|---|---|---|
@@ -92,6 +94,10 @@ pub(super) const CALLEE_GONE: u32 = 1 << 4;
 /// Both an end that publishes and one that goes to sleep fence before they look at the other's
 /// word.
 const MUST_FENCE: u32 = 1 << 5;
+/// As `MUST_FENCE`, until an end has passed the line many times without a sleep; see
+/// [`wait::for_now`](crate::wait).
+const FENCE_FOR_NOW: u32 = 1 << 7;
+const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
 /// The last request timed out, and its answer was neither taken nor declined.
 pub(super) const LATE: u32 = 1 << 6;
 
@@ -120,8 +126,16 @@ struct Line<Q, R> {
 pub(super) struct Shared<Q, R> {
     line: CachePadded<Line<Q, R>>,
     pub(super) state: WipeOnFork<AtomicU32>,
+    sides: Sides,
+}
+
+/// What the ends know of their waits.
+struct Sides {
     stats: WaitStats,
     process: u32,
+    /// For each side, the number of its passes while `FENCE_FOR_NOW` was set.
+    passes: [AtomicU64; 2],
+    last_sleep: [LastSleep; 2],
 }
 
 // SAFETY: the ends write and read request and answer in turns, ordered by the release and acquire
@@ -136,28 +150,27 @@ impl<Q, R> Shared<Q, R> {
         let turn = AtomicU32::new(IDLE);
         let state =
             WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 }));
-        Self::in_arc(turn, state, WaitStats::new::<W>(), sync::process())
+        let sides = Sides {
+            stats: WaitStats::new::<W>(),
+            process: sync::process(),
+            passes: [AtomicU64::new(0), AtomicU64::new(0)],
+            last_sleep: [LastSleep::new(), LastSleep::new()],
+        };
+        Self::in_arc(turn, state, sides)
     }
 
     /// Makes it in place, since the stack may be too small for a request and an answer.
-    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle, threadtoll_tsan)))]
-    fn in_arc(
-        turn: AtomicU32,
-        state: WipeOnFork<AtomicU32>,
-        stats: WaitStats,
-        process: u32,
-    ) -> Arc<Self> {
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let mut shared = Arc::<Self>::new_uninit();
         if let Some(place) = Arc::get_mut(&mut shared).map(MaybeUninit::as_mut_ptr) {
             let field = |offset| place.wrapping_byte_add(offset);
-            // SAFETY: the field has this type and offset, here and in the other three.
+            // SAFETY: the field has this type and offset, here and in the other two.
             unsafe { field(offset_of!(Self, line.0.turn)).cast::<AtomicU32>().write(turn) };
             // SAFETY: as above.
             unsafe { field(offset_of!(Self, state)).cast::<WipeOnFork<AtomicU32>>().write(state) };
             // SAFETY: as above.
-            unsafe { field(offset_of!(Self, stats)).cast::<WaitStats>().write(stats) };
-            // SAFETY: as above.
-            unsafe { field(offset_of!(Self, process)).cast::<u32>().write(process) };
+            unsafe { field(offset_of!(Self, sides)).cast::<Sides>().write(sides) };
         }
         // SAFETY: this is the only owner, so all was written, except for `request` and `answer`,
         // which may be uninitialised.
@@ -165,17 +178,12 @@ impl<Q, R> Shared<Q, R> {
     }
 
     /// As above, for an `Arc` that cannot do that.
-    #[cfg(any(threadtoll_loom, threadtoll_shuttle, threadtoll_tsan))]
-    fn in_arc(
-        turn: AtomicU32,
-        state: WipeOnFork<AtomicU32>,
-        stats: WaitStats,
-        process: u32,
-    ) -> Arc<Self> {
+    #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
+    fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let request = UnsafeCell::new(MaybeUninit::uninit());
         let answer = UnsafeCell::new(MaybeUninit::uninit());
         let line = CachePadded(Line { turn, request, answer });
-        Arc::new(Shared { line, state, stats, process })
+        Arc::new(Shared { line, state, sides })
     }
 
     /// Returns `true` if the end with this bit is gone, and in a forked child.
@@ -204,12 +212,12 @@ impl<Q, R> Shared<Q, R> {
         let parker = Parker {
             word: &self.state,
             bit: sleeps(SIDE),
-            sticky_bits: 0,
-            stats: &self.stats,
+            sticky_bits: FENCE_FOR_NOW,
+            stats: &self.sides.stats,
             side: SIDE,
             pending_wakeups: None,
             spins_before_park: 0,
-            process: self.process,
+            process: self.sides.process,
         };
         let poll = |_| {
             // For writing, so that the line arrives once, ready to be answered in.
@@ -230,23 +238,22 @@ impl<Q, R> Shared<Q, R> {
         };
         let announce = |state| {
             debug_assert!(is_legal(state | sleeps(SIDE)));
-            self.announce()
+            let passes = self.sides.passes[SIDE].load(Ordering::Relaxed);
+            self.sides.last_sleep[SIDE].record(passes);
+            self.announce(state)
         };
         wait::<W, _>(parker, deadline, announce, poll)
     }
 
     /// Executes the barrier between this end's update of the state and its next look at the turn.
-    fn announce(&self) -> FenceOutcome {
-        if !self.must_fence() {
+    /// `before` is the state before that update.
+    fn announce(&self, before: u32) -> FenceOutcome {
+        if before & FENCES == 0 {
             return barrier_or_nap();
         }
         // The partner of the fence in `pass_slow`.
         mutate!(fence_in_sleep, fence(Ordering::SeqCst) => ());
         FenceOutcome::Fenced
-    }
-
-    fn must_fence(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & MUST_FENCE != 0
     }
 
     /// Passes the line to the other end, and wakes it if it sleeps.
@@ -264,10 +271,19 @@ impl<Q, R> Shared<Q, R> {
 
     #[cold]
     fn pass_slow(&self, side: usize) {
-        if self.must_fence() {
+        if self.state.load(Ordering::Relaxed) & FENCES != 0 {
+            // The partner of the fence in `announce`.
             mutate!(fence_in_attend, fence(Ordering::SeqCst) => ());
         }
         let state = self.state.load(Ordering::Acquire);
+        if state & FENCE_FOR_NOW != 0 {
+            let passes = self.sides.passes[side].load(Ordering::Relaxed) + 1;
+            self.sides.passes[side].store(passes, Ordering::Relaxed);
+            if self.sides.last_sleep[side].is_far(passes) {
+                // AcqRel: see `wait::for_now`.
+                self.state.fetch_and(!FENCE_FOR_NOW, Ordering::AcqRel);
+            }
+        }
         self.wake_other(state, side);
         let left_late = state & (LATE | CALLER_GONE) == LATE | CALLER_GONE;
         if side == CALLEE && (left_late || state & ALIVE == 0) {
@@ -278,7 +294,7 @@ impl<Q, R> Shared<Q, R> {
     fn wake_other(&self, state: u32, side: usize) {
         let other = sleeps(if side == CALLER { CALLEE } else { CALLER });
         if state & other != 0 {
-            wake(&self.state, other, &self.stats, side);
+            wake(&self.state, other, &self.sides.stats, side);
         }
     }
 
@@ -306,7 +322,7 @@ impl<Q, R> Shared<Q, R> {
             return;
         }
         if state & CALLEE_GONE == 0 && self.turn() == ASKED {
-            mutate!(barrier_in_call_leave, self.announce() => FenceOutcome::Fenced).settle();
+            mutate!(barrier_in_call_leave, self.announce(state) => FenceOutcome::Fenced).settle();
         }
         mutate!(caller_drops_answer, self.drop_answer() => ());
     }

@@ -386,8 +386,9 @@ impl<'a, T> Waiting<'a, T> {
             shared.wake_senders(room);
         }
         self.late = room > 0;
-        if self.park() {
+        let announced = if self.park() {
             self.parked = true;
+            FenceOutcome::Fenced
         } else {
             for _ in 0..POLLS_BEHIND {
                 if self.poll() {
@@ -399,13 +400,10 @@ impl<'a, T> Waiting<'a, T> {
                 self.unpark();
             }
             self.behind = true;
-            let announced = shared.announce_behind(self.reader.head);
-            if announced != FenceOutcome::Fenced {
-                return announced;
-            }
-        }
+            shared.announce_behind(self.reader.head)
+        };
         // Most senders that were woken look within microseconds, so others are woken only later.
-        if self.late { FenceOutcome::NapAtMost(NAP) } else { FenceOutcome::Fenced }
+        if self.late { FenceOutcome::NapAtMost(NAP) } else { announced }
     }
 
     /// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender

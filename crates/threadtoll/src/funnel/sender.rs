@@ -49,6 +49,9 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, waiting for room if the funnel is bounded and full.
     ///
+    /// In a destructor, use [`send_timeout`](Self::send_timeout): if the receiver waits for that
+    /// destructor, there will never be room.
+    ///
     /// ```
     /// let (sender, receiver) = threadtoll::funnel::unbounded();
     /// sender.send(1).unwrap();
@@ -256,7 +259,7 @@ impl<T, W: Wait> Sender<T, W> {
                 let waited = wait::<W, _>(
                     shared.parker(SENDERS),
                     deadline,
-                    |_| shared.announce(),
+                    |before| shared.announce(before),
                     |_| match draw() {
                         Err(NoTicket::Full) => None,
                         tickets => Some(tickets),

@@ -49,6 +49,10 @@
 //! sleeping senders until the next receive. A receiver that finds no message meanwhile sleeps for
 //! no more than a millisecond, and then wakes others for that slot.
 //!
+//! A sender that goes to sleep executes the heavy barrier. Where senders sleep often, the receiver
+//! fences after each message for now, so that they need not: it sets `RECEIVER_FENCES_FOR_NOW` when
+//! it finds that a sender sleeps a few messages after another one did ([`LastSleep`]).
+//!
 //! # A receiver that leaves
 //!
 //! The receiver drops all messages. If a ticket has no message yet, it does not wait for that
@@ -70,7 +74,7 @@ use crate::sync::{
     self, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, WipeOnFork, fence,
     light_barrier, mutate,
 };
-use crate::wait::{FenceOutcome, Parker, Wait, WaitStats};
+use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 
 // `Shared::tail`: the next ticket in the bits from `TICKET` up, and below it one of these
 // combinations. `is_legal` asserts it whenever a bit is set.
@@ -118,9 +122,10 @@ pub(super) fn is_legal(tail: u64) -> bool {
 // | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
 // | `SENDERS_GONE` | there are senders | the last sender is gone: what is left is received |
 // | `RECEIVER_FENCES` | a sender makes the receiver's CPU fence before it sleeps | the receiver of a bounded funnel fences after each message |
+// | `RECEIVER_FENCES_FOR_NOW` | as for `RECEIVER_FENCES` | it fences until no sender has slept for many messages |
 // | `SENDERS_FENCE` | the receiver makes the senders' CPUs fence before it sleeps or leaves | senders fence after each stamp |
 //
-// The last two are set from birth or never: if there is no membarrier, or nobody may be interrupted.
+// `RECEIVER_FENCES` and `SENDERS_FENCE` are set from birth or never: if there is no membarrier, or nobody may be interrupted.
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
 const SENDERS_SLEEP: u32 = 1 << 1;
@@ -129,7 +134,10 @@ const GONE_MID_SEND: u32 = 1 << 3;
 const SENDERS_GONE: u32 = 1 << 4;
 const RECEIVER_FENCES: u32 = 1 << 5;
 const SENDERS_FENCE: u32 = 1 << 6;
-const EPOCH: u32 = 1 << 7;
+const RECEIVER_FENCES_FOR_NOW: u32 = 1 << 7;
+const EPOCH: u32 = 1 << 8;
+/// The receiver of a bounded funnel fences after each message.
+const FENCES: u32 = RECEIVER_FENCES | RECEIVER_FENCES_FOR_NOW;
 
 /// Sides of [`WaitStats`].
 pub(super) const SENDERS: usize = 0;
@@ -158,6 +166,8 @@ pub(super) struct Shared<T> {
     /// Number of tickets that the receiver has passed. Written with each message. Senders of a
     /// bounded funnel read it once they reach their limit.
     pub(super) taken: CachePadded<AtomicU64>,
+    /// Of the senders, as far as the receiver has noticed.
+    last_sleep: CachePadded<LastSleep>,
     pub(super) chunks: Chunks<T>,
     /// Most messages in the funnel; `None` if it is unbounded.
     pub(super) capacity: Option<u64>,
@@ -189,6 +199,7 @@ impl<T> Shared<T> {
             pending_wakeups: AtomicUsize::new(0),
             signals: WipeOnFork::new(AtomicU32::new(FUTEX_ALIVE | fences)),
             taken: CachePadded(AtomicU64::new(0)),
+            last_sleep: CachePadded(LastSleep::new()),
             chunks: Chunks::new(retain_bytes),
             capacity,
             stats: WaitStats::new::<W>(),
@@ -216,10 +227,11 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Executes the barrier after a sender has set its bit: the receiver's next look at the word
-    /// finds the bit, or the sender's next poll finds the room that the receiver has made.
-    pub(super) fn announce(&self) -> FenceOutcome {
-        if self.signals.load(Ordering::Relaxed) & RECEIVER_FENCES == 0 {
+    /// Executes the barrier after a sender has set its bit: the receiver's next look at the signals
+    /// finds the bit, or the sender's next poll finds the room that the receiver has made. `before`
+    /// are the signals without the bit.
+    pub(super) fn announce(&self, before: u32) -> FenceOutcome {
+        if before & FENCES == 0 {
             return crate::wait::barrier_or_nap();
         }
         // The partner of the fence in `publish_taken_slow`.
@@ -273,7 +285,7 @@ impl<T> Shared<T> {
         // A sender that goes to sleep for want of room makes us execute its barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
         let word = self.signals.load(Ordering::Relaxed);
-        word & (FUTEX_ALIVE | SENDERS_SLEEP | RECEIVER_FENCES) == FUTEX_ALIVE
+        word & (FUTEX_ALIVE | SENDERS_SLEEP | FENCES) == FUTEX_ALIVE
             || self.publish_taken_slow(head)
     }
 
@@ -284,7 +296,17 @@ impl<T> Shared<T> {
         // The partner of the fences in `announce` and in `wait::park`, after a sender's sleep.
         mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
         let word = self.signals.load(Ordering::Acquire);
+        let is_far = self.last_sleep.is_far(head);
+        if word & RECEIVER_FENCES_FOR_NOW != 0 && is_far {
+            // AcqRel: see `wait::for_now`.
+            self.signals.fetch_and(!RECEIVER_FENCES_FOR_NOW, Ordering::AcqRel);
+        }
         if word & SENDERS_SLEEP != 0 {
+            self.last_sleep.record(head);
+            if word & FENCES == 0 && !is_far {
+                // AcqRel: as above.
+                self.signals.fetch_or(RECEIVER_FENCES_FOR_NOW, Ordering::AcqRel);
+            }
             let (room, pending) = (self.room(head), self.pending_wakeups());
             let most =
                 mutate!(wake_for_all_room, room.saturating_sub(pending) => 1 - pending.min(1));
@@ -307,7 +329,7 @@ impl<T> Shared<T> {
         let limit = self.taken.load(Ordering::Acquire).saturating_add(capacity);
         // A sender that was stopped here may lower the limit. Then the next one raises it.
         self.tail.limit.store(limit, Ordering::Release);
-        most.min(limit.saturating_sub(ticket))
+        mutate!(draw_only_with_room, most.min(limit.saturating_sub(ticket)) => most)
     }
 
     fn room(&self, head: u64) -> u64 {

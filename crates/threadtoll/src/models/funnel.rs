@@ -375,6 +375,28 @@ model! {
 }
 
 model! {
+    /// Two senders draw tickets while room is made: there are never more messages than the funnel
+    /// holds.
+    never_oversubscribed(Orders)
+    steps [draw_only_with_room]
+    {
+        let (sender, mut receiver) = Options::new().wait(SpinYield).bounded(1);
+        let other = sender.clone();
+        let sending = thread::spawn(move || (0..2).filter(|at| sender.try_send(*at).is_ok()).count());
+        let more = thread::spawn(move || usize::from(other.try_send(2).is_ok()));
+        let mut taken = 0;
+        for _ in 0..2 {
+            assert!(receiver.len() <= 1);
+            taken += usize::from(receiver.try_recv().is_ok());
+        }
+        let sent = sending.join().unwrap() + more.join().unwrap();
+        assert!(receiver.len() <= 1);
+        taken += receiver.try_iter().count();
+        assert_eq!(taken, sent);
+    }
+}
+
+model! {
     /// As `bounded`, but with `Options::fence`, and a kernel that refuses barriers.
     bounded_fence(Refuses)
     orders [funnel_fence_without_membarrier, funnel_fence_of_sleeper]

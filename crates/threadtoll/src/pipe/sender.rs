@@ -51,6 +51,9 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, waiting for room if the pipe is bounded and full.
     ///
+    /// In a destructor, use [`send_timeout`](Self::send_timeout): if the receiver waits for that
+    /// destructor, there will never be room.
+    ///
     /// ```
     /// let (mut sender, receiver) = threadtoll::pipe::bounded(8);
     /// sender.send(1).unwrap();

@@ -4,7 +4,7 @@
 //! `RECEIVER_GONE` and then reads the headers. Each could miss the other, and the message would
 //! stay in the pipe until the sender is dropped, although someone may wait for a reply to it. So
 //! the receiver executes, between its bit and its look, the barrier that `send` leaves out
-//! ([`crate::sync::heavy_barrier`]). It skips the barrier if messages have no destructor, if the
+//! ([`crate::sync::request_barrier`]). It skips the barrier if messages have no destructor, if the
 //! sender has left, or if the sender's next send begins with a read-modify-write of the state
 //! ([`Shared::no_send_in_flight`]). If the kernel refuses the barrier, the receiver waits for a
 //! millisecond before it looks again.
@@ -14,14 +14,10 @@
 //! `taken` is final, and all later messages belong to the sender, which hands its message back or
 //! drops it.
 //!
-//! **Sleeping often.** The barrier interrupts every CPU that runs a thread of the process for some
-//! microseconds. A receiver that has taken fewer than [`DENSE`] messages since its last sleep sets
-//! `FENCE_FOR_NOW` as it goes to sleep, and executes the barrier a last time. The sender sees the
-//! bit from then on and fences for each message, so the receiver can sleep without a barrier. Once
-//! the receiver has taken [`DENSE`] messages without a sleep, it clears the bit. The receiver of a
-//! bounded pipe fences too while the bit is set, so a sender that finds the bit as it sets its own
-//! sleeps without a barrier as well. The receiver clears the bit by a read-modify-write, and so
-//! finds the sender's bit.
+//! **Sleeping often.** A receiver that has taken few messages since its last sleep sets
+//! `FENCE_FOR_NOW` as it goes to sleep ([`LastSleep`]). Once it has taken many without a sleep, it
+//! clears the bit. The receiver of a bounded pipe fences too while the bit is set, so a sender that
+//! finds the bit as it sets its own sleeps without a barrier as well.
 
 use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
 use super::reader::{ReadCursor, Reader};
@@ -33,7 +29,7 @@ use crate::sync::{
     WipeOnFork, fence, mutate,
 };
 pub(super) use crate::wait::ALIVE;
-use crate::wait::{FenceOutcome, Parker, Wait, WaitStats, barrier_or_nap};
+use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_nap};
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each of the
 // three tables below, in any combination, except that `SENT_LATE` is only set with `RECEIVER_GONE`.
@@ -86,10 +82,6 @@ pub(super) fn is_legal(state: u32) -> bool {
     !has(ALIVE) || !contradictory
 }
 
-/// Number of messages between two sleeps from which one interruption of the other CPUs, of some
-/// microseconds, costs less than a fence for each message, of some tens of nanoseconds.
-const DENSE: u64 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 64 };
-
 /// Largest capacity of a pipe that begins with `FIRST_FILL`. The bit sends each send through the
 /// slow path, so it is only worth while in a pipe that carries a single answer.
 const MAX_FIRST_FILL: u64 = 1;
@@ -128,8 +120,8 @@ pub(super) struct Shared<T> {
     /// As `taken`, but stored a few times per lap, so that a sender that waits for room does not
     /// slow the receiver down.
     pub(super) acked: CachePadded<AtomicU64>,
-    /// Number of messages that the receiver had taken when it last went to sleep. Used by it alone.
-    slept_at: CachePadded<AtomicU64>,
+    /// Of the receiver.
+    last_sleep: CachePadded<LastSleep>,
     open_frame: CachePadded<OpenFrame>,
     /// Used by the sender, and by the last end as it drops the pipe.
     pub(super) writer: CachePadded<UnsafeCell<Writer<T>>>,
@@ -182,7 +174,7 @@ impl<T> Shared<T> {
             state: WipeOnFork::new(AtomicU32::new(state)),
             taken: CachePadded(AtomicU64::new(0)),
             acked: CachePadded(AtomicU64::new(0)),
-            slept_at: CachePadded(AtomicU64::new(0)),
+            last_sleep: CachePadded(LastSleep::new()),
             open_frame: CachePadded(OpenFrame {
                 header: AtomicPtr::new(first.header_pointer()),
                 count_before: AtomicU64::new(0),
@@ -237,7 +229,7 @@ impl<T> Shared<T> {
     /// As [`Shared::announce`], for a receiver that goes to sleep, which may not need the barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));
-        self.slept_at.store(taken, Ordering::Relaxed);
+        self.last_sleep.record(taken);
         if self.no_send_in_flight(state, taken) {
             return FenceOutcome::Fenced;
         }
@@ -247,19 +239,14 @@ impl<T> Shared<T> {
     /// `FENCE_FOR_NOW` if the sender should fence from now on, else 0.
     pub(super) fn sticky_fence_bit(&self, taken: u64) -> u32 {
         let must_fence = self.state.load(Ordering::Relaxed) & MUST_FENCE != 0;
-        if must_fence || self.is_dense(taken) { 0 } else { FENCE_FOR_NOW }
-    }
-
-    /// Returns `true` if the receiver has taken many messages since its last sleep.
-    fn is_dense(&self, taken: u64) -> bool {
-        taken - self.slept_at.load(Ordering::Relaxed) >= DENSE
+        if must_fence || self.last_sleep.is_far(taken) { 0 } else { FENCE_FOR_NOW }
     }
 
     /// Stops the sender from fencing once that costs more than a barrier.
     pub(super) fn stop_fencing_if_dense(&self, taken: u64) {
-        if self.is_dense(taken) && self.state.load(Ordering::Relaxed) & FENCE_FOR_NOW != 0 {
-            // AcqRel: either this finds the bit of a sender that sleeps, and so does the next look
-            // at the state, or that sender finds this bit cleared and executes the barrier.
+        if self.last_sleep.is_far(taken) && self.state.load(Ordering::Relaxed) & FENCE_FOR_NOW != 0
+        {
+            // AcqRel: see `wait::for_now`.
             self.state.fetch_and(!FENCE_FOR_NOW, Ordering::AcqRel);
         }
     }

@@ -20,6 +20,7 @@ pub(crate) use checker::sync::Arc;
 pub(crate) use checker::sync::atomic::{AtomicUsize, Ordering, fence};
 pub(crate) use checker::thread::yield_now;
 
+pub(crate) use super::never_pending::PendingBarrier;
 use checker::sync::{Condvar, Mutex};
 use std::cell::{Cell, RefCell};
 use std::ops::{Add, Deref};
@@ -308,12 +309,12 @@ pub(crate) fn light_barrier() {
     }
 }
 
-pub(crate) fn heavy_barrier() -> bool {
+pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
     if KERNEL.get() == Kernel::Refuses {
-        return false;
+        return Ok(false);
     }
     fence(Ordering::SeqCst);
-    true
+    Ok(true)
 }
 
 pub(crate) fn senders_must_fence() -> bool {

@@ -4,8 +4,6 @@
 //! `portable.rs` does without. A build with `--cfg threadtoll_portable` takes `portable.rs` on
 //! Linux too, so that the tests run on it.
 
-#[cfg(threadtoll_tsan)]
-mod gated;
 #[cfg(all(target_os = "linux", not(threadtoll_portable)))]
 mod linux;
 #[cfg(not(all(target_os = "linux", not(threadtoll_portable))))]
@@ -14,14 +12,11 @@ mod portable;
 mod tests;
 
 pub(crate) use std::hint::spin_loop;
-#[cfg(not(threadtoll_tsan))]
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::time::Instant;
 
-#[cfg(threadtoll_tsan)]
-pub(crate) use gated::Arc;
 #[cfg(all(target_os = "linux", not(threadtoll_portable)))]
 pub(crate) use linux::*;
 #[cfg(not(all(target_os = "linux", not(threadtoll_portable))))]
@@ -75,7 +70,7 @@ macro_rules! mutate {
 pub(crate) use mutate;
 
 /// The cheap side of an asymmetric barrier. It keeps only the compiler from reordering the store
-/// before it and the load after it; [`heavy_barrier`], on the other side, makes the CPU keep their
+/// before it and the load after it; [`request_barrier`], on the other side, makes the CPU keep their
 /// order. If [`senders_must_fence`], a full fence follows.
 #[inline(always)]
 pub(crate) fn light_barrier() {

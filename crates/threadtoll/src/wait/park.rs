@@ -4,16 +4,16 @@
 //! barrier, polls once more, and sleeps on the word. The other side publishes, executes a barrier,
 //! and reads the word; if it finds the bit, it clears it and wakes the sleeper. This is Dekker's
 //! pattern: at least one side sees what the other wrote. The barriers are
-//! [`crate::sync::heavy_barrier`] and [`crate::sync::light_barrier`].
+//! [`crate::sync::request_barrier`] and [`crate::sync::light_barrier`].
 
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::strategy::{SpinContext, SpinOutcome};
+use super::strategy::{SpinContext, SpinOutcome, spin_times};
 use super::{Wait, WaitStats};
 use crate::sync::{
-    AtomicU32, AtomicUsize, Instant, Ordering, fence, futex_wait, futex_wake, heavy_barrier,
-    mutate, nap,
+    AtomicU32, AtomicUsize, Instant, Ordering, PendingBarrier, fence, futex_wait, futex_wake,
+    mutate, nap, request_barrier,
 };
 
 /// Bit 0 of every word that threads sleep on: always set, except in a forked child, which finds its
@@ -24,13 +24,18 @@ use crate::sync::{
 /// | `ALIVE` | its bit | its sticky bits | the side is |
 /// |---|---|---|---|
 /// | 1 | 0 | 0 | awake |
-/// | 1 | 1 | 1 | asleep or about to sleep: an end that publishes must wake it |
+/// | 1 | 1 | 0 or 1 | asleep or about to sleep: an end that publishes must wake it |
 /// | 1 | 0 | 1 | awake again after a sleep |
 /// | 0 | – | – | in a forked child: the other bits mean nothing |
 ///
-/// A side clears its sticky bits only together with its own bit or while it is awake, so its own
-/// bit is never set without them.
+/// A side clears its sticky bits only together with its own bit or while it is awake. The other side
+/// may clear them at any time, by a read-modify-write: see [`super::for_now`].
 pub(crate) const ALIVE: u32 = 1;
+
+/// Polls between two looks at a barrier that another thread executes: about 0.4 µs.
+const POLLS_PER_ROUND: u32 = 16;
+/// Number of those looks: together about 25 µs, longer than a barrier takes.
+const ROUNDS_BEFORE_FORCE: u32 = 64;
 
 /// Longest sleep if the kernel does not ensure that the other side sees our bit.
 const NAP: Duration = Duration::from_millis(1);
@@ -75,25 +80,54 @@ pub(crate) enum Probe {
 pub(crate) enum FenceOutcome {
     /// A message that the next poll misses is published by an end that sees the bit.
     Fenced,
+    /// Another thread executes a barrier just now. Once this one is done, as `Fenced`.
+    Pending(PendingBarrier),
     /// There was no barrier: an end may publish without seeing the bit, so sleep no longer than
     /// this.
     NapAtMost(Duration),
 }
 
 impl FenceOutcome {
+    fn of_barrier(done: bool) -> Self {
+        if done { FenceOutcome::Fenced } else { FenceOutcome::NapAtMost(NAP) }
+    }
+
     /// Waits until everything is visible that an end published without seeing the bit.
     pub(crate) fn settle(self) {
-        if let FenceOutcome::NapAtMost(limit) = self {
-            nap(limit);
+        match self {
+            FenceOutcome::Fenced => {}
+            FenceOutcome::Pending(barrier) => Self::of_barrier(barrier.force()).settle(),
+            FenceOutcome::NapAtMost(limit) => nap(limit),
         }
     }
+}
+
+/// Polls while another thread executes a barrier, as long as that may take if the thread has a CPU.
+/// Returns what was found meanwhile, or the outcome of this thread's barrier.
+#[cold]
+fn poll_until_fenced<R>(
+    barrier: PendingBarrier,
+    mut poll: impl FnMut(Probe) -> Option<R>,
+) -> Result<FenceOutcome, R> {
+    for _ in 0..ROUNDS_BEFORE_FORCE {
+        if let Some(found) = spin_times(POLLS_PER_ROUND, || poll(Probe::Racy)) {
+            return Err(found);
+        }
+        if let Some(done) = barrier.poll() {
+            return Ok(FenceOutcome::of_barrier(done));
+        }
+    }
+    Ok(FenceOutcome::of_barrier(barrier.force()))
 }
 
 /// Executes the barrier for both sides: the partner of [`crate::sync::light_barrier`] in a send.
 /// Without it, our bit and the sender's message could both be in store buffers while each side
 /// reads the old value of the other's word.
 pub(crate) fn barrier_or_nap() -> FenceOutcome {
-    if heavy_barrier() { FenceOutcome::Fenced } else { FenceOutcome::NapAtMost(NAP) }
+    match request_barrier() {
+        Ok(done) => FenceOutcome::of_barrier(done),
+        Err(barrier) => FenceOutcome::Pending(barrier),
+    }
 }
 
 /// A side of a queue that may sleep.
@@ -103,7 +137,7 @@ pub(crate) struct Parker<'a> {
     pub(crate) word: &'a AtomicU32,
     /// This side's bit.
     pub(crate) bit: u32,
-    /// Bits that are set with it. They stay set, unless the barrier failed.
+    /// Bits that are set with it. They stay set, unless the barrier was not executed.
     pub(crate) sticky_bits: u32,
     pub(crate) stats: &'a WaitStats,
     /// 0 or 1.
@@ -192,10 +226,20 @@ fn sleep<R>(
             "this side was still marked as asleep: {before:#b}"
         );
         let expected_word = before | bit | sticky_bits;
+        let mut outcome = mutate!(announce, announce(before) => FenceOutcome::Fenced);
+        if let FenceOutcome::Pending(barrier) = outcome {
+            match poll_until_fenced(barrier, &mut poll) {
+                Ok(settled) => outcome = settled,
+                Err(found) => {
+                    // The barrier on which the sticky bits rely was not executed.
+                    parker.clear(bit | sticky_bits);
+                    stats.cancel_sleep(side);
+                    return WaitOutcome::Found(found);
+                }
+            }
+        }
         let mut to_clear = bit;
-        if let FenceOutcome::NapAtMost(nap) =
-            mutate!(announce, announce(before) => FenceOutcome::Fenced)
-        {
+        if let FenceOutcome::NapAtMost(nap) = outcome {
             limit = Some(limit.map_or(nap, |limit| limit.min(nap)));
             to_clear |= sticky_bits;
         }

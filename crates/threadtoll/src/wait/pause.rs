@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::sync::spin_loop;
+use crate::sync::{CachePadded, spin_loop};
 
 /// Length of a pause, unless a single hint takes longer.
 const PAUSE_NS: u64 = 25;
@@ -20,7 +20,7 @@ const MAX_HINTS: u64 = 16;
 const TIMED: u64 = 16;
 
 /// Number of hints in a pause; 0 until they have been timed.
-static HINTS: AtomicU32 = AtomicU32::new(0);
+static HINTS: CachePadded<AtomicU32> = CachePadded(AtomicU32::new(0));
 
 /// Pauses; for one hint only, before [`calibrate_pause`] was called.
 #[inline(always)]

@@ -64,7 +64,7 @@ impl SpinContext<'_> {
 
 /// Polls up to `times` times, with a pause after each poll.
 #[inline(always)]
-fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> Option<R> {
+pub(super) fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> Option<R> {
     for _ in 0..times {
         if let Some(found) = poll() {
             return Some(found);

@@ -1,6 +1,5 @@
-//! A receiver that sleeps often. It makes the sender fence for each message (`FENCE_FOR_NOW`),
-//! executes the barrier once, and then sleeps without one. Once messages come without a sleep, it
-//! clears the bit.
+//! Ends that sleep often. A bit makes those that publish fence for each message (`FENCE_FOR_NOW`),
+//! and while it is set, ends sleep without a barrier.
 
 use super::machine::Instruction::{self, *};
 use super::machine::{Hardware, Machine, Order, Verdict};
@@ -13,19 +12,21 @@ pub(crate) enum Fault {
     None,
     /// Publishes without the fence.
     NoFence,
-    /// The receiver sets the bit without the barrier.
+    /// A sleeper sets the bit without the barrier.
     NoBarrier,
     /// A sender that goes to sleep reads the bit before it sets its own.
     LooksTooEarly,
     /// The receiver clears the bit by a store, and with it the one that the sender may have set.
     ClearsByStore,
+    /// As `ClearsByStore`, for a receiver that sets the bit.
+    SetsByStore,
 }
 
 /// An end's use of the bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Role {
     fault: Fault,
-    /// The receiver sets it if it is not set.
+    /// Its sleeps set it if it is not set.
     sets: bool,
     /// The next publication clears it.
     clears: bool,
@@ -79,43 +80,89 @@ impl Writer {
     }
 }
 
-/// Two messages, in slots of their own. The sender may wait until some were taken, and the receiver
-/// may clear the bit when it has taken the first.
-fn check(hardware: Hardware, waits_for: u8, clears: bool, fault: Fault) -> Verdict {
+/// Whose sleeps set the bit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Protocol {
+    /// Those of the receiver. The sender may wait for room, and relies on the bit as it finds it.
+    Pipe,
+    /// Those of either end. The sender is the caller, and waits for each answer.
+    Call,
+    /// None: the receiver sets it after it has made room. Only the sender relies on it.
+    Funnel,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    protocol: Protocol,
+    /// Number of messages that must have been taken before the sender of a pipe is done.
+    waits_for: u8,
+    /// The receiver clears the bit when it has taken this message; 0 for never.
+    clears_at: u8,
+}
+
+/// Two messages, in slots of their own.
+fn check(hardware: Hardware, shape: Shape, fault: Fault) -> Verdict {
+    let Shape { protocol, waits_for, clears_at } = shape;
     let mut sender = Writer::new(Barrier::Membarrier, Mutation::None);
     let mut receiver = Writer::new(Barrier::Membarrier, Mutation::None);
-    sender.for_now = Some(Role { fault, sets: false, clears: false });
+    let role = |sets, clears| Some(Role { fault, sets, clears });
     for message in 1..=2 {
         let place = MESSAGES + message - 1;
         sender.write([Store(place, message, Order::Relaxed)]);
+        sender.for_now = if protocol == Protocol::Funnel {
+            None
+        } else {
+            role(protocol == Protocol::Call, false)
+        };
         sender.publish(HEADER, message, RECEIVER_SLEEPS);
+        if protocol != Protocol::Pipe {
+            sender.for_now = role(protocol == Protocol::Call, false);
+            sender.wait(TAKEN, message, SENDER_SLEEPS);
+        }
 
-        receiver.for_now = Some(Role { fault, sets: true, clears: false });
+        let receiver_sets = protocol != Protocol::Funnel;
+        receiver.for_now = if receiver_sets { role(true, false) } else { None };
         receiver.wait(HEADER, message, RECEIVER_SLEEPS);
         receiver.write([Load(3, place, Order::Relaxed), Assert(3, message)]);
-        if waits_for > 0 {
-            let clears = clears && message == 1;
-            receiver.for_now = Some(Role { fault, sets: true, clears });
+        if protocol != Protocol::Pipe || waits_for > 0 {
+            receiver.for_now = role(receiver_sets, clears_at == message);
             receiver.publish(TAKEN, message, SENDER_SLEEPS);
         }
+        if protocol == Protocol::Funnel && clears_at != message {
+            receiver.write([match fault {
+                Fault::SetsByStore => Store(STATE, FENCE_FOR_NOW, Order::Release),
+                _ => Update(2, STATE, !0, FENCE_FOR_NOW, Order::AcqRel),
+            }]);
+        }
     }
-    if waits_for > 0 {
+    if protocol == Protocol::Pipe && waits_for > 0 {
         sender.wait(TAKEN, waits_for, SENDER_SLEEPS);
     }
     Machine::new(hardware, vec![sender.program, receiver.program], false).run()
 }
 
-/// Three cases: only the receiver sleeps; both do; both do, and the bit is cleared in between.
-const SHAPES: [(&str, u8, bool); 3] =
-    [("the receiver sleeps", 0, false), ("both sleep", 2, false), ("cleared", 2, true)];
+/// Only the receiver of a pipe sleeps; both do; both do, and the bit is cleared in between.
+const PIPE: [Shape; 3] = [
+    Shape { protocol: Protocol::Pipe, waits_for: 0, clears_at: 0 },
+    Shape { protocol: Protocol::Pipe, waits_for: 2, clears_at: 0 },
+    Shape { protocol: Protocol::Pipe, waits_for: 2, clears_at: 1 },
+];
+const CALL: [Shape; 2] = [
+    Shape { protocol: Protocol::Call, waits_for: 0, clears_at: 0 },
+    Shape { protocol: Protocol::Call, waits_for: 0, clears_at: 1 },
+];
+const FUNNEL: [Shape; 2] = [
+    Shape { protocol: Protocol::Funnel, waits_for: 0, clears_at: 0 },
+    Shape { protocol: Protocol::Funnel, waits_for: 0, clears_at: 2 },
+];
 
 #[test]
-fn no_wake_up_is_lost_while_the_sender_fences() {
+fn no_wake_up_is_lost_while_ends_fence() {
     for hardware in BOTH {
-        for (name, waits_for, clears) in SHAPES {
-            let verdict = check(hardware, waits_for, clears, Fault::None);
-            println!("{hardware:?}, {name}: {verdict}");
-            assert!(matches!(verdict, Verdict::Sound { .. }), "{hardware:?}, {name}: {verdict}");
+        for shape in PIPE.into_iter().chain(CALL).chain(FUNNEL) {
+            let verdict = check(hardware, shape, Fault::None);
+            println!("{hardware:?}, {shape:?}: {verdict}");
+            assert!(matches!(verdict, Verdict::Sound { .. }), "{hardware:?}, {shape:?}: {verdict}");
         }
     }
 }
@@ -123,16 +170,24 @@ fn no_wake_up_is_lost_while_the_sender_fences() {
 #[test]
 fn each_fault_loses_a_wake_up() {
     for hardware in BOTH {
-        for (fault, waits_for, clears) in [
-            (Fault::NoFence, 0, false),
-            (Fault::NoBarrier, 0, false),
-            (Fault::LooksTooEarly, 2, true),
-            (Fault::ClearsByStore, 2, true),
+        for (fault, shape) in [
+            (Fault::NoFence, PIPE[0]),
+            (Fault::NoBarrier, PIPE[0]),
+            (Fault::LooksTooEarly, PIPE[2]),
+            (Fault::ClearsByStore, PIPE[2]),
+            (Fault::NoFence, CALL[0]),
+            (Fault::NoBarrier, CALL[0]),
+            (Fault::ClearsByStore, CALL[1]),
+            (Fault::NoFence, FUNNEL[0]),
+            (Fault::SetsByStore, FUNNEL[0]),
         ] {
-            let verdict = check(hardware, waits_for, clears, fault);
+            let verdict = check(hardware, shape, fault);
             let first = verdict.to_string();
-            println!("{hardware:?}, {fault:?}: {}", first.lines().next().unwrap_or(""));
-            assert!(matches!(verdict, Verdict::Lost { .. }), "{hardware:?}, {fault:?}: {verdict}");
+            println!("{hardware:?}, {fault:?}, {shape:?}: {}", first.lines().next().unwrap_or(""));
+            assert!(
+                matches!(verdict, Verdict::Lost { .. }),
+                "{hardware:?}, {fault:?}, {shape:?}: {verdict}"
+            );
         }
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Not inlined, so that ci/long/tsan.txt can name it.
-    #[inline(never)]
     fn open(&self) -> Arc<AtomicU8> {
         let drops = Arc::new(AtomicU8::new(0));
         self.drops.lock().expect("nobody panics here").push(Arc::clone(&drops));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll::error::{SendError, TryRecvError};
 use threadtoll::wait::{Adaptive, Park, SpinYield, Wait};
-use threadtoll::{funnel, pipe};
+use threadtoll::{call, funnel, pipe};
 
 use crate::cpus;
 
@@ -45,6 +45,52 @@ fn through_a_pipe<W: Wait + Copy>(wait: W, rounds: u64, on_one_cpu: bool) {
             assert!(!on_one_cpu || bind_to_one_cpu());
             assert!(receiver.into_iter().eq(0..rounds * 10));
         });
+    });
+}
+
+/// A limit that the clock cannot represent is none.
+#[test]
+fn the_longest_time_out_is_none() {
+    let late = Duration::from_millis(20);
+    let (mut sender, mut receiver) = pipe::bounded::<u64>(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in 0..3 {
+                thread::sleep(late);
+                assert!(sender.send_timeout(number, Duration::MAX).is_ok());
+            }
+            assert!(sender.send_timeout(3, Duration::MAX).is_ok(), "it waits for room");
+        });
+        for number in 0..3 {
+            assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(number));
+        }
+        thread::sleep(late);
+        assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(3));
+    });
+    let (sender, mut receiver) = funnel::bounded::<u64>(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in 0..3 {
+                thread::sleep(late);
+                assert!(sender.send_timeout(number, Duration::MAX).is_ok());
+            }
+            assert!(sender.send_timeout(3, Duration::MAX).is_ok(), "it waits for room");
+        });
+        for number in 0..3 {
+            assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(number));
+        }
+        thread::sleep(late);
+        assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(3));
+    });
+    let (mut caller, mut callee) = call::line::<u64, u64>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(late);
+            assert_eq!(callee.recv_timeout(Duration::MAX), Ok(1));
+            thread::sleep(late);
+            callee.answer(2);
+        });
+        assert_eq!(caller.call_timeout(1, Duration::MAX), Ok(2));
     });
 }
 

@@ -79,6 +79,84 @@ fn messages_of_no_size_take_no_memory() {
     assert_eq!(receiver.try_iter().count(), 2_000_000);
 }
 
+/// A capacity and a number of messages, at both ends.
+macro_rules! assert_holds {
+    ($sender:ident, $receiver:ident, $inside:expr, $capacity:expr) => {
+        for (length, full, capacity) in [
+            ($sender.len(), $sender.is_full(), $sender.capacity()),
+            ($receiver.len(), $receiver.is_full(), $receiver.capacity()),
+        ] {
+            assert_eq!((length, capacity), ($inside, $capacity));
+            assert_eq!(full, capacity == Some($inside));
+        }
+    };
+}
+
+#[test]
+fn messages_of_no_size_are_counted() {
+    const CAPACITY: usize = 256;
+    let (mut sender, mut receiver) = pipe::bounded::<()>(CAPACITY);
+    for _ in 0..3 {
+        for sent in 0..CAPACITY {
+            assert_holds!(sender, receiver, sent, Some(CAPACITY));
+            assert!(sender.try_send(()).is_ok());
+        }
+        assert_holds!(sender, receiver, CAPACITY, Some(CAPACITY));
+        assert!(sender.try_send(()).is_err());
+        assert_eq!(receiver.try_iter().count(), CAPACITY);
+    }
+    let (mut sender, mut receiver) = pipe::Options::new().reserve().unbounded::<()>();
+    (0..100_000).for_each(|_| sender.send(()).expect("the receiver lives"));
+    assert_holds!(sender, receiver, 100_000, None);
+    assert_eq!(receiver.try_iter().count(), 100_000);
+
+    let (sender, mut receiver) = funnel::bounded::<()>(CAPACITY);
+    for _ in 0..30 {
+        for sent in 0..CAPACITY {
+            assert_holds!(sender, receiver, sent, Some(CAPACITY));
+            assert!(sender.try_send(()).is_ok());
+        }
+        assert!(sender.try_send(()).is_err());
+        assert_eq!(receiver.try_iter().count(), CAPACITY);
+    }
+    let (sender, mut receiver) = funnel::unbounded::<()>();
+    (0..100_000).for_each(|_| sender.send(()).expect("the receiver lives"));
+    assert_holds!(sender, receiver, 100_000, None);
+    assert_eq!(receiver.try_iter().count(), 100_000);
+}
+
+fn at_the_edges<T: Send + Clone + PartialEq>(message: T) {
+    let bytes = size_of::<T>().max(1);
+    for capacity in [1, isize::MAX as usize / bytes, isize::MAX as usize / bytes + 1, 1 << 63] {
+        for capacity in [capacity, capacity.wrapping_sub(1).max(1), usize::MAX] {
+            let (mut sender, mut receiver) = pipe::bounded::<T>(capacity);
+            assert!(sender.send(message.clone()).is_ok());
+            assert_holds!(sender, receiver, 1, Some(capacity));
+            assert!(receiver.recv().is_ok_and(|received| received == message));
+            let (sender, mut receiver) = funnel::bounded::<T>(capacity);
+            assert!(sender.send(message.clone()).is_ok());
+            assert_holds!(sender, receiver, 1, Some(capacity));
+            assert!(receiver.recv().is_ok_and(|received| received == message));
+        }
+    }
+}
+
+#[test]
+fn capacities_at_the_edges_of_the_address_space() {
+    #[derive(Clone, PartialEq)]
+    #[repr(align(4096))]
+    struct Page(u8);
+
+    at_the_edges(());
+    at_the_edges(1u8);
+    at_the_edges(2u64);
+    at_the_edges([3u64; 64]);
+    at_the_edges(Page(4));
+    for capacity in [|| drop(pipe::bounded::<u64>(0)), || drop(funnel::bounded::<u64>(0))] {
+        assert!(catch_unwind(capacity).is_err());
+    }
+}
+
 #[test]
 fn to_reserve_what_cannot_be_addressed_panics() {
     for capacity in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8] {

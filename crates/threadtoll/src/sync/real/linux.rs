@@ -6,7 +6,7 @@ mod litmus;
 mod membarrier;
 
 pub(crate) use fork::{WipeOnFork, process};
-pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
+pub(crate) use membarrier::{PendingBarrier, request_barrier, senders_must_fence};
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;

@@ -16,6 +16,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use crate::sync::CachePadded;
+pub(crate) use crate::sync::never_pending::PendingBarrier;
 
 /// 64 locks, so that threads that sleep and wake at the same time rarely share one.
 const BUCKET_BITS: u32 = 6;
@@ -116,9 +117,9 @@ pub(crate) fn senders_must_fence() -> bool {
 }
 
 /// A fence of this thread only, the partner of those of the senders.
-pub(crate) fn heavy_barrier() -> bool {
+pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
     fence(Ordering::SeqCst);
-    true
+    Ok(true)
 }
 
 /// Unknown here.

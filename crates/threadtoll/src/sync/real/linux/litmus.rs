@@ -14,9 +14,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::membarrier::heavy_barrier;
 use crate::sync::{
-    AtomicU32, CachePadded, Ordering, fence, heavy_barrier, light_barrier, only_cpu,
-    senders_must_fence, spin_loop,
+    AtomicU32, CachePadded, Ordering, fence, light_barrier, only_cpu, senders_must_fence, spin_loop,
 };
 
 /// Rounds of the light side in one run.

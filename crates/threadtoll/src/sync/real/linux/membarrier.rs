@@ -8,11 +8,17 @@
 //! model. `litmus.rs` tests it on real cores, and `tests/membarrier.rs` checks the protocol built
 //! on it state by state.
 //!
+//! Since Linux 6.9 the kernel executes one call at a time and makes the others wait. A thread that
+//! goes to sleep can poll instead, and one call serves all threads that asked before it began
+//! ([`request_barrier`]).
+//!
 //! If the kernel or a sandbox refuses the call, senders fence ([`senders_must_fence`]). They also do
 //! on CPUs other than x86-64 and aarch64: on RISC-V, before Linux 6.9, the call could pass over a CPU
 //! that was switching threads, and nobody has run `litmus.rs` on the others.
 
-use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering, fence};
+
+use crate::sync::CachePadded;
 
 const UNKNOWN: u8 = 0;
 const EXPEDITED: u8 = 1;
@@ -61,7 +67,7 @@ pub(crate) fn senders_must_fence() -> bool {
 /// Makes every running thread of this process, this one included, execute a full barrier. Returns
 /// `false` if the kernel no longer does so, because of a sandbox that was set up after the queue
 /// was created. No thread may then sleep without a limit.
-pub(crate) fn heavy_barrier() -> bool {
+pub(super) fn heavy_barrier() -> bool {
     fence(Ordering::SeqCst);
     let done = match KIND.load(Ordering::Relaxed) {
         EXPEDITED => membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0,
@@ -70,4 +76,99 @@ pub(crate) fn heavy_barrier() -> bool {
     };
     fence(Ordering::SeqCst);
     done
+}
+
+/// Number of barriers that were requested and executed, times two; plus one while one is executed.
+static CALLS: CachePadded<AtomicU32> = CachePadded(AtomicU32::new(0));
+
+/// A barrier that waits for another thread's call: that call began too early to serve this thread,
+/// or has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PendingBarrier {
+    /// The value of [`CALLS`] from which on it has been executed.
+    done_at: u32,
+}
+
+/// As [`heavy_barrier`], but does not wait for other threads' calls.
+pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
+    // What this thread has stored is visible to whoever begins a call after the look below: a
+    // thread that reads a later value executes a fence before its call.
+    fence(Ordering::SeqCst);
+    let calls = CALLS.load(Ordering::Relaxed);
+    if calls % 2 == 1 {
+        // The next one.
+        return Err(PendingBarrier { done_at: calls.wrapping_add(3) });
+    }
+    execute(calls).ok_or(PendingBarrier { done_at: calls.wrapping_add(2) })
+}
+
+/// Executes the barrier if nobody else does. `calls` is even.
+fn execute(calls: u32) -> Option<bool> {
+    let running = calls + 1;
+    CALLS.compare_exchange(calls, running, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+    let done = heavy_barrier();
+    // A call that the kernel has refused serves nobody.
+    let next = if done { running.wrapping_add(1) } else { calls };
+    // Release: a thread that sees its barrier executed sees what it has made visible. Fails if
+    // another one has done this, in `force`.
+    let _ = CALLS.compare_exchange(running, next, Ordering::Release, Ordering::Relaxed);
+    Some(done)
+}
+
+impl PendingBarrier {
+    /// The barrier's result, once it has been executed. Executes it if nobody else does.
+    pub(crate) fn poll(self) -> Option<bool> {
+        // Acquire: the partner of the release in `execute`.
+        let calls = CALLS.load(Ordering::Acquire);
+        if calls.wrapping_sub(self.done_at).cast_signed() >= 0 {
+            return Some(true);
+        }
+        if calls.is_multiple_of(2) { execute(calls) } else { None }
+    }
+
+    /// Executes the barrier, even if another thread's call runs for long: that thread may have been
+    /// stopped, or be one of a parent process that this one was forked from.
+    pub(crate) fn force(self) -> bool {
+        let calls = CALLS.load(Ordering::Relaxed);
+        let done = heavy_barrier();
+        if done && calls % 2 == 1 {
+            // This call began after the one that runs, so it serves all that wait for that one.
+            let next = calls.wrapping_add(1);
+            let _ = CALLS.compare_exchange(calls, next, Ordering::Release, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other tests of this process may request barriers too, which then wait or help.
+    #[test]
+    fn a_call_that_never_ends_keeps_nobody() {
+        // As in a child that was forked during a call.
+        let stuck = loop {
+            let calls = CALLS.load(Ordering::Relaxed);
+            let running = calls | 1;
+            if CALLS.compare_exchange(calls, running, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            {
+                break running;
+            }
+        };
+        if let Err(barrier) = request_barrier() {
+            assert!(barrier.force(), "the kernel refuses what it granted before");
+        }
+        assert_ne!(CALLS.load(Ordering::Relaxed), stuck);
+    }
+
+    #[test]
+    fn a_pending_barrier_is_executed_if_nobody_does() {
+        let barrier = PendingBarrier { done_at: CALLS.load(Ordering::Relaxed).wrapping_add(1000) };
+        let mut polls = 0;
+        while barrier.poll() != Some(true) {
+            polls += 1;
+            assert!(polls < 1_000_000, "nobody executes it");
+        }
+    }
 }

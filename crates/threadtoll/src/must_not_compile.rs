@@ -1,0 +1,68 @@
+//! Programs that must not compile, as doctests: unsound bounds of `Send` and lifetimes would let them.
+//!
+//! A message that stays with its thread cannot be sent.
+//!
+//! ```compile_fail,E0277
+//! let (sender, receiver) = threadtoll::pipe::unbounded::<std::rc::Rc<u64>>();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let (sender, receiver) = threadtoll::funnel::bounded::<std::rc::Rc<u64>>(1);
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let (caller, callee) = threadtoll::call::line::<u64, std::rc::Rc<u64>>();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let (sender, receiver) = threadtoll::pipe::bounded::<&std::cell::Cell<u64>>(1);
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let (sender, receiver) = threadtoll::funnel::unbounded::<std::sync::MutexGuard<'static, u64>>();
+//! ```
+//!
+//! The ends of a pipe and a line cannot be shared or cloned, nor can the receiver of a funnel.
+//!
+//! ```compile_fail,E0277
+//! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();
+//! std::thread::scope(|scope| { scope.spawn(|| { let shared = &sender; shared.len() }); });
+//! ```
+//!
+//! ```compile_fail,E0599
+//! let (sender, receiver) = threadtoll::pipe::unbounded::<u64>();
+//! let second = sender.clone();
+//! ```
+//!
+//! ```compile_fail,E0599
+//! let (sender, receiver) = threadtoll::funnel::unbounded::<u64>();
+//! let second = receiver.clone();
+//! ```
+//!
+//! ```compile_fail,E0599
+//! let (caller, callee) = threadtoll::call::line::<u64, u64>();
+//! let second = caller.clone();
+//! ```
+//!
+//! What was borrowed from an end does not outlive it, and keeps the end from being used.
+//!
+//! ```compile_fail,E0505
+//! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();
+//! let batch = receiver.recv_batch();
+//! drop(receiver);
+//! drop(batch);
+//! ```
+//!
+//! ```compile_fail,E0499
+//! let (mut sender, receiver) = threadtoll::pipe::unbounded::<u64>();
+//! let claim = sender.claim(1);
+//! sender.send(1).unwrap();
+//! drop(claim);
+//! ```
+//!
+//! ```compile_fail,E0499
+//! let (sender, mut receiver) = threadtoll::funnel::unbounded::<u64>();
+//! let first = receiver.peek();
+//! receiver.recv().unwrap();
+//! assert_eq!(first, Some(&1));
+//! ```
