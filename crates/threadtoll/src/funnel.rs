@@ -34,8 +34,7 @@
 //! - **Deliver past a stopped sender.** A send first draws a ticket and then stores its message. If
 //!   the sender is stopped in between, by the scheduler, a signal or a debugger, the receiver
 //!   cannot deliver anything behind that ticket until the sender continues, because a funnel keeps
-//!   the order of its messages. A receiver that waits sleeps until then, and that send wakes it.
-//!   `try_recv` then returns
+//!   the order of its messages. Meanwhile `recv` sleeps, and `try_recv` returns
 //!   [`Empty`](crate::error::TryRecvError::Empty) although [`Receiver::len`] is not 0. Other
 //!   senders can go on until a bounded funnel is full; an unbounded funnel grows meanwhile.
 //! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
@@ -66,18 +65,20 @@
 //! # What a send costs
 //!
 //! One atomic read-modify-write, which draws the ticket and tells whether the receiver sleeps or is
-//! gone; two stores into the slot; and one load of a word that hardly ever changes. A send makes a system call only to wake a sleeping thread. Every chunk (16
-//! KiB of slots, and at least 32 of them) costs four or five more read-modify-writes, or up to
-//! eight if two senders reach its end together. The cost does not depend on the number of waiting
-//! messages, apart from page faults in memory that was never touched. A bounded funnel draws
-//! tickets by compare-and-swap, so senders that collide retry.
+//! gone; two stores into the slot; and one load of a word that hardly ever changes. A send makes a
+//! system call only to wake a sleeping thread. Every chunk (16 KiB of slots, and at least 32 of
+//! them) costs four or five more read-modify-writes, or up to eight if two senders reach its end
+//! together. The cost does not depend on the number of waiting messages, apart from page faults in
+//! memory that was never touched. A bounded funnel draws tickets by compare-and-swap, so senders
+//! that collide retry.
 //!
 //! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Three others call
 //! `membarrier(2)`, which interrupts every CPU that runs a thread of the process, unless
-//! [`Options::fence`] avoids it: a receiver that goes to sleep while a send is in progress; a sender
-//! that sleeps because a bounded funnel is full, unless senders sleep often; and, once, a receiver
-//! that is dropped while a send is in progress, if messages have a destructor. While senders sleep
-//! often (more than once in 64 messages), the receiver fences for each message instead.
+//! [`Options::fence`] avoids it: a receiver that goes to sleep while a send is in progress; a
+//! sender that sleeps because a bounded funnel is full, unless senders sleep often; and, once, a
+//! receiver that is dropped while a send is in progress, if messages have a destructor. While
+//! senders sleep often (more than once in 64 messages), the receiver fences for each message
+//! instead.
 
 mod chunk;
 mod chunks;

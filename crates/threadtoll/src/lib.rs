@@ -37,10 +37,10 @@
 //! that call, before Linux 4.14, under a sandbox that refuses it or does not name it when asked, on
 //! a CPU other than x86-64 and aarch64, or on another system, both ends of a call, both ends of a
 //! bounded pipe, the sender of an unbounded pipe, the senders of a funnel, and the receiver of a
-//! bounded one execute a fence for each message. If a sandbox begins to refuse the call after the first queue was
-//! created, ends sleep for at most a millisecond at a time, and dropping an end may take a
-//! millisecond. A sandbox that begins to answer with a false success cannot be noticed then, and
-//! wake-ups may be lost.
+//! bounded one execute a fence for each message. If a sandbox begins to refuse the call after the
+//! first queue was created or [`prepare`] was called, ends sleep for at most a millisecond at a
+//! time, and dropping an end may take a millisecond. A sandbox that begins to answer with a false
+//! success cannot be noticed then, and wake-ups may be lost.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
 //! sleeper then take a lock for a moment, which queues share. A thread that is stopped while it
@@ -76,7 +76,9 @@ pub mod wait;
 ///
 /// Once a process has several threads, the kernel takes 4 to 7 ms to answer, and the thread that
 /// makes the first queue waits for it. Call this at the top of `main`, while there is only one
-/// thread, and it takes microseconds. Calling it again does nothing.
+/// thread, and it takes microseconds. Calling it again does nothing. If the program sets up a
+/// sandbox that refuses `membarrier(2)`, call this afterwards: see [without
+/// membarrier](crate#without-membarrier).
 ///
 /// ```
 /// threadtoll::prepare();

@@ -1,4 +1,5 @@
-//! Programs that must not compile, as doctests: unsound bounds of `Send` and lifetimes would let them.
+//! Programs that must not compile, as doctests: unsound bounds of `Send` and lifetimes would let
+//! them.
 //!
 //! A message that stays with its thread cannot be sent.
 //!

@@ -3,11 +3,6 @@
 //! All that two threads touch comes from here, so that a model checker sees it. A build with `--cfg
 //! threadtoll_loom` or `--cfg threadtoll_shuttle` uses the checker's types.
 
-#[cfg(not(all(
-    target_os = "linux",
-    not(any(threadtoll_loom, threadtoll_shuttle, threadtoll_portable))
-)))]
-mod never_pending;
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod real;
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]

@@ -8,7 +8,7 @@
 //! | [`Spin`] | about every 25 ns | never | the transfer of a cache line |
 //! | [`SpinBackoff`] | about every microsecond | never | up to a microsecond |
 //! | [`SpinYield`] | between calls of `sched_yield(2)` | to threads that are ready to run | a transfer, or another thread's time slice |
-//! | [`Park`] | once for a message, 64 times for room | after that, by `futex(2)` | a wake-up: microseconds |
+//! | [`Park`] | once for a message, 64 times for room or behind a send in progress | after that, by `futex(2)` | a wake-up: microseconds |
 //! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | after that, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
 //!
 //! `Adaptive` pays for its latency with CPU time: if the gaps between messages are
@@ -34,7 +34,8 @@
 //! |---|---|
 //! | receiver of a [pipe](crate::pipe) | until it sleeps often: see below the table |
 //! | receiver of a [funnel](crate::funnel) | only if a send is in progress, whose message it waits for |
-//! | sender of a full pipe or funnel | until it or others sleep often |
+//! | sender of a full pipe | each time, unless the receiver sleeps often |
+//! | sender of a full funnel | until senders sleep often |
 //! | either end of a [call](crate::call) | until an end sleeps often |
 //! | any end, with `Options::fence` | never, but each message costs a fence |
 //!
@@ -46,12 +47,12 @@
 //! - A funnel's senders interrupt others if none slept for the last 64 messages, and the first time
 //!   that one did. From then on the receiver fences for each message, until 64 are received without
 //!   a sleep of a sender.
-//! - An end of a call interrupts others the first time that it sleeps. From then on both fence for
-//!   each request and answer, until one has sent 64 without a sleep.
+//! - An end of a call interrupts others the first time that one sleeps. From then on both fence for
+//!   each request and answer, until one of them has sent 64 without a sleep of its own.
 //!
 //! Since Linux 6.9 the kernel executes one `membarrier(2)` at a time. A thread that goes to sleep
-//! while another one is in that call polls its queue meanwhile, for at most some 25 µs, and one call
-//! serves all threads that came before it.
+//! while another one is in that call polls its queue meanwhile, for at most some 25 µs, and one
+//! call serves all threads that came before it.
 //!
 //! A fence makes its thread wait until its last store is visible. If the other end is polling that
 //! line, this takes about as long as moving the line.
@@ -112,8 +113,9 @@ pub struct SpinBackoff;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
 
-/// Sleeps at once if there is no message. If there is no room, it polls 64 times before it sleeps,
-/// since a receiver that is awake makes room sooner than a thread can fall asleep.
+/// Sleeps at once if there is no message. If there is no room, or if another thread is in the
+/// middle of sending the message, it polls 64 times before it sleeps, since a thread that is awake
+/// ends the wait sooner than this one can fall asleep.
 ///
 /// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

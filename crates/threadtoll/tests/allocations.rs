@@ -149,8 +149,8 @@ fn a_funnel_of_large_messages_allocates_nothing() {
     assert!(receiver.memory().kept_bytes <= 2 << 20, "{:?}", receiver.memory());
 }
 
-/// A send during another thread's batch allocates about as much as any other, however long the batch
-/// is: its own chunk, or the one after it.
+/// A send during another thread's batch allocates about as much as any other, however long the
+/// batch is: its own chunk, or the one after it.
 #[test]
 fn a_send_does_not_pay_for_a_batch() {
     for batch in [1_000, 1 << 20u32] {

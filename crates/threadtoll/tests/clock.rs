@@ -1,8 +1,8 @@
 //! A process that forks while another of its threads is inside a call of the clock.
 //!
-//! The thread holds no lock of a queue then, which the child would inherit and wait for: queues that
-//! the child makes work. This program defines `clock_gettime` itself, so that it can stop a thread
-//! in each of its calls.
+//! The thread holds no lock of a queue then, which the child would inherit and wait for: queues
+//! that the child makes work. This program defines `clock_gettime` itself, so that it can stop a
+//! thread in each of its calls.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
@@ -59,7 +59,8 @@ fn use_queues() {
 /// Waits until the thread is stopped in this call, counted from 0. Returns `false` if it does not
 /// come to it, because it sleeps.
 fn is_in_call(call: usize) -> bool {
-    for _ in 0..500 {
+    // The first call may take a while, and must not be missed.
+    for _ in 0..if call == 0 { 30_000 } else { 500 } {
         if ENTERED.load(Ordering::SeqCst) > call {
             return true;
         }

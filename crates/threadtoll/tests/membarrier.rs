@@ -11,8 +11,8 @@
 //! - **Nothing is read before it was written, or overwritten before it was read.**
 //!
 //! An end that leaves follows the same pattern: it sets its bit and looks for messages. No accepted
-//! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]). So does a
-//! funnel's receiver that sleeps behind a send in progress ([behind]).
+//! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]). So
+//! does a funnel's receiver that sleeps behind a send in progress ([behind]).
 //!
 //! Threads that need a barrier at the same time share one ([shared_calls]).
 //!

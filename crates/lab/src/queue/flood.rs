@@ -81,8 +81,8 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     open_loop::check_rates(overrides)
 }
 
-/// The dumper's. One by one, and as many as a call takes: a queue may make the writer's call pay for
-/// what the dumper's has begun.
+/// The dumper's. One by one, and as many as a call takes: a queue may make the writer's call pay
+/// for what the dumper's has begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     // Calls that send a batch wait for room.
     let in_batches = way.batches && asked.load.lose == Some(Lose::Never);

@@ -19,9 +19,10 @@
 //! # Time-outs and departures
 //!
 //! `state` has a line of its own, of which both CPUs keep a copy. It is written only when an end
-//! sleeps, wakes, gives up waiting or leaves. `LATE`, `CALLER_GONE` and `CALLEE_GONE` are set by
-//! read-modify-writes, so both ends agree on their order. The caller sets `LATE` when it gives up
-//! waiting, and clears it when its next call has taken the answer or learned that there is none.
+//! sleeps, wakes, stops to fence, gives up waiting or leaves. `LATE`, `CALLER_GONE` and
+//! `CALLEE_GONE` are set by read-modify-writes, so both ends agree on their order. The caller sets
+//! `LATE` when it gives up waiting, and clears it when its next call has taken the answer or
+//! learned that there is none.
 //!
 //! | order in `state` | a request (`ASKED`) | an answer (`ANSWERED`) |
 //! |---|---|---|
@@ -94,8 +95,7 @@ pub(super) const CALLEE_GONE: u32 = 1 << 4;
 /// Both an end that publishes and one that goes to sleep fence before they look at the other's
 /// word.
 const MUST_FENCE: u32 = 1 << 5;
-/// As `MUST_FENCE`, until an end has passed the line many times without a sleep; see
-/// [`wait::for_now`](crate::wait).
+/// As `MUST_FENCE`, until an end has passed the line many times without a sleep (`wait::for_now`).
 const FENCE_FOR_NOW: u32 = 1 << 7;
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
 /// The last request timed out, and its answer was neither taken nor declined.
@@ -133,6 +133,9 @@ pub(super) struct Shared<Q, R> {
 struct Sides {
     stats: WaitStats,
     process: u32,
+    /// Bits that an end sets as it goes to sleep, besides its own: `FENCE_FOR_NOW`, unless both
+    /// ends fence anyway.
+    sticky_bits: u32,
     /// For each side, the number of its passes while `FENCE_FOR_NOW` was set.
     passes: [AtomicU64; 2],
     last_sleep: [LastSleep; 2],
@@ -153,6 +156,7 @@ impl<Q, R> Shared<Q, R> {
         let sides = Sides {
             stats: WaitStats::new::<W>(),
             process: sync::process(),
+            sticky_bits: if must_fence { 0 } else { FENCE_FOR_NOW },
             passes: [AtomicU64::new(0), AtomicU64::new(0)],
             last_sleep: [LastSleep::new(), LastSleep::new()],
         };
@@ -212,7 +216,7 @@ impl<Q, R> Shared<Q, R> {
         let parker = Parker {
             word: &self.state,
             bit: sleeps(SIDE),
-            sticky_bits: FENCE_FOR_NOW,
+            sticky_bits: self.sides.sticky_bits,
             stats: &self.sides.stats,
             side: SIDE,
             pending_wakeups: None,

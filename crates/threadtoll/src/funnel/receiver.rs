@@ -16,8 +16,9 @@ use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait
 
 /// Longest sleep while senders that were woken for room have not taken it.
 const NAP: Duration = Duration::from_millis(1);
-/// Polls of a receiver behind a send in progress before it sleeps, since most sends complete at once.
-const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
+/// Polls of a receiver behind a send in progress before it sleeps, since most sends complete at
+/// once.
+const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// The receiving end of a funnel.
 ///
@@ -333,7 +334,7 @@ impl<T, W: Wait> Receiver<T, W> {
 /// What a waiting receiver has found.
 enum Look {
     Found(Polled),
-    /// Only voided tickets, after it has announced that it waits for one of them.
+    /// Voided tickets, after it had announced that it waits for the first of them.
     Passed,
 }
 
@@ -345,6 +346,8 @@ struct Waiting<'a, T> {
     parked: bool,
     /// True once senders that store a stamp wake it.
     behind: bool,
+    /// The ticket that it has announced to wait for.
+    announced: Option<u64>,
     /// True if senders that were woken for room had not yet looked by the last announcement.
     late: bool,
 }
@@ -352,7 +355,7 @@ struct Waiting<'a, T> {
 impl<'a, T> Waiting<'a, T> {
     #[inline(always)]
     fn new(shared: &'a Shared<T>, reader: &'a mut Reader<T>) -> Self {
-        Waiting { shared, reader, parked: false, behind: false, late: false }
+        Waiting { shared, reader, parked: false, behind: false, announced: None, late: false }
     }
 
     #[inline(always)]
@@ -362,7 +365,7 @@ impl<'a, T> Waiting<'a, T> {
 
     #[inline(always)]
     fn look(&mut self, probe: Probe) -> Option<Look> {
-        let (shared, announced) = (self.shared, self.reader.head);
+        let shared = self.shared;
         if self.poll() {
             return Some(Look::Found(Polled::Message));
         }
@@ -373,42 +376,57 @@ impl<'a, T> Waiting<'a, T> {
         if is_closed(shared, head) {
             return Some(Look::Found(Polled::Closed));
         }
-        // Behind them there may be a message whose sender has seen us wait for another ticket.
-        let passed = probe == Probe::Fenced && head != announced;
-        mutate!(announce_anew, passed => false).then_some(Look::Passed)
+        // The next message may be there, and its sender may have seen that we wait for another
+        // ticket.
+        let passed = probe == Probe::Fenced && self.announced.is_some_and(|ticket| ticket != head);
+        if mutate!(announce_anew, passed => false) {
+            self.announced = None;
+            return Some(Look::Passed);
+        }
+        None
     }
 
     /// Makes sure that a sender wakes this thread: the next one, or that of the next ticket.
     fn announce(&mut self) -> FenceOutcome {
-        let (shared, head) = (self.shared, self.reader.head);
-        let room = mutate!(wake_for_unclaimed_room, shared.unclaimed_room(head) => 0);
+        let shared = self.shared;
+        let room = mutate!(wake_for_unclaimed_room, shared.unclaimed_room(self.reader.head) => 0);
         if self.late && room > 0 {
             shared.wake_senders(room);
         }
         self.late = room > 0;
-        let announced = if self.park() {
-            self.parked = true;
-            FenceOutcome::Fenced
-        } else {
-            for _ in 0..POLLS_BEHIND {
-                if self.poll() {
-                    return FenceOutcome::Fenced;
-                }
+        let outcome = self.park_or_stay_behind();
+        // Most senders that were woken look within microseconds, so others are woken only later.
+        if self.late { FenceOutcome::NapAtMost(NAP) } else { outcome }
+    }
+
+    fn park_or_stay_behind(&mut self) -> FenceOutcome {
+        if self.park() {
+            return FenceOutcome::Fenced;
+        }
+        for _ in 0..POLLS_BEHIND {
+            if self.poll() {
+                return FenceOutcome::Fenced;
+            }
+            if !cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
+                // To a checker, this would mean that the sender goes on.
                 spin_loop();
             }
-            if self.parked {
-                self.unpark();
-            }
-            self.behind = true;
-            shared.announce_behind(self.reader.head)
-        };
-        // Most senders that were woken look within microseconds, so others are woken only later.
-        if self.late { FenceOutcome::NapAtMost(NAP) } else { announced }
+        }
+        // The ticket may have been voided and passed: then there is no sender to wait for.
+        if mutate!(park_again, self.park() => false) {
+            return FenceOutcome::Fenced;
+        }
+        if self.parked {
+            self.unpark();
+        }
+        self.behind = true;
+        self.announced = Some(self.reader.head);
+        self.shared.announce_behind(self.reader.head)
     }
 
     /// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
     /// would not see the bit.
-    fn park(&self) -> bool {
+    fn park(&mut self) -> bool {
         let word = &self.shared.tail.word;
         let mut tail = word.load(Ordering::Acquire);
         loop {
@@ -420,6 +438,8 @@ impl<'a, T> Waiting<'a, T> {
             match word.compare_exchange_weak(tail, parked, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert!(is_legal(parked));
+                    self.parked = true;
+                    self.announced = Some(self.reader.head);
                     return true;
                 }
                 Err(other) => tail = other,

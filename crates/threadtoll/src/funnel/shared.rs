@@ -9,21 +9,23 @@
 //! needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
 //!
 //! If a ticket was drawn whose message is not there, because its sender is in the middle of its
-//! send, that sender has seen the tail without the bit. The receiver then stores how far it has come
-//! (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, looks once more, and sleeps.
-//! A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a barrier on
-//! both sides, at least one sees the other. The sender has the light one, and the receiver pays for
-//! the heavy one. A sender that finds the bit wakes the receiver if `taken` is its own ticket. If it
-//! is a later one, it need not: the receiver comes to its ticket after a look that finds its stamp,
-//! or stores `taken` anew, with a barrier before that look.
+//! send, that sender has seen the tail without the bit. The receiver then stores how far it has
+//! come (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, looks once more, and
+//! sleeps. A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a
+//! barrier on both sides, at least one sees the other. The sender has the light one, and the
+//! receiver pays for the heavy one. A sender that finds the bit wakes the receiver if `taken` is
+//! its own ticket. If its ticket is a later one, it need not: before the receiver sleeps for that
+//! ticket, it stores `taken` anew, executes the barrier again, and looks, and that look finds the
+//! stamp. A receiver that has passed voided tickets since it stored `taken` does not sleep either,
+//! but begins anew.
 //!
 //! # Senders that wait for room
 //!
-//! Senders that find a bounded funnel full sleep on `signals`. Waking all of them for one slot would
-//! send all but one back to sleep, and waking one for each slot wakes many in vain while running
-//! senders take the slots. So a receive wakes as many senders as there are free slots, less those
-//! that were woken before and have not polled yet (`pending_wakeups`). Four rules make sure that no
-//! sender sleeps while there is room and every woken sender has run:
+//! Senders that find a bounded funnel full sleep on `signals`. Waking all of them for one slot
+//! would send all but one back to sleep, and waking one for each slot wakes many in vain while
+//! running senders take the slots. So a receive wakes as many senders as there are free slots, less
+//! those that were woken before and have not polled yet (`pending_wakeups`). Four rules make sure
+//! that no sender sleeps while there is room and every woken sender has run:
 //!
 //! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
 //!   receiver clears it, before it wakes senders. If it woke as many as it asked for, more may be
@@ -57,10 +59,10 @@
 //!
 //! The receiver drops all messages. If a ticket has no message yet, it does not wait for that
 //! sender. It stores how far it has come (`taken`), sets `GONE_MID_SEND` in `signals`, and looks at
-//! all slots once more, again behind a barrier. If the kernel refuses that, the receiver naps before
-//! it looks, by which time the stamp has left the sender's store buffer. (If even that failed, the
-//! message would be dropped with the funnel.) If both see the message, a compare-and-swap of the
-//! stamp decides which of them has it. The sender takes it back.
+//! all slots once more, again behind a barrier. If the kernel refuses that, the receiver naps
+//! before it looks, by which time the stamp has left the sender's store buffer. (If even that
+//! failed, the message would be dropped with the funnel.) If both see the message, a
+//! compare-and-swap of the stamp decides which of them has it. The sender takes it back.
 //!
 //! A sender whose message was received before `GONE_MID_SEND` was set may look for the bit late,
 //! when its chunk is reused already. It finds from `taken` that its message was received.
@@ -110,22 +112,23 @@ pub(super) fn is_legal(tail: u64) -> bool {
 // | 0 | 1 | the receiver is awake |
 // | 1 | 1 | it sleeps, or is about to |
 //
-// `Shared::signals`, on which senders sleep for want of room. It is 0 in a forked child. The bits from
-// `EPOCH` up count how often senders were woken. The bits below are independent, so every
+// `Shared::signals`, on which senders sleep for want of room. It is 0 in a forked child. The bits
+// from `EPOCH` up count how often senders were woken. The bits below are independent, so every
 // combination occurs:
 //
 // | bit | 0 | 1 |
 // |---|---|---|
 // | `FUTEX_ALIVE` | never | always |
 // | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has found room without being woken |
-// | `RECEIVER_BEHIND` | the receiver is awake, or the next ticket was not drawn | the receiver waits for the sender that drew the next ticket |
+// | `RECEIVER_BEHIND` | the receiver is awake, or only the next sender is to wake it | the receiver waits, and has waited for the sender that drew the ticket `taken` |
 // | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
 // | `SENDERS_GONE` | there are senders | the last sender is gone: what is left is received |
 // | `RECEIVER_FENCES` | a sender makes the receiver's CPU fence before it sleeps | the receiver of a bounded funnel fences after each message |
 // | `RECEIVER_FENCES_FOR_NOW` | as for `RECEIVER_FENCES` | it fences until no sender has slept for many messages |
 // | `SENDERS_FENCE` | the receiver makes the senders' CPUs fence before it sleeps or leaves | senders fence after each stamp |
 //
-// `RECEIVER_FENCES` and `SENDERS_FENCE` are set from birth or never: if there is no membarrier, or nobody may be interrupted.
+// `RECEIVER_FENCES` and `SENDERS_FENCE` are set from birth or never: if there is no membarrier, or
+// nobody may be interrupted.
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
 const SENDERS_SLEEP: u32 = 1 << 1;
@@ -156,9 +159,10 @@ pub(super) struct Shared<T> {
     pub(super) tail: WipeOnFork<Tail>,
     /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
-    /// The bits above. Each end reads it with each message. It is written only when a sender sleeps,
-    /// when senders are woken, when the receiver sleeps behind a send in progress, and when the last
-    /// sender or the receiver leaves.
+    /// The bits above. Each end reads it with each message. It is written only when a sender
+    /// sleeps, when senders are woken, when the receiver sleeps behind a send in progress and when
+    /// it wakes, when it begins or stops to fence for now, and when the last sender or the receiver
+    /// leaves.
     signals: WipeOnFork<AtomicU32>,
     /// Number of senders that were woken and have not polled since. May wrap below 0, after a
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
@@ -243,8 +247,8 @@ impl<T> Shared<T> {
     #[cold]
     pub(super) fn wake_receiver(&self) {
         // The receiver set `RECEIVER_SLEEPS` before either, which we have seen with acquire, so we
-        // find it unless the receiver is awake already. Both stay until the receiver clears them. If
-        // `RECEIVER_PARKED` were cleared here, a sender that is stopped before the wake-up would
+        // find it unless the receiver is awake already. Both stay until the receiver clears them.
+        // If `RECEIVER_PARKED` were cleared here, a sender that is stopped before the wake-up would
         // keep later senders from waking the receiver.
         crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
     }
@@ -268,7 +272,7 @@ impl<T> Shared<T> {
     }
 
     /// Executes the barrier after the receiver has set a bit for senders in the middle of a send:
-    /// the partner of the barrier in `put`.
+    /// the partner of the barrier in `is_quiet_after_stamp`.
     fn order_stamps(&self) -> FenceOutcome {
         if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE == 0 {
             return crate::wait::barrier_or_nap();

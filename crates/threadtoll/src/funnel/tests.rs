@@ -147,13 +147,16 @@ fn a_receiver_behind_a_send_in_progress_sleeps_until_that_is_done() {
         {
             let complete = sender.begin_send();
             sender.send(2).unwrap();
+            let (ready, is_ready) = std::sync::mpsc::channel();
             let receiving = thread::spawn(move || {
+                ready.send(()).unwrap();
                 let before = sleeps();
                 assert_eq!(receiver.recv(), Ok(1));
                 let slept = sleeps() - before;
                 assert_eq!(receiver.recv(), Ok(2));
                 slept
             });
+            is_ready.recv().unwrap();
             // Time for more than a hundred naps.
             thread::sleep(Duration::from_millis(200));
             complete(1).unwrap();

@@ -59,7 +59,7 @@ model! {
 
 model! {
     /// Both ends sleep in turn.
-    sleeping(Orders, Lacks)
+    sleeping(Orders, Lacks, Busy)
     orders [barrier_in_pass, fence_in_attend, fence_in_sleep, announce]
     steps [look_before_sleep]
     {

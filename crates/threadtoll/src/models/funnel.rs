@@ -158,7 +158,7 @@ model! {
 
 model! {
     /// The receiver sleeps behind a send in progress, which wakes it.
-    send_in_progress(Orders, Lacks)
+    send_in_progress(Orders, Lacks, Busy)
     orders [barrier_in_funnel_send, barrier_behind, fence_of_sender, fence_of_receiver]
     steps [say_behind, wake_from_behind]
     {
@@ -192,7 +192,7 @@ model! {
 
 model! {
     /// The receiver sleeps behind a batch in progress that has fewer messages than tickets.
-    short_batch_in_progress(Orders, Lacks)
+    short_batch_in_progress(Orders, Lacks, Busy)
     orders [barrier_in_funnel_send, fence_of_sender]
     steps [wake_by_void, announce_anew]
     {
@@ -204,6 +204,18 @@ model! {
         });
         assert_eq!(receiver.recv(), Ok(1));
         assert_eq!(receiver.recv(), Ok(5));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// As `short_batch_in_progress`, and the sender leaves after it.
+    short_batch_is_the_last(Orders, Busy)
+    steps [park_again]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let sending = thread::spawn(move || assert!(sender.send_all(Short(1)).is_ok()));
+        assert_eq!(receiver.recv(), Err(RecvError));
         sending.join().unwrap();
     }
 }

@@ -211,7 +211,7 @@ model! {
 
 model! {
     /// The receiver sleeps, or is about to, when a message comes.
-    sleeping_receiver(Orders, Lacks)
+    sleeping_receiver(Orders, Lacks, Busy)
     orders [barrier_in_send, fence_without_membarrier, fence_of_sleeper, announce]
     steps [look_before_sleep, expected_word]
     {
@@ -260,7 +260,7 @@ model! {
 
 model! {
     /// The sender sleeps, or is about to, when room is made.
-    sleeping_sender(Orders, Lacks)
+    sleeping_sender(Orders, Lacks, Busy)
     orders [barrier_in_recv, fence_without_membarrier, announce]
     steps [look_before_sleep]
     {

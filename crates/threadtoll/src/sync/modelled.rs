@@ -20,7 +20,6 @@ pub(crate) use checker::sync::Arc;
 pub(crate) use checker::sync::atomic::{AtomicUsize, Ordering, fence};
 pub(crate) use checker::thread::yield_now;
 
-pub(crate) use super::never_pending::PendingBarrier;
 use checker::sync::{Condvar, Mutex};
 use std::cell::{Cell, RefCell};
 use std::ops::{Add, Deref};
@@ -57,6 +56,9 @@ pub(crate) enum Kernel {
     Lacks,
     /// The kernel has refused the call since the queue was created, so sleeps are short.
     Refuses,
+    /// As `Orders`, but another thread is in the call at each sleep. The barrier is executed at the
+    /// earliest moment that the protocol allows, and waited for until later.
+    Busy,
 }
 
 // A checker runs all threads of a model on one thread, so these belong to the model.
@@ -304,7 +306,7 @@ pub(crate) fn nap(_: Duration) {
 }
 
 pub(crate) fn light_barrier() {
-    if KERNEL.get() == Kernel::Orders {
+    if matches!(KERNEL.get(), Kernel::Orders | Kernel::Busy) {
         fence(Ordering::SeqCst);
     }
 }
@@ -314,7 +316,21 @@ pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
         return Ok(false);
     }
     fence(Ordering::SeqCst);
-    Ok(true)
+    if KERNEL.get() == Kernel::Busy { Err(PendingBarrier) } else { Ok(true) }
+}
+
+/// A barrier that waits for another thread's call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PendingBarrier;
+
+impl PendingBarrier {
+    pub(crate) fn poll(self) -> Option<bool> {
+        Some(true)
+    }
+
+    pub(crate) fn force(self) -> bool {
+        true
+    }
 }
 
 pub(crate) fn senders_must_fence() -> bool {

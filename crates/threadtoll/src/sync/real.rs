@@ -70,8 +70,8 @@ macro_rules! mutate {
 pub(crate) use mutate;
 
 /// The cheap side of an asymmetric barrier. It keeps only the compiler from reordering the store
-/// before it and the load after it; [`request_barrier`], on the other side, makes the CPU keep their
-/// order. If [`senders_must_fence`], a full fence follows.
+/// before it and the load after it; [`request_barrier`], on the other side, makes the CPU keep
+/// their order. If [`senders_must_fence`], a full fence follows.
 #[inline(always)]
 pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);

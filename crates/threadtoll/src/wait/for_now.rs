@@ -10,9 +10,9 @@
 //! - The other end has set it, and so fences from then on. What it published before is visible to a
 //!   sleeper that has read the bit, since both updates are read-modify-writes.
 //!
-//! An end clears the bit by a read-modify-write as well. Either that finds the bit of a sleeper that
-//! has relied on it, which the end sees from then on, or the sleeper finds the bit cleared, and
-//! executes the barrier.
+//! An end clears the bit by a read-modify-write as well. Either that finds the bit of a sleeper
+//! that has relied on it, which the end sees from then on, or the sleeper finds the bit cleared,
+//! and executes the barrier.
 
 use crate::sync::{AtomicU64, Ordering};
 

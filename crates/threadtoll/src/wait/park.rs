@@ -28,12 +28,12 @@ use crate::sync::{
 /// | 1 | 0 | 1 | awake again after a sleep |
 /// | 0 | – | – | in a forked child: the other bits mean nothing |
 ///
-/// A side clears its sticky bits only together with its own bit or while it is awake. The other side
-/// may clear them at any time, by a read-modify-write: see [`super::for_now`].
+/// A side clears its sticky bits only together with its own bit or while it is awake. The other
+/// side may clear them at any time, by a read-modify-write: see [`super::for_now`].
 pub(crate) const ALIVE: u32 = 1;
 
 /// Polls between two looks at a barrier that another thread executes: about 0.4 µs.
-const POLLS_PER_ROUND: u32 = 16;
+const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Number of those looks: together about 25 µs, longer than a barrier takes.
 const ROUNDS_BEFORE_FORCE: u32 = 64;
 
@@ -80,7 +80,7 @@ pub(crate) enum Probe {
 pub(crate) enum FenceOutcome {
     /// A message that the next poll misses is published by an end that sees the bit.
     Fenced,
-    /// Another thread executes a barrier just now. Once this one is done, as `Fenced`.
+    /// Another thread is in the call. Once the pending barrier was executed, as `Fenced`.
     Pending(PendingBarrier),
     /// There was no barrier: an end may publish without seeing the bit, so sleep no longer than
     /// this.

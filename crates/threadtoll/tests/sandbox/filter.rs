@@ -16,8 +16,8 @@ pub(crate) fn answer_membarrier(action: u32) -> bool {
     answer_commands(action, action)
 }
 
-/// Makes the kernel answer each `membarrier(2)` by `action`, except the command that queues rely on,
-/// which it answers by `expedited`. Returns `false` if it has no filters.
+/// Makes the kernel answer each `membarrier(2)` by `action`, except the command that queues rely
+/// on, which it answers by `expedited`. Returns `false` if it has no filters.
 pub(crate) fn answer_commands(action: u32, expedited: u32) -> bool {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let command = std::mem::offset_of!(libc::seccomp_data, args)
