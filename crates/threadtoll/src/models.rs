@@ -31,8 +31,9 @@ use crate::sync::{self, Kernel};
 const BREAK: &str = "THREADTOLL_BREAK";
 
 /// A test that a model holds, and a test that it notices its mutations. Mutations under `orders`
-/// are wrong only if memory is weakly ordered, which shuttle does not model. `fewer` reduces the
-/// number of preemptions that loom tries while nothing is broken; `more` raises it in every run.
+/// are left to loom: they are wrong only if memory is weakly ordered, which shuttle does not model,
+/// or in schedules that random ones rarely hit. `fewer` reduces the number of preemptions that loom
+/// tries while nothing is broken; `more` raises it in every run.
 macro_rules! model {
     ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(fewer $fewer:literal)? $(more $more:literal)? $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
         $(#[doc = $what])*

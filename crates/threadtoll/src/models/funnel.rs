@@ -193,8 +193,8 @@ model! {
 model! {
     /// The receiver sleeps behind a batch in progress that has fewer messages than tickets.
     short_batch_in_progress(Orders, Lacks, Busy)
-    orders [barrier_in_funnel_send, fence_of_sender]
-    steps [wake_by_void, announce_anew]
+    orders [barrier_in_funnel_send, fence_of_sender, announce_anew]
+    steps [wake_by_void]
     {
         let (sender, mut receiver) = unbounded(Park);
         let sending = thread::spawn(move || {
@@ -242,8 +242,11 @@ model! {
     {
         let (sender, mut receiver) = unbounded(SpinYield);
         count_looks_at(receiver.tail());
+        // shuttle wants a second thread.
+        let other = thread::spawn(thread::yield_now);
         (0..3).for_each(|_| assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty)));
         assert_eq!(looks(), 0);
+        other.join().unwrap();
         give(&sender, 0..1);
         assert!(looks() > 0, "a send draws a ticket there");
     }
@@ -480,7 +483,8 @@ model! {
     /// Room is made for both of two senders while they are about to sleep: neither does, although
     /// no message is received after that.
     room_for_two(Orders) fewer 1
-    steps [epoch, wake_for_all_room]
+    orders [epoch]
+    steps [wake_for_all_room]
     {
         let (sender, mut receiver) = Options::new().wait(Park).bounded(2);
         let other = sender.clone();
