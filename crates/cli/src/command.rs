@@ -10,6 +10,7 @@ mod predict;
 mod profile;
 mod queue;
 mod report;
+mod schema;
 mod survey;
 
 use std::path::PathBuf;
@@ -69,6 +70,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry::of::<report::Report>(),
     Entry::of::<compare::Compare>(),
     Entry::of::<list::List>(),
+    Entry::of::<schema::Schema>(),
 ];
 
 impl Entry {

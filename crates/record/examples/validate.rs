@@ -1,5 +1,5 @@
 //! `validate [--finished] FILE...`: checks that result files can be read, that their lines match
-//! the committed schemas, and that no complete group was measured again.
+//! the schemas of their types, and that no complete group was measured again.
 //!
 //! A last line without a line feed, left by a kill, is accepted; with `--finished` it is an error,
 //! and so is an incomplete group or profile. Prints errors by file and line, and exits with 1 if
@@ -17,23 +17,20 @@ use threadtoll_record::file::{self, Contents, Results};
 use threadtoll_record::{Line, Plan, schema};
 
 /// The compiled schemas by the name in a line.
-struct Committed {
+struct Compiled {
     schemas: Schemas,
     by_name: Vec<(String, SchemaIndex)>,
 }
 
-impl Committed {
+impl Compiled {
     fn compile() -> Result<Self, Box<dyn Error>> {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
-        let mut schemas = Schemas::new();
-        let mut compiler = Compiler::new();
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         let mut by_name = Vec::new();
-        for (file, _) in schema::all() {
-            let index = compiler.compile(&directory.join(file).to_string_lossy(), &mut schemas)?;
-            let name = file.strip_suffix(".json").unwrap_or(file);
-            by_name.push((format!("threadtoll.{name}/1"), index));
+        for one in schema::ALL {
+            compiler.add_resource(one.name, one.schema().to_value())?;
+            by_name.push((one.full_name(), compiler.compile(one.name, &mut schemas)?));
         }
-        Ok(Committed { schemas, by_name })
+        Ok(Compiled { schemas, by_name })
     }
 
     fn check(&self, line: &[u8]) -> Result<(), String> {
@@ -82,7 +79,7 @@ impl Seen {
 }
 
 /// Prints the errors in a file and returns their number.
-fn validate(path: &str, finished: bool, committed: &Committed) -> Result<u64, Box<dyn Error>> {
+fn validate(path: &str, finished: bool, compiled: &Compiled) -> Result<u64, Box<dyn Error>> {
     let mut reader = BufReader::new(std::fs::File::open(path)?);
     let mut seen = Seen::default();
     let (mut lines, mut faults) = (0, 0);
@@ -94,7 +91,7 @@ fn validate(path: &str, finished: bool, committed: &Committed) -> Result<u64, Bo
     while reader.read_until(b'\n', &mut line)? > 0 {
         if line.ends_with(b"\n") {
             lines += 1;
-            if let Err(what) = committed.check(&line).and_then(|()| seen.take(&line)) {
+            if let Err(what) = compiled.check(&line).and_then(|()| seen.take(&line)) {
                 fault(format!("line {lines}: {what}"));
             }
         } else if finished {
@@ -135,10 +132,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         eprintln!("error: no file was named; use: validate [--finished] FILE...");
         return Ok(ExitCode::from(2));
     }
-    let committed = Committed::compile()?;
+    let compiled = Compiled::compile()?;
     let mut faults = 0;
     for path in &files {
-        faults += validate(path, finished, &committed)?;
+        faults += validate(path, finished, &compiled)?;
     }
     Ok(ExitCode::from(u8::from(faults > 0)))
 }

@@ -6,21 +6,48 @@ use crate::{
     Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record, Strike,
 };
 
-/// The schemas by file name under `schema/`.
-pub fn all() -> Vec<(&'static str, Schema)> {
-    vec![
-        ("machine.json", of::<Machine>("threadtoll.machine/1")),
-        ("plan.json", of::<Plan>("threadtoll.plan/1")),
-        ("foretold.json", of::<CellPrediction>("threadtoll.foretold/1")),
-        ("block.json", of::<Block>("threadtoll.block/1")),
-        ("struck.json", of::<Strike>("threadtoll.struck/1")),
-        ("record.json", of::<Record>("threadtoll.record/1")),
-        ("profile.json", of::<Profile>("threadtoll.profile/1")),
-        ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),
-        ("fit.json", of::<Fit>("threadtoll.fit/1")),
-        ("comparison.json", of::<Comparison>("threadtoll.comparison/1")),
-    ]
+/// A type of line or object.
+#[derive(Debug)]
+pub struct Described {
+    /// Its short name, such as `record`.
+    pub name: &'static str,
+    /// Says where it stands.
+    pub sentence: &'static str,
+    schema: fn(&str) -> Schema,
 }
+
+impl Described {
+    const fn new<T: JsonSchema>(name: &'static str, sentence: &'static str) -> Self {
+        Described { name, sentence, schema: of::<T> }
+    }
+
+    /// The name that its member `schema` has, such as `threadtoll.record/1`.
+    pub fn full_name(&self) -> String {
+        format!("threadtoll.{}/1", self.name)
+    }
+
+    /// Its JSON Schema (draft 2020-12).
+    pub fn schema(&self) -> Schema {
+        (self.schema)(&self.full_name())
+    }
+}
+
+/// All types that have a schema: first the lines of files, then printed objects.
+pub static ALL: &[Described] = &[
+    Described::new::<Machine>("machine", "line 1 of a file: the machine"),
+    Described::new::<Plan>("plan", "line 2 of a file: command, options and groups of cells"),
+    Described::new::<CellPrediction>(
+        "foretold",
+        "line of a contention file: what was predicted of a cell before its first block",
+    ),
+    Described::new::<Block>("block", "line of a file: a measured stretch of a cell"),
+    Described::new::<Strike>("struck", "line of a file: a block that a peer has spoilt"),
+    Described::new::<Record>("record", "line of a file: the result of a cell"),
+    Described::new::<Profile>("profile", "line of a profile, and `profile --json`"),
+    Described::new::<Prediction>("prediction", "`predict --json`"),
+    Described::new::<Fit>("fit", "`predict --fit --json`"),
+    Described::new::<Comparison>("comparison", "`compare --json`"),
+];
 
 fn of<T: JsonSchema>(name: &str) -> Schema {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();

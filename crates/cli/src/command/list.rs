@@ -89,7 +89,8 @@ impl Command for List {
     }
 }
 
-fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
+/// Prints names and sentences, a line each.
+pub(super) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
         console::err("note: this build has none.");

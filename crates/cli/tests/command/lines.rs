@@ -7,36 +7,40 @@ use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 use threadtoll_record::{Block, Line, Plan, Record, schema};
 
-struct Committed {
+struct Compiled {
     schemas: Schemas,
     by_name: Vec<(String, SchemaIndex)>,
 }
 
-fn committed() -> &'static Committed {
-    static COMMITTED: OnceLock<Committed> = OnceLock::new();
-    COMMITTED.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
-        let mut schemas = Schemas::new();
-        let mut compiler = Compiler::new();
+fn compiled() -> &'static Compiled {
+    static COMPILED: OnceLock<Compiled> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         let mut by_name = Vec::new();
-        for (file, _) in schema::all() {
-            let index =
-                compiler.compile(&directory.join(file).to_string_lossy(), &mut schemas).unwrap();
-            by_name.push((format!("threadtoll.{}/1", file.trim_end_matches(".json")), index));
+        for one in schema::ALL {
+            compiler.add_resource(one.name, one.schema().to_value()).unwrap();
+            let index = compiler.compile(one.name, &mut schemas).unwrap();
+            by_name.push((one.full_name(), index));
         }
-        Committed { schemas, by_name }
+        Compiled { schemas, by_name }
     })
+}
+
+/// Asserts that an object matches the schema that it names.
+#[track_caller]
+pub(crate) fn keeps_to_its_schema(value: &Value) {
+    let name = value["schema"].as_str().unwrap();
+    let (_, index) = compiled().by_name.iter().find(|(known, _)| known == name).unwrap();
+    if let Err(error) = compiled().schemas.validate(value, *index) {
+        panic!("{error:#}\n{value}");
+    }
 }
 
 /// Reads a line that matches its schema and loses nothing when read.
 #[track_caller]
 pub(crate) fn line(text: &str) -> Line {
     let value: Value = serde_json::from_str(text).unwrap();
-    let name = value["schema"].as_str().unwrap();
-    let (_, index) = committed().by_name.iter().find(|(known, _)| known == name).unwrap();
-    if let Err(error) = committed().schemas.validate(&value, *index) {
-        panic!("{error:#}\n{text}");
-    }
+    keeps_to_its_schema(&value);
     let line: Line = serde_json::from_str(text).unwrap();
     assert_eq!(serde_json::to_string(&line).unwrap(), text, "it does not survive a round trip");
     line

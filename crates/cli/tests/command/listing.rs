@@ -91,6 +91,23 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
     }
 }
 
+/// By both of its names.
+#[test]
+fn schemas_are_listed_and_printed() {
+    let names = threadtoll(["schema"]).done().out;
+    let names: Vec<&str> =
+        names.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"record") && names.contains(&"profile"), "{names:?}");
+    for name in names {
+        let printed = threadtoll(["schema", name]).done().out;
+        let schema: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let full = format!("threadtoll.{name}/1");
+        assert_eq!(schema["properties"]["schema"]["const"], full);
+        assert_eq!(threadtoll(["schema", &full]).done().out, printed);
+    }
+    threadtoll(["schema", "recrod"]).bad().says("did you mean record");
+}
+
 #[test]
 fn help_is_an_answer_and_not_an_error() {
     let commands =

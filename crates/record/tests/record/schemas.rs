@@ -1,43 +1,11 @@
-//! The committed schemas match the types, and lines match the schemas.
-
-use std::path::PathBuf;
+//! Lines match the schemas of their types.
 
 use serde_json::{Value, json};
 use threadtoll_record::file::Results;
-use threadtoll_record::{Line, fold, schema};
+use threadtoll_record::schema::ALL;
+use threadtoll_record::{Line, fold};
 
 use crate::fixture;
-
-fn directory() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema")
-}
-
-/// With `UPDATE_SCHEMA=1`, writes the schemas instead.
-#[test]
-fn the_committed_schemas_are_those_of_the_types() {
-    let mut names = Vec::new();
-    for (name, schema) in schema::all() {
-        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        let path = directory().join(name);
-        names.push(name.to_string());
-        if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
-            std::fs::write(&path, &text).unwrap();
-        }
-        let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            committed == text,
-            "{} does not match the types; `UPDATE_SCHEMA=1 cargo test -p threadtoll-record` updates it",
-            path.display()
-        );
-    }
-    let mut found: Vec<String> = std::fs::read_dir(directory())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    found.sort();
-    names.sort();
-    assert_eq!(found, names, "a schema without a type is one that nobody checks");
-}
 
 /// Whole numbers without a range: seeds, and numbers that are only compared or shown.
 const ANY: &[&str] = &[
@@ -87,17 +55,17 @@ fn every_number_and_text_of_a_line_has_a_range() {
             _ => {}
         }
     }
-    for (name, schema) in
-        schema::all().iter().filter(|(name, _)| !["prediction.json", "fit.json"].contains(name))
-    {
-        visit(name, "", schema.as_value());
+    for one in ALL.iter().filter(|one| !["prediction", "fit"].contains(&one.name)) {
+        visit(one.name, "", one.schema().as_value());
     }
 }
 
-fn says(schema: &str, value: &Value) -> Result<(), String> {
-    let path = directory().join(schema);
-    let mut schemas = boon::Schemas::new();
-    let index = boon::Compiler::new().compile(&path.to_string_lossy(), &mut schemas).unwrap();
+/// Validates a value against the schema with this short name.
+pub(crate) fn says(name: &str, value: &Value) -> Result<(), String> {
+    let schema = ALL.iter().find(|one| one.name == name).unwrap().schema();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource(name, schema.to_value()).unwrap();
+    let index = compiler.compile(name, &mut schemas).unwrap();
     schemas.validate(value, index).map_err(|error| format!("{error:#}"))
 }
 
@@ -109,12 +77,12 @@ fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
     let records = fold(&results.machine, &results.plan, 0, 1, &blocks, &[], fixture::AT);
     results.groups[0].records = Some(records.clone());
     let lines = [
-        ("machine.json", Line::Machine(Box::new(results.machine))),
-        ("plan.json", Line::Plan(Box::new(results.plan))),
-        ("block.json", Line::Block(Box::new(blocks[0].clone()))),
-        ("record.json", Line::Record(Box::new(records[1].clone()))),
-        ("struck.json", Line::Strike(Box::new(fixture::strike(0, 1, 1)))),
-        ("profile.json", serde_json::from_value(fixture::profile()).unwrap()),
+        ("machine", Line::Machine(Box::new(results.machine))),
+        ("plan", Line::Plan(Box::new(results.plan))),
+        ("block", Line::Block(Box::new(blocks[0].clone()))),
+        ("record", Line::Record(Box::new(records[1].clone()))),
+        ("struck", Line::Strike(Box::new(fixture::strike(0, 1, 1)))),
+        ("profile", serde_json::from_value(fixture::profile()).unwrap()),
     ];
     for (schema, line) in &lines {
         let value = serde_json::to_value(line).unwrap();
