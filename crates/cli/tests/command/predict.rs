@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use threadtoll_record::{Document, Prediction};
 
+use crate::lines::keeps_to_its_schema;
 use crate::program::{Ended, command, each, ran, threadtoll, words};
 
 const ARTICLE: &str =
@@ -24,19 +25,14 @@ fn answered(line: &str, paths: &[&Path]) -> Prediction {
 
 fn checked(out: &str) -> Prediction {
     assert_eq!(out.lines().count(), 1, "one object on one line");
-    let Document::Prediction(prediction) = document(out, "prediction.json") else {
-        panic!("no prediction: {out}")
-    };
+    let Document::Prediction(prediction) = document(out) else { panic!("no prediction: {out}") };
     *prediction
 }
 
-/// The printed object, which matches the schema.
-fn document(out: &str, schema: &str) -> Document {
+/// The printed object, which matches its schema.
+fn document(out: &str) -> Document {
     let value: Value = serde_json::from_str(out).unwrap();
-    let schema = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema").join(schema);
-    let mut schemas = boon::Schemas::new();
-    let index = boon::Compiler::new().compile(&schema.to_string_lossy(), &mut schemas).unwrap();
-    schemas.validate(&value, index).unwrap_or_else(|error| panic!("{error:#}"));
+    keeps_to_its_schema(&value);
     serde_json::from_value(value).unwrap()
 }
 
@@ -311,7 +307,7 @@ fn measured_throughput_is_fitted() {
     let text = threadtoll(words("predict --fit", &[&path])).done().out;
     insta::assert_snapshot!("fit", text);
     let out = threadtoll(words("predict --threads 1,24,64 --json --fit", &[&path])).done().out;
-    let Document::Fit(fit) = document(&out, "fit.json") else { panic!("no fit: {out}") };
+    let Document::Fit(fit) = document(&out) else { panic!("no fit: {out}") };
     let threads: Vec<u32> = fit.rows.iter().map(|row| row.threads).collect();
     assert_eq!(threads, [1, 2, 4, 8, 16, 24, 32, 64]);
     assert_eq!((fit.rows[5].measured, fit.rows[6].measured), (None, Some(6900.0)));
