@@ -42,8 +42,9 @@
 //! Where ends sleep often, they fence for each message instead, for now:
 //!
 //! - A pipe's receiver interrupts others if it received at least 64 messages since its last sleep,
-//!   and the first time that it received fewer. From then on the sender fences for each message, and
-//!   so does the receiver if the pipe is bounded, until 64 messages are received without a sleep.
+//!   and the first time that it received fewer. From then on the sender fences for each message,
+//!   and so does the receiver if the pipe is bounded, until 64 messages are received without a
+//!   sleep.
 //! - A funnel's senders interrupt others if none slept for the last 64 messages, and the first time
 //!   that one did. From then on the receiver fences for each message, until 64 are received without
 //!   a sleep of a sender.
