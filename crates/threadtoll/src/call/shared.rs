@@ -133,9 +133,6 @@ pub(super) struct Shared<Q, R> {
 struct Sides {
     stats: WaitStats,
     process: u32,
-    /// Bits that an end sets as it goes to sleep, besides its own: `FENCE_FOR_NOW`, unless both
-    /// ends fence anyway.
-    sticky_bits: u32,
     /// For each side, the number of its passes while `FENCE_FOR_NOW` was set.
     passes: [AtomicU64; 2],
     last_sleep: [LastSleep; 2],
@@ -156,7 +153,6 @@ impl<Q, R> Shared<Q, R> {
         let sides = Sides {
             stats: WaitStats::new::<W>(),
             process: sync::process(),
-            sticky_bits: if must_fence { 0 } else { FENCE_FOR_NOW },
             passes: [AtomicU64::new(0), AtomicU64::new(0)],
             last_sleep: [LastSleep::new(), LastSleep::new()],
         };
@@ -216,7 +212,8 @@ impl<Q, R> Shared<Q, R> {
         let parker = Parker {
             word: &self.state,
             bit: sleeps(SIDE),
-            sticky_bits: self.sides.sticky_bits,
+            // Needless with `MUST_FENCE`, but cheaper than a look at memory with each call.
+            sticky_bits: FENCE_FOR_NOW,
             stats: &self.sides.stats,
             side: SIDE,
             pending_wakeups: None,
