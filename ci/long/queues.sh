@@ -24,6 +24,7 @@ gzip -9 --force "$folder"/*.jsonl
 cargo bench --quiet -p threadtoll --bench bounds >"$folder/bounds.txt"
 cargo bench --quiet -p threadtoll --bench depth >"$folder/depth.txt"
 cargo bench --quiet -p threadtoll --bench idle >"$folder/idle.txt"
+cargo bench --quiet -p threadtoll --bench lines >"$folder/lines.txt"
 for bench in open_loop fleet ceiling birth request sleep; do
     cargo bench --quiet -p threadtoll-peers-rust --bench "$bench" -- --seconds 60 \
         >"$folder/$bench.txt"

@@ -45,7 +45,7 @@
 //! let second = caller.clone();
 //! ```
 //!
-//! What was borrowed from an end does not outlive it, and keeps the end from being used.
+//! A batch, a claim or a peeked message does not outlive its end, which cannot be used meanwhile.
 //!
 //! ```compile_fail,E0505
 //! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();

@@ -129,7 +129,7 @@ pub(super) struct Shared<Q, R> {
     sides: Sides,
 }
 
-/// What the ends know of their waits.
+/// State of the ends' waits.
 struct Sides {
     stats: WaitStats,
     process: u32,

@@ -88,7 +88,7 @@ impl<T, W: Wait> Receiver<T, W> {
         Err(self.why_empty())
     }
 
-    /// Why no message is ready. Reads the line that senders write only once they are gone.
+    /// The reason that no message is ready. Reads the tail only once all senders are gone.
     fn why_empty(&self) -> TryRecvError {
         if self.shared.is_forked() || is_closed(&self.shared, self.reader.head) {
             TryRecvError::Disconnected
@@ -331,7 +331,7 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
-/// What a waiting receiver has found.
+/// Result of a waiting receiver's successful look.
 enum Look {
     Found(Polled),
     /// Voided tickets, after it had announced that it waits for the first of them.

@@ -116,17 +116,18 @@ pub(super) fn is_legal(tail: u64) -> bool {
 // from `EPOCH` up count how often senders were woken. The bits below are independent, so every
 // combination occurs:
 //
-// | bit | 0 | 1 |
-// |---|---|---|
-// | `FUTEX_ALIVE` | never | always |
-// | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has found room without being woken |
-// | `RECEIVER_BEHIND` | the receiver is awake, or only the next sender is to wake it | the receiver waits, and has waited for the sender that drew the ticket `taken` |
-// | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
-// | `SENDERS_GONE` | there are senders | the last sender is gone: what is left is received |
-// | `RECEIVER_FENCES` | a sender makes the receiver's CPU fence before it sleeps | the receiver of a bounded funnel fences after each message |
-// | `RECEIVER_FENCES_FOR_NOW` | as for `RECEIVER_FENCES` | it fences until no sender has slept for many messages |
-// | `SENDERS_FENCE` | the receiver makes the senders' CPUs fence before it sleeps or leaves | senders fence after each stamp |
+// | bit | set |
+// |---|---|
+// | `FUTEX_ALIVE` | always |
+// | `SENDERS_SLEEP` | while a sender sleeps or is about to, or has found room without being woken |
+// | `RECEIVER_BEHIND` | from when the receiver waits for the sender of ticket `taken`, until it wakes |
+// | `GONE_MID_SEND` | once the receiver left tickets without a message: their senders read `taken` |
+// | `SENDERS_GONE` | once the last sender is gone: what is left is received |
+// | `RECEIVER_FENCES` | if the receiver of a bounded funnel fences after each message |
+// | `RECEIVER_FENCES_FOR_NOW` | likewise, until no sender has slept for many messages |
+// | `SENDERS_FENCE` | if senders fence after each stamp |
 //
+// An end that sleeps or leaves executes the heavy barrier where the other side does not fence.
 // `RECEIVER_FENCES` and `SENDERS_FENCE` are set from birth or never: if there is no membarrier, or
 // nobody may be interrupted.
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;

@@ -48,46 +48,41 @@ fn through_a_pipe<W: Wait + Copy>(wait: W, rounds: u64, on_one_cpu: bool) {
     });
 }
 
-/// A limit that the clock cannot represent is none.
+/// Waits for messages and for room, without a limit that the clock can represent.
+macro_rules! assert_waits_for_ever {
+    ($ends:expr) => {
+        let (mut sender, mut receiver) = $ends;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for number in 0..3 {
+                    thread::sleep(LATE);
+                    assert!(sender.send_timeout(number, Duration::MAX).is_ok());
+                }
+                assert!(sender.send_timeout(3, Duration::MAX).is_ok(), "it waits for room");
+            });
+            for number in 0..3 {
+                assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(number));
+            }
+            thread::sleep(LATE);
+            assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(3));
+        });
+    };
+}
+
+/// Time in which the other end falls asleep.
+const LATE: Duration = Duration::from_millis(20);
+
 #[test]
+#[allow(unused_mut, reason = "a funnel's sender need not be mutable")]
 fn the_longest_time_out_is_none() {
-    let late = Duration::from_millis(20);
-    let (mut sender, mut receiver) = pipe::bounded::<u64>(1);
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for number in 0..3 {
-                thread::sleep(late);
-                assert!(sender.send_timeout(number, Duration::MAX).is_ok());
-            }
-            assert!(sender.send_timeout(3, Duration::MAX).is_ok(), "it waits for room");
-        });
-        for number in 0..3 {
-            assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(number));
-        }
-        thread::sleep(late);
-        assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(3));
-    });
-    let (sender, mut receiver) = funnel::bounded::<u64>(1);
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for number in 0..3 {
-                thread::sleep(late);
-                assert!(sender.send_timeout(number, Duration::MAX).is_ok());
-            }
-            assert!(sender.send_timeout(3, Duration::MAX).is_ok(), "it waits for room");
-        });
-        for number in 0..3 {
-            assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(number));
-        }
-        thread::sleep(late);
-        assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(3));
-    });
+    assert_waits_for_ever!(pipe::bounded::<u64>(1));
+    assert_waits_for_ever!(funnel::bounded::<u64>(1));
     let (mut caller, mut callee) = call::line::<u64, u64>();
     thread::scope(|scope| {
         scope.spawn(move || {
-            thread::sleep(late);
+            thread::sleep(LATE);
             assert_eq!(callee.recv_timeout(Duration::MAX), Ok(1));
-            thread::sleep(late);
+            thread::sleep(LATE);
             callee.answer(2);
         });
         assert_eq!(caller.call_timeout(1, Duration::MAX), Ok(2));

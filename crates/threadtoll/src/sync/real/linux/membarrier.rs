@@ -99,8 +99,8 @@ pub(crate) struct PendingBarrier {
 
 /// As [`heavy_barrier`], but does not wait for other threads' calls.
 pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
-    // What this thread has stored is visible to whoever begins a call after the look below: a
-    // thread that reads a later value executes a fence before its call.
+    // All earlier stores of this thread are visible to a call that begins after the look below: the
+    // thread that makes it has read a later value, and fences before the call.
     fence(Ordering::SeqCst);
     let calls = CALLS.load(Ordering::Relaxed);
     if calls % 2 == 1 {
