@@ -2,7 +2,7 @@
 # Tests the portable backend on Linux, and type-checks the crate for Windows and macOS if rustup has
 # the targets.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-target}
 RUSTFLAGS="--cfg threadtoll_portable" CARGO_TARGET_DIR="$target/portable" cargo test --quiet -p threadtoll
 
