@@ -85,6 +85,7 @@ mod chunks;
 mod receiver;
 mod sender;
 mod shared;
+mod tail;
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
 
@@ -229,9 +230,9 @@ fn len<T>(shared: &Shared<T>) -> usize {
     let taken = shared.taken.load(Ordering::Acquire);
     let tail = shared.tail.word.load(Ordering::Acquire);
     // Tickets drawn after the receiver left carry no messages.
-    if tail & shared::RECEIVER_GONE != 0 {
+    if tail & tail::RECEIVER_GONE != 0 {
         0
     } else {
-        shared::ticket(tail).saturating_sub(taken) as usize
+        tail::ticket(tail).saturating_sub(taken) as usize
     }
 }

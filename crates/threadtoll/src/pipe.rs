@@ -152,6 +152,20 @@ impl Options {
     }
 }
 
+impl<T, W: Wait> Sender<T, W> {
+    /// Returns `true` if both are ends of the same pipe.
+    pub fn same_channel(&self, receiver: &Receiver<T, W>) -> bool {
+        std::ptr::eq(self.shared(), receiver.shared())
+    }
+}
+
+impl<T, W: Wait> Receiver<T, W> {
+    /// Returns `true` if both are ends of the same pipe.
+    pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
+        sender.same_channel(self)
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options::new()

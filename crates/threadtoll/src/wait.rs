@@ -77,15 +77,16 @@
 
 mod for_now;
 mod park;
+mod parker;
 mod pause;
 mod stats;
 mod strategy;
 
 pub(crate) use for_now::LastSleep;
 pub(crate) use park::{
-    ALIVE, FenceOutcome, Parker, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake,
-    wake_some,
+    FenceOutcome, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
 };
+pub(crate) use parker::{ALIVE, Parker};
 pub(crate) use pause::calibrate_pause;
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;

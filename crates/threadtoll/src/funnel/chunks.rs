@@ -235,7 +235,7 @@ impl<T> Chunks<T> {
 fn note_cutoff<T>(chunk: &Chunk<T>, tail: &AtomicU64) -> u64 {
     // A read-modify-write, so that it is ordered with the draws: a sender that draws after it sees
     // that `latest` has moved.
-    let cutoff = super::shared::ticket(tail.fetch_add(0, mutate!(note_cutoff, AcqRel)));
+    let cutoff = super::tail::ticket(tail.fetch_add(0, mutate!(note_cutoff, AcqRel)));
     chunk.cutoff.store(cutoff, Ordering::Relaxed);
     cutoff
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::Sender;
 use super::chunks::Reader;
-use super::shared::{RECEIVER, RECEIVER_GONE, RECEIVER_PARKED, Shared, is_legal, ticket};
+use super::shared::{RECEIVER, Shared};
+use super::tail::{RECEIVER_GONE, RECEIVER_PARKED, is_legal, ticket};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
 use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
@@ -326,7 +327,7 @@ impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn begin_at(&mut self, count: u64) {
         self.reader.begin_at(count);
         self.shared.taken.store(count, Ordering::Relaxed);
-        let tail = (count * super::shared::TICKET) | super::shared::ALIVE;
+        let tail = (count * super::tail::TICKET) | super::tail::ALIVE;
         self.shared.tail.word.store(tail, Ordering::Relaxed);
     }
 }

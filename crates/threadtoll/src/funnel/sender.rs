@@ -6,7 +6,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::chunk::Chunk;
-use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, Shared, TICKET, ticket};
+use super::shared::{SENDERS, Shared};
+use super::tail::{ALIVE, RECEIVER_GONE, RECEIVER_PARKED, TICKET, ticket};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};

@@ -18,7 +18,6 @@ pub use iter::{IntoIter, Iter, TryIter};
 
 use super::memory::Geometry;
 use super::reader::{ReadCursor, Reader};
-use super::sender::Sender;
 use super::shared::{
     ALIVE, FENCE_FOR_NOW, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared,
 };
@@ -291,11 +290,6 @@ impl<T, W: Wait> Receiver<T, W> {
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & SENDER_GONE != 0
-    }
-
-    /// Returns `true` if both are ends of the same pipe.
-    pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
-        std::ptr::eq(&**self.shared, sender.shared())
     }
 
     /// Memory that the pipe holds.

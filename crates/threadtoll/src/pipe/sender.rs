@@ -15,7 +15,6 @@ use std::time::Duration;
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use claim::Claim;
 
-use super::receiver::Receiver;
 use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_SLEEPS, Shared};
 use super::writer::{NoRoom, WriteCursor, Writer};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
@@ -195,11 +194,6 @@ impl<T, W: Wait> Sender<T, W> {
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & RECEIVER_GONE != 0
-    }
-
-    /// Returns `true` if both are ends of the same pipe.
-    pub fn same_channel(&self, receiver: &Receiver<T, W>) -> bool {
-        std::ptr::eq(&**self.shared, receiver.shared())
     }
 
     /// Memory that the pipe holds.

@@ -9,28 +9,13 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::parker::Parker;
 use super::strategy::{SpinContext, SpinOutcome, spin_times};
 use super::{Wait, WaitStats};
 use crate::sync::{
-    AtomicU32, AtomicUsize, Instant, Ordering, PendingBarrier, fence, futex_wait, futex_wake,
-    mutate, nap, request_barrier,
+    AtomicU32, Instant, Ordering, PendingBarrier, fence, futex_wait, futex_wake, mutate, nap,
+    request_barrier,
 };
-
-/// Bit 0 of every word that threads sleep on: always set, except in a forked child, which finds its
-/// copy of the word wiped.
-///
-/// A side uses one more bit of the word, and perhaps sticky bits ([`Parker`]):
-///
-/// | `ALIVE` | its bit | its sticky bits | the side is |
-/// |---|---|---|---|
-/// | 1 | 0 | 0 | awake |
-/// | 1 | 1 | 0 or 1 | asleep or about to sleep: an end that publishes must wake it |
-/// | 1 | 0 | 1 | awake again after a sleep |
-/// | 0 | – | – | in a forked child: the other bits mean nothing |
-///
-/// A side clears its sticky bits only together with its own bit or while it is awake. The other
-/// side may clear them at any time, by a read-modify-write: see [`super::for_now`].
-pub(crate) const ALIVE: u32 = 1;
 
 /// Polls between two looks at a barrier that another thread executes: about 0.4 µs.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
@@ -127,47 +112,6 @@ pub(crate) fn barrier_or_nap() -> FenceOutcome {
     match request_barrier() {
         Ok(done) => FenceOutcome::of_barrier(done),
         Err(barrier) => FenceOutcome::Pending(barrier),
-    }
-}
-
-/// A side of a queue that may sleep.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parker<'a> {
-    /// The word that both sides share; 0 in a forked child.
-    pub(crate) word: &'a AtomicU32,
-    /// This side's bit.
-    pub(crate) bit: u32,
-    /// Bits that are set with it. They stay set, unless the barrier was not executed.
-    pub(crate) sticky_bits: u32,
-    pub(crate) stats: &'a WaitStats,
-    /// 0 or 1.
-    pub(crate) side: usize,
-    /// For a bit that several threads share: number of threads that were woken and have not polled
-    /// since. Only the waker clears such a bit. If it stays set too long it causes a needless
-    /// wake-up; if a sleeper cleared it, another one could miss its wake-up.
-    pub(crate) pending_wakeups: Option<&'a AtomicUsize>,
-    /// Number of polls before a thread that waits by `Park` sleeps.
-    pub(crate) spins_before_park: u32,
-    /// The process in which the queue was made.
-    pub(crate) process: u32,
-}
-
-impl Parker<'_> {
-    fn clear(&self, bits: u32) {
-        if self.pending_wakeups.is_none() {
-            self.word.fetch_and(!bits, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns `true` in a forked child, if the kernel has wiped the word.
-    pub(super) fn is_wiped(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & ALIVE == 0
-    }
-
-    /// Returns `true` in a forked child.
-    #[cold]
-    pub(super) fn is_forked(&self) -> bool {
-        self.is_wiped() || crate::sync::is_other_process(self.process)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::fmt::Debug;
 
-use super::park::Parker;
+use super::parker::Parker;
 use super::pause::pause;
 use super::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
 use crate::sync::{Instant, yield_now};
