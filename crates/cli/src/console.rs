@@ -6,8 +6,6 @@ use std::io::{IsTerminal, Write};
 use anstream::ColorChoice;
 use threadtoll_report::text::Style;
 
-use crate::locale;
-
 /// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StdStream {
@@ -17,10 +15,9 @@ pub(crate) enum StdStream {
 
 impl StdStream {
     pub(crate) fn print(self, text: &str) {
-        let text = locale::printable(text);
         match self {
-            StdStream::Out => write(&mut anstream::stdout(), &text),
-            StdStream::Err => write(&mut anstream::stderr(), &text),
+            StdStream::Out => write(&mut anstream::stdout(), text),
+            StdStream::Err => write(&mut anstream::stderr(), text),
         }
     }
 

@@ -12,7 +12,6 @@ mod failure;
 mod inspect;
 mod kept;
 mod load;
-mod locale;
 mod measure;
 mod mechanisms;
 mod nearest;
