@@ -69,8 +69,8 @@ pub(crate) struct Profile {
     /// --openmetrics :PORT; otherwise the end of the program]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
-    /// Show the locks on the terminal, updated at most twice a second; q quits, and the program
-    /// runs on
+    /// Show the first screen of the report on the terminal, redrawn at most twice a second; q
+    /// quits, and the program runs on
     #[arg(long)]
     live: bool,
     /// Samples per second, as far as the budget allows [default: 1000]
