@@ -4,10 +4,12 @@
 //! the workflow that measuring commands share.
 
 mod by_name;
+mod child;
 mod command;
 mod command_line;
 mod console;
 mod draft;
+mod entry;
 mod failure;
 mod inspect;
 mod kept;
@@ -22,6 +24,7 @@ mod peers;
 mod progress;
 mod registry;
 mod scenario;
+mod syntax;
 mod tables;
 
 use std::process::ExitCode;

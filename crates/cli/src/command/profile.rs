@@ -20,7 +20,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use threadtoll_record::profile::Method;
 
-use super::{Command, CommonArgs};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::measure::{Options, given};
 use crate::parse::{DURATIONS, count, duration_ns, optional, share};
