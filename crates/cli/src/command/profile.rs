@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use threadtoll_record::profile::Method;
 
 use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
@@ -183,7 +182,7 @@ impl Request {
             return Err(Failure::usage("--only is about a launched program's descendants")
                 .hint("-p looks at one process: give the PID of the right one"));
         }
-        let fail_if = args.outputs.condition(Method::Sampled)?;
+        let fail_if = args.outputs.condition()?;
         let openmetrics = optional(&args.openmetrics, Target::parse)?;
         if launched && args.outputs.json {
             return Err(Failure::usage(

@@ -44,8 +44,8 @@ impl Show {
             None => None,
         };
         self.outputs.check(Some(&self.file), metrics.as_deref())?;
+        let condition = self.outputs.condition()?;
         let read = read_profile(&self.file)?;
-        let condition = self.outputs.condition(read.profile.method)?;
         for note in &read.notes {
             console::err(&format!("note: {note}"));
         }
