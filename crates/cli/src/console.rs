@@ -4,9 +4,8 @@
 use std::io::{IsTerminal, Write};
 
 use anstream::ColorChoice;
+use threadtoll_report::clean;
 use threadtoll_report::text::Style;
-
-use crate::locale;
 
 /// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +16,9 @@ pub(crate) enum StdStream {
 
 impl StdStream {
     pub(crate) fn print(self, text: &str) {
-        let text = locale::printable(text);
         match self {
-            StdStream::Out => write(&mut anstream::stdout(), &text),
-            StdStream::Err => write(&mut anstream::stderr(), &text),
+            StdStream::Out => write(&mut anstream::stdout(), text),
+            StdStream::Err => write(&mut anstream::stderr(), text),
         }
     }
 
@@ -61,6 +59,26 @@ pub(crate) fn note(text: &str) {
 /// Prints text for programs to standard output.
 pub(crate) fn data(text: &str) {
     write(&mut anstream::stdout(), text);
+}
+
+/// Prints names and sentences, a line each.
+pub(crate) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
+    let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    if widest == 0 {
+        err("note: this build has none.");
+    }
+    for (name, sentence) in entries {
+        out(&format!("{name:widest$}  {sentence}"));
+    }
+}
+
+/// The program as it was started: its path, unless the shell found it by its name.
+pub(crate) fn program() -> String {
+    std::env::args_os()
+        .next()
+        .map(|started| clean(&started.to_string_lossy()))
+        .filter(|started| started.contains('/') && !started.contains(char::is_whitespace))
+        .unwrap_or_else(|| "threadtoll".into())
 }
 
 fn write(stream: &mut impl Write, text: &str) {

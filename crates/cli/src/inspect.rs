@@ -6,7 +6,7 @@ use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::inspect::InspectOptions;
 use threadtoll_record::{Machine, run_id, timestamp};
 
-use crate::command::CommonArgs;
+use crate::entry::CommonArgs;
 use crate::failure::Failure;
 
 /// Inspects the machine, measuring its noise for this long.

@@ -4,15 +4,16 @@
 //! the workflow that measuring commands share.
 
 mod by_name;
+mod child;
 mod command;
 mod command_line;
 mod console;
 mod draft;
+mod entry;
 mod failure;
 mod inspect;
 mod kept;
 mod load;
-mod locale;
 mod measure;
 mod mechanisms;
 mod nearest;
@@ -23,6 +24,7 @@ mod peers;
 mod progress;
 mod registry;
 mod scenario;
+mod syntax;
 mod tables;
 
 use std::process::ExitCode;

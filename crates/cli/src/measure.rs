@@ -1,7 +1,8 @@
 //! The workflow of every measuring command: plan or resume, measure, print, and name the files.
 
 mod args;
-pub(crate) mod child;
+mod command;
+mod options;
 mod output;
 mod plan;
 mod preview;
@@ -10,25 +11,22 @@ mod session;
 pub(crate) mod share;
 mod testbed;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Args;
-use serde::Serialize;
 use threadtoll_lab::Outcome;
-use threadtoll_lab::plan::{CpuSelection, Planned};
 use threadtoll_record::StrikeReason;
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_report::{matrix_csv, no_recommendation};
 
-use crate::command::{Command, CommonArgs};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
-use crate::peers::{self, PeersArgs};
-use crate::registry::adapters;
 use crate::{console, draft, kept};
 
 use args::Keep;
-pub(crate) use args::{MeasureArgs, MeasureRequest, Options, given};
+pub(crate) use args::{MeasureArgs, MeasureRequest};
+use command::Checked;
+pub(crate) use command::MeasureCommand;
+pub(crate) use options::{Options, given};
 use output::{Output, Page};
 use testbed::Testbed;
 
@@ -37,57 +35,13 @@ pub(crate) const PROCESSES: u32 = 3;
 /// Time after which a virtual machine has often changed its speed, in nanoseconds.
 pub(crate) const REPEAT_NS: u64 = 180_000_000_000;
 
-/// A command that measures: its options, their validation, and its plan.
-pub(crate) trait MeasureCommand: Args {
-    const NAME: &'static str;
-    /// True if blocks may be split to fit between disturbances of this machine.
-    const SPLITS_BLOCKS: bool = true;
-    /// The hint if nothing is left to measure.
-    const NOTHING_LEFT: &'static str =
-        "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
-    /// A command to try after a complete run, and the question that it answers.
-    const NEXT: Option<(&'static str, &'static str)> = None;
-    /// The command's own options, validated. A plan keeps them by field name and omits those that
-    /// are `None`, false or empty.
-    type Request: Serialize;
-
-    fn measure_args(&self) -> &MeasureArgs;
-
-    /// The folder with peers in other languages.
-    fn peers(&self) -> Option<&PeersArgs> {
-        None
-    }
-
-    /// The new file for comma-separated values.
-    fn csv(&self) -> Option<&Path> {
-        None
-    }
-
-    /// Validates the command's own options.
-    fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
-
-    /// Makes the groups and the list of omitted cells. Not called if a run is resumed.
-    fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
-
-    /// Number of processes that measure the plan without `--relaunch`.
-    fn processes(_: &Self::Request) -> u32 {
-        1
-    }
-
-    /// True if the plan is a sweep of rates that ends where it saturates.
-    fn until_saturated(_: &Self::Request) -> bool {
-        false
-    }
-
-    /// Time after which the first group is measured again without `--repeat`, in nanoseconds.
-    fn repeat_ns(_: &Self::Request, _: &MeasureRequest) -> Option<u64> {
-        None
-    }
+/// Returns `true` for the commands whose files `--resume` completes: those that measure.
+pub(crate) fn is_resumable(command: &str) -> bool {
+    ["survey", "latency", "matrix", "queue", "contention"].contains(&command)
 }
 
 impl<C: MeasureCommand> Command for C {
     const NAME: &'static str = <C as MeasureCommand>::NAME;
-    const RESUMABLE: bool = true;
 
     fn common(&self) -> &CommonArgs {
         &self.measure_args().common
@@ -95,39 +49,6 @@ impl<C: MeasureCommand> Command for C {
 
     fn run(&self) -> Result<ExitCode, Failure> {
         run(self)
-    }
-}
-
-struct Checked<'a, C: MeasureCommand> {
-    args: &'a MeasureArgs,
-    common: MeasureRequest,
-    request: C::Request,
-    /// The given options, as a plan keeps them.
-    options: Options,
-}
-
-impl<'a, C: MeasureCommand> Checked<'a, C> {
-    /// `resumed` is the run that is completed.
-    fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
-        let args = command.measure_args();
-        let common = MeasureRequest::check(args)?;
-        let folder = command.peers().map(PeersArgs::folder).transpose()?.flatten();
-        match (&folder, resumed.and_then(|results| resume::peers(&results.plan))) {
-            (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,
-            (None, Some(folder)) => peers::add(folder).map_err(|why| {
-                Failure::usage(format!("the run used peers from {folder}: {why}"))
-                    .hint("put them back to complete it")
-            })?,
-            (None, None) => {}
-        }
-        if C::NAME != "queue" && !args.quiet && !adapters().is_empty() {
-            console::note("adapters are queues: `threadtoll queue` measures them.");
-        }
-        let request = command.check(&common)?;
-        let mut options = given(&common)?;
-        options.extend(given(&request)?);
-        options.extend(folder.map(|folder| ("peers".to_string(), folder.into())));
-        Ok(Checked { args, common, request, options })
     }
 }
 
@@ -151,7 +72,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
         resume::refuse_contradictions(path, results, &checked)?;
     }
     let simulated = match &resumed {
-        Some(results) => resume::simulated_machine(&results.plan),
+        Some(results) => options::simulated_machine(&results.plan),
         None => checked.common.simulated_machine,
     };
     let mut testbed = Testbed::prepare(args, &checked.common, simulated)?;

@@ -66,3 +66,8 @@ pub(crate) fn write(
     check(path)?;
     draft::replace(path, WHAT, &html::page(results, profiles))
 }
+
+/// The command that makes a page of a profile.
+pub(crate) fn command(path: &Path) -> String {
+    format!("threadtoll report {} --html page.html", path.display())
+}

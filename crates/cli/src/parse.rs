@@ -3,6 +3,7 @@
 mod bytes;
 mod choice;
 mod duration;
+mod list;
 mod number;
 mod share;
 
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 pub(crate) use bytes::bytes;
 pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns};
+pub(crate) use list::{list, names};
 pub(crate) use number::{count, counts, numbers_of_threads};
 pub(crate) use share::share;
 
@@ -19,45 +21,4 @@ pub(crate) fn optional<T>(
     read: impl FnOnce(&str) -> Result<T, Failure>,
 ) -> Result<Option<T>, Failure> {
     text.as_deref().map(read).transpose()
-}
-
-/// Reads distinct values; `twice` makes the error for a repeated one.
-pub(crate) fn distinct<'a, T: PartialEq>(
-    texts: impl IntoIterator<Item = &'a str>,
-    read: impl Fn(&'a str) -> Result<T, Failure>,
-    twice: impl Fn(&'a str, &T) -> Failure,
-) -> Result<Vec<T>, Failure> {
-    let mut values = Vec::new();
-    for text in texts {
-        let value = read(text)?;
-        if values.contains(&value) {
-            return Err(twice(text, &value));
-        }
-        values.push(value);
-    }
-    Ok(values)
-}
-
-/// Reads a comma-separated list of distinct values; `noun` names them.
-pub(crate) fn list<T: PartialEq>(
-    option: &str,
-    text: &str,
-    noun: &str,
-    read: impl Fn(&str) -> Result<T, Failure>,
-) -> Result<Vec<T>, Failure> {
-    distinct(text.split(',').map(str::trim), read, |part, _| {
-        Failure::usage(format!("{option} {text} contains {part} twice"))
-            .hint(format!("give each {noun} once"))
-    })
-}
-
-/// Reads distinct names from arguments; `noun` says what they name.
-pub(crate) fn names<T: PartialEq>(
-    texts: &[String],
-    noun: &str,
-    read: impl Fn(&str) -> Result<T, Failure>,
-) -> Result<Vec<T>, Failure> {
-    distinct(texts.iter().map(String::as_str), read, |name, _| {
-        Failure::usage(format!("{name} is given twice")).hint(format!("give each {noun} once"))
-    })
 }

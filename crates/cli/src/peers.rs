@@ -11,9 +11,9 @@ use clap::Args;
 use threadtoll_lab::foreign::{self, Described, File, LeftOut, file_name, program};
 use threadtoll_report::clean;
 
+use crate::child::{Child, First, Heard, has_forked};
 use crate::console;
 use crate::failure::Failure;
-use crate::measure::child::{Child, First, Heard, has_forked};
 use crate::registry;
 
 /// The word on the command line of a process that describes an adapter. No command has this name.

@@ -1,8 +1,8 @@
 //! The sentences that can be printed about figures: a registry.
 //!
 //! Each entry is a function that fills in a form, with the condition on which it is called. Nothing
-//! else makes a [`Sentence`], so none is printed that is not listed in `docs/sentences.md`, which
-//! [`sentences()`] generates, with the warnings that stand in records.
+//! else makes a [`Sentence`], so none is printed that is not in the list that [`sentences()`]
+//! makes, with the warnings that stand in records.
 
 use std::fmt::{self, Display};
 

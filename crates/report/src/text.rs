@@ -17,7 +17,7 @@ pub use comparison::comparison;
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
-pub use profile::{answer, cause, first_screen, lock_in_detail, profile, thread_time, time_line};
+pub use profile::{first_screen, profile};
 
 use crate::figure::Figure;
 use crate::format::Format;

@@ -7,8 +7,8 @@ use clap::Args;
 use threadtoll_record::{Grade, Line};
 use threadtoll_report::text;
 
-use super::{Command, CommonArgs};
 use crate::console::{self, StdStream};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 

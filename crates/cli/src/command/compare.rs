@@ -9,8 +9,8 @@ use threadtoll_record::file::{self, Contents, Results};
 use threadtoll_record::{Comparison, Document};
 use threadtoll_report::{markdown, text};
 
-use super::{Command, CommonArgs};
 use crate::console::{self, StdStream};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 
 /// Exit code for a regression.

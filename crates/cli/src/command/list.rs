@@ -7,8 +7,8 @@ use threadtoll_lab::queue::{Queue, SCENARIOS, ours};
 use threadtoll_lab::{contention, lock};
 use threadtoll_record::Origin;
 
-use super::{Command, CommonArgs};
-use crate::console;
+use crate::console::entries;
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::nearest::unknown;
 use crate::peers::{PeersArgs, add, bad};
@@ -86,16 +86,5 @@ impl Command for List {
             }
         }
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Prints names and sentences, a line each.
-pub(super) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
-    let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
-    if widest == 0 {
-        console::err("note: this build has none.");
-    }
-    for (name, sentence) in entries {
-        console::out(&format!("{name:widest$}  {sentence}"));
     }
 }

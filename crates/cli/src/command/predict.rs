@@ -21,8 +21,8 @@ use threadtoll_model::{
 use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 use threadtoll_report::text;
 
-use super::{Command, CommonArgs};
 use crate::console::{self, StdStream};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::parse::{choice, count, numbers_of_threads, optional};
 

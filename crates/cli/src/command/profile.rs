@@ -18,9 +18,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use threadtoll_record::profile::Method;
 
-use super::{Command, CommonArgs};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::measure::{Options, given};
 use crate::parse::{DURATIONS, count, duration_ns, optional, share};
@@ -69,8 +68,8 @@ pub(crate) struct Profile {
     /// --openmetrics :PORT; otherwise the end of the program]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
-    /// Show the locks on the terminal, updated at most twice a second; q quits, and the program
-    /// runs on
+    /// Show the first screen of the report on the terminal, redrawn at most twice a second; q
+    /// quits, and the program runs on
     #[arg(long)]
     live: bool,
     /// Samples per second, as far as the budget allows [default: 1000]
@@ -183,7 +182,7 @@ impl Request {
             return Err(Failure::usage("--only is about a launched program's descendants")
                 .hint("-p looks at one process: give the PID of the right one"));
         }
-        let fail_if = args.outputs.condition(Method::Sampled)?;
+        let fail_if = args.outputs.condition()?;
         let openmetrics = optional(&args.openmetrics, Target::parse)?;
         if launched && args.outputs.json {
             return Err(Failure::usage(

@@ -7,9 +7,10 @@ use clap::Args;
 use threadtoll_record::file::{self, Appender, Contents, FoldFault, Profiled, Results};
 use threadtoll_report::text;
 
-use super::{Command, CommonArgs, Entry};
 use crate::console::{self, StdStream};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
+use crate::measure::is_resumable;
 use crate::page;
 use crate::tables::{print_findings, print_tables};
 
@@ -100,7 +101,7 @@ impl Command for Report {
                 print_findings(results, &records, StdStream::Out);
             }
             for (profiled, path) in profiles.iter().zip(&profile_paths) {
-                let more = page_of(path);
+                let more = page::command(path);
                 console::out(&text::profile(&profiled.profile, &more, &StdStream::Out.style()));
             }
         }
@@ -136,11 +137,6 @@ impl Report {
     }
 }
 
-/// The command that makes a page of a profile.
-pub(super) fn page_of(path: &Path) -> String {
-    format!("threadtoll report {} --html page.html", path.display())
-}
-
 fn fold(file: &Path, results: &Results, out: &Path) -> Result<(), Failure> {
     file::fold(file, results, out).map_err(not_folded)?;
     let left_out = missing(results);
@@ -173,16 +169,11 @@ fn notes_on(path: &Path, results: &Results) -> Vec<String> {
     let missing = missing(results);
     if missing > 0 {
         // The command is a text from the file: shown as something to type only if it is a command.
-        let made_by = results.plan.command.first().and_then(|name| Entry::find(name));
-        let hint = made_by
-            .filter(|entry| entry.resumable && results.not_resumable().is_none())
-            .map_or_else(String::new, |entry| {
-                format!(
-                    "; complete them with `threadtoll {} --resume {}`",
-                    entry.name,
-                    path.display()
-                )
-            });
+        let made_by = results.plan.command.first().filter(|name| is_resumable(name));
+        let hint = made_by.filter(|_| results.not_resumable().is_none());
+        let hint = hint.map_or_else(String::new, |name| {
+            format!("; complete them with `threadtoll {name} --resume {}`", path.display())
+        });
         notes.push(format!("{missing} of {} groups are incomplete{hint}.", results.groups.len()));
     }
     notes

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use threadtoll_record::schema::ALL;
 
-use super::list::entries;
-use super::{Command, CommonArgs};
-use crate::console;
+use crate::console::{self, entries};
+use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::nearest::unknown;
 

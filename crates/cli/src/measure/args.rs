@@ -1,20 +1,16 @@
 //! Options of all measuring commands.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 use threadtoll_lab::plan::MAX_SAMPLES;
 use threadtoll_lab::simulated::Fault;
 use threadtoll_record::{MAX_PROCESSES, Placement};
 
-use crate::command::CommonArgs;
+use crate::entry::CommonArgs;
 use crate::failure::Failure;
 use crate::parse::{choices, count, duration_ns, duration_or_zero_ns, list, optional};
-
-pub(crate) type Options = BTreeMap<String, Value>;
 
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
@@ -153,19 +149,6 @@ impl MeasureRequest {
     }
 }
 
-/// Validated options as a plan keeps them, without those that are `None`, false or empty.
-pub(crate) fn given(request: &impl Serialize) -> Result<Options, Failure> {
-    let is_given = |value: &Value| match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::Array(values) => !values.is_empty(),
-        _ => true,
-    };
-    let options: Options = serde_json::to_value(request)
-        .and_then(serde_json::from_value)
-        .map_err(|error| Failure::run(format!("cannot serialize the options: {error}")))?;
-    Ok(options.into_iter().filter(|(_, value)| is_given(value)).collect())
-}
-
 fn faults(text: &str) -> Result<Vec<String>, Failure> {
     list("--simulated-faults", text, "row", |part| match Fault::of_cell(part) {
         Some(_) => Ok(part.to_string()),
@@ -238,18 +221,5 @@ mod tests {
         ] {
             assert!(cpus(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn options_that_were_not_given_are_left_out() {
-        #[derive(Serialize)]
-        struct Request {
-            batch: Option<u64>,
-            keep_awake: bool,
-            queues: Vec<&'static str>,
-            seed: Option<u64>,
-        }
-        let request = Request { batch: None, keep_awake: false, queues: vec![], seed: Some(0) };
-        assert_eq!(given(&request).unwrap(), Options::from([("seed".into(), 0.into())]));
     }
 }

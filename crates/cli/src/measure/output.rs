@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use threadtoll_lab::Outcome;
 use threadtoll_record::file::{Appender, Results};
 
-use super::MeasureCommand;
-use crate::command_line::program;
+use super::command::MeasureCommand;
+use crate::console::program;
 use crate::failure::Failure;
 use crate::{console, page};
 

@@ -5,8 +5,8 @@ use threadtoll_lab::real::missing_capabilities;
 use threadtoll_record::{Plan, Repeat, Text};
 use threadtoll_report::left_out;
 
+use super::command::{Checked, MeasureCommand};
 use super::testbed::Testbed;
-use super::{Checked, MeasureCommand};
 use crate::console;
 use crate::failure::Failure;
 use crate::registry::registry;

@@ -8,8 +8,7 @@ use threadtoll_record::{Machine, PlannedCell, Warning};
 use threadtoll_report::{clean, cpus, plural};
 
 use super::testbed::ANOTHER;
-use crate::command_line::program;
-use crate::console;
+use crate::console::{self, program};
 
 pub(super) fn announce(machine: &Machine, results: &Results, now_ns: i128) {
     let groups: Vec<Cow<'_, [PlannedCell]>> = remaining(results).map(|(_, group)| group).collect();

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::Value;
 use threadtoll_lab::plan;
-use threadtoll_lab::simulated::Fault;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{Machine, Plan};
 use threadtoll_report::cpus;
 
+use super::command::{Checked, MeasureCommand};
+use super::options::peers;
 use super::testbed::Testbed;
-use super::{Checked, MeasureCommand};
 use crate::failure::Failure;
 use crate::registry::registry;
 
@@ -64,21 +64,6 @@ pub(super) fn refuse_contradictions<C: MeasureCommand>(
         }
     }
     Ok(())
-}
-
-/// The folder with the run's peers in other languages.
-pub(super) fn peers(plan: &Plan) -> Option<&str> {
-    plan.options.get("peers").and_then(Value::as_str)
-}
-
-pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
-    plan.options.get("simulated_machine").and_then(Value::as_u64)
-}
-
-/// Cells of the simulated machine that fail, by name.
-pub(super) fn simulated_faults(plan: &Plan) -> Vec<(String, Fault)> {
-    let faults = plan.options.get("simulated_faults").and_then(Value::as_array);
-    faults.into_iter().flatten().filter_map(|fault| Fault::of_cell(fault.as_str()?)).collect()
 }
 
 pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Result<(), Failure> {

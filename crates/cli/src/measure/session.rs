@@ -9,8 +9,9 @@ use threadtoll_lab::{Outcome, run as run_plan};
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_record::{Line, Record};
 
+use super::args::MeasureArgs;
 use super::testbed::Testbed;
-use super::{MeasureArgs, preview, share};
+use super::{preview, share};
 use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::progress::Progress;

@@ -26,8 +26,8 @@ use threadtoll_lab::{LabError, Launch, Share, Step, Take, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Line, Machine, Plan, PlannedCell, StrikeReason};
 
-use super::child::{Child, First, Heard, PROGRAM, has_forked};
-use super::resume::{simulated_faults, simulated_machine};
+use super::options::{simulated_faults, simulated_machine};
+use crate::child::{Child, First, Heard, PROGRAM, has_forked};
 use crate::failure::Failure;
 use crate::registry::{self, adapters, programs, registry};
 

@@ -11,7 +11,7 @@ use threadtoll_machine::topology::Topology;
 use threadtoll_record::{Machine, Warning};
 use threadtoll_report::cpus;
 
-use super::{MeasureArgs, MeasureRequest};
+use super::args::{MeasureArgs, MeasureRequest};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::registry::registry;

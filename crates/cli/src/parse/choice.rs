@@ -1,6 +1,6 @@
 //! Options with a few valid names.
 
-use super::distinct;
+use super::list::distinct;
 use crate::failure::Failure;
 
 pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {

@@ -1,6 +1,6 @@
 //! Whole numbers, and lists of them.
 
-use super::list;
+use super::list::list;
 use crate::failure::Failure;
 
 /// More than any process has.

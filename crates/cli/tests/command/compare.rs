@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use threadtoll_record::{Line, Profile};
 
 use crate::lines::keeps_to_its_schema;
-use crate::program::{Ended, Held, command, ran, threadtoll, words};
+use crate::program::{Ended, Held, threadtoll, words};
 use crate::sentences::{fills, forms};
 
 const LATENCY: &str = "latency atomic-rmw futex --placement pinned --line own --pause off";
@@ -272,14 +272,4 @@ fn a_truncated_file_is_compared_as_far_as_it_goes_or_refused() {
         assert!(matches!(ended.code, Some(0 | 2)), "{keep}: {ended:#?}");
         assert!(!ended.err.contains("panicked"), "{keep}: {ended:#?}");
     }
-}
-
-#[test]
-fn a_c_locale_gets_ascii() {
-    let files = Files::new();
-    let (base, new) = (files.relaunched(LATENCY, 1), files.relaunched(LATENCY, 2));
-    let mut plain = command();
-    plain.env("LC_ALL", "C").args(words("compare", &[&base, &new]));
-    let ended = ran(plain).done();
-    assert!(ended.out.is_ascii(), "{ended:#?}");
 }

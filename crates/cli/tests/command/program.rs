@@ -17,8 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) fn command() -> Command {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::new().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"].into_iter().chain(locale) {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
         command.env_remove(name);
     }
     command.current_dir(FOLDER.path());

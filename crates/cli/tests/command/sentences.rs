@@ -1,4 +1,4 @@
-//! `docs/sentences.md` lists all sentences about figures, and no other one is printed.
+//! `sentences/all.md` lists all sentences about figures, and no other one is printed.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) fn fills(text: &str, form: &str) -> bool {
 }
 
 fn document() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sentences.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/sentences/all.md")
 }
 
 /// The forms in the document.

@@ -193,18 +193,6 @@ fn pairs_of_a_matrix_are_written_as_csv() {
 }
 
 #[test]
-fn a_locale_of_ascii_gets_ascii() {
-    let directory = TempDir::new().unwrap();
-    for line in ["survey --quick --simulated-machine 7", "predict --hold 1us --think 9us"] {
-        let mut command = command();
-        command.current_dir(directory.path()).args(words(line, &[])).env("LC_ALL", "C");
-        let ended = ran(command).done();
-        assert!(ended.out.is_ascii() && ended.err.is_ascii(), "{ended:#?}");
-        assert!(ended.out.contains(" us") || line.starts_with("predict"), "{}", ended.out);
-    }
-}
-
-#[test]
 fn what_was_asked_for_stands_in_the_plan() {
     let directory = TempDir::new().unwrap();
     let planned = |options: &str| {

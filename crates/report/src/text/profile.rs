@@ -1,6 +1,6 @@
 //! A profile: a first screen of at most 24 lines, and the details.
 
-use threadtoll_record::profile::{Cause, Lock, Process, Profile, Role, Site, ThreadTime};
+use threadtoll_record::profile::{Lock, Profile, Role, Site};
 use unicode_width::UnicodeWidthStr;
 
 use super::table::draw;
@@ -28,67 +28,16 @@ const MAX_FRAMES: usize = 64;
 /// causes and mends, the holder's and the waiters' stacks, and what would help. `more` is the
 /// command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
-    let (style, width) = of_screen(style);
-    screen(&profile::by_cost(profile), profile, more, &style, width)
-}
-
-fn screen(
-    locks: &[Seen<'_>],
-    profile: &Profile,
-    more: &str,
-    style: &Style,
-    width: usize,
-) -> String {
-    let lines = fit(Screen { profile, more, style: *style }.parts(locks), style, width);
+    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
+    let style = Style { width: Some(width), ..*style };
+    let parts = Screen { profile, more, style }.parts(&profile::by_cost(profile));
+    let lines = fit(parts, &style, width);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Draws the first screen and the details below it.
 pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
     first_screen(profile, more, style) + &details(profile, style)
-}
-
-/// Draws the answer as the first screen does, and all that is known of one lock.
-pub fn lock_in_detail(
-    profile: &Profile,
-    process: &Process,
-    lock: &Lock,
-    more: &str,
-    style: &Style,
-) -> String {
-    let (style, width) = of_screen(style);
-    let mut locks = profile::by_cost(profile);
-    locks.retain(|seen| std::ptr::eq(seen.process, process) && seen.lock.id == lock.id);
-    let detail: String = locks.iter().map(|seen| in_full(seen, &style)).collect();
-    screen(&locks, profile, more, &style, width) + &detail
-}
-
-fn of_screen(style: &Style) -> (Style, usize) {
-    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
-    (Style { width: Some(width), ..*style }, width)
-}
-
-/// The answer to "is it locks?", in a sentence.
-pub fn answer(profile: &Profile) -> String {
-    profile::answer(profile).text
-}
-
-/// Time of the threads of all processes.
-pub fn thread_time(profile: &Profile) -> Option<&ThreadTime> {
-    profile::thread_time(profile)
-}
-
-/// The time of threads by kind, on a line.
-pub fn time_line(time: &ThreadTime) -> String {
-    let parts = time::parts(time).into_iter().filter(|part| part.share >= 0.005);
-    let parts: Vec<String> =
-        parts.map(|part| format!("{} {}", part.name, percent(part.share))).collect();
-    parts.join(" · ")
-}
-
-/// A cause of waiting, in words.
-pub fn cause(cause: &Cause) -> String {
-    profile::cause(cause)
 }
 
 /// A sentence, a row or a blank line, which may be truncated to its first line.
@@ -180,9 +129,13 @@ impl Screen<'_> {
         Part { lines: self.style.wrap(text, indent), with, rank }
     }
 
+    /// The time of threads by kind.
     fn time(&self) -> Option<Part> {
-        let time = profile::thread_time(self.profile)?;
-        Some(self.text(PLAIN, &time_line(time), 2, 3))
+        let parts = time::parts(profile::thread_time(self.profile)?).into_iter();
+        let parts = parts.filter(|part| part.share >= 0.005);
+        let parts: Vec<String> =
+            parts.map(|part| format!("{} {}", part.name, percent(part.share))).collect();
+        Some(self.text(PLAIN, &parts.join(" · "), 2, 3))
     }
 
     /// The code in which threads spin most.

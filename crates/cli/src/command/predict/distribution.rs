@@ -7,12 +7,10 @@ use threadtoll_model::{ModelError, Shape};
 use super::{durations, input, records};
 use crate::failure::Failure;
 use crate::nearest::unknown;
-use crate::parse::{DURATIONS, count, duration};
+use crate::parse::{DURATIONS, count};
 
 const NAMES: [&str; 2] = ["fixed", "exponential"];
 const MAX_BYTES: u64 = 100_000_000;
-/// Shorter times are taken for typing errors.
-const MIN_NS: f64 = 1e-3;
 
 /// A distribution of times, without its mean.
 #[derive(Clone, Debug)]
@@ -106,14 +104,6 @@ fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
 
 /// Reads a mean time: zero, or a picosecond to a day.
 pub(super) fn mean_ns(option: &str, text: &str) -> Result<f64, Failure> {
-    zero_or_longer(text)
+    durations::zero_or_longer(text)
         .map_err(|why| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS))
-}
-
-/// Reads a duration in nanoseconds; the error is the reason alone.
-pub(super) fn zero_or_longer(text: &str) -> Result<f64, &'static str> {
-    match duration(text)? {
-        ns if ns > 0.0 && ns < MIN_NS => Err("it is shorter than a picosecond"),
-        ns => Ok(ns),
-    }
 }

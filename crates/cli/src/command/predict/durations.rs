@@ -4,10 +4,12 @@ use std::path::Path;
 
 use threadtoll_model::Shape;
 
-use super::distribution::zero_or_longer;
 use super::input;
 use crate::failure::Failure;
-use crate::parse::DURATIONS;
+use crate::parse::{DURATIONS, duration};
+
+/// Shorter times are taken for typing errors.
+const MIN_NS: f64 = 1e-3;
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     let name = path.display();
@@ -33,4 +35,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
         Shape::sampled(&values)
     };
     shape.map_err(|error| Failure::usage(format!("{name}: {error}")).hint(DURATIONS))
+}
+
+/// Reads a duration in nanoseconds; the error is the reason alone.
+pub(super) fn zero_or_longer(text: &str) -> Result<f64, &'static str> {
+    match duration(text)? {
+        ns if ns > 0.0 && ns < MIN_NS => Err("it is shorter than a picosecond"),
+        ns => Ok(ns),
+    }
 }

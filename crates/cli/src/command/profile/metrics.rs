@@ -11,7 +11,7 @@ use threadtoll_report::OpenMetrics;
 
 use crate::failure::Failure;
 use crate::{console, draft};
-use server::Server;
+use server::Served;
 
 /// Begin of each file of metrics, by which one that may be replaced is told from others.
 const BEGIN: &[u8] = b"# TYPE threadtoll_";
@@ -49,7 +49,7 @@ pub(super) struct Metrics {
 
 enum Place {
     File(PathBuf),
-    Served(Server),
+    Served(Served),
 }
 
 impl Metrics {
@@ -67,9 +67,10 @@ impl Metrics {
                         .hint("choose another port, or :0 for any free one")
                 };
                 let listener = TcpListener::bind(address).map_err(refused)?;
-                let server = Server::start(listener, NOTHING).map_err(refused)?;
-                console::err(&format!("metrics  http://{}/metrics", server.address()));
-                Place::Served(server)
+                let address = listener.local_addr().map_err(refused)?;
+                let served = Served::start(listener, NOTHING).map_err(refused)?;
+                console::err(&format!("metrics  http://{address}/metrics"));
+                Place::Served(served)
             }
         };
         Ok(Metrics { counters: OpenMetrics::default(), place })
@@ -79,8 +80,8 @@ impl Metrics {
         let text = self.counters.render(profile);
         match &self.place {
             Place::File(path) => draft::replace(path, "the metrics", &text),
-            Place::Served(server) => {
-                server.renew(text);
+            Place::Served(served) => {
+                served.renew(text);
                 Ok(())
             }
         }

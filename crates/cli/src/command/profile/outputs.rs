@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use threadtoll_record::Line;
 use threadtoll_record::file::{Appender, Profiled};
-use threadtoll_record::profile::Method;
 use threadtoll_report::folded;
 
 use super::fail_if::Condition;
 use crate::console;
 use crate::failure::Failure;
+use crate::parse::optional;
 use crate::{draft, page};
 
 use super::metrics;
@@ -32,11 +32,8 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    pub(super) fn condition(&self, method: Method) -> Result<Option<Condition>, Failure> {
-        let Some(text) = &self.fail_if else { return Ok(None) };
-        let condition = Condition::parse(text)?;
-        condition.check(method)?;
-        Ok(Some(condition))
+    pub(super) fn condition(&self) -> Result<Option<Condition>, Failure> {
+        optional(&self.fail_if, Condition::parse)
     }
 
     /// Refuses files that cannot or must not be written, before anything starts.

@@ -10,12 +10,11 @@ use threadtoll_report::{openmetrics, text};
 use super::metrics::{self, Target};
 use super::outputs::OutputArgs;
 use super::session::judge;
-use crate::command::CommonArgs;
-use crate::command::report::page_of;
 use crate::console::{self, StdStream};
-use crate::draft;
+use crate::entry::CommonArgs;
 use crate::failure::Failure;
 use crate::parse::optional;
+use crate::{draft, page};
 
 /// Show a kept profile again: finished, interrupted or still being written
 #[derive(Debug, Args)]
@@ -45,13 +44,17 @@ impl Show {
             None => None,
         };
         self.outputs.check(Some(&self.file), metrics.as_deref())?;
+        let condition = self.outputs.condition()?;
         let read = read_profile(&self.file)?;
-        let condition = self.outputs.condition(read.profile.method)?;
         for note in &read.notes {
             console::err(&format!("note: {note}"));
         }
         let report_to = if self.outputs.json { StdStream::Err } else { StdStream::Out };
-        report_to.print(&text::profile(&read.profile, &page_of(&self.file), &report_to.style()));
+        report_to.print(&text::profile(
+            &read.profile,
+            &page::command(&self.file),
+            &report_to.style(),
+        ));
         self.outputs.write(&read)?;
         if let Some(path) = metrics {
             metrics::check_file(&path)?;

@@ -64,12 +64,6 @@ impl Signals {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the sampling as Ctrl-C does in a terminal that handed it to us as a key.
-    pub(super) fn interrupt(&self) {
-        self.pending.fetch_or(1 << SIGINT, Ordering::SeqCst);
-        self.end();
-    }
-
     /// Signals that a launched program is to get, each once.
     pub(super) fn take_pending(&self) -> impl Iterator<Item = i32> + use<> {
         let pending = self.pending.swap(0, Ordering::SeqCst);

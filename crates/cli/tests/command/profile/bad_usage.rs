@@ -63,7 +63,7 @@ fn expressions_are_parsed_before_anything_starts() {
         ("queue_mean > x", "not a number", "0.5"),
         ("held_share > 80", "more than the whole", "80%"),
         ("queue_mean > 1 or queue_max > 1", "“or” stands where “and”", "queue_mean > 0.5"),
-        ("wait.p99 > 1ms", "wait.p99 needs every acquisition", "queue_mean"),
+        ("wait.p99 > 1ms", "no figure of a lock is called “wait.p99”", "queue_mean"),
         ("name > x", "compared with “=”", "queue_mean > 0.5"),
     ] {
         let witness = stage.path("witness");

@@ -1,15 +1,11 @@
 //! The figures of a lock that can be compared.
 
-use threadtoll_record::profile::{Durations, Lock};
-
-use crate::parse::{DURATIONS, duration};
+use threadtoll_record::profile::Lock;
 
 #[derive(Debug)]
 pub(super) struct Figure {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
-    /// True if a profile by samples has it.
-    pub(super) sampled: bool,
     pub(super) of: fn(&Lock) -> Option<f64>,
 }
 
@@ -18,7 +14,6 @@ pub(super) enum Unit {
     Share,
     Mean,
     Count,
-    Time,
 }
 
 impl Unit {
@@ -34,7 +29,6 @@ impl Unit {
             Unit::Count => {
                 text.parse::<u32>().map(f64::from).map_err(|_| "it is not a whole number")
             }
-            Unit::Time => duration(text),
         }
     }
 
@@ -43,7 +37,6 @@ impl Unit {
             Unit::Share => "write shares as 0.8 or 80%",
             Unit::Mean => "write a number such as 0.5",
             Unit::Count => "write a whole number such as 3",
-            Unit::Time => DURATIONS,
         }
     }
 
@@ -51,12 +44,6 @@ impl Unit {
         match self {
             Unit::Share => format!("{}%", short(value * 100.0)),
             Unit::Mean | Unit::Count => short(value),
-            Unit::Time => {
-                let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
-                let (scale, unit) =
-                    units.into_iter().find(|(scale, _)| value >= *scale).unwrap_or((1.0, "ns"));
-                format!("{}{unit}", short(value / scale))
-            }
         }
     }
 }
@@ -72,66 +59,11 @@ fn number(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|_| digits).ok_or("it is not a number from 0")
 }
 
-/// A figure of a distribution of times.
-macro_rules! time {
-    ($name:literal, $durations:ident, $member:ident) => {
-        Figure {
-            name: $name,
-            unit: Unit::Time,
-            sampled: false,
-            of: |lock| {
-                let durations: &Durations = lock.$durations.as_ref()?;
-                durations.$member.map(f64::from)
-            },
-        }
-    };
-}
-
-pub(super) static FIGURES: [Figure; 14] = [
-    Figure {
-        name: "efficiency",
-        unit: Unit::Share,
-        sampled: true,
-        of: |lock| lock.efficiency.map(f64::from),
-    },
-    Figure {
-        name: "held_share",
-        unit: Unit::Share,
-        sampled: true,
-        of: |lock| lock.held_share.map(f64::from),
-    },
-    Figure {
-        name: "queue_mean",
-        unit: Unit::Mean,
-        sampled: true,
-        of: |lock| lock.queue_mean.map(f64::from),
-    },
-    Figure {
-        name: "queue_max",
-        unit: Unit::Count,
-        sampled: true,
-        of: |lock| lock.queue_max.map(f64::from),
-    },
-    Figure {
-        name: "acquisitions",
-        unit: Unit::Count,
-        sampled: false,
-        of: |lock| Some(lock.acquisitions?.as_f64()),
-    },
-    Figure {
-        name: "contended",
-        unit: Unit::Count,
-        sampled: false,
-        of: |lock| Some(lock.contended?.as_f64()),
-    },
-    time!("wait.mean", wait, mean_ns),
-    time!("wait.p50", wait, p50_ns),
-    time!("wait.p99", wait, p99_ns),
-    time!("wait.max", wait, max_ns),
-    time!("hold.mean", hold, mean_ns),
-    time!("hold.p50", hold, p50_ns),
-    time!("hold.p99", hold, p99_ns),
-    time!("hold.max", hold, max_ns),
+pub(super) static FIGURES: [Figure; 4] = [
+    Figure { name: "efficiency", unit: Unit::Share, of: |lock| lock.efficiency.map(f64::from) },
+    Figure { name: "held_share", unit: Unit::Share, of: |lock| lock.held_share.map(f64::from) },
+    Figure { name: "queue_mean", unit: Unit::Mean, of: |lock| lock.queue_mean.map(f64::from) },
+    Figure { name: "queue_max", unit: Unit::Count, of: |lock| lock.queue_max.map(f64::from) },
 ];
 
 #[cfg(test)]
@@ -140,13 +72,7 @@ mod tests {
 
     #[test]
     fn values_are_shown_as_they_are_written() {
-        for (unit, text) in [
-            (Unit::Share, "81.5%"),
-            (Unit::Mean, "0.62"),
-            (Unit::Count, "17"),
-            (Unit::Time, "2.5ms"),
-            (Unit::Time, "900ns"),
-        ] {
+        for (unit, text) in [(Unit::Share, "81.5%"), (Unit::Mean, "0.62"), (Unit::Count, "17")] {
             assert_eq!(unit.show(unit.read(text).unwrap()), text);
         }
         assert_eq!(Unit::Share.read("0.8"), Unit::Share.read("80%"));

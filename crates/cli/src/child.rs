@@ -21,7 +21,7 @@ use rustix::stdio::dup2_stdin;
 use threadtoll_lab::foreign::guardian::Guarded;
 
 /// Not the program's path: the program may have been replaced since it was started.
-pub(super) const PROGRAM: &str = "/proc/self/exe";
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
 /// Parts of a wait. If this process was stopped meanwhile, as by Ctrl-Z, that costs one of them.
 const PARTS: u32 = 8;
 /// Most bytes that a process may print.

@@ -1,0 +1,64 @@
+//! A command as the command line sees it: its options, as clap declares them, and its run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Args};
+
+use crate::console::Color;
+use crate::failure::Failure;
+use crate::syntax::render_error;
+
+pub(crate) trait Command: Args {
+    const NAME: &'static str;
+
+    fn common(&self) -> &CommonArgs;
+    fn run(&self) -> Result<ExitCode, Failure>;
+}
+
+/// Options that every command has.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// Coloured output
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    color: Color,
+    /// Read the topology from this directory instead of /sys, to print plans but measure nothing
+    #[arg(long, value_name = "DIR", hide = true)]
+    sysfs: Option<PathBuf>,
+}
+
+impl CommonArgs {
+    /// The directory of the topology.
+    pub(crate) fn sysfs(&self) -> PathBuf {
+        self.sysfs.clone().unwrap_or_else(|| PathBuf::from("/sys"))
+    }
+}
+
+/// A command as a value.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    declare: fn(clap::Command) -> clap::Command,
+    run: fn(&ArgMatches) -> Result<ExitCode, Failure>,
+}
+
+impl Entry {
+    pub(crate) const fn of<C: Command>() -> Self {
+        Entry {
+            name: C::NAME,
+            declare: C::augment_args,
+            run: |matches| {
+                let command = C::from_arg_matches(matches).map_err(|error| render_error(&error))?;
+                command.common().color.apply();
+                command.run()
+            },
+        }
+    }
+
+    pub(crate) fn declaration(&self) -> clap::Command {
+        (self.declare)(clap::Command::new(self.name))
+    }
+
+    pub(crate) fn run(&self, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+        (self.run)(matches)
+    }
+}

@@ -1,0 +1,96 @@
+//! A measuring command, and its options once they are validated.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::plan::{CpuSelection, Planned};
+use threadtoll_record::file::Results;
+
+use super::args::{MeasureArgs, MeasureRequest};
+use super::options::{self, Options, given};
+use crate::console;
+use crate::failure::Failure;
+use crate::peers::{self, PeersArgs};
+use crate::registry::adapters;
+
+/// A command that measures: its options, their validation, and its plan.
+pub(crate) trait MeasureCommand: Args {
+    const NAME: &'static str;
+    /// True if blocks may be split to fit between disturbances of this machine.
+    const SPLITS_BLOCKS: bool = true;
+    /// The hint if nothing is left to measure.
+    const NOTHING_LEFT: &'static str =
+        "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
+    /// A command to try after a complete run, and the question that it answers.
+    const NEXT: Option<(&'static str, &'static str)> = None;
+    /// The command's own options, validated. A plan keeps them by field name and omits those that
+    /// are `None`, false or empty.
+    type Request: Serialize;
+
+    fn measure_args(&self) -> &MeasureArgs;
+
+    /// The folder with peers in other languages.
+    fn peers(&self) -> Option<&PeersArgs> {
+        None
+    }
+
+    /// The new file for comma-separated values.
+    fn csv(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Validates the command's own options.
+    fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
+
+    /// Makes the groups and the list of omitted cells. Not called if a run is resumed.
+    fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
+
+    /// Number of processes that measure the plan without `--relaunch`.
+    fn processes(_: &Self::Request) -> u32 {
+        1
+    }
+
+    /// True if the plan is a sweep of rates that ends where it saturates.
+    fn until_saturated(_: &Self::Request) -> bool {
+        false
+    }
+
+    /// Time after which the first group is measured again without `--repeat`, in nanoseconds.
+    fn repeat_ns(_: &Self::Request, _: &MeasureRequest) -> Option<u64> {
+        None
+    }
+}
+
+pub(super) struct Checked<'a, C: MeasureCommand> {
+    pub(super) args: &'a MeasureArgs,
+    pub(super) common: MeasureRequest,
+    pub(super) request: C::Request,
+    /// The given options, as a plan keeps them.
+    pub(super) options: Options,
+}
+
+impl<'a, C: MeasureCommand> Checked<'a, C> {
+    /// `resumed` is the run that is completed.
+    pub(super) fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
+        let args = command.measure_args();
+        let common = MeasureRequest::check(args)?;
+        let folder = command.peers().map(PeersArgs::folder).transpose()?.flatten();
+        match (&folder, resumed.and_then(|results| options::peers(&results.plan))) {
+            (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,
+            (None, Some(folder)) => peers::add(folder).map_err(|why| {
+                Failure::usage(format!("the run used peers from {folder}: {why}"))
+                    .hint("put them back to complete it")
+            })?,
+            (None, None) => {}
+        }
+        if C::NAME != "queue" && !args.quiet && !adapters().is_empty() {
+            console::note("adapters are queues: `threadtoll queue` measures them.");
+        }
+        let request = command.check(&common)?;
+        let mut options = given(&common)?;
+        options.extend(given(&request)?);
+        options.extend(folder.map(|folder| ("peers".to_string(), folder.into())));
+        Ok(Checked { args, common, request, options })
+    }
+}

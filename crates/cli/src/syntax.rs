@@ -1,0 +1,64 @@
+//! Errors of clap, each in one sentence.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::failure::Failure;
+
+pub(crate) const HELP: &str =
+    "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
+
+pub(crate) fn no_command() -> Failure {
+    Failure::usage("no command was given")
+        .hint("start with `threadtoll survey`, or see `threadtoll --help`")
+}
+
+/// Turns an error from clap into one sentence.
+pub(crate) fn render_error(error: &clap::Error) -> Failure {
+    let context = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let argument = context(ContextKind::InvalidArg).unwrap_or_default();
+    let value = context(ContextKind::InvalidValue).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            no_command()
+        }
+        ErrorKind::UnknownArgument => {
+            let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
+            match context(ContextKind::SuggestedArg) {
+                Some(near) => failure.hint(format!("did you mean {near}?")),
+                None => failure.hint(HELP),
+            }
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            Failure::usage(format!("{argument} needs a value")).hint(HELP)
+        }
+        ErrorKind::InvalidValue => {
+            let failure = Failure::usage(format!("“{value}” is not a value of {argument}"));
+            match context(ContextKind::ValidValue) {
+                Some(valid) => failure.hint(format!("use one of: {valid}")),
+                None => failure.hint(HELP),
+            }
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = context(ContextKind::PriorArg).unwrap_or_default();
+            if other == argument || other.is_empty() {
+                Failure::usage(format!("{argument} is given twice")).hint("give it once")
+            } else {
+                Failure::usage(format!("{argument} cannot be used with {other}"))
+                    .hint("give one of them")
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            Failure::usage(format!("{argument} is missing")).hint(HELP)
+        }
+        ErrorKind::InvalidUtf8 => Failure::usage("an argument is not valid UTF-8"),
+        _ => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Failure::usage(first.strip_prefix("error: ").unwrap_or(first).to_string()).hint(HELP)
+        }
+    }
+}
