@@ -1,5 +1,6 @@
 //! The account and the judgement of it, as a record.
 
+mod doing;
 mod idle;
 mod locks;
 mod threads;
@@ -18,12 +19,13 @@ use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 use crate::account::{Account, Object, ProcessAccount};
 use crate::judge::interval::{Estimate, share, share_of};
 use crate::primitive::Kind;
-use crate::profiler::Watched;
 use crate::stacks::Stacks;
+use crate::watched::Watched;
+pub(crate) use doing::Doing;
+use doing::spins;
 use idle::together;
 use locks::{Busiest, Named, tell_apart};
-pub(crate) use threads::Doing;
-use threads::{Threads, spins};
+use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Normal quantile of a 95% interval.

@@ -5,6 +5,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`sample`] | what one look shows of a lock |
 //! | [`samples`] | held share, queue and hand-offs of a lock, with the bias of late samples |
 //! | [`bursts`] | lengths of holds |
 //! | [`interval`] | estimates and their 95% intervals |
@@ -23,6 +24,7 @@ pub mod interval;
 pub mod mend;
 pub mod places;
 pub mod prediction;
+pub mod sample;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
@@ -179,7 +181,7 @@ mod tests {
     use threadtoll_record::profile;
 
     use super::cause::Holder;
-    use super::samples::Sample;
+    use super::sample::Sample;
     use super::simulated::{Program, Times, at};
     use super::*;
 

@@ -31,6 +31,7 @@ pub mod process;
 mod profiler;
 pub mod sample;
 mod stacks;
+mod watched;
 
 pub use profiler::{Options, Profiler};
 pub mod image;

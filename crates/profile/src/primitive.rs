@@ -60,6 +60,9 @@ families! {
     cpython,
 }
 
+/// Most things to wait on that are told apart in one process.
+pub(crate) const MAX_OBJECTS: usize = 20_000;
+
 /// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {

@@ -28,6 +28,7 @@ use crate::process::{
 use crate::sample::{Chunk, Order, Report, Sampler, Tick};
 use crate::stack::{Registers, StackBytes};
 use crate::stacks::Stacks;
+use crate::watched::Watched;
 use unseen::Unseen;
 
 /// Choices of who profiles.
@@ -124,28 +125,6 @@ pub struct Profiler {
     /// Time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
-}
-
-/// A program of a process, from its start or the process's last `exec` on.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    pid: u32,
-    /// `None` some time after it has ended: a build has more processes than there are descriptors.
-    pub(crate) process: Option<Process>,
-    pub(crate) is_32_bit: bool,
-    pub(crate) command: Vec<OsString>,
-    /// Number of programs that the process has executed, this one included.
-    pub(crate) image: u32,
-    pub(crate) parent: Option<u32>,
-    pub(crate) ended: Option<Ended>,
-    pub(crate) signal: Option<u8>,
-    /// Names of the threads that use locks, as they were when that was first seen.
-    pub(crate) names: HashMap<u32, String>,
-    /// When it was started, until its mappings are listed once more with its libraries.
-    started: Option<Instant>,
-    followed: Vec<u32>,
-    /// Threads whose events are not open yet.
-    to_follow: VecDeque<u32>,
 }
 
 impl Profiler {

@@ -24,6 +24,7 @@ mod infer;
 mod prologue;
 mod registers;
 mod rules;
+mod step;
 mod unwinder;
 
 pub use registers::Registers;

@@ -7,7 +7,8 @@ use super::mean::Mean;
 use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
 use crate::judge::places::{self, Explained, Places, Scene, Stand};
-use crate::judge::samples::{LockSamples, Sample};
+use crate::judge::sample::Sample;
+use crate::judge::samples::LockSamples;
 use crate::primitive::{
     Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
 };

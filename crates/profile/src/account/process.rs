@@ -20,12 +20,9 @@ use crate::judge::interval::Z;
 use crate::judge::samples::LockSamples;
 use crate::judge::unseen::Unseen;
 use crate::perf::CpuState;
-use crate::primitive::{Evidence, Hold, Identity, Role, Wait};
+use crate::primitive::{Evidence, Hold, Identity, MAX_OBJECTS, Role, Wait};
 use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
-
-/// Most things to wait on that are told apart.
-pub(crate) const MAX_OBJECTS: usize = 20_000;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
 /// hundred bytes each.

@@ -8,8 +8,9 @@ use threadtoll_record::profile::{
 };
 use threadtoll_record::{Fraction, Ratio, Text};
 
+use super::doing::Doing;
 use super::idle::{Reasons, is_parker};
-use super::threads::{Doing, Threads};
+use super::threads::Threads;
 use super::{One, fraction, fractions, ratio, ratios, sites};
 use crate::account::{Object, ProcessAccount};
 use crate::judge::cause::{Cause as CauseFound, CauseShare};

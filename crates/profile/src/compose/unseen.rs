@@ -6,9 +6,10 @@ use threadtoll_record::Text;
 use threadtoll_record::profile::IdleWait;
 
 use super::Circumstances;
-use crate::account::{Account, MAX_OBJECTS, ProcessAccount};
+use crate::account::{Account, ProcessAccount};
 use crate::judge::samples::Figure;
-use crate::profiler::Watched;
+use crate::primitive::MAX_OBJECTS;
+use crate::watched::Watched;
 
 /// Most semaphores of a process that are said to be locks, perhaps.
 const MAX_SEMAPHORES: usize = 3;

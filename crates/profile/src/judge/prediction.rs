@@ -502,7 +502,8 @@ mod tests {
     use threadtoll_model::{HandOff, simulate};
 
     use super::super::interval::Z;
-    use super::super::samples::{LockSamples, Sample};
+    use super::super::sample::Sample;
+    use super::super::samples::LockSamples;
     use super::super::simulated::{Program, Times, at};
     use super::*;
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::interval::{Estimate, Z, mean, student};
-use super::samples::Sample;
+use super::sample::Sample;
 
 /// Shorter runs count as this long: a binary logarithm of seconds.
 const SHORTEST: i32 = -16;

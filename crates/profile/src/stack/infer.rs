@@ -7,8 +7,8 @@
 use super::call::PrecedingCall;
 use super::prologue;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
-use super::rules::{Cfa, Function, Rule, Site};
-use super::unwinder::{Input, Position, Step, Unwinder, follows_call};
+use super::rules::{Cfa, Function, Rule, Rules, Site};
+use super::step::{Input, Lack, Position, Step, follows_call};
 use super::{MAX_FRAMES, StackBytes};
 use crate::image::{CodeAddress, Place};
 
@@ -16,15 +16,6 @@ use crate::image::{CodeAddress, Place};
 const MAX_WORDS: usize = 8192;
 /// Words that a call may push as arguments.
 const MAX_ARGUMENTS: u64 = 16;
-
-/// What keeps the unwinder from its next step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lack {
-    /// No table knows the function.
-    Rule,
-    /// The rule needs a register that nobody saved.
-    Register(u16),
-}
 
 pub(super) struct Found {
     pub(super) caller: Position,
@@ -92,7 +83,7 @@ impl Candidate {
     }
 }
 
-impl Unwinder {
+impl Rules {
     pub(super) fn infer(
         &mut self,
         input: &Input<'_>,
@@ -118,12 +109,12 @@ impl Unwinder {
         effort: &mut Effort,
     ) -> Option<Found> {
         let stack_pointer = position.registers.stack_pointer();
-        let try_at = |unwinder: &mut Unwinder, value: u64, effort: &mut Effort| {
+        let try_at = |rules: &mut Rules, value: u64, effort: &mut Effort| {
             let registers = position.registers.with_frame_pointer(value);
             let with = Position { registers, ..*position };
-            match unwinder.step(input, &with, site) {
+            match rules.step(input, &with, site) {
                 Step::Caller(caller) => {
-                    unwinder.candidate(input, position, Some(function), caller, effort)
+                    rules.candidate(input, position, Some(function), caller, effort)
                 }
                 _ => None,
             }
@@ -213,7 +204,7 @@ impl Unwinder {
         let image = input.images.get(code.image)?;
         let mut bytes = [0; prologue::LENGTH];
         let start = CodeAddress { address: function.start, ..code };
-        let length = self.rules.code.read(image, start, &mut bytes);
+        let length = self.code.read(image, start, &mut bytes);
         prologue::frame_pointer_distance(&bytes[..length])
     }
 
@@ -229,7 +220,7 @@ impl Unwinder {
         if !input.space.is_code(caller.registers.program_counter()) {
             return None;
         }
-        let mut site = self.site(input, &caller);
+        let mut site = self.site_at(input, &caller);
         if !follows_call(&site, &caller) {
             return None;
         }
@@ -255,7 +246,7 @@ impl Unwinder {
                     break;
                 }
             };
-            let next_site = self.site(input, &next);
+            let next_site = self.site_at(input, &next);
             if !input.space.is_code(next.registers.program_counter())
                 || !follows_call(&next_site, &next)
             {

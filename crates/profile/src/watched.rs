@@ -1,0 +1,31 @@
+//! The programs that are profiled.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
+use std::time::Instant;
+
+use threadtoll_record::profile::Ended;
+
+use crate::process::Process;
+
+/// A program of a process, from its start or the process's last `exec` on.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) pid: u32,
+    /// `None` some time after it has ended: a build has more processes than there are descriptors.
+    pub(crate) process: Option<Process>,
+    pub(crate) is_32_bit: bool,
+    pub(crate) command: Vec<OsString>,
+    /// Number of programs that the process has executed, this one included.
+    pub(crate) image: u32,
+    pub(crate) parent: Option<u32>,
+    pub(crate) ended: Option<Ended>,
+    pub(crate) signal: Option<u8>,
+    /// Names of the threads that use locks, as they were when that was first seen.
+    pub(crate) names: HashMap<u32, String>,
+    /// When it was started, until its mappings are listed once more with its libraries.
+    pub(crate) started: Option<Instant>,
+    pub(crate) followed: Vec<u32>,
+    /// Threads whose events are not open yet.
+    pub(crate) to_follow: VecDeque<u32>,
+}
