@@ -2,6 +2,7 @@
 
 mod doing;
 mod idle;
+mod judged;
 mod locks;
 mod threads;
 mod unseen;
@@ -17,7 +18,6 @@ use threadtoll_record::profile::{
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
 use crate::account::{Account, Object, ProcessAccount};
-use crate::judge::interval::{Estimate, share, share_of};
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
@@ -26,6 +26,7 @@ use doing::spins;
 use idle::together;
 use locks::{Busiest, Named, tell_apart};
 use threads::Threads;
+use threadtoll_judge::interval::{Estimate, share, share_of};
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Normal quantile of a 95% interval.

@@ -14,7 +14,6 @@
 //! | [`process`] | processes, their threads and memory |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 //! | [`primitive`] | the lock, or other object, that a futex word belongs to |
-//! | [`judge`] | verdicts, causes, mends and predictions |
 //! | [`image`] | the ELF files that a program has mapped, and the code that it can run |
 //! | [`stack`] | call stacks, from registers and a copy of the stack |
 //! | [`symbol`] | names of functions, source lines, and static locks |
@@ -24,7 +23,6 @@ pub mod activity;
 mod clock;
 mod compose;
 pub mod futex;
-pub mod judge;
 pub mod perf;
 pub mod primitive;
 pub mod process;

@@ -12,6 +12,7 @@
 
 pub mod evidence;
 mod pattern;
+pub mod spinning;
 pub mod window;
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use crate::image::{AddressSpace, CodeAddress, Image, ImageId, Images, Place};
-use crate::judge::places;
-use crate::judge::spinning::spins_for_a_lock;
+use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::{Caller, Identity, declared};
 use crate::process::{self, Process};
 use crate::stack::{Frame, Registers, Stack, StackBytes, Unwinder};
 use crate::symbol::{LockType, StaticLock, StaticLocks, Symbols};
+use threadtoll_judge::places;
 
 /// Most stacks that are told apart.
 const MAX_STACKS: usize = 20_000;

@@ -4,16 +4,16 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Circumstances;
 use super::mean::Mean;
-use crate::judge::bursts::{Bursts, Read};
-use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
-use crate::judge::places::{self, Explained, Places, Scene, Stand};
-use crate::judge::sample::Sample;
-use crate::judge::samples::LockSamples;
 use crate::primitive::{
     Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
 };
 use crate::sample::Burst;
 use crate::stacks::Stacks;
+use threadtoll_judge::bursts::{Bursts, Read};
+use threadtoll_judge::cause::{Holder, HolderCounts, PatternCounts};
+use threadtoll_judge::places::{self, Explained, Places, Scene, Stand};
+use threadtoll_judge::sample::Sample;
+use threadtoll_judge::samples::LockSamples;
 
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
 const HERD: f64 = 3.0;

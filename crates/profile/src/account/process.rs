@@ -16,13 +16,13 @@ use super::object::{Now, Object, count};
 use super::occupation::{Device, Occupation};
 use super::time::Time;
 use crate::activity::Activity;
-use crate::judge::interval::Z;
-use crate::judge::samples::LockSamples;
-use crate::judge::unseen::Unseen;
 use crate::perf::CpuState;
 use crate::primitive::{Evidence, Hold, Identity, MAX_OBJECTS, Role, Wait};
 use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
+use threadtoll_judge::interval::Z;
+use threadtoll_judge::samples::LockSamples;
+use threadtoll_judge::unseen::Unseen;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
 /// hundred bytes each.

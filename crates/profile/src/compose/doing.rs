@@ -9,9 +9,9 @@ use super::Z;
 use super::idle::Reasons;
 use super::threads::Threads;
 use crate::account::{Device, ProcessAccount, Time};
-use crate::judge::interval::share;
 use crate::primitive::Role;
 use crate::stacks::Stacks;
+use threadtoll_judge::interval::share;
 
 /// Most of the time on a CPU, or waiting for one, of which switches do not tell which it was: with
 /// more, the two are not told apart.

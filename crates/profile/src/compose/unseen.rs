@@ -7,9 +7,9 @@ use threadtoll_record::profile::IdleWait;
 
 use super::Circumstances;
 use crate::account::{Account, ProcessAccount};
-use crate::judge::samples::Figure;
 use crate::primitive::MAX_OBJECTS;
 use crate::watched::Watched;
+use threadtoll_judge::samples::Figure;
 
 /// Most semaphores of a process that are said to be locks, perhaps.
 const MAX_SEMAPHORES: usize = 3;

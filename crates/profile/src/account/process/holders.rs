@@ -1,7 +1,7 @@
 //! Who holds a process's locks at a look, and what it does.
 //!
 //! Words that name their owner say it. Of the others the places of threads tell
-//! ([`places`](crate::judge::places)), once those threads are left out that have not run since the
+//! ([`places`](threadtoll_judge::places)), once those threads are left out that have not run since the
 //! word was last seen free.
 
 use super::ProcessAccount;
@@ -9,10 +9,10 @@ use crate::account::circumstances::{Circumstances, Last};
 use crate::account::object::{KeptScene, KeptThread, count};
 use crate::account::occupation::Occupation;
 use crate::activity::Activity;
-use crate::judge::cause::Holder;
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Kind, ReadMemory};
 use crate::sample::{Chunk, ThreadRead, Tick};
+use threadtoll_judge::cause::Holder;
 
 /// Most records of holders that are told apart.
 const MAX_HOLDERS: usize = 4096;
@@ -269,10 +269,10 @@ impl ProcessAccount {
 mod tests {
     use super::*;
     use crate::activity::SystemCall;
-    use crate::judge::cause::HolderCounts;
     use crate::perf::{Direction, Event, Timeline};
     use crate::primitive::declared;
     use crate::stacks::Stacks;
+    use threadtoll_judge::cause::HolderCounts;
 
     const WAITER: u32 = 5;
     const HOLDER: u32 = 7;

@@ -433,8 +433,8 @@ impl LockSamples {
 mod tests {
     use rand::RngExt;
 
-    use super::super::simulated::{Program, Run, Times, at, rng};
     use super::*;
+    use crate::simulated::{Program, Run, Times, at, rng};
 
     /// Samples a run, looking at `looked` random threads each time.
     fn sampled(run: &Run, per_s: f64, looked: usize, seed: u64) -> LockSamples {

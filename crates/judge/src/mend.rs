@@ -23,8 +23,8 @@ pub struct Context<'a> {
 /// The mend of a cause, one sentence.
 ///
 /// ```
-/// use threadtoll_profile::judge::cause::Cause;
-/// use threadtoll_profile::judge::mend::{Context, mend};
+/// use threadtoll_judge::cause::Cause;
+/// use threadtoll_judge::mend::{Context, mend};
 ///
 /// let context = Context {
 ///     lock: "cache_lock",

@@ -473,8 +473,8 @@ impl Places {
 mod tests {
     use rand::RngExt;
 
-    use super::super::simulated::{Program, Run, Times, at, rng};
     use super::*;
+    use crate::simulated::{Program, Run, Times, at, rng};
 
     const fn place(return_address: u64, frame: u64) -> Place {
         Place { return_address, frame }

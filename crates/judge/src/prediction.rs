@@ -20,7 +20,6 @@
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{Load, ModelError, Shape, bounds, mva, repairman};
-use threadtoll_record::profile;
 
 use super::interval::Estimate;
 use super::samples::Means;
@@ -78,17 +77,6 @@ pub enum Change {
     Stripe(u32),
     /// This number of threads uses the lock.
     Threads(u32),
-}
-
-impl From<Change> for profile::Change {
-    fn from(change: Change) -> Self {
-        match change {
-            Change::HalveHold => Self::HalveHold,
-            Change::MoveOut(_) => Self::MoveOut,
-            Change::Stripe(locks) => Self::Stripe(locks),
-            Change::Threads(threads) => Self::Threads(threads),
-        }
-    }
 }
 
 /// Effect of a change.
@@ -501,11 +489,11 @@ mod tests {
     use proptest::prelude::*;
     use threadtoll_model::{HandOff, simulate};
 
-    use super::super::interval::Z;
-    use super::super::sample::Sample;
-    use super::super::samples::LockSamples;
-    use super::super::simulated::{Program, Times, at};
     use super::*;
+    use crate::interval::Z;
+    use crate::sample::Sample;
+    use crate::samples::LockSamples;
+    use crate::simulated::{Program, Times, at};
 
     fn profiled(program: Program, seconds: f64, seed: u64) -> Present {
         let run = program.run(seconds, seed);

@@ -1,19 +1,21 @@
 //! Judges locks: from counted samples to verdicts, causes, mends and predictions.
 //!
-//! Pure functions of numbers and small observations. [`Judgement::new`] judges all that was seen of
-//! a lock; the modules have its parts:
+//! Pure functions of numbers and small observations: nothing here reads a clock, a file or another
+//! process, and a figure that the samples do not carry is withheld. [`Judgement::new`] judges all
+//! that was seen of a lock. The crate does not say how samples are taken, nor how a verdict is
+//! written down.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`sample`] | what one look shows of a lock |
 //! | [`samples`] | held share, queue and hand-offs of a lock, with the bias of late samples |
+//! | [`unseen`] | waits that no look saw |
 //! | [`bursts`] | lengths of holds |
 //! | [`interval`] | estimates and their 95% intervals |
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
 //! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
 //! | [`places`] | the holder of a lock whose word names no owner |
-//! | [`spinning`] | functions that spin for a lock |
 //! | [`cause`] | causes of waiting |
 //! | [`mend`] | a sentence for each cause |
 
@@ -28,7 +30,6 @@ pub mod sample;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
-pub mod spinning;
 pub mod unseen;
 mod unwaited;
 pub mod verdict;
@@ -178,8 +179,6 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use threadtoll_record::profile;
-
     use super::cause::Holder;
     use super::sample::Sample;
     use super::simulated::{Program, Times, at};
@@ -233,8 +232,8 @@ mod tests {
         })
     }
 
-    fn word(judgement: &Judgement) -> &'static str {
-        profile::Verdict::from(judgement.verdict.unwrap()).name()
+    fn words(judgement: &Judgement) -> Vec<&'static str> {
+        judgement.verdict.unwrap().words()
     }
 
     const PROGRAM: Program = Program {
@@ -249,7 +248,7 @@ mod tests {
     #[test]
     fn a_saturated_lock_is_judged_in_full() {
         let judgement = judged(PROGRAM, 14);
-        assert_eq!(word(&judgement), "saturated");
+        assert_eq!(words(&judgement), ["saturated"]);
         assert_eq!(judgement.causes[0].cause, Cause::SleptHolding(230));
         assert!(matches!(judgement.what_if[0].change, Change::MoveOut(share) if share > 0.9));
         assert!(judgement.what_if[0].gain.low > 1.5);
@@ -273,7 +272,7 @@ mod tests {
             };
             let judgement = judged(Program { hand_off: 0.0, ..program }, 3);
             assert!(judgement.held.known().unwrap().value < 0.03);
-            assert_eq!(word(&judgement), "comfortable");
+            assert_eq!(words(&judgement), ["comfortable"]);
             assert!(judgement.gain.unwrap().high < 0.01);
         }
     }

@@ -9,8 +9,6 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::profile::CauseKind;
-
 use super::interval::{self, Estimate};
 
 /// Fewest samples with waiters from which a cause is named.
@@ -148,21 +146,6 @@ impl Cause {
     }
 }
 
-impl From<Cause> for CauseKind {
-    fn from(cause: Cause) -> Self {
-        match cause {
-            Cause::SleptHolding(_) => Self::SleptHolding,
-            Cause::Computing => Self::Computing,
-            Cause::Preempted => Self::Preempted,
-            Cause::Throttled => Self::Throttled,
-            Cause::Convoy => Self::Convoy,
-            Cause::Herd => Self::Herd,
-            Cause::Hog => Self::Hog,
-            Cause::StarvedWriter => Self::StarvedWriter,
-        }
-    }
-}
-
 /// A cause and its share: of the samples with waiters; of a herd, of the threads that began to
 /// wait; of a hog, of the turns; of a starved writer, of the samples in which one waited.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -223,8 +206,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
 mod tests {
     use rand::RngExt;
 
-    use super::super::simulated::{Program, Times, at, rng};
     use super::*;
+    use crate::simulated::{Program, Times, at, rng};
 
     fn counts(holders: &[(Holder, u64)]) -> HolderCounts {
         let mut counts = HolderCounts::default();

@@ -75,8 +75,8 @@ impl Bursts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Program, Run, Times, at};
     use super::*;
+    use crate::simulated::{Program, Run, Times, at};
 
     const PROGRAM: Program = Program {
         threads: 3,

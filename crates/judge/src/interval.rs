@@ -8,7 +8,7 @@
 //! add the variance between stretches of the run, see [`samples`](super::samples).
 
 /// 97.5% quantile of the normal distribution.
-pub(crate) const Z: f64 = 1.959_963_984_540_054;
+pub const Z: f64 = 1.959_963_984_540_054;
 
 /// A figure and its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl Estimate {
 /// The share that `count` of `of` samples estimate; `None` without samples.
 ///
 /// ```
-/// use threadtoll_profile::judge::interval;
+/// use threadtoll_judge::interval;
 ///
 /// let never_seen = interval::share(0, 1000).unwrap();
 /// assert!(never_seen.value == 0.0 && never_seen.low == 0.0);
