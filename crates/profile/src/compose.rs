@@ -71,6 +71,7 @@ pub(crate) fn compose(
     let [on_time, late] = account.due;
     let samples = on_time + late;
     let known = account.seconds > 0.0;
+    let (seen, cut) = stacks.table.seen_and_cut();
     let mut unseen = unseen(account, watched, circumstances);
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -102,7 +103,7 @@ pub(crate) fn compose(
         }),
         budget: Ratio::new(budget),
         perf_event,
-        stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
+        stacks_cut_share: share(cut, seen).map(fraction),
         time: time.record(perf_event),
         processes,
         unseen,
@@ -219,7 +220,7 @@ impl One<'_> {
         if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
             return (part, NameFrom::Symbol);
         }
-        if let Some(name) = stacks.name_of_data(self.index, object.address) {
+        if let Some(name) = stacks.table.name_of_data(self.index, object.address) {
             return (name, NameFrom::Symbol);
         }
         let most = object.waiting_at.iter().max_by_key(|&(_, count)| count);

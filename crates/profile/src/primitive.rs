@@ -12,7 +12,9 @@
 
 pub mod evidence;
 mod pattern;
-pub mod spinning;
+pub(crate) mod runtime;
+pub(crate) mod spinning;
+pub mod static_locks;
 pub mod window;
 
 #[cfg(test)]

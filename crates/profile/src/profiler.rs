@@ -18,17 +18,18 @@ use threadtoll_record::profile::{Ended, Profile};
 use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish};
 use crate::clock::{now, thread_cpu};
 use crate::compose::{Circumstances, Doing, compose};
-use crate::image::Image;
 use crate::perf::{
     self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
 };
-use crate::process::{
-    Family, FamilyEvent, Held, InnerTids, LaunchError, Launched, Process, ProcessError, exit_code,
-};
+use crate::primitive::static_locks::StaticLocks;
 use crate::sample::{Chunk, Order, Report, Sampler, Tick};
-use crate::stack::{Registers, StackBytes};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
+use threadtoll_stacks::image::Image;
+use threadtoll_stacks::process::{
+    Family, FamilyEvent, Held, InnerTids, LaunchError, Launched, Process, ProcessError, exit_code,
+};
+use threadtoll_stacks::stack::{Registers, StackBytes};
 use unseen::Unseen;
 
 /// Choices of who profiles.
@@ -117,6 +118,7 @@ pub struct Profiler {
     timeline: Timeline,
     reported: BetweenLooks,
     stacks: Stacks,
+    static_locks: StaticLocks,
     /// Time that was spent on finding static locks.
     declaring: Duration,
     began: Instant,
@@ -205,6 +207,7 @@ impl Profiler {
             timeline: Timeline::new(MAX_CHANGES),
             reported: BetweenLooks::default(),
             stacks: Stacks::default(),
+            static_locks: StaticLocks::default(),
             declaring: Duration::ZERO,
             began: Instant::now(),
             cpu_ns: 0,
@@ -238,14 +241,14 @@ impl Profiler {
         let command = own.command_line().unwrap_or_default();
         let (followed, to_follow) = (Vec::new(), VecDeque::new());
         let (names, ended) = (HashMap::new(), None);
-        self.stacks.open(index, &own);
+        self.stacks.table.open(index, &own);
         let mut account = ProcessAccount::new(pid);
-        account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
+        account.go = self.stacks.table.any_image(index, |image| image.has_section(".go.buildinfo"));
         let program = own.program().unwrap_or_default();
         let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
         // A launched program's libraries are not mapped yet.
-        account.jvm = program == "java" || self.stacks.maps(index, is_jvm);
-        account.foreign_libc = self.stacks.maps(index, |image| {
+        account.jvm = program == "java" || self.stacks.table.any_image(index, is_jvm);
+        account.foreign_libc = self.stacks.table.any_image(index, |image| {
             image.name().starts_with("ld-musl-")
                 || image.name() == "libc.so"
                 || image.name() == program && is_static_without_glibc(image)
@@ -291,9 +294,9 @@ impl Profiler {
             watched.started = None;
             let Some(process) = &watched.process else { continue };
             let began = Instant::now();
-            self.stacks.list(index, process);
+            self.stacks.table.list(index, process);
             if let Some(account) = self.account.living(index) {
-                account.jvm |= self.stacks.maps(index, is_jvm);
+                account.jvm |= self.stacks.table.any_image(index, is_jvm);
             }
             self.declaring += began.elapsed();
         }
@@ -306,7 +309,7 @@ impl Profiler {
         let left = allowed.saturating_sub(self.declaring);
         let at = now();
         let mut words: HashMap<u32, Vec<_>> = HashMap::new();
-        for (index, lock) in self.stacks.static_locks(began + left) {
+        for (index, lock) in self.static_locks.find(&mut self.stacks.table, began + left) {
             let Some(account) = self.account.living(index) else { continue };
             // Debug information names the type, which is laid out otherwise there.
             if account.foreign_libc && lock.name().starts_with("glibc") {
@@ -485,7 +488,7 @@ impl Profiler {
                     self.forgotten.add(&doing, process.seconds());
                     self.unseen.not_listed += 1;
                     self.watched.remove(&index);
-                    self.stacks.forget(index);
+                    self.stacks.table.forget(index);
                 }
                 self.refresh_family();
                 self.list_libraries();
@@ -511,7 +514,7 @@ impl Profiler {
     fn close_ended(&mut self) {
         for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
             if watched.process.take().is_some() {
-                self.stacks.close(index);
+                self.stacks.table.close(index);
             }
         }
     }
@@ -580,7 +583,7 @@ impl Profiler {
     }
 
     fn fold(&mut self, mut chunk: Chunk) {
-        self.stacks.listing_allowed = self.allowed(LISTING_SHARE);
+        self.stacks.table.allow_listing(self.allowed(LISTING_SHARE));
         let (stacks, watched) = (&mut self.stacks, &self.watched);
         chunk.number_stacks(&mut |read, base, bytes| {
             let process = watched.get(&read.process)?.process.as_ref()?;
@@ -721,7 +724,7 @@ fn is_jvm(image: &Image) -> bool {
 
 /// glibc marks static programs with the oldest kernel that they run on; Go's runtime needs no C.
 fn is_static_without_glibc(program: &Image) -> bool {
-    let has = |name| program.section(name).is_some();
+    let has = |name| program.has_section(name);
     has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")
 }
 

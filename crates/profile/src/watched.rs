@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use threadtoll_record::profile::Ended;
 
-use crate::process::Process;
+use threadtoll_stacks::process::Process;
 
 /// A program of a process, from its start or the process's last `exec` on.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use libc::c_long;
 
-use crate::activity::{Activity, SystemCall};
 use crate::futex::FutexWait;
+use threadtoll_stacks::process::{Activity, SystemCall};
 
 /// What a thread spends its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,14 +15,14 @@ use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object, count};
 use super::occupation::{Device, Occupation};
 use super::time::Time;
-use crate::activity::Activity;
 use crate::perf::CpuState;
 use crate::primitive::{Evidence, Hold, Identity, MAX_OBJECTS, Role, Wait};
-use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
 use threadtoll_judge::interval::Z;
 use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
+use threadtoll_stacks::process::Activity;
+use threadtoll_stacks::process::InnerTids;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
 /// hundred bytes each.

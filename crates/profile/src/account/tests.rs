@@ -1,9 +1,9 @@
 use super::*;
-use crate::activity::{Activity, SystemCall};
 use crate::perf::{Direction, Event};
 use crate::primitive::Kind;
 use crate::sample::{Effort, Reason};
 use threadtoll_judge::interval::Estimate;
+use threadtoll_stacks::process::{Activity, SystemCall};
 
 const LOCK: u64 = 0x5000;
 const CONTENDED: u32 = 2;

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::activity::Activity;
+use threadtoll_stacks::process::Activity;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::evidence::{BYTES, BYTES_BEFORE};
 use super::*;
-use crate::activity::SystemCall;
+use threadtoll_stacks::process::SystemCall;
 
 const PRIVATE: u64 = 128;
 const BITSET: u64 = 9;

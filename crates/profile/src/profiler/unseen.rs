@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::account::MAX_ENDED;
 use crate::perf::Events;
-use crate::process::ProcessError;
+use threadtoll_stacks::process::ProcessError;
 
 /// Most processes of which it is said why they are not seen.
 const MAX_PROCESSES: usize = 20;

@@ -9,12 +9,12 @@ use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
-use crate::activity::Activity;
 use crate::clock::{now, process_cpu, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_OBJECTS, Window};
-use crate::process::{Batch, InnerTids, Look, Process, Thread};
+use threadtoll_stacks::process::Activity;
+use threadtoll_stacks::process::{Batch, InnerTids, Look, Process, Thread};
 
 /// Bytes to be read around a word.
 pub type Span = (u64, usize);

@@ -8,11 +8,11 @@ use super::ProcessAccount;
 use crate::account::circumstances::{Circumstances, Last};
 use crate::account::object::{KeptScene, KeptThread, count};
 use crate::account::occupation::Occupation;
-use crate::activity::Activity;
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Kind, ReadMemory};
 use crate::sample::{Chunk, ThreadRead, Tick};
 use threadtoll_judge::cause::Holder;
+use threadtoll_stacks::process::Activity;
 
 /// Most records of holders that are told apart.
 const MAX_HOLDERS: usize = 4096;
@@ -268,11 +268,11 @@ impl ProcessAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::SystemCall;
     use crate::perf::{Direction, Event, Timeline};
     use crate::primitive::declared;
     use crate::stacks::Stacks;
     use threadtoll_judge::cause::HolderCounts;
+    use threadtoll_stacks::process::SystemCall;
 
     const WAITER: u32 = 5;
     const HOLDER: u32 = 7;

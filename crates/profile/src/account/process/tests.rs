@@ -1,12 +1,12 @@
 use super::*;
 use crate::account::Looks;
-use crate::activity::SystemCall;
 use crate::futex::FutexWait;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::declared;
 use crate::sample::Reason;
 use crate::stacks::Stacks;
 use threadtoll_judge::verdict::Verdict;
+use threadtoll_stacks::process::SystemCall;
 
 const WAITER: u32 = 5;
 const OWNER: u32 = 7;

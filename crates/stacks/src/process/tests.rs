@@ -13,8 +13,6 @@ use roles::{HARNESS, Observed, eventually};
 
 use super::thread::start_time;
 use super::*;
-use crate::activity::Activity;
-use crate::futex::FutexWait;
 
 fn thread_named<'a>(process: &'a Process, name: &str) -> &'a Thread {
     let named = |thread: &&Thread| process.thread_name(thread.tid()).is_ok_and(|is| is == name);
@@ -30,17 +28,19 @@ fn threads_are_seen_at_what_they_do() {
 
     let mutex: u64 = mutex.parse().unwrap();
     let waits = |thread: &Thread| match thread.look() {
-        Look::Seen(Activity::Asleep(call)) => FutexWait::of(&call),
+        Look::Seen(Activity::Asleep(call)) if i64::from(call.number) == libc::SYS_futex => {
+            Some((call.arguments[0], call.arguments[2] as u32))
+        }
         _ => None,
     };
     let waiter = thread_named(&process, "mutex");
     // A thread that starts may wait for something else first.
-    let on_mutex = |wait: FutexWait| (mutex..mutex + 8).contains(&wait.address);
+    let on_mutex = |(address, _): (u64, u32)| (mutex..mutex + 8).contains(&address);
     eventually(|| waits(waiter).is_some_and(on_mutex));
-    let wait = waits(waiter).unwrap();
+    let (address, value) = waits(waiter).unwrap();
     let mut word = [0; 4];
-    assert_eq!(process.memory().read(wait.address, &mut word), 4);
-    assert_eq!(u32::from_ne_bytes(word), wait.value);
+    assert_eq!(process.memory().read(address, &mut word), 4);
+    assert_eq!(u32::from_ne_bytes(word), value);
 
     let sleeper = thread_named(&process, "sleep");
     let sleeps = |look| match look {

@@ -1,4 +1,4 @@
-//! Static variables that are locks, or contain some, by their types in DWARF.
+//! Static variables of wanted types, or with members of such types, by their types in DWARF.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use gimli::{
 use super::inlined::read_dwarf;
 use crate::image::{Bytes, Image, Section};
 
-/// Locks that a file has at most.
-const MAX_LOCKS: usize = 10_000;
+/// Variables that are found in a file at most.
+const MAX_FOUND: usize = 10_000;
 /// Levels of types within types.
 const MAX_DEPTH: usize = 12;
 /// Elements of an array that are listed.
@@ -22,41 +22,54 @@ const MAX_TYPES: usize = 1 << 20;
 /// Units that are larger take too long to walk through.
 const MAX_UNIT: usize = 8 << 20;
 
-/// Type of a static lock: the one whose first bytes are the lock's word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LockType {
-    /// `pthread_mutex_t`, also in a C++ `std::mutex`.
-    PthreadMutex,
-    /// `pthread_rwlock_t`, also in a C++ `std::shared_mutex`.
-    PthreadRwlock,
-    /// The futex of a Rust `std::sync::Mutex`.
-    RustMutex,
-    /// The futex of a Rust `std::sync::RwLock`.
-    RustRwLock,
-    /// The word of a mutex of `parking_lot`.
-    ParkingLotMutex,
-    /// The word of a read-write lock of `parking_lot`.
-    ParkingLotRwLock,
+/// A type, as debug information declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct DeclaredType<'a> {
+    scopes: &'a [(isize, String)],
+    name: &'a str,
+    typedef: bool,
 }
 
-/// A lock in a static variable.
+impl<'a> DeclaredType<'a> {
+    /// Its name, with generic arguments and without the namespaces around it.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// It is another name for a type.
+    pub fn is_typedef(&self) -> bool {
+        self.typedef
+    }
+
+    /// Names of the namespaces and types around a structure or class, outermost first. Those around
+    /// a typedef are not told.
+    pub fn scopes(&self) -> impl Iterator<Item = &'a str> {
+        self.scopes.iter().map(|(_, name)| name.as_str())
+    }
+}
+
+/// Kind of a type that is searched for; `None` for any other type.
+pub type Wanted<K> = fn(&DeclaredType<'_>) -> Option<K>;
+
+/// A static variable, or the part of one, of a type that was searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StaticLock {
-    /// Name of the variable, with the path to the lock within it.
+pub struct StaticVariable<K> {
+    /// Name of the variable, with the path to the part within it.
     pub name: String,
     /// Address, as the file counts.
     pub address: u64,
-    /// Its type.
-    pub lock: LockType,
+    /// Kind of its type.
+    pub kind: K,
 }
 
-/// The static locks of a file, as its debug information types them: those of one unit after the
-/// other, so that whoever asks may stop at any time.
+/// The static variables of wanted types in a file: one compilation unit at a time, so that the
+/// caller can stop early.
 ///
 /// `.debug_aranges` of LLVM lists variables besides code. Its units that have none are passed over,
 /// and those that have some come first.
 #[derive(Debug)]
-pub struct StaticLocks {
+pub struct StaticVariables<K> {
+    wanted: Wanted<K>,
     dwarf: Dwarf<Bytes>,
     /// Units to look into, the next one last.
     pending: Vec<usize>,
@@ -65,8 +78,8 @@ pub struct StaticLocks {
     found: usize,
 }
 
-impl StaticLocks {
-    pub(super) fn of(image: &Arc<Image>) -> Option<StaticLocks> {
+impl<K: Copy> StaticVariables<K> {
+    pub(super) fn of(image: &Arc<Image>, wanted: Wanted<K>) -> Option<StaticVariables<K>> {
         let dwarf = read_dwarf(image)?;
         let variable: Vec<&Section> =
             image.sections().iter().filter(|section| section.is_variable()).collect();
@@ -95,10 +108,10 @@ impl StaticLocks {
         pending.reverse();
         pending.extend(first.iter().rev());
         only_code.retain(|unit| !first.contains(unit));
-        Some(StaticLocks { dwarf, pending, only_code, found: 0 })
+        Some(StaticVariables { wanted, dwarf, pending, only_code, found: 0 })
     }
 
-    fn find_in(&self, offset: usize) -> Option<Vec<StaticLock>> {
+    fn find_in(&self, offset: usize) -> Option<Vec<StaticVariable<K>>> {
         let header = self.dwarf.unit_header(DebugInfoOffset(offset)).ok()?;
         if header.length_including_self() > MAX_UNIT {
             return None;
@@ -107,23 +120,28 @@ impl StaticLocks {
         if self.only_code.contains(&offset) && lists_variables(&self.dwarf, &unit) {
             return None;
         }
-        let mut search =
-            Search { dwarf: &self.dwarf, unit: &unit, types: HashMap::new(), locks: Vec::new() };
+        let mut search = Search {
+            wanted: self.wanted,
+            dwarf: &self.dwarf,
+            unit: &unit,
+            types: HashMap::new(),
+            found: Vec::new(),
+        };
         // What comes before an entry that makes no sense is known.
         let _ = search.unit();
-        Some(search.locks)
+        Some(search.found)
     }
 }
 
-impl Iterator for StaticLocks {
-    type Item = Vec<StaticLock>;
+impl<K: Copy> Iterator for StaticVariables<K> {
+    type Item = Vec<StaticVariable<K>>;
 
-    fn next(&mut self) -> Option<Vec<StaticLock>> {
-        let offset = self.pending.pop().filter(|_| self.found < MAX_LOCKS)?;
-        let mut locks = self.find_in(offset).unwrap_or_default();
-        locks.truncate(MAX_LOCKS - self.found);
-        self.found += locks.len();
-        Some(locks)
+    fn next(&mut self) -> Option<Vec<StaticVariable<K>>> {
+        let offset = self.pending.pop().filter(|_| self.found < MAX_FOUND)?;
+        let mut found = self.find_in(offset).unwrap_or_default();
+        found.truncate(MAX_FOUND - self.found);
+        self.found += found.len();
+        Some(found)
     }
 }
 
@@ -140,19 +158,26 @@ fn lists_variables(dwarf: &Dwarf<Bytes>, unit: &Unit<Bytes>) -> bool {
 
 type Entry = DebuggingInformationEntry<Bytes>;
 
-struct Search<'a> {
+struct Search<'a, K> {
+    wanted: Wanted<K>,
     dwarf: &'a Dwarf<Bytes>,
     unit: &'a Unit<Bytes>,
-    /// Locks within a type, as distances and paths.
-    types: HashMap<UnitOffset, Vec<Part>>,
-    locks: Vec<StaticLock>,
+    /// Wanted parts of a type, as distances and paths.
+    types: HashMap<UnitOffset, Vec<Part<K>>>,
+    found: Vec<StaticVariable<K>>,
 }
 
 #[derive(Clone, Debug)]
-struct Part {
+struct Part<K> {
     at: u64,
     path: String,
-    lock: LockType,
+    kind: K,
+}
+
+impl<K> Part<K> {
+    fn whole(kind: K) -> Self {
+        Part { at: 0, path: String::new(), kind }
+    }
 }
 
 struct Variable {
@@ -161,7 +186,7 @@ struct Variable {
     kind: UnitOffset,
 }
 
-impl Search<'_> {
+impl<K: Copy> Search<'_, K> {
     fn unit(&mut self) -> gimli::Result<()> {
         // Names of the entries around the present one, outermost first.
         let mut scopes: Vec<(isize, String)> = Vec::new();
@@ -178,11 +203,11 @@ impl Search<'_> {
                 }
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
                     let name = self.name(entry).unwrap_or_default();
-                    if let Some(lock) = lock_type(&scopes, &name)
+                    let declared = DeclaredType { scopes: &scopes, name: &name, typedef: false };
+                    if let Some(kind) = (self.wanted)(&declared)
                         && self.types.len() < MAX_TYPES
                     {
-                        let part = Part { at: 0, path: String::new(), lock };
-                        self.types.insert(entry.offset(), vec![part]);
+                        self.types.insert(entry.offset(), vec![Part::whole(kind)]);
                     }
                     scopes.push((depth, name));
                 }
@@ -192,15 +217,14 @@ impl Search<'_> {
         }
         for variable in variables {
             for part in self.parts(variable.kind, 0) {
-                if self.locks.len() == MAX_LOCKS {
+                if self.found.len() == MAX_FOUND {
                     return Ok(());
                 }
-                let path = part.path.split('.').collect::<Vec<_>>();
-                let own = path.iter().rposition(|name| !is_plumbing(name)).map_or(0, |at| at + 1);
-                self.locks.push(StaticLock {
-                    name: [&[variable.name.as_str()], &path[..own]].concat().join("."),
+                let dot = if part.path.is_empty() { "" } else { "." };
+                self.found.push(StaticVariable {
+                    name: format!("{}{dot}{}", variable.name, part.path),
                     address: variable.address.wrapping_add(part.at),
-                    lock: part.lock,
+                    kind: part.kind,
                 });
             }
         }
@@ -231,8 +255,8 @@ impl Search<'_> {
         (constant && address != 0).then_some(Variable { name, address, kind })
     }
 
-    /// Locks within a type.
-    fn parts(&mut self, offset: UnitOffset, depth: usize) -> Vec<Part> {
+    /// Wanted parts of a type.
+    fn parts(&mut self, offset: UnitOffset, depth: usize) -> Vec<Part<K>> {
         if let Some(known) = self.types.get(&offset) {
             return known.clone();
         }
@@ -245,16 +269,15 @@ impl Search<'_> {
         parts
     }
 
-    fn look_into(&mut self, offset: UnitOffset, depth: usize) -> Option<Vec<Part>> {
+    fn look_into(&mut self, offset: UnitOffset, depth: usize) -> Option<Vec<Part<K>>> {
         let entry = self.entry(offset)?;
         match entry.tag() {
             gimli::DW_TAG_typedef => {
-                let lock = match self.name(&entry)?.as_str() {
-                    "pthread_mutex_t" => LockType::PthreadMutex,
-                    "pthread_rwlock_t" => LockType::PthreadRwlock,
-                    _ => return Some(self.parts(type_of(&entry)?, depth + 1)),
-                };
-                Some(vec![Part { at: 0, path: String::new(), lock }])
+                let name = self.name(&entry)?;
+                match (self.wanted)(&DeclaredType { scopes: &[], name: &name, typedef: true }) {
+                    Some(kind) => Some(vec![Part::whole(kind)]),
+                    None => Some(self.parts(type_of(&entry)?, depth + 1)),
+                }
             }
             gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type | gimli::DW_TAG_atomic_type => {
                 Some(self.parts(type_of(&entry)?, depth + 1))
@@ -267,7 +290,7 @@ impl Search<'_> {
         }
     }
 
-    fn members(&mut self, offset: UnitOffset, depth: usize) -> Option<Vec<Part>> {
+    fn members(&mut self, offset: UnitOffset, depth: usize) -> Option<Vec<Part<K>>> {
         let mut members = Vec::new();
         self.children(offset, |search, entry| {
             if matches!(entry.tag(), gimli::DW_TAG_member | gimli::DW_TAG_inheritance)
@@ -278,14 +301,14 @@ impl Search<'_> {
                 members.push((at, search.name(entry).unwrap_or_default(), kind));
             }
         })?;
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<Part<K>> = Vec::new();
         for (at, name, kind) in members {
             for part in self.parts(kind, depth + 1) {
                 let at = at.checked_add(part.at)?;
                 let names = [name.as_str(), &part.path].into_iter().filter(|name| !name.is_empty());
                 let path = names.collect::<Vec<_>>().join(".");
                 if !parts.iter().any(|other| other.at == at) && parts.len() < 64 {
-                    parts.push(Part { at, path, lock: part.lock });
+                    parts.push(Part { at, path, kind: part.kind });
                 }
             }
         }
@@ -297,7 +320,7 @@ impl Search<'_> {
         offset: UnitOffset,
         kind: UnitOffset,
         depth: usize,
-    ) -> Option<Vec<Part>> {
+    ) -> Option<Vec<Part<K>>> {
         let each = self.parts(kind, depth + 1);
         if each.is_empty() {
             return Some(each);
@@ -315,7 +338,7 @@ impl Search<'_> {
                 let at = index.checked_mul(size)?.checked_add(part.at)?;
                 let path = format!("[{index}].{}", part.path);
                 let path = path.trim_end_matches('.').to_owned();
-                parts.push(Part { at, path, lock: part.lock });
+                parts.push(Part { at, path, kind: part.kind });
             }
         }
         Some(parts)
@@ -355,24 +378,4 @@ fn type_of(entry: &Entry) -> Option<UnitOffset> {
         AttributeValue::UnitRef(offset) => Some(offset),
         _ => None,
     }
-}
-
-fn lock_type(scopes: &[(isize, String)], name: &str) -> Option<LockType> {
-    let scope = |at: usize| scopes.get(at).map_or("", |(_, name)| name.as_str());
-    let in_futex = scopes.iter().any(|(_, name)| name.contains("futex"));
-    match (scope(0), scope(1), name) {
-        ("std", "sys", "Mutex") if in_futex => Some(LockType::RustMutex),
-        ("std", "sys", "RwLock") if in_futex => Some(LockType::RustRwLock),
-        ("parking_lot", "raw_mutex", "RawMutex") => Some(LockType::ParkingLotMutex),
-        ("parking_lot", "raw_rwlock", "RawRwLock") => Some(LockType::ParkingLotRwLock),
-        _ => None,
-    }
-}
-
-/// Names that libraries give to what is inside their locks.
-fn is_plumbing(name: &str) -> bool {
-    name.is_empty()
-        || name.starts_with("_M_")
-        || name.starts_with("__")
-        || matches!(name, "inner" | "raw" | "value" | "data" | "futex")
 }

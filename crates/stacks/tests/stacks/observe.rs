@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use threadtoll_profile::activity::Activity;
-use threadtoll_profile::image::{AddressSpace, Images};
-use threadtoll_profile::process::Mapping;
-use threadtoll_profile::stack::{Registers, Stack, StackBytes, Unwinder};
-use threadtoll_profile::symbol::Symbols;
+use threadtoll_stacks::image::{AddressSpace, Images};
+use threadtoll_stacks::process::Activity;
+use threadtoll_stacks::process::Mapping;
+use threadtoll_stacks::stack::{Registers, Stack, StackBytes, Unwinder};
+use threadtoll_stacks::symbol::Symbols;
 
 /// Bytes of a stack that are copied at first, and at most.
 const STACK_BYTES: usize = 16 << 10;

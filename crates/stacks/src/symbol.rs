@@ -1,6 +1,6 @@
-//! Names of functions and data, and static locks.
+//! Names of functions and data, and static variables by their types.
 //!
-//! Names come from the symbol table, inlined functions and static locks from DWARF, either of them
+//! Names come from the symbol table, inlined functions and types from DWARF, either of them
 //! from the file itself or from its separate debug information, found by build id. Everything is
 //! read when it is first asked for, from files that [`Images`] keeps open: the program may have
 //! ended by then.
@@ -12,7 +12,7 @@
 //! alone.
 
 mod inlined;
-mod locks;
+mod statics;
 mod table;
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::image::{CodeAddress, Image, ImageId, Images, Place};
 use inlined::Functions;
-pub use locks::{LockType, StaticLock, StaticLocks};
+pub use statics::{DeclaredType, StaticVariable, StaticVariables, Wanted};
 use table::SymbolTable;
 
 /// Descriptions that are remembered at most.
@@ -120,10 +120,15 @@ impl Symbols {
         Some((file.data.name(symbol)?, data.address - symbol.address))
     }
 
-    /// Locks among the static variables of a file; `None` if it has no debug information.
-    pub fn static_locks(&mut self, images: &Images, image: ImageId) -> Option<StaticLocks> {
+    /// Static variables of wanted types in a file; `None` if it has no debug information.
+    pub fn static_variables<K: Copy>(
+        &mut self,
+        images: &Images,
+        image: ImageId,
+        wanted: Wanted<K>,
+    ) -> Option<StaticVariables<K>> {
         let file = self.file(images, image)?;
-        StaticLocks::of(file.debug.as_ref().unwrap_or(&file.image))
+        StaticVariables::of(file.debug.as_ref().unwrap_or(&file.image), wanted)
     }
 
     fn inlined(&mut self, images: &Images, id: ImageId) -> Option<&mut Functions> {

@@ -46,7 +46,7 @@ pub fn raise_limit() {
 }
 
 /// Descriptors that events of threads may use.
-pub(crate) fn for_events() -> usize {
+pub fn for_events() -> usize {
     usize::try_from(limits().eighths(EVENTS)).unwrap_or(usize::MAX)
 }
 

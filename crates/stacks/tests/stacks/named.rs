@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use threadtoll_profile::image::{ImageId, Images, Place};
-use threadtoll_profile::stack::{Registers, Stack, StackBytes};
-use threadtoll_profile::symbol::{LockType, Symbols};
+use threadtoll_stacks::image::{CodeAddress, ImageId, Images, Place};
+use threadtoll_stacks::stack::{Registers, Stack, StackBytes};
+use threadtoll_stacks::symbol::{DeclaredType, Symbols};
 
 use super::observe::Observer;
 use super::programs::{Program, compile, rustc};
@@ -51,72 +51,36 @@ fn code_without_a_file_is_called_so() {
 }
 
 #[test]
-fn static_locks_of_rust_are_found_by_their_types() {
+fn static_variables_are_found_by_the_types_of_their_parts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chain");
     assert!(compile(&rustc(), "chain.rs", "--edition=2024 -C debuginfo=2", &path));
     let (_program, tid) = start(&path);
-    let locks = locks(tid);
-    for (name, lock) in [
-        ("chain::LOCK", LockType::RustMutex),
-        ("chain::WAITED", LockType::RustMutex),
-        ("chain::READERS", LockType::RustRwLock),
-    ] {
-        assert!(locks.iter().any(|(found, kind, _)| found == name && *kind == lock), "{locks:#?}");
-    }
-    // The main thread holds the mutex: its word says so, at the address that was found.
-    let (_, _, address) = locks.iter().find(|(name, _, _)| name == "chain::LOCK").unwrap();
-    let mut word = [0; 4];
-    let memory = fs::File::open(format!("/proc/{tid}/mem")).unwrap();
-    std::os::unix::fs::FileExt::read_exact_at(&memory, &mut word, *address).unwrap();
-    assert!(matches!(u32::from_le_bytes(word), 1 | 2), "{word:?}");
-}
-
-#[test]
-#[ignore = "compilers: ci/long/profile-stacks.sh"]
-fn static_locks_of_c_are_found_by_their_types() {
-    let folder = tempfile::tempdir().unwrap();
-    for (compiler, source, options) in
-        [("cc", "locks.c", "-g -pthread"), ("c++", "locks.cpp", "-g -O2 -pthread")]
-    {
-        let path = folder.path().join(source.replace('.', "_"));
-        assert!(compile(compiler, source, options, &path));
-        let (_program, tid) = start(&path);
-        let locks = locks(tid);
-        let expected = [
-            ("plain", LockType::PthreadMutex),
-            ("readers", LockType::PthreadRwlock),
-            ("cache.lock", LockType::PthreadMutex),
-            ("shards.[2].lock", LockType::PthreadMutex),
-        ];
-        for (name, lock) in expected {
-            let found = locks.iter().find(|(found, kind, _)| found == name && *kind == lock);
-            let Some((_, _, address)) = found else { panic!("{name}: {locks:#?}") };
-            // The program has locked each of them.
-            let mut word = [0; 4];
-            let memory = fs::File::open(format!("/proc/{tid}/mem")).unwrap();
-            std::os::unix::fs::FileExt::read_exact_at(&memory, &mut word, *address).unwrap();
-            assert_ne!(word, [0; 4], "{name}");
-        }
-    }
-}
-
-/// Static locks of a process: name, type, address.
-fn locks(tid: u32) -> Vec<(String, LockType, u64)> {
+    let wanted = |declared: &DeclaredType<'_>| {
+        let in_std = declared.scopes().next() == Some("std");
+        (in_std && declared.name() == "Mutex").then_some(())
+    };
     let mut observer = Observer::new(tid);
     let images: Vec<ImageId> = observer.space.images();
     let mut found = Vec::new();
     for image in images {
-        let units = observer.symbols.static_locks(&observer.images, image);
-        for lock in units.into_iter().flatten().flatten() {
-            let place = threadtoll_profile::image::CodeAddress { image, address: lock.address };
+        let units = observer.symbols.static_variables(&observer.images, image, wanted);
+        for variable in units.into_iter().flatten().flatten() {
+            let place = CodeAddress { image, address: variable.address };
             let Some(address) = observer.space.address_of(place) else { continue };
-            let data = observer.space.data(address);
-            assert_eq!(data, Some(place), "{lock:?}");
-            found.push((lock.name.clone(), lock.lock, address));
+            assert_eq!(observer.space.data(address), Some(place), "{variable:?}");
+            found.push((variable.name, address));
         }
     }
-    found
+    let find = |start: &str| found.iter().find(|(name, _)| name.starts_with(start));
+    assert!(find("chain::WAITED.").is_some(), "{found:#?}");
+    assert!(find("chain::READERS").is_none() && find("chain::WORD").is_none(), "{found:#?}");
+    // The main thread holds the mutex: its word says so, at the address that was found.
+    let (_, address) = find("chain::LOCK.").unwrap();
+    let mut word = [0; 4];
+    let memory = fs::File::open(format!("/proc/{tid}/mem")).unwrap();
+    std::os::unix::fs::FileExt::read_exact_at(&memory, &mut word, *address).unwrap();
+    assert!(matches!(u32::from_le_bytes(word), 1 | 2), "{word:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`thread`] | threads, and the system calls in which they sleep |
+//! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`memory`] | many small reads of the memory at once |
 //! | [`maps`] | mappings |
 //! | [`launch`] | a program that is observed from its start |
@@ -19,6 +20,7 @@
 //! | [`error`] | reasons why a process cannot be observed |
 //! | [`descriptors`] | the limit on open files |
 
+pub mod activity;
 pub mod descriptors;
 mod ending;
 pub mod error;
@@ -51,6 +53,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use files::ShortPath;
 use stat::Stat;
 
+pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
 pub use family::{Family, FamilyEvent};
 pub use launch::{Held, LaunchError, Launched, exit_code};
@@ -311,6 +314,17 @@ impl Process {
     /// If the process has ended or permission is missing.
     pub fn program(&self) -> io::Result<PathBuf> {
         let path = ShortPath::task(self.witness, "exe");
+        let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
+        Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+    }
+
+    /// The target of a descriptor that it has open, as the kernel names it.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor is not open, the process has ended or permission is missing.
+    pub fn descriptor_target(&self, descriptor: u32) -> io::Result<PathBuf> {
+        let path = ShortPath::new(format_args!("fd/{descriptor}"));
         let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }

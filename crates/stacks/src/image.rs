@@ -136,6 +136,11 @@ impl Image {
         self.elf.build_id.as_deref()
     }
 
+    /// Returns `true` if the file has a section of this name.
+    pub fn has_section(&self, name: &str) -> bool {
+        self.section(name).is_some()
+    }
+
     pub(crate) fn section(&self, name: &str) -> Option<&Section> {
         self.elf.section(name)
     }
@@ -213,7 +218,7 @@ mod tests {
     use super::*;
     use crate::process::Mapping;
     use crate::stack::{Registers, Stack, StackBytes, Unwinder};
-    use crate::symbol::Symbols;
+    use crate::symbol::{DeclaredType, Symbols};
 
     /// A small but complete ELF file: the kernel's.
     fn vdso() -> (u64, Vec<u8>) {
@@ -266,7 +271,9 @@ mod tests {
                 }
                 if let Some(data) = space.data(0x10_0000 + counter) {
                     symbols.name_of_data(&images, data);
-                    symbols.static_locks(&images, data.image).into_iter().flatten().count();
+                    let wanted = |_: &DeclaredType<'_>| Some(());
+                    let found = symbols.static_variables(&images, data.image, wanted);
+                    found.into_iter().flatten().count();
                 }
             }
         }

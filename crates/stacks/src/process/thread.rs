@@ -15,10 +15,10 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 
+use super::activity::Activity;
 use super::descriptors::Permit;
 use super::files::{self, ShortPath};
 use super::stat::Stat;
-use crate::activity::Activity;
 
 /// Longest line: a number, eight addresses of 18 digits, and blanks.
 const MAX_LINE: usize = 192;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use threadtoll_profile::stack::{Stack, StackBytes};
+use threadtoll_stacks::stack::{Stack, StackBytes};
 
 use super::observe::Observer;
 use super::programs::{compile, rustc, start};
