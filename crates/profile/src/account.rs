@@ -20,13 +20,14 @@ pub use time::Time;
 
 use std::collections::BTreeMap;
 
+use threadtoll_judge::sample::Sample;
+use threadtoll_judge::samples::LockSamples;
+
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
 use circumstances::Circumstances;
 pub(crate) use circumstances::NEAR_NS;
-use threadtoll_judge::sample::Sample;
-use threadtoll_judge::samples::LockSamples;
 
 /// Most processes that have ended and are kept: a build has tens of thousands.
 pub(crate) const MAX_ENDED: usize = 500;

@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
+use threadtoll_judge::interval::{Estimate, share, share_of};
 use threadtoll_record::profile::{
     Ended, IdleWait, Interval, Late, Lock, Method, NameFrom, Perturbation, Process, Profile,
     Role as SiteRole, Site, ThreadShare,
@@ -26,7 +27,6 @@ use doing::spins;
 use idle::together;
 use locks::{Busiest, Named, tell_apart};
 use threads::Threads;
-use threadtoll_judge::interval::{Estimate, share, share_of};
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Normal quantile of a 95% interval.

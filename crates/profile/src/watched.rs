@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use threadtoll_record::profile::Ended;
-
 use threadtoll_stacks::process::Process;
 
 /// A program of a process, from its start or the process's last `exec` on.

@@ -1,9 +1,10 @@
 //! A look, as far as it concerns every process, and what switches tell of threads at its time.
 
+use threadtoll_stacks::process::Activity;
+
 use crate::perf::{CpuState, Timeline};
 use crate::sample::ThreadRead;
 use crate::stacks::Stacks;
-use threadtoll_stacks::process::Activity;
 
 /// Where a thread was seen last.
 #[derive(Clone, Copy, Debug, Default)]

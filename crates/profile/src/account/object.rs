@@ -2,6 +2,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use threadtoll_judge::bursts::{Bursts, Read};
+use threadtoll_judge::cause::{Holder, HolderCounts, PatternCounts};
+use threadtoll_judge::places::{self, Explained, Places, Scene, Stand};
+use threadtoll_judge::sample::Sample;
+use threadtoll_judge::samples::LockSamples;
+
 use super::Circumstances;
 use super::mean::Mean;
 use crate::primitive::{
@@ -9,11 +15,6 @@ use crate::primitive::{
 };
 use crate::sample::Burst;
 use crate::stacks::Stacks;
-use threadtoll_judge::bursts::{Bursts, Read};
-use threadtoll_judge::cause::{Holder, HolderCounts, PatternCounts};
-use threadtoll_judge::places::{self, Explained, Places, Scene, Stand};
-use threadtoll_judge::sample::Sample;
-use threadtoll_judge::samples::LockSamples;
 
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
 const HERD: f64 = 3.0;

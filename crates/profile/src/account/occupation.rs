@@ -1,9 +1,9 @@
 //! What a thread spends its time on, by the system call that it sleeps in.
 
 use libc::c_long;
+use threadtoll_stacks::process::{Activity, SystemCall};
 
 use crate::futex::FutexWait;
-use threadtoll_stacks::process::{Activity, SystemCall};
 
 /// What a thread spends its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

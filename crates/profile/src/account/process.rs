@@ -8,6 +8,11 @@ mod things;
 
 use std::collections::{HashMap, HashSet};
 
+use threadtoll_judge::interval::Z;
+use threadtoll_judge::samples::LockSamples;
+use threadtoll_judge::unseen::Unseen;
+use threadtoll_stacks::process::{Activity, InnerTids};
+
 use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
 use super::circumstances::{Circumstances, Last, WhenDue};
@@ -18,11 +23,6 @@ use super::time::Time;
 use crate::perf::CpuState;
 use crate::primitive::{Evidence, Hold, Identity, MAX_OBJECTS, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
-use threadtoll_judge::interval::Z;
-use threadtoll_judge::samples::LockSamples;
-use threadtoll_judge::unseen::Unseen;
-use threadtoll_stacks::process::Activity;
-use threadtoll_stacks::process::InnerTids;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
 /// hundred bytes each.

@@ -1,9 +1,10 @@
+use threadtoll_judge::interval::Estimate;
+use threadtoll_stacks::process::{Activity, SystemCall};
+
 use super::*;
 use crate::perf::{Direction, Event};
 use crate::primitive::Kind;
 use crate::sample::{Effort, Reason};
-use threadtoll_judge::interval::Estimate;
-use threadtoll_stacks::process::{Activity, SystemCall};
 
 const LOCK: u64 = 0x5000;
 const CONTENDED: u32 = 2;

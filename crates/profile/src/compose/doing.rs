@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use threadtoll_judge::interval::share;
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
 
@@ -11,7 +12,6 @@ use super::threads::Threads;
 use crate::account::{Device, ProcessAccount, Time};
 use crate::primitive::Role;
 use crate::stacks::Stacks;
-use threadtoll_judge::interval::share;
 
 /// Most of the time on a CPU, or waiting for one, of which switches do not tell which it was: with
 /// more, the two are not told apart.

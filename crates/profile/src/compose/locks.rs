@@ -2,6 +2,11 @@
 
 use std::collections::HashMap;
 
+use threadtoll_judge::cause::{Cause as CauseFound, CauseShare};
+use threadtoll_judge::gain::{Surroundings, gain};
+use threadtoll_judge::mend::{Context, mend};
+use threadtoll_judge::prediction::{self, CpuDemand};
+use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
     Address, Cause, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted, Role as SiteRole,
     WhatIf,
@@ -16,11 +21,6 @@ use super::{One, fraction, fractions, ratio, ratios, sites};
 use crate::account::{Object, ProcessAccount};
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
-use threadtoll_judge::cause::{Cause as CauseFound, CauseShare};
-use threadtoll_judge::gain::{Surroundings, gain};
-use threadtoll_judge::mend::{Context, mend};
-use threadtoll_judge::prediction::{self, CpuDemand};
-use threadtoll_judge::{Judgement, LockSeen};
 
 /// Number of the row for all Java monitors, which must not change as more locks are found: those
 /// are numbered from 1.

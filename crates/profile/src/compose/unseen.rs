@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use threadtoll_judge::samples::Figure;
 use threadtoll_record::Text;
 use threadtoll_record::profile::IdleWait;
 
@@ -9,7 +10,6 @@ use super::Circumstances;
 use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_OBJECTS;
 use crate::watched::Watched;
-use threadtoll_judge::samples::Figure;
 
 /// Most semaphores of a process that are said to be locks, perhaps.
 const MAX_SEMAPHORES: usize = 3;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use threadtoll_machine::current_cpu;
+use threadtoll_stacks::process::{Activity, Batch, InnerTids, Look, Process, Thread};
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
@@ -13,8 +14,6 @@ use crate::clock::{now, process_cpu, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_OBJECTS, Window};
-use threadtoll_stacks::process::Activity;
-use threadtoll_stacks::process::{Batch, InnerTids, Look, Process, Thread};
 
 /// Bytes to be read around a word.
 pub type Span = (u64, usize);

@@ -4,6 +4,9 @@
 //! ([`places`](threadtoll_judge::places)), once those threads are left out that have not run since the
 //! word was last seen free.
 
+use threadtoll_judge::cause::Holder;
+use threadtoll_stacks::process::Activity;
+
 use super::ProcessAccount;
 use crate::account::circumstances::{Circumstances, Last};
 use crate::account::object::{KeptScene, KeptThread, count};
@@ -11,8 +14,6 @@ use crate::account::occupation::Occupation;
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Kind, ReadMemory};
 use crate::sample::{Chunk, ThreadRead, Tick};
-use threadtoll_judge::cause::Holder;
-use threadtoll_stacks::process::Activity;
 
 /// Most records of holders that are told apart.
 const MAX_HOLDERS: usize = 4096;
@@ -267,12 +268,13 @@ impl ProcessAccount {
 
 #[cfg(test)]
 mod tests {
+    use threadtoll_judge::cause::HolderCounts;
+    use threadtoll_stacks::process::SystemCall;
+
     use super::*;
     use crate::perf::{Direction, Event, Timeline};
     use crate::primitive::declared;
     use crate::stacks::Stacks;
-    use threadtoll_judge::cause::HolderCounts;
-    use threadtoll_stacks::process::SystemCall;
 
     const WAITER: u32 = 5;
     const HOLDER: u32 = 7;

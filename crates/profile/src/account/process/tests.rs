@@ -1,3 +1,6 @@
+use threadtoll_judge::verdict::Verdict;
+use threadtoll_stacks::process::SystemCall;
+
 use super::*;
 use crate::account::Looks;
 use crate::futex::FutexWait;
@@ -5,8 +8,6 @@ use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::declared;
 use crate::sample::Reason;
 use crate::stacks::Stacks;
-use threadtoll_judge::verdict::Verdict;
-use threadtoll_stacks::process::SystemCall;
 
 const WAITER: u32 = 5;
 const OWNER: u32 = 7;
