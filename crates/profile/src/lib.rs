@@ -12,14 +12,17 @@
 //! |---|---|
 //! | [`account`] | shares, queues and their intervals, folded from looks |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`occupation`] | what a thread spends its time on |
 //! | [`sample`] | when to look, at what, and within which budget |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 //! | [`primitive`] | the lock, or other object, that a futex word belongs to |
 
 pub mod account;
+mod circumstances;
 mod clock;
 mod compose;
 pub mod futex;
+pub mod occupation;
 pub mod perf;
 pub mod primitive;
 mod profiler;

@@ -1,11 +1,13 @@
 //! The programs that are profiled.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::time::Instant;
 
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::process::Process;
+
+use crate::occupation::{Descriptors, Device};
 
 /// A program of a process, from its start or the process's last `exec` on.
 #[derive(Debug)]
@@ -27,4 +29,13 @@ pub(crate) struct Watched {
     pub(crate) followed: Vec<u32>,
     /// Threads whose events are not open yet.
     pub(crate) to_follow: VecDeque<u32>,
+}
+
+impl Descriptors for BTreeMap<u32, Watched> {
+    fn device(&self, process: u32, descriptor: u32) -> Device {
+        let process = self.get(&process).and_then(|watched| watched.process.as_ref());
+        let target = process.and_then(|process| process.descriptor_target(descriptor).ok());
+        let target = target.as_ref().map(|target| target.as_os_str().as_encoded_bytes());
+        target.map_or(Device::Other, Device::of_link)
+    }
 }

@@ -8,8 +8,8 @@ use threadtoll_judge::places::{self, Explained, Places, Scene, Stand};
 use threadtoll_judge::sample::Sample;
 use threadtoll_judge::samples::LockSamples;
 
-use super::Circumstances;
 use super::mean::Mean;
+use crate::circumstances::Circumstances;
 use crate::primitive::{
     Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
 };

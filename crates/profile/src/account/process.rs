@@ -15,11 +15,11 @@ use threadtoll_stacks::process::{Activity, InnerTids};
 
 use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
-use super::circumstances::{Circumstances, Last, WhenDue};
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object, count};
-use super::occupation::{Device, Occupation};
 use super::time::Time;
+use crate::circumstances::{Circumstances, Last, WhenDue};
+use crate::occupation::{Device, Occupation};
 use crate::perf::CpuState;
 use crate::primitive::{Evidence, Hold, Identity, MAX_OBJECTS, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
@@ -265,7 +265,7 @@ impl ProcessAccount {
                 }
             }
             occupation => {
-                let kind = self.kind(occupation, at);
+                let kind = self.kind(occupation, read.process, at, seen);
                 self.time_now[kind.place()] += scale_now;
             }
         }
@@ -356,9 +356,18 @@ impl ProcessAccount {
         waits
     }
 
-    fn kind(&mut self, occupation: Occupation, at: u64) -> Time {
+    fn kind(
+        &mut self,
+        occupation: Occupation,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Time {
         match occupation {
-            Occupation::Io(descriptor) => Time::Io(self.device(descriptor, at)),
+            Occupation::Io(descriptor) => {
+                let look_up = || seen.descriptors.device(process, descriptor);
+                Time::Io(self.device(descriptor, at, look_up))
+            }
             Occupation::Disk => Time::Io(Device::Disk),
             Occupation::Paging => Time::Paging,
             Occupation::Idle => Time::Idle,
@@ -367,15 +376,13 @@ impl ProcessAccount {
         }
     }
 
-    fn device(&mut self, descriptor: u32, at: u64) -> Device {
+    fn device(&mut self, descriptor: u32, at: u64, look_up: impl FnOnce() -> Device) -> Device {
         if let Some(&(device, until)) = self.devices.get(&descriptor)
             && at < until
         {
             return device;
         }
-        let link = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
-        let device =
-            link.map_or(Device::Other, |link| Device::of_link(link.as_os_str().as_encoded_bytes()));
+        let device = look_up();
         if self.devices.len() >= MAX_DEVICES {
             self.devices.clear();
         }

@@ -9,7 +9,8 @@ use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
 use super::Z;
 use super::idle::Reasons;
 use super::threads::Threads;
-use crate::account::{Device, ProcessAccount, Time};
+use crate::account::{ProcessAccount, Time};
+use crate::occupation::Device;
 use crate::primitive::Role;
 use crate::stacks::Stacks;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use threadtoll_stacks::stack::{Registers, StackBytes};
 
 use super::Profiler;
-use crate::account::{Departure, NEAR_NS, Reported, RunningStack, Wish};
+use crate::account::{Departure, Reported, Wish};
+use crate::circumstances::{NEAR_NS, RunningStack};
 use crate::clock::now;
 use crate::perf::{self, Direction, Event, SETTLE_NS};
 use crate::sample::{Chunk, Order, Tick};
@@ -104,7 +105,7 @@ impl Profiler {
             incomplete,
             running: &running,
         };
-        self.account.fold(&chunk, &reported, &self.stacks, self.throttled);
+        self.account.fold(&chunk, &reported, &self.stacks, self.throttled, &self.watched);
         for (index, process) in self.account.all_living() {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));

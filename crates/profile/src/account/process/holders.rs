@@ -8,9 +8,9 @@ use threadtoll_judge::cause::Holder;
 use threadtoll_stacks::process::Activity;
 
 use super::ProcessAccount;
-use crate::account::circumstances::{Circumstances, Last};
 use crate::account::object::{KeptScene, KeptThread, count};
-use crate::account::occupation::Occupation;
+use crate::circumstances::{Circumstances, Last};
+use crate::occupation::Occupation;
 use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Kind, ReadMemory};
 use crate::sample::{Chunk, ThreadRead, Tick};
@@ -272,6 +272,7 @@ mod tests {
     use threadtoll_stacks::process::SystemCall;
 
     use super::*;
+    use crate::occupation::NoDescriptors;
     use crate::perf::{Direction, Event, Timeline};
     use crate::primitive::declared;
     use crate::stacks::Stacks;
@@ -332,6 +333,7 @@ mod tests {
             stacks: &stacks,
             running: &[],
             throttled,
+            descriptors: &NoDescriptors,
         };
         account.objects[0].see(at);
         account.objects[0].now.hold = Some(hold);

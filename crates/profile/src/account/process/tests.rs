@@ -4,6 +4,7 @@ use threadtoll_stacks::process::SystemCall;
 use super::*;
 use crate::account::Looks;
 use crate::futex::FutexWait;
+use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::declared;
 use crate::sample::Reason;
@@ -29,6 +30,7 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
         stacks,
         running: &[],
         throttled: false,
+        descriptors: &NoDescriptors,
     }
 }
 

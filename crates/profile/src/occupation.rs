@@ -1,5 +1,7 @@
 //! What a thread spends its time on, by the system call that it sleeps in.
 
+use std::fmt;
+
 use libc::c_long;
 use threadtoll_stacks::process::{Activity, SystemCall};
 
@@ -41,6 +43,12 @@ pub enum Device {
     Other,
 }
 
+/// Knowledge of what is behind the descriptors of processes.
+pub(crate) trait Descriptors: fmt::Debug {
+    /// The device behind a descriptor of the process of this index.
+    fn device(&self, process: u32, descriptor: u32) -> Device;
+}
+
 impl Device {
     /// The device behind a link of `/proc/PID/fd`.
     pub fn of_link(link: &[u8]) -> Device {
@@ -53,17 +61,6 @@ impl Device {
             _ if link.starts_with(b"/dev/") && !link.starts_with(b"/dev/shm/") => Device::Other,
             _ if link.starts_with(b"/") => Device::Disk,
             _ => Device::Other,
-        }
-    }
-
-    /// Its name in records and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Device::Disk => "disk",
-            Device::Socket => "socket",
-            Device::Pipe => "pipe",
-            Device::Terminal => "terminal",
-            Device::Other => "other",
         }
     }
 }
@@ -200,6 +197,18 @@ fn sleeps(call: &SystemCall) -> bool {
         libc::SYS_ppoll => second == 0,
         libc::SYS_pselect6 => first == 0,
         _ => false,
+    }
+}
+
+/// Nothing is known of any descriptor.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct NoDescriptors;
+
+#[cfg(test)]
+impl Descriptors for NoDescriptors {
+    fn device(&self, _: u32, _: u32) -> Device {
+        Device::Other
     }
 }
 

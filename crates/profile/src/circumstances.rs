@@ -2,25 +2,26 @@
 
 use threadtoll_stacks::process::Activity;
 
+use crate::occupation::Descriptors;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::ThreadRead;
 use crate::stacks::Stacks;
 
 /// Where a thread was seen last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Last {
-    pub(super) at: u64,
+pub(crate) struct Last {
+    pub(crate) at: u64,
     /// The thing that it waited on.
-    pub(super) waiting_on: Option<u32>,
+    pub(crate) waiting_on: Option<u32>,
     /// When it was last seen asleep there.
-    pub(super) asleep_at: u64,
+    pub(crate) asleep_at: u64,
     /// The stack with which it was last seen asleep, and when.
-    pub(super) asleep_with: Option<(u32, u64)>,
+    pub(crate) asleep_with: Option<(u32, u64)>,
 }
 
 /// A thread at the instant at which a look was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WhenDue {
+pub(crate) enum WhenDue {
     /// On a CPU, or ready for one.
     Awake,
     /// In the sleep in which it was seen before, and no longer in the same way.
@@ -33,35 +34,36 @@ pub(super) enum WhenDue {
 
 /// A look, as far as it concerns every process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances<'a> {
-    pub(super) look: u64,
-    pub(super) second: u64,
+pub(crate) struct Circumstances<'a> {
+    pub(crate) look: u64,
+    pub(crate) second: u64,
     /// When it was due.
-    pub(super) due: u64,
+    pub(crate) due: u64,
     /// Mean time between two due times.
-    pub(super) gap_s: f64,
+    pub(crate) gap_s: f64,
     /// Threads that a picked one stands for.
-    pub(super) scale: f64,
-    pub(super) late: bool,
+    pub(crate) scale: f64,
+    pub(crate) late: bool,
     /// Its queue is late, too: no switches tell it as it was when the look was due.
-    pub(super) queue_late: bool,
-    pub(super) timeline: Option<&'a Timeline>,
-    pub(super) stacks: &'a Stacks,
+    pub(crate) queue_late: bool,
+    pub(crate) timeline: Option<&'a Timeline>,
+    pub(crate) stacks: &'a Stacks,
     /// Stacks of running threads, in the order of their times.
-    pub(super) running: &'a [RunningStack],
+    pub(crate) running: &'a [RunningStack],
     /// The cgroup was throttled about then.
-    pub(super) throttled: bool,
+    pub(crate) throttled: bool,
+    pub(crate) descriptors: &'a dyn Descriptors,
 }
 
 /// The stack of a thread while it ran.
 #[derive(Clone, Copy, Debug)]
-pub struct RunningStack {
+pub(crate) struct RunningStack {
     /// When it was taken.
-    pub at: u64,
+    pub(crate) at: u64,
     /// The thread.
-    pub tid: u32,
+    pub(crate) tid: u32,
     /// The stack's number.
-    pub stack: u32,
+    pub(crate) stack: u32,
 }
 
 /// A running thread may be somewhere else after this time.
@@ -72,12 +74,12 @@ const YIELDS_WITHIN_NS: u64 = 100_000;
 
 impl Circumstances<'_> {
     /// Looks at a thread a nanosecond, on average.
-    pub(super) fn looks_per_ns(&self) -> f64 {
+    pub(crate) fn looks_per_ns(&self) -> f64 {
         1.0 / (self.gap_s * self.scale * 1e9)
     }
 
     /// The state of a thread at a look, as it would be without that look.
-    pub(super) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
+    pub(crate) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         let timeline = self.timeline?;
         let state = timeline.state(tid, at);
         // The look itself may have taken the thread's CPU.
@@ -87,13 +89,13 @@ impl Circumstances<'_> {
     }
 
     /// Time since which a thread has not run.
-    pub(super) fn still_since(&self, read: &ThreadRead, at: u64) -> Option<u64> {
+    pub(crate) fn still_since(&self, read: &ThreadRead, at: u64) -> Option<u64> {
         let asleep = read.activity != Activity::OnCpu;
         self.timeline?.still_since(read.tid, at, asleep)
     }
 
     /// It has been woken, and has not run since.
-    pub(super) fn is_woken(&self, read: &ThreadRead, at: u64) -> bool {
+    pub(crate) fn is_woken(&self, read: &ThreadRead, at: u64) -> bool {
         let changed = self.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
         let woken = |(state, since)| match state {
             CpuState::SwitchedOut => true,
@@ -108,7 +110,7 @@ impl Circumstances<'_> {
     /// A late look comes when a thread has just gone to sleep or woken another, so that it sees
     /// other queues than those of random instants. Its switches tell what each thread did at the
     /// instant for which the look was meant.
-    pub(super) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
+    pub(crate) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
         let Some(timeline) = self.timeline else { return WhenDue::AsNow };
         match timeline.state_since(read.tid, self.due) {
             None => WhenDue::AsNow,
@@ -128,13 +130,13 @@ impl Circumstances<'_> {
     }
 
     /// It gave up its CPU when the look was due, and was ready to run all the same.
-    pub(super) fn has_yielded(&self, tid: u32) -> bool {
+    pub(crate) fn has_yielded(&self, tid: u32) -> bool {
         let ran = self.timeline.and_then(|timeline| timeline.lost_cpu_after(tid, self.due));
         ran.is_some_and(|ran| ran <= YIELDS_WITHIN_NS)
     }
 
     /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
-    pub(super) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
+    pub(crate) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {
             return read.stack_number;
         }
