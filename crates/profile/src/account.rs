@@ -10,7 +10,7 @@ mod time;
 
 pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
-pub use object::{Holders, Object};
+pub use object::Object;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
 

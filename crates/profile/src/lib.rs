@@ -22,12 +22,14 @@ mod circumstances;
 mod clock;
 mod compose;
 pub mod futex;
+mod holder;
 pub mod occupation;
 pub mod perf;
 pub mod primitive;
 mod profiler;
 pub mod sample;
 mod stacks;
+mod tally;
 mod watched;
 
 pub use profiler::{Options, Profiler};

@@ -85,7 +85,7 @@ impl One<'_> {
         let users = process.at_once(object.users.len()) as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = self.cpus;
-        let holders = object.holders(stacks);
+        let holders = object.holder.holders(stacks);
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(object),
             unseen: process.unseen(object),

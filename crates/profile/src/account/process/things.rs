@@ -152,7 +152,7 @@ impl ProcessAccount {
         if read.reason == Reason::Picked
             && let Some(record) = identity.holder_record(&window)
         {
-            let owner = self.holder_of(record, identity);
+            let owner = self.records.thread(record, identity);
             self.touch(place, look).now.hold = Some(Hold::Held { owner });
         }
         let object = self.touch(place, look);
