@@ -372,16 +372,19 @@ impl Process {
     }
 
     /// Its memory. Valid until the next [refresh](Process::refresh).
+    #[inline]
     pub fn memory(&self) -> Memory {
         Memory::of(self.witness)
     }
 
     /// Its threads, ascending by TID, as of the last [refresh](Process::refresh).
+    #[inline]
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
     /// A thread of it.
+    #[inline]
     pub fn thread(&self, tid: u32) -> Option<&Thread> {
         let place = self.threads.binary_search_by_key(&tid, Thread::tid).ok()?;
         self.threads.get(place)
@@ -395,6 +398,7 @@ impl Process {
     }
 
     /// The TIDs of its threads as its own PID namespace counts, if that is another one.
+    #[inline]
     pub fn inner_tids(&self) -> Option<&InnerTids> {
         self.inner.as_ref()
     }

@@ -46,6 +46,7 @@ impl Activity {
     }
 
     /// Stack pointer and program counter of a thread that sleeps.
+    #[inline]
     pub fn position(&self) -> Option<(u64, u64)> {
         match *self {
             Activity::OnCpu => None,

@@ -38,6 +38,7 @@ impl Memory {
 
     /// As [`read`](Memory::read), by one call. Kernels may return fewer bytes than lie before the
     /// first unreadable page, or none.
+    #[inline]
     pub fn read_once(self, address: u64, bytes: &mut [u8]) -> usize {
         let length = bytes.len();
         self.call(bytes, &[Piece { address: address as usize, length }]).unwrap_or(0)
@@ -182,6 +183,7 @@ impl Batch {
     }
 
     /// Adds a window, and returns its index. It ends at the last address at the latest.
+    #[inline]
     pub fn push(&mut self, address: u64, length: usize) -> usize {
         let first = self.pieces.len();
         let end = address.saturating_add(length as u64);
@@ -207,6 +209,7 @@ impl Batch {
 
     /// The longest run of bytes of a window that the last reading got, with the address of its
     /// first: for windows that reach into a page that is not there.
+    #[inline]
     pub fn part(&self, index: usize) -> Option<(u64, &[u8])> {
         let window = self.windows.get(index)?;
         let mut longest = 0..0;

@@ -69,6 +69,7 @@ impl Thread {
     }
 
     /// Its TID, as this process's PID namespace counts.
+    #[inline]
     pub fn tid(&self) -> u32 {
         self.tid
     }

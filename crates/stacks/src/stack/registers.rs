@@ -32,6 +32,7 @@ pub struct Registers {
 
 impl Registers {
     /// Those of a thread of which no more is known.
+    #[inline]
     pub fn new(program_counter: u64, stack_pointer: u64) -> Registers {
         let mut registers = Registers { values: [0; COUNT], known: 0 };
         registers.set(PROGRAM_COUNTER, program_counter);
@@ -55,11 +56,13 @@ impl Registers {
     }
 
     /// Program counter.
+    #[inline]
     pub fn program_counter(&self) -> u64 {
         self.values[usize::from(PROGRAM_COUNTER)]
     }
 
     /// Stack pointer.
+    #[inline]
     pub fn stack_pointer(&self) -> u64 {
         self.values[usize::from(STACK_POINTER)]
     }
