@@ -15,7 +15,7 @@
 //! | [`process`] | processes, their threads and memory |
 //! | [`image`] | the ELF files that a program has mapped, and the code that it can run |
 //! | [`stack`] | call stacks, from registers and a copy of the stack |
-//! | [`symbol`] | names of functions, source lines, and static variables by their types |
+//! | [`symbol`] | names of functions and data, and static variables by their types |
 //! | [`table`] | stacks of many threads, each known by a number |
 
 pub mod image;
