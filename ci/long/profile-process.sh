@@ -3,4 +3,4 @@
 # random instant. Prints what was seen of them, and what a look at a thread costs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo test --release -p threadtoll-profile --lib process::tests -- --ignored --nocapture --test-threads=1
+cargo test --release -p threadtoll-stacks --lib process::tests -- --ignored --nocapture --test-threads=1

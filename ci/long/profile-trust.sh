@@ -40,6 +40,7 @@ if ! grep -qE '/proc/[0-9]+>?[/,].*O_RDONLY' "$work/calls"; then
     failed=1
 fi
 echo "$(wc -l <"$work/calls") system calls traced"
-PROPTEST_CASES=10000 timeout 1200 cargo test --release --quiet -p threadtoll-profile --lib ||
+PROPTEST_CASES=10000 timeout 1200 cargo test --release --quiet -p threadtoll-stacks -p threadtoll-judge \
+    -p threadtoll-profile --lib ||
     failed=1
 exit "$failed"

@@ -1,32 +1,29 @@
 //! Shares, queues and their intervals, folded from looks.
 
-mod circumstances;
 mod lateness;
 mod mean;
 mod object;
-mod occupation;
 mod process;
 #[cfg(test)]
 mod tests;
 mod time;
 
-pub use circumstances::RunningStack;
 pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
-pub use object::{Holders, Object};
-pub use occupation::{Device, Occupation};
+pub use object::Object;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
 
 use std::collections::BTreeMap;
 
-use crate::judge::samples::{LockSamples, Sample};
+use threadtoll_judge::sample::Sample;
+use threadtoll_judge::samples::LockSamples;
+
+use crate::circumstances::{Circumstances, RunningStack};
+use crate::occupation::Descriptors;
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
-use circumstances::Circumstances;
-pub(crate) use circumstances::NEAR_NS;
-pub(crate) use process::MAX_OBJECTS;
 
 /// Most processes that have ended and are kept: a build has tens of thousands.
 pub(crate) const MAX_ENDED: usize = 500;
@@ -162,6 +159,7 @@ impl Account {
         reported: &Reported<'_>,
         stacks: &Stacks,
         throttled: bool,
+        descriptors: &dyn Descriptors,
     ) {
         for burst in &chunk.bursts {
             if let Some(process) = self.living(burst.process) {
@@ -192,6 +190,7 @@ impl Account {
                 stacks,
                 running: reported.running,
                 throttled,
+                descriptors,
             };
             self.current.add(tick.times, &seen);
             for (word, bytes) in chunk.words(tick) {

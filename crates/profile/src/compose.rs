@@ -1,6 +1,8 @@
 //! The account and the judgement of it, as a record.
 
+mod doing;
 mod idle;
+mod judged;
 mod locks;
 mod threads;
 mod unseen;
@@ -9,6 +11,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
+use threadtoll_judge::interval::{Estimate, share, share_of};
 use threadtoll_record::profile::{
     Ended, IdleWait, Interval, Late, Lock, Method, NameFrom, Perturbation, Process, Profile,
     Role as SiteRole, Site, ThreadShare,
@@ -16,14 +19,14 @@ use threadtoll_record::profile::{
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
 use crate::account::{Account, Object, ProcessAccount};
-use crate::judge::interval::{Estimate, share, share_of};
 use crate::primitive::Kind;
-use crate::profiler::Watched;
 use crate::stacks::Stacks;
+use crate::watched::Watched;
+pub(crate) use doing::Doing;
+use doing::spins;
 use idle::together;
 use locks::{Busiest, Named, tell_apart};
-pub(crate) use threads::Doing;
-use threads::{Threads, spins};
+use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Normal quantile of a 95% interval.
@@ -68,6 +71,7 @@ pub(crate) fn compose(
     let [on_time, late] = account.due;
     let samples = on_time + late;
     let known = account.seconds > 0.0;
+    let (seen, cut) = stacks.table.seen_and_cut();
     let mut unseen = unseen(account, watched, circumstances);
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -99,7 +103,7 @@ pub(crate) fn compose(
         }),
         budget: Ratio::new(budget),
         perf_event,
-        stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
+        stacks_cut_share: share(cut, seen).map(fraction),
         time: time.record(perf_event),
         processes,
         unseen,
@@ -216,7 +220,7 @@ impl One<'_> {
         if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
             return (part, NameFrom::Symbol);
         }
-        if let Some(name) = stacks.name_of_data(self.index, object.address) {
+        if let Some(name) = stacks.table.name_of_data(self.index, object.address) {
             return (name, NameFrom::Symbol);
         }
         let most = object.waiting_at.iter().max_by_key(|&(_, count)| count);

@@ -3,7 +3,7 @@
 //! See futex(2). Of `futex_waitv`, which waits on several words at once, only the call itself is
 //! visible: its words lie in the program's memory.
 
-use crate::activity::SystemCall;
+use threadtoll_stacks::process::SystemCall;
 
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;

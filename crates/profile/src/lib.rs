@@ -5,34 +5,31 @@
 //! sampler reads the words of all known locks and the system calls in which threads sleep;
 //! everything else is worked out from those samples.
 //!
+//! It does not promise to see everything: a wait whose reason is not known is called so, and a
+//! figure that the samples do not carry is withheld.
+//!
 //! | module | contents |
 //! |---|---|
 //! | [`account`] | shares, queues and their intervals, folded from looks |
-//! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`occupation`] | what a thread spends its time on |
 //! | [`sample`] | when to look, at what, and within which budget |
-//! | [`process`] | processes, their threads and memory |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 //! | [`primitive`] | the lock, or other object, that a futex word belongs to |
-//! | [`judge`] | verdicts, causes, mends and predictions |
-//! | [`image`] | the ELF files that a program has mapped, and the code that it can run |
-//! | [`stack`] | call stacks, from registers and a copy of the stack |
-//! | [`symbol`] | names of functions, source lines, and static locks |
 
 pub mod account;
-pub mod activity;
+mod circumstances;
 mod clock;
 mod compose;
 pub mod futex;
-pub mod judge;
+mod holder;
+pub mod occupation;
 pub mod perf;
 pub mod primitive;
-pub mod process;
 mod profiler;
 pub mod sample;
 mod stacks;
+mod tally;
+mod watched;
 
 pub use profiler::{Options, Profiler};
-pub mod image;
-pub mod stack;
-pub mod symbol;

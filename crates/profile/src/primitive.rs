@@ -12,6 +12,9 @@
 
 pub mod evidence;
 mod pattern;
+pub(crate) mod runtime;
+pub(crate) mod spinning;
+pub mod static_locks;
 pub mod window;
 
 #[cfg(test)]
@@ -59,6 +62,9 @@ families! {
     go,
     cpython,
 }
+
+/// Most things to wait on that are told apart in one process.
+pub(crate) const MAX_OBJECTS: usize = 20_000;
 
 /// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,36 +1,39 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
+mod events;
+mod fold;
+mod programs;
+mod throttle;
 mod unseen;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use threadtoll_machine::{ThrottleCounter, Throttled};
 use threadtoll_record::profile::{Ended, Profile};
+use threadtoll_stacks::process::{
+    Family, Held, LaunchError, Launched, Process, ProcessError, exit_code,
+};
 
-use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish};
-use crate::clock::{now, thread_cpu};
+use crate::account::Account;
+use crate::clock::now;
 use crate::compose::{Circumstances, Doing, compose};
-use crate::image::Image;
-use crate::perf::{
-    self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
-};
-use crate::process::{
-    Family, FamilyEvent, Held, InnerTids, LaunchError, Launched, Process, ProcessError, exit_code,
-};
-use crate::sample::{Chunk, Order, Report, Sampler, Tick};
-use crate::stack::{Registers, StackBytes};
+use crate::perf::{Events, Timeline};
+use crate::primitive::static_locks::StaticLocks;
+use crate::sample::{Chunk, Order, Report, Sampler};
 use crate::stacks::Stacks;
+use crate::watched::Watched;
+use events::open_events;
+use fold::BetweenLooks;
+use throttle::Throttle;
 use unseen::Unseen;
 
-/// Choices of who profiles.
+/// Options of a profiling run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Looks a second that are wanted.
@@ -52,35 +55,11 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Looks a second at which stacks are read, of a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
-/// Most that records of switches and samples may cost the program, as a share of one CPU.
-const TARGET_SHARE: f64 = 0.005;
-
 /// The same while a lock does not name its holder, which only stacks can tell then.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
-/// CPU time between two samples of a running thread, and the bytes of stack in each.
-const SAMPLE_NS: u64 = 20_000_000;
-const SAMPLED_STACK: u32 = 4 << 10;
-
 /// Share of the budget for saying what was seen so far.
 const WRITING_SHARE: f64 = 0.05;
-
-/// Share of the budget for finding static locks in debug information.
-const STATIC_LOCKS_SHARE: f64 = 0.25;
-
-/// Share of the budget for opening events of threads: with many threads, those that are opened
-/// later have no states until then.
-const FOLLOWING_SHARE: f64 = 0.1;
-
-/// Share of the budget for listing mappings anew where stacks show code in none of them.
-const LISTING_SHARE: f64 = 0.1;
-
-/// Time after which a program has loaded the libraries that it is linked with.
-const LOADING: Duration = Duration::from_millis(200);
-
-/// Time between two looks at the CPUs that followed threads may use, altogether and for each.
-const REFRESH: Duration = Duration::from_secs(1);
-const REFRESH_THREAD: Duration = Duration::from_millis(10);
 
 /// What is done once at the start counts as if it were spread over this time at least.
 const FIRST: Duration = Duration::from_secs(10);
@@ -116,6 +95,7 @@ pub struct Profiler {
     timeline: Timeline,
     reported: BetweenLooks,
     stacks: Stacks,
+    static_locks: StaticLocks,
     /// Time that was spent on finding static locks.
     declaring: Duration,
     began: Instant,
@@ -124,28 +104,6 @@ pub struct Profiler {
     /// Time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
-}
-
-/// A program of a process, from its start or the process's last `exec` on.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    pid: u32,
-    /// `None` some time after it has ended: a build has more processes than there are descriptors.
-    pub(crate) process: Option<Process>,
-    pub(crate) is_32_bit: bool,
-    pub(crate) command: Vec<OsString>,
-    /// Number of programs that the process has executed, this one included.
-    pub(crate) image: u32,
-    pub(crate) parent: Option<u32>,
-    pub(crate) ended: Option<Ended>,
-    pub(crate) signal: Option<u8>,
-    /// Names of the threads that use locks, as they were when that was first seen.
-    pub(crate) names: HashMap<u32, String>,
-    /// When it was started, until its mappings are listed once more with its libraries.
-    started: Option<Instant>,
-    followed: Vec<u32>,
-    /// Threads whose events are not open yet.
-    to_follow: VecDeque<u32>,
 }
 
 impl Profiler {
@@ -226,6 +184,7 @@ impl Profiler {
             timeline: Timeline::new(MAX_CHANGES),
             reported: BetweenLooks::default(),
             stacks: Stacks::default(),
+            static_locks: StaticLocks::default(),
             declaring: Duration::ZERO,
             began: Instant::now(),
             cpu_ns: 0,
@@ -235,191 +194,9 @@ impl Profiler {
         }
     }
 
-    fn use_events(&mut self, events: Result<Events, PerfRefused>) {
-        match events {
-            Ok(events) => self.events = Some(events),
-            Err(refused) => {
-                self.perf_refused = Some(refused.to_string());
-                _ = self.orders.send(Order::RecordDelays);
-            }
-        }
-    }
-
-    fn watch(
-        &mut self,
-        pid: u32,
-        start_time: u64,
-        parent: Option<u32>,
-        image: u32,
-    ) -> Result<(), ProcessError> {
-        let open = || Process::open_again(pid, start_time);
-        let (own, process) = (open()?, open()?);
-        let index = self.next_index;
-        self.next_index += 1;
-        let command = own.command_line().unwrap_or_default();
-        let (followed, to_follow) = (Vec::new(), VecDeque::new());
-        let (names, ended) = (HashMap::new(), None);
-        self.stacks.open(index, &own);
-        let mut account = ProcessAccount::new(pid);
-        account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
-        let program = own.program().unwrap_or_default();
-        let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        // A launched program's libraries are not mapped yet.
-        account.jvm = program == "java" || self.stacks.maps(index, is_jvm);
-        account.foreign_libc = self.stacks.maps(index, |image| {
-            image.name().starts_with("ld-musl-")
-                || image.name() == "libc.so"
-                || image.name() == program && is_static_without_glibc(image)
-        });
-        self.account.add(index, account);
-        let watched = Watched {
-            pid,
-            is_32_bit: own.is_32_bit().unwrap_or(false),
-            process: Some(own),
-            command,
-            image,
-            parent,
-            ended,
-            signal: None,
-            names,
-            started: self.launched.as_ref().map(|_| Instant::now()),
-            followed,
-            to_follow,
-        };
-        self.watched.insert(index, watched);
-        self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
-        _ = self.orders.send(Order::Follow(index, Box::new(process)));
-        self.declare_static_locks();
-        Ok(())
-    }
-
     /// Time that may have been spent so far on what this share of the budget is for.
     fn allowed(&self, share: f64) -> Duration {
         self.began.elapsed().max(FIRST).mul_f64(self.options.budget * share)
-    }
-
-    /// Lists the mappings of launched programs once more, with their libraries, as the budget for
-    /// static locks allows.
-    fn list_libraries(&mut self) {
-        let allowed = self.allowed(STATIC_LOCKS_SHARE);
-        let has_loaded =
-            |watched: &Watched| watched.started.is_some_and(|at| at.elapsed() >= LOADING);
-        for (&index, watched) in self.watched.iter_mut().filter(|(_, watched)| has_loaded(watched))
-        {
-            if self.declaring >= allowed {
-                break;
-            }
-            watched.started = None;
-            let Some(process) = &watched.process else { continue };
-            let began = Instant::now();
-            self.stacks.list(index, process);
-            if let Some(account) = self.account.living(index) {
-                account.jvm |= self.stacks.maps(index, is_jvm);
-            }
-            self.declaring += began.elapsed();
-        }
-    }
-
-    /// Goes on to look for static locks, as the budget allows.
-    fn declare_static_locks(&mut self) {
-        let allowed = self.allowed(STATIC_LOCKS_SHARE);
-        let began = Instant::now();
-        let left = allowed.saturating_sub(self.declaring);
-        let at = now();
-        let mut words: HashMap<u32, Vec<_>> = HashMap::new();
-        for (index, lock) in self.stacks.static_locks(began + left) {
-            let Some(account) = self.account.living(index) else { continue };
-            // Debug information names the type, which is laid out otherwise there.
-            if account.foreign_libc && lock.name().starts_with("glibc") {
-                continue;
-            }
-            words.entry(index).or_default().extend(account.declare(lock, at));
-        }
-        for (index, words) in words {
-            _ = self.orders.send(Order::Watch(index, words));
-        }
-        self.declaring += began.elapsed();
-    }
-
-    /// Learns of processes that have come and gone.
-    fn refresh_family(&mut self) {
-        let mut changes = Vec::new();
-        // A listing that fails is made up for by the next one.
-        _ = self.family.refresh(&mut |event| changes.push(event));
-        self.change_family(changes);
-    }
-
-    /// Follows processes that were reported as forked: a parent may end before it is listed.
-    fn follow_forks(&mut self, forks: &[(u32, u32)]) {
-        let mut changes = Vec::new();
-        if self.launched.is_some() {
-            for &(pid, parent) in forks {
-                self.family.follow(pid, parent, &mut |event| changes.push(event));
-            }
-        }
-        self.change_family(changes);
-    }
-
-    fn change_family(&mut self, changes: Vec<FamilyEvent>) {
-        for change in changes {
-            match change {
-                FamilyEvent::Started { pid, start_time, parent } => {
-                    self.watch_or_say(pid, start_time, parent, 1);
-                }
-                FamilyEvent::Replaced { pid, start_time } => {
-                    let before = self.leave(pid, Ended::Exec);
-                    let before = before.and_then(|before| self.watched.get(&before));
-                    let parent = before.and_then(|before| before.parent);
-                    let image = before.map_or(1, |before| before.image + 1);
-                    self.watch_or_say(pid, start_time, parent, image);
-                }
-                FamilyEvent::Ended { pid, status } => {
-                    _ = self.leave(pid, Ended::Exit);
-                    let exited = |watched: &&mut Watched| {
-                        watched.pid == pid && watched.ended == Some(Ended::Exit)
-                    };
-                    if let Some(signal) = status.and_then(|status| status.signal())
-                        && let Some(watched) = self.watched.values_mut().rev().find(exited)
-                    {
-                        watched.ended = Some(Ended::Signal);
-                        watched.signal = u8::try_from(signal).ok();
-                    }
-                }
-                FamilyEvent::Unseen { pid, error } => self.unseen.process(pid, &error),
-            }
-        }
-    }
-
-    /// Watches a process, or says why not: it may run a program that we may not look at.
-    fn watch_or_say(&mut self, pid: u32, start_time: u64, parent: Option<u32>, image: u32) {
-        match self.watch(pid, start_time, parent, image) {
-            Ok(()) | Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
-            Err(error) => self.unseen.process(pid, &error),
-        }
-    }
-
-    /// Looks at a process no more. Returns its index.
-    fn leave(&mut self, pid: u32, ended: Ended) -> Option<u32> {
-        let alive = |watched: &Watched| watched.pid == pid && watched.ended.is_none();
-        let (&index, _) = self.watched.iter().rfind(|(_, watched)| alive(watched))?;
-        self.end(index, ended);
-        _ = self.orders.send(Order::Leave(index));
-        Some(index)
-    }
-
-    /// A process has ended. Events of its threads are closed, for their ends may not have been
-    /// reported, and none are opened any more.
-    fn end(&mut self, index: u32, ended: Ended) {
-        let Some(watched) = self.watched.get_mut(&index) else { return };
-        watched.ended.get_or_insert(ended);
-        if let Some(account) = self.account.living(index) {
-            account.ended = true;
-        }
-        watched.to_follow.clear();
-        let followed = std::mem::take(&mut watched.followed);
-        if let Some(events) = &mut self.events {
-            followed.into_iter().for_each(|tid| events.forget(tid));
-        }
     }
 
     /// Sends a signal to a launched program, unless it has ended.
@@ -506,7 +283,7 @@ impl Profiler {
                     self.forgotten.add(&doing, process.seconds());
                     self.unseen.not_listed += 1;
                     self.watched.remove(&index);
-                    self.stacks.forget(index);
+                    self.stacks.table.forget(index);
                 }
                 self.refresh_family();
                 self.list_libraries();
@@ -528,193 +305,6 @@ impl Profiler {
         false
     }
 
-    /// Closes what is open of processes that have ended, whose last looks have come in.
-    fn close_ended(&mut self) {
-        for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
-            if watched.process.take().is_some() {
-                self.stacks.close(index);
-            }
-        }
-    }
-
-    fn refresh_events(&mut self) {
-        self.follow_threads();
-        // Each thread takes a system call.
-        let followed: usize = self.watched.values().map(|watched| watched.followed.len()).sum();
-        let every = REFRESH.max(REFRESH_THREAD * followed as u32);
-        if let Some(events) = &mut self.events
-            && self.refreshed.elapsed() >= every
-        {
-            events.refresh();
-            self.refreshed = Instant::now();
-        }
-    }
-
-    fn threads(&mut self, index: u32, threads: Vec<u32>, inner: Option<InnerTids>) {
-        let (Some(watched), Some(account)) =
-            (self.watched.get_mut(&index), self.account.living(index))
-        else {
-            return;
-        };
-        if let (Some(events), false) = (&mut self.events, self.inherited) {
-            let new = threads.iter().copied().filter(|tid| !account.threads.contains(tid));
-            watched.to_follow.extend(new);
-            let alive = |tid: &u32| threads.binary_search(tid).is_ok();
-            watched.to_follow.retain(alive);
-            watched.followed.retain(|tid| {
-                let alive = alive(tid);
-                if !alive {
-                    events.forget(*tid);
-                }
-                alive
-            });
-        }
-        account.set_threads(threads, inner);
-        self.follow_threads();
-    }
-
-    /// Goes on to open events for threads, as the budget allows.
-    fn follow_threads(&mut self) {
-        let allowed = self.allowed(FOLLOWING_SHARE);
-        let Some(events) = &mut self.events else { return };
-        for watched in self.watched.values_mut().filter(|watched| watched.ended.is_none()) {
-            while self.following < allowed
-                && let Some(tid) = watched.to_follow.pop_front()
-            {
-                let began = thread_cpu();
-                if events.follow_thread(tid).is_ok() {
-                    watched.followed.push(tid);
-                }
-                // Its TID may have been another process's by then.
-                if watched.process.as_ref().is_some_and(|process| !process.has_thread(tid)) {
-                    watched.followed.retain(|&followed| followed != tid);
-                    events.forget(tid);
-                }
-                // To close them costs as much again.
-                self.following += 2 * Duration::from_nanos(thread_cpu() - began);
-            }
-        }
-        if self.watched.values().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {
-            self.not_all = true;
-            _ = self.orders.send(Order::RecordDelays);
-        }
-    }
-
-    fn fold(&mut self, mut chunk: Chunk) {
-        self.stacks.listing_allowed = self.allowed(LISTING_SHARE);
-        let (stacks, watched) = (&mut self.stacks, &self.watched);
-        chunk.number_stacks(&mut |read, base, bytes| {
-            let process = watched.get(&read.process)?.process.as_ref()?;
-            let (stack_pointer, program_counter) = read.activity.position()?;
-            let registers = Registers::new(program_counter, stack_pointer);
-            stacks.number(read.process, process, registers, StackBytes { base, bytes })
-        });
-        let BetweenLooks { mut departures, mut running, mut lost_until } =
-            std::mem::take(&mut self.reported);
-        let (mut forks, mut grown) = (Vec::new(), HashSet::new());
-        let mut lost = false;
-        let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
-        let mut incomplete = first_due < lost_until;
-        incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
-        let timeline = self.events.as_mut().map(|events| {
-            let timeline = &mut self.timeline;
-            // Records of the last look may still be on their way.
-            let last = chunk.ticks.last().map_or(0, |tick| tick.at);
-            let settled = (last + SETTLE_NS).saturating_sub(now());
-            std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
-            let (stacks, watched, running) = (&mut self.stacks, &self.watched, &mut running);
-            let account = &mut self.account;
-            let ticks = &chunk.ticks;
-            let until = events.drain(&mut |event| {
-                timeline.note(&event);
-                match event {
-                    Event::Switch {
-                        at,
-                        cpu,
-                        direction: Direction::Out { preempted: false },
-                        ..
-                    } => departures.push(Departure { at, cpu }),
-                    Event::Lost { until, records, .. } => {
-                        incomplete = true;
-                        lost_until = lost_until.max(until);
-                        lost |= records > 0;
-                    }
-                    _ => {}
-                }
-                if let Event::Fork { pid, parent_pid, .. } = event {
-                    match pid == parent_pid {
-                        true => _ = grown.insert(pid),
-                        false => forks.push((pid, parent_pid)),
-                    }
-                }
-                if let Event::Sample(sample) = event
-                    && near_a_look(sample.at, ticks)
-                {
-                    let of = watched.iter().rfind(|(_, of)| of.pid == sample.pid);
-                    let stack = of.and_then(|(&index, of)| {
-                        let registers = registers_of(&sample.registers);
-                        let bytes = sample.stack;
-                        let base = sample.registers.stack_pointer();
-                        let process = of.process.as_ref()?;
-                        let bytes = StackBytes { base, bytes };
-                        let stack = stacks.number(index, process, registers, bytes)?;
-                        account.living(index)?.note_running(stack);
-                        Some(stack)
-                    });
-                    if let Some(stack) = stack {
-                        running.push(RunningStack { at: sample.at, tid: sample.tid, stack });
-                    }
-                }
-            });
-            events.keep_within(TARGET_SHARE);
-            running.sort_unstable_by_key(|sample| sample.at);
-            timeline.complete_until(until);
-        });
-        if lost {
-            self.family.look_at_all();
-        }
-        self.follow_forks(&forks);
-        let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
-        for (&index, _) in living.filter(|(_, watched)| grown.contains(&watched.pid)) {
-            _ = self.orders.send(Order::List(index));
-        }
-        // They come CPU by CPU, each in order: such runs are merged.
-        departures.sort_by_key(|departure: &Departure| departure.at);
-        let reported = Reported {
-            timeline: timeline.map(|()| &self.timeline),
-            departures: &departures,
-            incomplete,
-            running: &running,
-        };
-        self.account.fold(&chunk, &reported, &self.stacks, self.throttled);
-        for (index, process) in self.account.all_living() {
-            for (place, stack) in process.telling_stacks() {
-                process.tell(place, self.stacks.callers(stack));
-            }
-            if let Some(watched) = self.watched.get_mut(&index)
-                && let Some(of) = &watched.process
-            {
-                let memory = of.memory();
-                process.find_holders(&mut |address, bytes| memory.read(address, bytes));
-                let name = |tid| Some((tid, of.thread_name(tid).ok()?.to_string_lossy().into()));
-                watched.names.extend(process.new_users.drain(..).filter_map(name));
-            }
-            for (word, wish) in process.wishes.drain(..) {
-                _ = self.orders.send(match wish {
-                    Wish::Watch(span) => Order::Watch(index, vec![(word, span)]),
-                    Wish::WatchWaiters(span) => Order::WatchWaiters(index, word, span),
-                    Wish::Ignore => Order::Ignore(index, word),
-                });
-            }
-        }
-        self.reported = BetweenLooks { departures, running, lost_until };
-        self.reported.keep_for_looks_after(&chunk.ticks);
-        if let Some(tick) = chunk.ticks.first() {
-            self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
-        }
-        _ = self.spare.send(chunk);
-    }
-
     /// Everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
@@ -733,118 +323,5 @@ impl Profiler {
                 forgotten: self.forgotten.clone(),
             },
         )
-    }
-}
-
-fn is_jvm(image: &Image) -> bool {
-    image.name() == "libjvm.so"
-}
-
-/// glibc marks static programs with the oldest kernel that they run on; Go's runtime needs no C.
-fn is_static_without_glibc(program: &Image) -> bool {
-    let has = |name| program.section(name).is_some();
-    has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")
-}
-
-fn open_events() -> Result<Events, PerfRefused> {
-    Events::open(perf::Options { switches: true, samples: Some(samples()) })
-}
-
-/// The control group's quota.
-#[derive(Debug)]
-struct Throttle {
-    counter: ThrottleCounter,
-    last: Option<Throttled>,
-}
-
-impl Throttle {
-    fn of_process(pid: u32) -> Throttle {
-        let counter = ThrottleCounter::of_process(pid);
-        let last = counter.read();
-        Throttle { counter, last }
-    }
-
-    /// The group has been out of quota since the last call.
-    fn moved(&mut self) -> bool {
-        let now = self.counter.read();
-        let moved = now.is_some() && self.last.is_some() && now != self.last;
-        self.last = now;
-        moved
-    }
-}
-
-/// Samples of running threads. Only those next to a look are of use, but when a look comes no
-/// sample can be asked for: a few hundred a second on each of a few CPUs.
-fn samples() -> SampleOptions {
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-    SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }
-}
-
-/// The look at a running thread is as good as a sample of it that lies this near. After the last
-/// look, the next one may be as near.
-fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
-    let next = ticks.partition_point(|tick| tick.at < at);
-    let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
-    let before = next.checked_sub(1).and_then(|before| ticks.get(before));
-    ticks.get(next).is_none_or(near) || before.is_some_and(near)
-}
-
-/// Reports that came with some looks and tell of the next ones, too, whose times they may lie in.
-#[derive(Debug, Default)]
-struct BetweenLooks {
-    departures: Vec<Departure>,
-    running: Vec<RunningStack>,
-    /// Records are missing until then.
-    lost_until: u64,
-}
-
-impl BetweenLooks {
-    /// Keeps what may concern a look that was due after these.
-    fn keep_for_looks_after(&mut self, ticks: &[Tick]) {
-        let Some(last) = ticks.last() else { return };
-        self.departures.retain(|departure| departure.at > last.due);
-        self.running.retain(|sample| sample.at + NEAR_NS > last.at);
-    }
-}
-
-fn registers_of(sample: &perf::Registers) -> Registers {
-    let registers = Registers::new(sample.program_counter(), sample.stack_pointer());
-    let registers = registers.with_frame_pointer(sample.frame_pointer());
-    #[cfg(target_arch = "aarch64")]
-    let registers = {
-        let mut registers = registers;
-        // The link register's number in DWARF.
-        registers.set(30, sample.link_register());
-        registers
-    };
-    registers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reports_from_between_two_chunks_belong_to_the_next_one() {
-        let mut chunk = Chunk::default();
-        for (due, at) in [(1_000_000, 1_010_000), (2_000_000, 2_600_000)] {
-            chunk.begin(due, 1);
-            chunk.tick().at = at;
-        }
-        let ticks = &chunk.ticks;
-        let near = [500_000, 1_600_000, 2_300_000, 9_000_000].map(|at| near_a_look(at, ticks));
-        assert_eq!(near, [false, false, true, true]);
-
-        let left = [1_500_000, 2_300_000, 2_700_000].map(|at| Departure { at, cpu: 0 });
-        let ran = [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0 });
-        let mut reported =
-            BetweenLooks { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
-        // Nothing is known of the next look while there is none.
-        reported.keep_for_looks_after(&[]);
-        assert_eq!((reported.departures.len(), reported.running.len()), (3, 2));
-        reported.keep_for_looks_after(ticks);
-        let times: Vec<u64> = reported.departures.iter().map(|departure| departure.at).collect();
-        assert_eq!(times, [2_300_000, 2_700_000]);
-        assert_eq!(reported.running.len(), 1);
     }
 }

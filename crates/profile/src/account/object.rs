@@ -1,27 +1,23 @@
 //! One thing that threads wait on by a futex: a lock, a condition variable, …
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
-use super::Circumstances;
+use threadtoll_judge::bursts::{Bursts, Read};
+use threadtoll_judge::cause::PatternCounts;
+use threadtoll_judge::sample::Sample;
+use threadtoll_judge::samples::LockSamples;
+
 use super::mean::Mean;
-use crate::judge::bursts::{Bursts, Read};
-use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
-use crate::judge::places::{self, Explained, Places, Scene, Stand};
-use crate::judge::samples::{LockSamples, Sample};
+use crate::circumstances::Circumstances;
+use crate::holder::LockHolder;
 use crate::primitive::{
     Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
 };
 use crate::sample::Burst;
-use crate::stacks::Stacks;
+use crate::tally::{MAX_KINDS, count};
 
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
 const HERD: f64 = 3.0;
-
-/// Most looks at threads that are kept of one lock.
-const MAX_SCENES: usize = 2048;
-
-/// Most threads that are told apart as users or holders of one lock.
-const MAX_THREADS: usize = 4096;
 
 /// Contradictions in a row after which the memory is taken to have another use: a look may fall
 /// between two stores of the lock itself.
@@ -60,15 +56,13 @@ pub struct Object {
     /// Time for which samples saw it held, and the part of it in which readers shared it.
     held: f64,
     shared: f64,
-    /// Its holders, as far as its word names them.
-    pub(super) named: Holders,
+    /// Who holds it, where it is a lock.
+    pub(crate) holder: LockHolder,
     patterns: PatternCounts,
     /// Looks at which a thread had taken it before a waiter that was woken, by that thread.
     overtaking: HashMap<u32, u64>,
     /// Looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
-    /// Looks at all threads' stacks, kept where its word does not name its holder.
-    scenes: VecDeque<KeptScene>,
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
     /// Stacks of waiters, by their numbers, with the number of looks.
@@ -78,20 +72,9 @@ pub struct Object {
     last_stack: u64,
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
-    /// Places of its holder, where its word does not name it.
-    pub places: Places,
     waiting_writer: Option<WaitingWriter>,
     /// It was seen in a state in which nothing is that is used as a lock.
     is_no_lock: bool,
-    /// Its word names its holder.
-    pub(super) names_owner: bool,
-    /// When its word, which does not name its holder, was last seen free.
-    pub(super) free_at: Option<u64>,
-    /// Threads of which one held it when they were last all looked at, unless it has been seen
-    /// free since.
-    pub(super) able: Option<Able>,
-    /// Threads waited for it while it was held, and its word did not name the holder.
-    pub(super) nameless: bool,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
     /// Looks that are not among the samples yet, for they have not shown if it is a lock.
@@ -154,90 +137,6 @@ pub(super) struct Unjudged {
     window: (u64, Vec<u8>),
 }
 
-/// Threads at one look, kept until the lock's places are known.
-#[derive(Debug)]
-pub(super) struct KeptScene {
-    pub(super) held: bool,
-    pub(super) complete: bool,
-    /// A thread waited, and the look was on time.
-    pub(super) counts: bool,
-    /// No thread got a CPU or left it while they were looked at.
-    pub(super) teaches: bool,
-    /// What keeps threads waiting if nobody holds the lock.
-    pub(super) handed_over: Holder,
-    pub(super) threads: Vec<KeptThread>,
-}
-
-/// A thread at one look.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeptThread {
-    pub(super) tid: u32,
-    pub(super) waits: bool,
-    pub(super) granted: bool,
-    pub(super) stack: Option<u32>,
-    pub(super) asleep: bool,
-    /// It has been woken, and has no CPU yet.
-    pub(super) woken: bool,
-    /// It does not hold the lock, for it has not run since, or none has that may have held it.
-    pub(super) bystander: bool,
-    pub(super) still_since: Option<u64>,
-    /// Its occupation, should it be the holder.
-    pub(super) doing: Holder,
-}
-
-impl KeptThread {
-    fn may_hold(&self) -> bool {
-        !self.waits && !self.bystander || self.granted
-    }
-}
-
-/// Threads of which one held a lock.
-#[derive(Debug)]
-pub(super) struct Able {
-    pub(super) at: u64,
-    pub(super) tids: Vec<u32>,
-}
-
-impl KeptScene {
-    pub(super) fn able(&self, at: u64) -> Option<Able> {
-        let able = self.threads.iter().filter(|thread| thread.may_hold());
-        let tids: Vec<u32> = able.map(|thread| thread.tid).collect();
-        (!tids.is_empty()).then_some(Able { at, tids })
-    }
-
-    fn visit<T>(&self, stacks: &Stacks, visit: impl FnOnce(Scene<'_>) -> T) -> T {
-        let stand = |thread: &KeptThread| Stand {
-            thread: thread.tid,
-            waits: thread.waits,
-            granted: thread.granted,
-            places: thread.stack.map_or(&[], |stack| stacks.places(stack)),
-            asleep: thread.asleep,
-            woken: thread.woken,
-            bystander: thread.bystander,
-            still_since: thread.still_since,
-        };
-        let threads: Vec<Stand<'_>> = self.threads.iter().map(stand).collect();
-        visit(Scene { held: self.held, threads: &threads, complete: self.complete })
-    }
-}
-
-/// Holders of a lock while a thread waited for it.
-#[derive(Clone, Debug, Default)]
-pub struct Holders {
-    /// Looks by occupation.
-    pub doing: HolderCounts,
-    /// Looks by thread.
-    pub threads: HashMap<u32, u64>,
-    /// Looks by stack.
-    pub stacks: HashMap<u32, u64>,
-    /// Looks by stacks of which one was the holder's.
-    pub candidates: HashMap<u32, u64>,
-    /// Looks that saw such candidates.
-    pub looks_at_candidates: u64,
-    /// Places told, not the lock's word.
-    pub inferred: bool,
-}
-
 /// A writer that waits for readers to let go.
 #[derive(Clone, Copy, Debug)]
 struct WaitingWriter {
@@ -245,13 +144,6 @@ struct WaitingWriter {
     readers: u32,
     /// A reader has come after it.
     overtaken: bool,
-}
-
-/// Counts one more of a kind, unless there are too many kinds.
-pub(super) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
-    if counts.len() < MAX_THREADS || counts.contains_key(&of) {
-        *counts.entry(of).or_default() += 1;
-    }
 }
 
 impl Object {
@@ -272,23 +164,17 @@ impl Object {
             word_since: None,
             held: 0.0,
             shared: 0.0,
-            named: Holders::default(),
+            holder: LockHolder::default(),
             patterns: PatternCounts::default(),
             overtaking: HashMap::new(),
             waiting: HashMap::new(),
-            scenes: VecDeque::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
             looks_at_stacks: 0,
             last_stack: 0,
             bursts: Bursts::default(),
-            places: Places::default(),
             waiting_writer: None,
             is_no_lock: false,
-            names_owner: false,
-            free_at: None,
-            able: None,
-            nameless: false,
             telling_stack: None,
             unjudged: Vec::new(),
             now: Now::default(),
@@ -454,7 +340,7 @@ impl Object {
             self.waiters_max = self.waiters_max.max(waiters);
         }
         let remember = |threads: &mut HashSet<u32>, tid| {
-            if threads.len() < MAX_THREADS {
+            if threads.len() < MAX_KINDS {
                 threads.insert(tid);
             }
         };
@@ -486,7 +372,7 @@ impl Object {
         self.note_word(seen.due, self.now.hold);
         self.add_held(second, sample, self.now.hold, queue_late);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
-            self.names_owner = true;
+            self.holder.names_owner = true;
             remember(&mut self.users, owner);
         }
     }
@@ -585,57 +471,6 @@ impl Object {
         if let Some(tid) = overtaken_by {
             count(&mut self.overtaking, tid);
         }
-    }
-
-    /// Learns from a look at the stacks of all threads.
-    pub(super) fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
-        if scene.teaches {
-            scene.visit(stacks, |scene| self.places.learn(scene));
-        }
-        if scene.counts {
-            scene.threads.retain(KeptThread::may_hold);
-            scene.threads.shrink_to_fit();
-            if self.scenes.len() >= MAX_SCENES {
-                self.scenes.pop_front();
-            }
-            self.scenes.push_back(scene);
-        }
-    }
-
-    /// The holders while a thread waited: as its word named them, or by all that was learned of
-    /// their places.
-    pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
-        let mut holders = self.named.clone();
-        let mut explained = Explained::default();
-        for scene in &self.scenes {
-            scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
-        }
-        for scene in &self.scenes {
-            let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
-            let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
-            let (doing, held_by) = match found {
-                places::Holder::Nobody => (scene.handed_over, None),
-                places::Holder::Thread(tid) => {
-                    holders.inferred = true;
-                    (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
-                }
-                places::Holder::OneOf(tids) => {
-                    holders.looks_at_candidates += 1;
-                    for stack in tids.into_iter().filter_map(|tid| thread(tid)?.stack) {
-                        count(&mut holders.candidates, stack);
-                    }
-                    (Holder::NotSeen, None)
-                }
-            };
-            holders.doing.add(doing);
-            if let Some(thread) = held_by {
-                count(&mut holders.threads, thread.tid);
-                if let Some(stack) = thread.stack {
-                    count(&mut holders.stacks, stack);
-                }
-            }
-        }
-        holders
     }
 
     /// Patterns over several looks.

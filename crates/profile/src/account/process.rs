@@ -8,24 +8,24 @@ mod things;
 
 use std::collections::{HashMap, HashSet};
 
+use threadtoll_judge::interval::Z;
+use threadtoll_judge::samples::LockSamples;
+use threadtoll_judge::unseen::Unseen;
+use threadtoll_stacks::process::{Activity, InnerTids};
+
 use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
-use super::circumstances::{Circumstances, Last, WhenDue};
 use super::mean::{Estimate, Mean, Stretches};
-use super::object::{Now, Object, count};
-use super::occupation::{Device, Occupation};
+use super::object::{Now, Object};
 use super::time::Time;
-use crate::activity::Activity;
-use crate::judge::interval::Z;
-use crate::judge::samples::LockSamples;
-use crate::judge::unseen::Unseen;
+use crate::circumstances::{Circumstances, Last, WhenDue};
+use crate::holder::{HolderRecords, turn};
+use crate::occupation::{Device, Occupation};
 use crate::perf::CpuState;
-use crate::primitive::{Evidence, Hold, Identity, Role, Wait};
-use crate::process::InnerTids;
-use crate::sample::{Chunk, Span, ThreadRead, Tick};
 
-/// Most things to wait on that are told apart.
-pub(crate) const MAX_OBJECTS: usize = 20_000;
+use crate::primitive::{Evidence, Hold, MAX_OBJECTS, Role, Wait};
+use crate::sample::{Chunk, Span, ThreadRead, Tick};
+use crate::tally::count;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
 /// hundred bytes each.
@@ -102,10 +102,8 @@ pub struct ProcessAccount {
     pub foreign_libc: bool,
     /// Words that the sampler is to read otherwise from now on.
     pub wishes: Vec<(u64, Wish)>,
-    /// Threads of the holders' records that locks point to; `None` if none was found.
-    holders: HashMap<u64, Option<u32>>,
-    /// Records whose threads are to be found, each with its lock.
-    new_records: Vec<(u64, Identity)>,
+    /// Holders' records that locks point to.
+    records: HolderRecords,
     /// Locks that parked threads wait for, of the current look: by the parker's word.
     parked: HashMap<u64, (u64, u64)>,
 }
@@ -159,8 +157,7 @@ impl ProcessAccount {
             jvm: false,
             foreign_libc: false,
             wishes: Vec::new(),
-            holders: HashMap::new(),
-            new_records: Vec::new(),
+            records: HolderRecords::default(),
             parked: HashMap::new(),
         }
     }
@@ -170,23 +167,15 @@ impl ProcessAccount {
         self.inner = inner;
         self.threads_max = self.threads_max.max(threads.len());
         self.threads = threads.into_iter().collect();
-        self.holders.retain(|_, tid| tid.is_some_and(|tid| self.threads.contains(&tid)));
+        self.records.keep_those_of(&self.threads);
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
         self.sleeps.retain(|tid| alive.contains(&tid));
     }
 
-    /// The thread that a word of the process's memory names.
-    fn thread_named(&self, tid: u32) -> Option<u32> {
-        match &self.inner {
-            Some(inner) => inner.get(&tid).copied(),
-            None => Some(tid),
-        }
-    }
-
     fn name_owner(&mut self, place: u32) {
         if let Some(Hold::Held { owner: Some(tid) }) = self.objects[place as usize].now.hold {
-            let owner = self.thread_named(tid);
+            let owner = thread_named(self.inner.as_ref(), tid);
             self.objects[place as usize].now.hold = Some(Hold::Held { owner });
         }
     }
@@ -268,7 +257,7 @@ impl ProcessAccount {
                 }
             }
             occupation => {
-                let kind = self.kind(occupation, at);
+                let kind = self.kind(occupation, read.process, at, seen);
                 self.time_now[kind.place()] += scale_now;
             }
         }
@@ -317,6 +306,19 @@ impl ProcessAccount {
         }
     }
 
+    /// Whom a lock went to, if that is known, that a woken waiter was about to take.
+    fn turn(
+        &self,
+        place: u32,
+        tid: u32,
+        last: Last,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Option<Option<u32>> {
+        let object = Some(&self.objects[place as usize]).filter(|object| object.is_lock())?;
+        turn(&self.threads, object.now.hold, tid, last, at, seen)
+    }
+
     fn note_sleep(
         &mut self,
         read: &ThreadRead,
@@ -359,9 +361,18 @@ impl ProcessAccount {
         waits
     }
 
-    fn kind(&mut self, occupation: Occupation, at: u64) -> Time {
+    fn kind(
+        &mut self,
+        occupation: Occupation,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Time {
         match occupation {
-            Occupation::Io(descriptor) => Time::Io(self.device(descriptor, at)),
+            Occupation::Io(descriptor) => {
+                let look_up = || seen.descriptors.device(process, descriptor);
+                Time::Io(self.device(descriptor, at, look_up))
+            }
             Occupation::Disk => Time::Io(Device::Disk),
             Occupation::Paging => Time::Paging,
             Occupation::Idle => Time::Idle,
@@ -370,15 +381,13 @@ impl ProcessAccount {
         }
     }
 
-    fn device(&mut self, descriptor: u32, at: u64) -> Device {
+    fn device(&mut self, descriptor: u32, at: u64, look_up: impl FnOnce() -> Device) -> Device {
         if let Some(&(device, until)) = self.devices.get(&descriptor)
             && at < until
         {
             return device;
         }
-        let link = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
-        let device =
-            link.map_or(Device::Other, |link| Device::of_link(link.as_os_str().as_encoded_bytes()));
+        let device = look_up();
         if self.devices.len() >= MAX_DEVICES {
             self.devices.clear();
         }
@@ -469,9 +478,9 @@ impl ProcessAccount {
         }
         self.inner = None;
         (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
-        (self.new_users, self.wishes, self.new_records) = (Vec::new(), Vec::new(), Vec::new());
+        (self.new_users, self.wishes) = (Vec::new(), Vec::new());
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
-        (self.readers, self.holders) = (HashMap::new(), HashMap::new());
+        (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
         (self.devices, self.parked) = (HashMap::new(), HashMap::new());
     }
@@ -486,5 +495,13 @@ impl ProcessAccount {
             object.waiters.end_stretch(&stretch);
             object.unseen.end_stretch(&stretch);
         }
+    }
+}
+
+/// The thread that a word of a process's memory names.
+fn thread_named(inner: Option<&InnerTids>, tid: u32) -> Option<u32> {
+    match inner {
+        Some(inner) => inner.get(&tid).copied(),
+        None => Some(tid),
     }
 }

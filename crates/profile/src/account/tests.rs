@@ -1,6 +1,8 @@
+use threadtoll_judge::interval::Estimate;
+use threadtoll_stacks::process::{Activity, SystemCall};
+
 use super::*;
-use crate::activity::{Activity, SystemCall};
-use crate::judge::interval::Estimate;
+use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event};
 use crate::primitive::Kind;
 use crate::sample::{Effort, Reason};
@@ -62,7 +64,7 @@ impl Looks {
             incomplete: false,
             running: &[],
         };
-        self.account.fold(&chunk, &reported, &Stacks::default(), false);
+        self.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
     }
 
     /// Ends a stretch of this many milliseconds.
@@ -224,7 +226,7 @@ fn the_processes_that_did_most_are_kept_of_many_that_have_ended() {
         chunk.push_thread(index, 1, true, Activity::OnCpu);
         let reported =
             Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
-        looks.account.fold(&chunk, &reported, &Stacks::default(), false);
+        looks.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
         ended(&mut looks, index);
         looks.end_stretch(10);
     }

@@ -1,6 +1,6 @@
 //! Kinds of time that threads spend outside futexes.
 
-use super::occupation::Device;
+use crate::occupation::Device;
 use crate::perf::CpuState;
 
 /// A thread's time outside futexes, by kind.

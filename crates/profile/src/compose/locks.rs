@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 
+use threadtoll_judge::cause::{Cause as CauseFound, CauseShare};
+use threadtoll_judge::gain::{Surroundings, gain};
+use threadtoll_judge::mend::{Context, mend};
+use threadtoll_judge::prediction::{self, CpuDemand};
+use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
     Address, Cause, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted, Role as SiteRole,
     WhatIf,
 };
 use threadtoll_record::{Fraction, Ratio, Text};
 
+use super::doing::Doing;
 use super::idle::{Reasons, is_parker};
-use super::threads::{Doing, Threads};
+use super::judged::{cause_kind, change, verdict};
+use super::threads::Threads;
 use super::{One, fraction, fractions, ratio, ratios, sites};
 use crate::account::{Object, ProcessAccount};
-use crate::judge::cause::{Cause as CauseFound, CauseShare};
-use crate::judge::gain::{Surroundings, gain};
-use crate::judge::mend::{Context, mend};
-use crate::judge::prediction::{self, CpuDemand};
-use crate::judge::{Judgement, LockSeen};
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
@@ -83,7 +85,7 @@ impl One<'_> {
         let users = process.at_once(object.users.len()) as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = self.cpus;
-        let holders = object.holders(stacks);
+        let holders = object.holder.holders(stacks);
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(object),
             unseen: process.unseen(object),
@@ -126,7 +128,7 @@ impl One<'_> {
             gain_interval95: judged.gain.and_then(ratios),
             efficiency: judged.efficiency.map(fraction),
             efficiency_interval95: judged.efficiency.and_then(fractions),
-            verdict: judged.verdict.map(Into::into),
+            verdict: judged.verdict.map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             holders: self.shares(&holders.threads, holders.inferred),
@@ -273,7 +275,7 @@ fn cause(found: CauseShare, context: Context<'_>) -> Cause {
     };
     let context = Context { syscall: syscall.as_deref(), ..context };
     Cause {
-        cause: found.cause.into(),
+        cause: cause_kind(found.cause),
         share: fraction(found.share),
         interval95: fractions(found.share),
         mend: Some(Text::from(mend(found.cause, context))),
@@ -283,7 +285,7 @@ fn cause(found: CauseShare, context: Context<'_>) -> Cause {
 
 fn what_if(effect: &prediction::WhatIf) -> WhatIf {
     WhatIf {
-        change: effect.change.into(),
+        change: change(effect.change),
         threads: effect.threads,
         speedup: ratio(effect.speedup),
         interval95: ratios(effect.speedup),

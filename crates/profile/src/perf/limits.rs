@@ -1,6 +1,6 @@
 //! Descriptors, memory and CPUs that events may use.
 
-use crate::process::descriptors;
+use threadtoll_stacks::process::descriptors;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {

@@ -10,8 +10,9 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, Once, RwLock, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use threadtoll_stacks::process::Activity;
+
 use super::*;
-use crate::activity::Activity;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

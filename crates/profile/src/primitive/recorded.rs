@@ -1,10 +1,10 @@
 //! Tests on evidence recorded from other runtimes, and on nonsense.
 
 use proptest::prelude::*;
+use threadtoll_stacks::process::SystemCall;
 
 use super::evidence::{BYTES, BYTES_BEFORE};
 use super::*;
-use crate::activity::SystemCall;
 
 const PRIVATE: u64 = 128;
 const BITSET: u64 = 9;

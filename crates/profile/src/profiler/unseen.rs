@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use threadtoll_stacks::process::ProcessError;
+
 use crate::account::MAX_ENDED;
 use crate::perf::Events;
-use crate::process::ProcessError;
 
 /// Most processes of which it is said why they are not seen.
 const MAX_PROCESSES: usize = 20;

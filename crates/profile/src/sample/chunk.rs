@@ -1,6 +1,6 @@
 //! What a few milliseconds of looks saw, on its way from the thread that looks.
 
-use crate::activity::Activity;
+use threadtoll_stacks::process::Activity;
 
 /// Looks, in the order in which they were taken.
 #[derive(Debug, Default)]

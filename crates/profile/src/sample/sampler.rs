@@ -4,18 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use threadtoll_machine::current_cpu;
+use threadtoll_stacks::process::{Activity, Batch, InnerTids, Look, Process, Thread};
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
-use crate::account::MAX_OBJECTS;
-use crate::activity::Activity;
 use crate::clock::{now, process_cpu, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
-use crate::primitive::{Evidence, Window};
-use crate::process::{Batch, InnerTids, Look, Process, Thread};
+use crate::primitive::{Evidence, MAX_OBJECTS, Window};
 
 /// Bytes to be read around a word.
 pub type Span = (u64, usize);

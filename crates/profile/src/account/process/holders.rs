@@ -1,89 +1,16 @@
-//! Who holds a process's locks at a look, and what it does.
-//!
-//! Words that name their owner say it. Of the others the places of threads tell
-//! ([`places`](crate::judge::places)), once those threads are left out that have not run since the
-//! word was last seen free.
+//! Holders of a process's locks, look by look.
 
-use super::ProcessAccount;
-use crate::account::circumstances::{Circumstances, Last};
-use crate::account::object::{KeptScene, KeptThread, count};
-use crate::account::occupation::Occupation;
-use crate::activity::Activity;
-use crate::judge::cause::Holder;
-use crate::perf::CpuState;
-use crate::primitive::{Hold, Identity, Kind, ReadMemory};
-use crate::sample::{Chunk, ThreadRead, Tick};
-
-/// Most records of holders that are told apart.
-const MAX_HOLDERS: usize = 4096;
-
-/// A waiter that was woken for nothing has gone back to sleep after running this long at most: it
-/// has looked at the word, perhaps spun for a while as parking_lot does, and called the kernel
-/// (3 to 20 µs on a virtual machine). One that ran longer may have had the lock.
-const RETRY_NS: u64 = 50_000;
+use super::{ProcessAccount, thread_named};
+use crate::circumstances::Circumstances;
+use crate::holder::{Lock, Threads};
+use crate::primitive::ReadMemory;
+use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// The thread of a holder's record, if that has been found.
-    pub(super) fn holder_of(&mut self, record: u64, lock: Identity) -> Option<u32> {
-        if let Some(&tid) = self.holders.get(&record) {
-            return tid;
-        }
-        if self.holders.len() < MAX_HOLDERS {
-            self.holders.insert(record, None);
-            self.new_records.push((record, lock));
-        }
-        None
-    }
-
     /// Finds the threads of the holders' records that were seen for the first time.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
-        for (record, lock) in std::mem::take(&mut self.new_records) {
-            let is_thread =
-                |tid| self.thread_named(tid).is_some_and(|tid| self.threads.contains(&tid));
-            let tid = lock.thread_of(record, read, &is_thread);
-            let tid = tid.and_then(|tid| self.thread_named(tid));
-            self.holders.insert(record, tid);
-        }
-    }
-
-    /// A waiter has been woken and does not run yet: the thread that has taken the lock meanwhile,
-    /// or `Some(None)` if the lock is the waiter's. `None` if it is not known which.
-    ///
-    /// The kernel does not show from which wait a thread was woken. It is taken to be the lock's if
-    /// all runs since it was seen asleep there were too short to use the lock. So a thread that
-    /// sleeps briefly in many other places meanwhile is mistaken for one that is woken in vain.
-    pub(super) fn turn(
-        &self,
-        place: u32,
-        tid: u32,
-        last: Last,
-        at: u64,
-        seen: &Circumstances<'_>,
-    ) -> Option<Option<u32>> {
-        let object = &self.objects[place as usize];
-        let timeline = seen.timeline.filter(|_| object.is_lock() && !seen.late)?;
-        if timeline.longest_run(tid, last.asleep_at, at)? > RETRY_NS {
-            return None;
-        }
-        let owner = match object.now.hold? {
-            Hold::Free => return Some(None),
-            Hold::Held { owner } => owner,
-            Hold::Readers(_) | Hold::Unseen => return None,
-        };
-        // A lock that is handed over is held before its new holder runs.
-        if owner == Some(tid) || timeline.next_run(tid, at)? > RETRY_NS {
-            return Some(None);
-        }
-        if owner.is_some() {
-            return Some(owner);
-        }
-        // A word that names no owner: if a single thread has a CPU, then that one took it.
-        let awake = |&&tid: &&u32| {
-            matches!(timeline.state(tid, at), Some(CpuState::Running | CpuState::Preempted))
-        };
-        let mut awake = self.threads.iter().filter(awake);
-        let first = awake.next()?;
-        awake.next().is_none().then_some(Some(*first))
+        let named = |tid| thread_named(self.inner.as_ref(), tid);
+        self.records.find(&self.threads, &named, read);
     }
 
     /// Counts the holder of a lock, and what it was doing.
@@ -95,183 +22,43 @@ impl ProcessAccount {
         seen: &Circumstances<'_>,
         contended: bool,
     ) {
-        let threads = chunk.threads(tick);
-        let object = &self.objects[place as usize];
+        let (before, from_here) = self.objects.split_at_mut(place as usize);
+        let Some((object, after)) = from_here.split_first_mut() else { return };
         let Some(hold) = object.now.hold.filter(|_| object.is_lock()) else { return };
-        if let Hold::Held { owner: Some(owner) } = hold {
-            let read = threads.iter().find(|read| read.tid == owner);
-            // The sampler looks at owners that words name. Those that records name are seen when
-            // they happen to be picked, whatever they do: the other looks tell nothing.
-            if read.is_none() && object.identity.interpreter_lock().is_some() {
-                return;
-            }
-            let doing = read.map_or(Holder::NotSeen, |read| self.doing(place, read, tick.at, seen));
-            let stack = read.and_then(|read| seen.stack(read, tick.at));
-            let named = &mut self.objects[place as usize].named;
-            if contended {
-                named.doing.add(doing);
-                count(&mut named.threads, owner);
-                // One that was woken to take the lock stands where it waited.
-                if let Some(stack) = stack.filter(|_| doing != Holder::HandedOver) {
-                    count(&mut named.stacks, stack);
-                }
-            }
-            return;
-        }
-        let held = match hold {
-            Hold::Held { .. } | Hold::Readers(_) => true,
-            Hold::Free => false,
-            Hold::Unseen => return,
+        let lock_at = |word: u64| {
+            let &at = self.by_word.get(&word)?;
+            let is_lock = match at.checked_sub(place) {
+                None => before[at as usize].is_lock(),
+                Some(0) => true,
+                Some(further) => after[further as usize - 1].is_lock(),
+            };
+            is_lock.then_some(at)
         };
-        let handed_over = self.handed_over(place, threads, tick.at, seen);
-        if object.names_owner && !held {
-            if contended {
-                self.objects[place as usize].named.doing.add(handed_over);
-            }
-            return;
-        }
-        // Of several readers none is the holder.
-        let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
-        if shared && held {
-            if contended {
-                self.objects[place as usize].named.doing.add(Holder::NotSeen);
-            }
-            return;
-        }
-        let object = &mut self.objects[place as usize];
-        object.nameless |= held && contended && !object.names_owner;
-        self.nameless |= object.nameless;
-        if !held {
-            (object.free_at, object.able) = (Some(tick.at), None);
-        }
-        // Where no stacks were read, threads on CPUs can still be told from one another.
-        let with_stacks = tick.again_at.is_some();
-        // A lock that changed hands meanwhile says nothing about who stood where.
-        let changed = with_stacks && object.now.hold != object.now.hold_again;
-        if shared || changed || !with_stacks && !object.nameless {
-            return;
-        }
-        let object = &self.objects[place as usize];
-        let still = |tid: u32| seen.timeline.and_then(|it| it.still_since(tid, tick.at, false));
-        let still_of = |tid: u32| {
-            let read = threads.iter().find(|read| read.tid == tid);
-            read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
+        let threads = Threads {
+            alive: &self.threads,
+            read: chunk.threads(tick),
+            last: &self.last,
+            lock_at: &lock_at,
+            at: tick.at,
+            seen,
         };
-        // While none of those has run that may hold it, the others cannot get it.
-        let unchanged = object.able.as_ref().filter(|able| {
-            held && able.tids.iter().all(|&tid| still_of(tid).is_some_and(|since| since <= able.at))
-        });
-        let is_bystander = |tid: u32, still_since: Option<u64>| {
-            let free = still_since.zip(object.free_at);
-            free.is_some_and(|(since, free_at)| since <= free_at)
-                || unchanged.is_some_and(|able| !able.tids.contains(&tid))
-        };
-        // Std's mutex belongs to whoever takes it first.
-        let hands_over = object.identity.kind() != Kind::RustMutex;
-        let kept = |read: &ThreadRead| {
-            let still_since = seen.still_since(read, tick.at);
-            let woken = seen.is_woken(read, tick.at);
-            let waits = self.waits(place, read, tick.at, seen);
-            KeptThread {
-                tid: read.tid,
-                waits,
-                granted: waits && woken && hands_over,
-                stack: seen.stack(read, tick.at).or_else(|| self.slept_at(read, tick.at, seen)),
-                asleep: read.activity != Activity::OnCpu,
-                woken,
-                bystander: is_bystander(read.tid, still_since),
-                still_since,
-                doing: self.doing(place, read, tick.at, seen),
-            }
-        };
-        // It may have changed hands and look as before.
-        let switched = |read: &ThreadRead| {
-            let until = tick.again_at.unwrap_or(tick.at);
-            let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
-            last.is_some_and(|(_, since)| since > tick.at)
-        };
-        let looked_at = |tid: u32| threads.iter().any(|read| read.tid == tid);
-        let scene = KeptScene {
-            held,
-            complete: self
-                .threads
-                .iter()
-                .all(|&tid| looked_at(tid) || is_bystander(tid, still(tid))),
-            counts: contended && with_stacks,
-            teaches: !threads.iter().any(switched),
-            handed_over,
-            threads: threads.iter().map(kept).collect(),
-        };
-        let settled = scene.held && scene.complete && scene.teaches;
-        let object = &mut self.objects[place as usize];
-        if let Some(able) = settled.then(|| scene.able(tick.at)).flatten() {
-            object.able = Some(able);
-        }
-        object.learn(scene, seen.stacks);
-    }
-
-    /// The stack with which a thread was seen in the sleep from which it has not run since.
-    fn slept_at(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> Option<u32> {
-        let (stack, seen_at) = self.last.get(&read.tid)?.asleep_with?;
-        (seen.still_since(read, at)? <= seen_at).then_some(stack)
-    }
-
-    /// It waits for a lock, or has been woken from that wait and has not run since.
-    fn waits(&self, lock: u32, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
-        let last = self.last.get(&read.tid);
-        let Some(last) = last.filter(|last| last.waiting_on == Some(lock)) else { return false };
-        match seen.is_woken(read, at) {
-            true => seen.still_since(read, at).is_some_and(|since| since <= last.asleep_at),
-            false => true,
-        }
-    }
-
-    /// What keeps threads waiting for a lock that nobody holds.
-    fn handed_over(
-        &self,
-        lock: u32,
-        threads: &[ThreadRead],
-        at: u64,
-        seen: &Circumstances<'_>,
-    ) -> Holder {
-        let next = |read: &ThreadRead| seen.is_woken(read, at) && self.waits(lock, read, at, seen);
-        match seen.throttled && threads.iter().any(next) {
-            true => Holder::Throttled,
-            false => Holder::HandedOver,
-        }
-    }
-
-    /// What a thread does that holds a lock.
-    fn doing(&self, lock: u32, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> Holder {
-        match Occupation::of(&read.activity) {
-            Occupation::Futex(wait) => match self.by_word.get(&wait.address) {
-                // It has been given the lock in its sleep.
-                Some(&waits) if waits == lock => Holder::HandedOver,
-                Some(&waits) if self.objects[waits as usize].is_lock() => Holder::Waiting(waits),
-                _ => Holder::Asleep(libc::SYS_futex as u32),
-            },
-            Occupation::OnCpu => match seen.state(read.tid, at) {
-                None => Holder::OnCpu,
-                Some(CpuState::Running) => Holder::Running,
-                Some(_) if seen.throttled => Holder::Throttled,
-                Some(_) if self.waits(lock, read, at, seen) => Holder::HandedOver,
-                Some(_) => Holder::Preempted,
-            },
-            _ => match read.activity {
-                Activity::Asleep(call) => Holder::Asleep(call.number),
-                _ => Holder::NotSeen,
-            },
-        }
+        let (identity, hold_again) = (object.identity, object.now.hold_again);
+        let lock = Lock { place, identity, hold, hold_again };
+        object.holder.count(&lock, &threads, tick, contended);
+        self.nameless |= object.holder.nameless;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use threadtoll_judge::cause::{Holder, HolderCounts};
+    use threadtoll_stacks::process::{Activity, SystemCall};
+
     use super::*;
-    use crate::activity::SystemCall;
-    use crate::judge::cause::HolderCounts;
+    use crate::circumstances::Last;
+    use crate::occupation::NoDescriptors;
     use crate::perf::{Direction, Event, Timeline};
-    use crate::primitive::declared;
+    use crate::primitive::{Hold, declared};
     use crate::stacks::Stacks;
 
     const WAITER: u32 = 5;
@@ -330,6 +117,7 @@ mod tests {
             stacks: &stacks,
             running: &[],
             throttled,
+            descriptors: &NoDescriptors,
         };
         account.objects[0].see(at);
         account.objects[0].now.hold = Some(hold);
@@ -339,7 +127,7 @@ mod tests {
     }
 
     fn doing(account: &ProcessAccount) -> HolderCounts {
-        account.objects[0].holders(&Stacks::default()).doing
+        account.objects[0].holder.holders(&Stacks::default()).doing
     }
 
     fn counts(holders: &[Holder]) -> HolderCounts {
@@ -383,7 +171,7 @@ mod tests {
         look(&mut account, &timeline, 5_000_000, HELD, &after, false);
         let preempted = Holder::Preempted;
         assert_eq!(doing(&account), counts(&[Holder::HandedOver, preempted, preempted]));
-        let holders = account.objects[0].holders(&Stacks::default());
+        let holders = account.objects[0].holder.holders(&Stacks::default());
         assert_eq!(holders.threads, [(HOLDER, 2)].into());
     }
 

@@ -1,13 +1,14 @@
+use threadtoll_judge::verdict::Verdict;
+use threadtoll_stacks::process::SystemCall;
+
 use super::*;
 use crate::account::Looks;
-use crate::activity::SystemCall;
 use crate::futex::FutexWait;
-use crate::judge::verdict::Verdict;
+use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event, Timeline};
 use crate::primitive::declared;
 use crate::sample::Reason;
 use crate::stacks::Stacks;
-use threadtoll_record::profile;
 
 const WAITER: u32 = 5;
 const OWNER: u32 = 7;
@@ -29,6 +30,7 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
         stacks,
         running: &[],
         throttled: false,
+        descriptors: &NoDescriptors,
     }
 }
 
@@ -270,9 +272,10 @@ fn readers_keep_writers_out_and_not_each_other() {
     let verdict = |row: &Object| {
         let samples = account.samples(row);
         let queue = samples.queue().known().unwrap();
-        profile::Verdict::from(Verdict::new(queue, samples.busy().unwrap(), 2)).name()
+        Verdict::new(queue, samples.busy().unwrap(), 2)
     };
-    assert_eq!((verdict(writers), verdict(readers)), ("saturated", "comfortable"));
+    let judged = |comfortable, saturated| Verdict { comfortable, crowded: false, saturated };
+    assert_eq!((verdict(writers), verdict(readers)), (judged(false, true), judged(true, false)));
     // What it leaves to others: a twentieth of the time only the writer can go on.
     let exclusive = [writers, readers].map(|row| held(row) * row.exclusive_share());
     assert!(exclusive.iter().all(|share| (share - 0.05).abs() < 1e-9), "{exclusive:?}");

@@ -1,8 +1,10 @@
 //! Things that threads of a process wait on, from their words and the waits for them.
 
-use super::{MAX_OBJECTS, ProcessAccount, READINGS, Wish};
+use super::{ProcessAccount, READINGS, Wish};
 use crate::account::object::Object;
-use crate::primitive::{Access, Caller, Context, Hold, Identity, Kind, Role, Wait, Window};
+use crate::primitive::{
+    Access, Caller, Context, Hold, Identity, Kind, MAX_OBJECTS, Role, Wait, Window,
+};
 use crate::sample::{Burst, Reason, Span, Tick, WordRead};
 
 impl ProcessAccount {
@@ -150,7 +152,7 @@ impl ProcessAccount {
         if read.reason == Reason::Picked
             && let Some(record) = identity.holder_record(&window)
         {
-            let owner = self.holder_of(record, identity);
+            let owner = self.records.thread(record, identity);
             self.touch(place, look).now.hold = Some(Hold::Held { owner });
         }
         let object = self.touch(place, look);

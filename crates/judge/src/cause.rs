@@ -1,0 +1,339 @@
+//! Causes of waiting, from counted samples.
+//!
+//! Each sample in which a thread waited for the lock says what its holder was doing at that
+//! instant. Patterns over several samples (a herd, a hog, a starved writer) are counted beside
+//! them, so shares of causes need not add up to one.
+//!
+//! Only samples on time count: a late one got its CPU as the holder let go, and would see a free
+//! lock with waiters, a convoy, in every program that computes while it holds.
+
+use std::collections::BTreeMap;
+
+use super::interval::{self, Estimate};
+
+/// Fewest samples with waiters from which a cause is named.
+pub const MIN_SAMPLES: u64 = 8;
+
+/// Least share of the waiting that a cause explains which is told by itself: whoever mends it can
+/// tell the difference.
+const WORTH_MENDING: f64 = 0.1;
+
+/// Most system calls and locks told apart.
+const MAX_KINDS: usize = 64;
+
+/// State of a lock's holder in a sample in which somebody waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// Asleep in this system call, which does not wait for a lock.
+    Asleep(u32),
+    /// On a CPU.
+    Running,
+    /// On a CPU or waiting for one: switch records are missing.
+    OnCpu,
+    /// Ready to run, without a CPU.
+    Preempted,
+    /// Kept from running by its cgroup's quota.
+    Throttled,
+    /// Waiting for the lock of this number.
+    Waiting(u32),
+    /// Nobody holds the lock, or its holder has just been woken and does not run yet.
+    HandedOver,
+    /// Not known.
+    NotSeen,
+}
+
+/// Counts of what holders were doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HolderCounts {
+    /// Samples on time in which somebody waited.
+    pub samples: u64,
+    asleep: BTreeMap<u32, u64>,
+    waiting: BTreeMap<u32, u64>,
+    running: u64,
+    preempted: u64,
+    throttled: u64,
+    handed_over: u64,
+    not_seen: u64,
+}
+
+impl HolderCounts {
+    /// Counts a sample on time in which somebody waited.
+    pub fn add(&mut self, holder: Holder) {
+        self.samples += 1;
+        let bounded = |kinds: &mut BTreeMap<u32, u64>, kind| {
+            if kinds.len() < MAX_KINDS || kinds.contains_key(&kind) {
+                *kinds.entry(kind).or_default() += 1;
+            }
+        };
+        match holder {
+            Holder::Asleep(call) => bounded(&mut self.asleep, call),
+            Holder::Waiting(lock) => bounded(&mut self.waiting, lock),
+            Holder::Running | Holder::OnCpu => self.running += 1,
+            Holder::Preempted => self.preempted += 1,
+            Holder::Throttled => self.throttled += 1,
+            Holder::HandedOver => self.handed_over += 1,
+            Holder::NotSeen => self.not_seen += 1,
+        }
+    }
+
+    /// Share of the samples with waiters in which the holder is not known.
+    pub fn not_seen(&self) -> Option<Estimate> {
+        interval::share(self.not_seen, self.samples)
+    }
+
+    /// Share of the samples with waiters in which the holder slept, in whatever call.
+    pub fn slept(&self) -> Option<Estimate> {
+        interval::share(self.asleep.values().sum(), self.samples)
+    }
+
+    /// Locks that the holder was waiting for, the most frequent first.
+    pub fn waits_for(&self) -> Vec<(u32, Estimate)> {
+        let mut chains: Vec<_> = self
+            .waiting
+            .iter()
+            .filter_map(|(&lock, &count)| Some((lock, interval::share(count, self.samples)?)))
+            .collect();
+        chains.sort_by(|one, other| other.1.value.total_cmp(&one.1.value));
+        chains
+    }
+}
+
+/// Counts of patterns over several samples, all on time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatternCounts {
+    /// Threads that were seen to begin to wait.
+    pub arrivals: u64,
+    /// Of these, those that came in a herd: between two samples at least three threads left one
+    /// other wait, and queued for this lock.
+    pub herd_arrivals: u64,
+    /// Samples in which a waiter had just been woken, which happens when a holder lets go, and in
+    /// which it is known who has the lock next: the waiter, or who took it before the waiter ran.
+    pub turns: u64,
+    /// Of these, samples in which the one thread that does so most had taken it before the waiter
+    /// ran: the waiter was woken for nothing.
+    pub hogged_turns: u64,
+    /// Samples in which a writer waited for a lock of readers and writers.
+    pub writer_waited: u64,
+    /// Of these, samples in which readers held it of whom one came after the writer.
+    pub readers_overtook: u64,
+}
+
+/// A cause of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The holder sleeps in this system call.
+    SleptHolding(u32),
+    /// The holder computes.
+    Computing,
+    /// The holder waits for a CPU.
+    Preempted,
+    /// The holder waits for its cgroup's quota.
+    Throttled,
+    /// Threads wait while nobody holds the lock, or its holder is being woken.
+    Convoy,
+    /// Several threads are woken at once to queue for the lock.
+    Herd,
+    /// One thread takes the lock again and again while others wait.
+    Hog,
+    /// Readers keep coming while a writer waits.
+    StarvedWriter,
+}
+
+impl Cause {
+    /// Returns `true` for a pattern, which explains the waiting whatever the holder does meanwhile.
+    fn is_pattern(self) -> bool {
+        matches!(self, Self::Herd | Self::Hog | Self::StarvedWriter)
+    }
+}
+
+/// A cause and its share: of the samples with waiters; of a herd, of the threads that began to
+/// wait; of a hog, of the turns; of a starved writer, of the samples in which one waited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CauseShare {
+    /// The cause.
+    pub cause: Cause,
+    /// Its share.
+    pub share: Estimate,
+}
+
+/// Causes of waiting, the one to mend first; empty if too few samples saw anybody wait.
+///
+/// A pattern that explains more than half of the waiting comes before what the holder does: a herd
+/// waits for a holder that computes, but shorter holds are not its mend. With less it is no cause:
+/// on a busy lock now and then somebody overtakes, and several come at once.
+///
+/// Nothing is said of what holders do if most of them were not seen: these may all have done one
+/// other thing, which would then come first. A convoy is seen without them, and told if it is worth
+/// mending.
+pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
+    if holders.samples < MIN_SAMPLES {
+        return Vec::new();
+    }
+    let plain = [
+        (Cause::Computing, holders.running),
+        (Cause::Preempted, holders.preempted),
+        (Cause::Throttled, holders.throttled),
+        (Cause::Convoy, holders.handed_over),
+    ];
+    let asleep = holders.asleep.iter().map(|(&call, &count)| (Cause::SleptHolding(call), count));
+    let of_holders = plain.into_iter().chain(asleep).map(|(c, count)| (c, count, holders.samples));
+    let most_seen = 2 * holders.not_seen <= holders.samples;
+    let of_patterns = [
+        (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
+        (Cause::Hog, patterns.hogged_turns, patterns.turns),
+        (Cause::StarvedWriter, patterns.readers_overtook, patterns.writer_waited),
+    ];
+    let mut found: Vec<CauseShare> = of_holders
+        .chain(of_patterns.into_iter().filter(|&(_, _, of)| of >= MIN_SAMPLES))
+        .filter(|&(_, count, _)| count > 0)
+        .filter_map(|(cause, count, of)| {
+            Some(CauseShare { cause, share: interval::share(count, of)? })
+        })
+        .filter(|each| match each.cause {
+            cause if cause.is_pattern() => each.share.low > 0.5,
+            Cause::Convoy => most_seen || each.share.value > WORTH_MENDING,
+            _ => most_seen,
+        })
+        .collect();
+    let first = |each: &CauseShare| each.cause.is_pattern();
+    found.sort_by(|one, other| {
+        first(other).cmp(&first(one)).then(other.share.value.total_cmp(&one.share.value))
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::simulated::{Program, Times, at, rng};
+
+    fn counts(holders: &[(Holder, u64)]) -> HolderCounts {
+        let mut counts = HolderCounts::default();
+        for &(holder, times) in holders {
+            for _ in 0..times {
+                counts.add(holder);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn the_most_frequent_state_is_the_cause() {
+        let holders = counts(&[
+            (Holder::Asleep(230), 90),
+            (Holder::Running, 5),
+            (Holder::Waiting(7), 3),
+            (Holder::NotSeen, 2),
+        ]);
+        let causes = causes(&holders, PatternCounts::default());
+        assert_eq!(causes[0].cause, Cause::SleptHolding(230));
+        assert!(causes[0].share.holds(0.9) && causes[0].share.low > 0.8);
+        assert_eq!(holders.waits_for()[0].0, 7);
+        assert!(holders.not_seen().unwrap().holds(0.02));
+    }
+
+    #[test]
+    fn a_pattern_comes_before_the_holders_state() {
+        let holders = counts(&[(Holder::Running, 95), (Holder::HandedOver, 5)]);
+        let herd = PatternCounts { arrivals: 100, herd_arrivals: 90, ..PatternCounts::default() };
+        assert_eq!(causes(&holders, herd)[0].cause, Cause::Herd);
+        let few = PatternCounts { arrivals: 100, herd_arrivals: 40, ..PatternCounts::default() };
+        assert_eq!(causes(&holders, few)[0].cause, Cause::Computing);
+        let unsure = PatternCounts { turns: 4, hogged_turns: 4, ..PatternCounts::default() };
+        assert_eq!(causes(&holders, unsure)[0].cause, Cause::Computing);
+    }
+
+    #[test]
+    fn one_thread_that_keeps_a_lock_from_the_others_hogs_it() {
+        let holders = counts(&[(Holder::Running, 95), (Holder::HandedOver, 5)]);
+        let first = |turns, hogged_turns| {
+            let patterns = PatternCounts { turns, hogged_turns, ..PatternCounts::default() };
+            causes(&holders, patterns)[0].cause
+        };
+        assert_eq!(first(100, 90), Cause::Hog);
+        assert_eq!(first(12, 12), Cause::Hog);
+        // A fair lock passes on, and of two threads that take turns in this neither hogs it.
+        assert_eq!(first(100, 2), Cause::Computing);
+        assert_eq!(first(100, 50), Cause::Computing);
+        assert_eq!(first(6, 6), Cause::Computing);
+    }
+
+    #[test]
+    fn few_samples_name_no_cause() {
+        assert!(causes(&counts(&[(Holder::Running, 3)]), PatternCounts::default()).is_empty());
+    }
+
+    #[test]
+    fn holders_that_were_not_seen_leave_the_cause_open() {
+        let seen = |computing, not_seen| {
+            let rest = (Holder::HandedOver, 10);
+            counts(&[(Holder::Running, computing), (Holder::NotSeen, not_seen), rest])
+        };
+        let first = |holders, patterns| causes(&holders, patterns).first().map(|it| it.cause);
+        assert_eq!(first(seen(40, 45), PatternCounts::default()), Some(Cause::Computing));
+        assert_eq!(first(seen(40, 55), PatternCounts::default()), None);
+        let few_free = counts(&[(Holder::NotSeen, 90), (Holder::HandedOver, 10)]);
+        assert_eq!(first(few_free, PatternCounts::default()), None);
+        let often_free = counts(&[(Holder::NotSeen, 60), (Holder::HandedOver, 40)]);
+        assert_eq!(first(often_free, PatternCounts::default()), Some(Cause::Convoy));
+        // A pattern is seen without the holder.
+        let herd = PatternCounts { arrivals: 100, herd_arrivals: 90, ..PatternCounts::default() };
+        assert_eq!(first(seen(40, 55), herd), Some(Cause::Herd));
+    }
+
+    #[test]
+    fn hostile_calls_are_bounded() {
+        let mut holders = HolderCounts::default();
+        for call in 0..10_000 {
+            holders.add(Holder::Asleep(call));
+        }
+        assert_eq!(holders.asleep.len(), MAX_KINDS);
+        assert_eq!(holders.samples, 10_000);
+    }
+
+    /// Holders that spend most of their hold in one way show it as the first cause.
+    #[test]
+    fn simulated_holders_show_their_cause() {
+        const SLEEP: u32 = 230;
+        let program = Program {
+            threads: 6,
+            hold: 1e-3,
+            think: 6e-3,
+            hold_times: Times::Exponential,
+            think_times: Times::Exponential,
+            hand_off: 0.05e-3,
+        };
+        let cases = [
+            (Holder::Asleep(SLEEP), Cause::SleptHolding(SLEEP), 0.05e-3),
+            (Holder::Running, Cause::Computing, 0.05e-3),
+            (Holder::Preempted, Cause::Preempted, 0.05e-3),
+            (Holder::Throttled, Cause::Throttled, 0.05e-3),
+            (Holder::Running, Cause::Convoy, 4e-3),
+        ];
+        for (state, cause, hand_off) in cases {
+            let mut right = 0;
+            for seed in 0..100 {
+                let run = Program { hand_off, ..program }.run(2.0, seed);
+                let mut rng = rng(seed + 7);
+                let mut holders = HolderCounts::default();
+                for time in run.instants(300.0, seed) {
+                    if !(0..program.threads).any(|id| run.waiting(id, time)) {
+                        continue;
+                    }
+                    // A quarter of each hold goes by in other ways, and some holders are not seen.
+                    let others = [Holder::Asleep(0), Holder::NotSeen, Holder::OnCpu];
+                    holders.add(match at(&run.holds, time) {
+                        None => Holder::HandedOver,
+                        Some(_) if rng.random::<f64>() < 0.75 => state,
+                        Some(_) => others[rng.random_range(0..others.len())],
+                    });
+                }
+                let causes = causes(&holders, PatternCounts::default());
+                right += u32::from(causes.first().is_some_and(|first| first.cause == cause));
+            }
+            assert!(right >= 95, "{cause:?} in {right} of 100");
+        }
+    }
+}

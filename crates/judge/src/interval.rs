@@ -1,0 +1,157 @@
+//! Estimates from samples at independent, uniform times, with 95% intervals of this run's figure.
+//!
+//! Shares get the score interval (E. B. Wilson, *Probable inference, the law of succession, and
+//! statistical inference*, JASA 22, 1927). Means of non-negative values get the same interval with
+//! the variance that their squares show: a mean of zeros and ones is a share.
+//!
+//! An interval is about the run that was sampled and says nothing about the next one. Predictions
+//! add the variance between stretches of the run, see [`samples`](super::samples).
+
+/// 97.5% quantile of the normal distribution.
+pub const Z: f64 = 1.959_963_984_540_054;
+
+/// A figure and its 95% interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of its interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// A figure that is known.
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// Returns `true` if the interval holds `value`.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// The figure after a change that never decreases with it.
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
+        Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
+    }
+
+    /// The figure after a change that never increases with it.
+    pub fn map_falling(self, falling: impl Fn(f64) -> f64) -> Self {
+        Self { value: falling(self.value), low: falling(self.high), high: falling(self.low) }
+    }
+}
+
+/// The share that `count` of `of` samples estimate; `None` without samples.
+///
+/// ```
+/// use threadtoll_judge::interval;
+///
+/// let never_seen = interval::share(0, 1000).unwrap();
+/// assert!(never_seen.value == 0.0 && never_seen.low == 0.0);
+/// assert!((0.003..0.005).contains(&never_seen.high));
+/// ```
+pub fn share(count: u64, of: u64) -> Option<Estimate> {
+    share_at(count, of, Z)
+}
+
+/// The share that `count` of `of` samples estimate, taken at this many times: samples of one time
+/// may all be alike.
+pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
+    let value = share(count, of)?.value;
+    let times = times.clamp(1, of);
+    Some(mean(value, 1.0, times as f64).map(|end| end.clamp(0.0, 1.0)))
+}
+
+/// As [`share`], for another quantile of the normal distribution.
+pub(crate) fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
+    if of == 0 {
+        return None;
+    }
+    let value = count.min(of) as f64 / of as f64;
+    Some(mean_at(value, 1.0, of as f64, quantile).map(|end| end.clamp(0.0, 1.0)))
+}
+
+/// The mean of non-negative samples.
+///
+/// `size` is the sum of their squares over their sum or, if none was above zero, the smallest value
+/// above zero that one could have shown: it bounds a mean of which no sample showed anything.
+/// `samples` is their number; of weighted ones, the number of equal ones that tell as much.
+pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
+    mean_at(value, size, samples, Z)
+}
+
+fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
+    // A sample's variance is `size × mean − mean²` for every mean near the value.
+    let spread = quantile * quantile / samples;
+    let (a, half_b) = (1.0 + spread, value + spread * size / 2.0);
+    let root = (half_b * half_b - a * value * value).max(0.0).sqrt();
+    let low = if value > 0.0 { ((half_b - root) / a).clamp(0.0, value) } else { 0.0 };
+    Estimate { value, low, high: ((half_b + root) / a).max(value) }
+}
+
+/// Factor of a two-sided 95% interval: Student's, from a table up to four degrees of freedom, above
+/// by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*,
+/// 26.7.5.
+pub(crate) fn student(freedom: f64) -> f64 {
+    match freedom {
+        f if f < 1.5 => 12.706,
+        f if f < 2.5 => 4.303,
+        f if f < 3.5 => 3.182,
+        f if f < 4.5 => 2.776,
+        f => {
+            let z2 = Z * Z;
+            Z + Z * (z2 + 1.0) / (4.0 * f)
+                + Z * ((5.0 * z2 + 16.0) * z2 + 3.0) / (96.0 * f * f)
+                + Z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / (384.0 * f.powi(3))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_wilsons_interval() {
+        // 10 of 100, computed by hand.
+        let share = share(10, 100).unwrap();
+        assert!((share.low - 0.0552).abs() < 1e-4 && (share.high - 0.1744).abs() < 1e-4);
+        assert_eq!(super::share(0, 0), None);
+    }
+
+    #[test]
+    fn samples_of_one_time_may_be_alike() {
+        // Ten waiters at each of twenty looks, all at one of two stacks.
+        let (alike, apart) = (share_of(100, 200, 20).unwrap(), share(100, 200).unwrap());
+        assert_eq!(alike.value, 0.5);
+        assert!(alike.high - alike.low > 2.5 * (apart.high - apart.low));
+        assert_eq!(share_of(100, 200, 200), Some(apart));
+        assert_eq!(share_of(0, 0, 0), None);
+    }
+
+    #[test]
+    fn edges_stay_inside() {
+        for of in [1, 2, 10, 10_000] {
+            assert_eq!(share(0, of).unwrap().low, 0.0);
+            assert_eq!(share(of, of).unwrap().high, 1.0);
+            assert!(share(of, of).unwrap().low < 1.0);
+        }
+    }
+
+    #[test]
+    fn a_mean_without_any_waiter_is_bounded_by_the_weight_of_one() {
+        let one = mean(0.0, 1.0, 1000.0);
+        let eight = mean(0.0, 8.0, 1000.0);
+        assert_eq!(one.low, 0.0);
+        assert!((eight.high / one.high - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_factor_is_students() {
+        for (freedom, factor) in [(1.0, 12.706), (5.0, 2.571), (9.0, 2.262), (30.0, 2.042)] {
+            assert!((student(freedom) - factor).abs() < 0.004, "{freedom}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Judges locks: from counted samples to verdicts, causes, mends and predictions.
+//!
+//! Pure functions of numbers and small observations: nothing here reads a clock, a file or another
+//! process, and a figure that the samples do not carry is withheld. [`Judgement::new`] judges all
+//! that was seen of a lock. The crate does not say how samples are taken, nor how a verdict is
+//! written down.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`sample`] | what one look shows of a lock |
+//! | [`samples`] | held share, queue and hand-offs of a lock, with the bias of late samples |
+//! | [`unseen`] | waits that no look saw |
+//! | [`bursts`] | lengths of holds |
+//! | [`interval`] | estimates and their 95% intervals |
+//! | [`verdict`] | comfortable, crowded or saturated; efficiency |
+//! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
+//! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
+//! | [`places`] | the holder of a lock whose word names no owner |
+//! | [`cause`] | causes of waiting |
+//! | [`mend`] | a sentence for each cause |
+
+pub mod bursts;
+pub mod cause;
+pub mod gain;
+pub mod interval;
+pub mod mend;
+pub mod places;
+pub mod prediction;
+pub mod sample;
+pub mod samples;
+#[cfg(test)]
+mod simulated;
+pub mod unseen;
+mod unwaited;
+pub mod verdict;
+
+use bursts::Bursts;
+use cause::{Cause, CauseShare, HolderCounts, PatternCounts};
+use gain::{Surroundings, gain};
+use interval::Estimate;
+use prediction::{Change, CpuDemand, Predictor, Present, WhatIf, differ};
+use samples::{Figure, LockSamples};
+use unseen::Unseen;
+use verdict::{Verdict, efficiency};
+
+/// Locks into which a what-if stripes one.
+const STRIPES: u32 = 4;
+
+/// Least share of a holder's time asleep that is worth to move out of the lock.
+const MIN_SLEPT: f64 = 0.05;
+
+/// Largest number of threads predicted, unless more are alive.
+const MAX_PREDICTED: u32 = 64;
+
+/// All that was seen of a lock.
+#[derive(Clone, Copy, Debug)]
+pub struct LockSeen<'a> {
+    /// Its samples.
+    pub samples: &'a LockSamples,
+    /// Waits that no look saw.
+    pub unseen: Unseen,
+    /// Bursts of reads of its word.
+    pub bursts: &'a Bursts,
+    /// States of its holder while somebody waited.
+    pub holders: &'a HolderCounts,
+    /// Patterns over several samples.
+    pub patterns: PatternCounts,
+    /// Threads seen to hold it or to wait for it.
+    pub users: u32,
+    /// Threads alive, each of which may use it; at least as many.
+    pub alive: u32,
+    /// Users' demand for CPUs; `None` if not known.
+    pub cpu: Option<CpuDemand>,
+    /// The rest of the program.
+    pub program: Surroundings,
+}
+
+/// A judgement on a lock. Figures that its samples do not allow are missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Share of time for which it is held.
+    pub held: Figure,
+    /// Mean number of threads waiting for it.
+    pub queue: Figure,
+    /// Holds are so short that the queue is a lower bound.
+    pub queue_is_lower_bound: bool,
+    /// Mean hold time in nanoseconds.
+    pub hold_ns: Option<Estimate>,
+    /// Share of its users that it leaves working.
+    pub efficiency: Option<Estimate>,
+    /// The verdict.
+    pub verdict: Option<Verdict>,
+    /// Throughput that the program would gain without the queue, relative to the present.
+    pub gain: Option<Estimate>,
+    /// Causes of waiting, the one to mend first.
+    pub causes: Vec<CauseShare>,
+    /// Speed-ups over one thread, in ascending order of threads.
+    pub predicted: Vec<(u32, Estimate)>,
+    /// Effects of changes, the one that suits the first cause first.
+    pub what_if: Vec<WhatIf>,
+    /// The same if all threads alive use the lock; empty unless the first effect is other advice.
+    pub what_if_all_use: Vec<WhatIf>,
+}
+
+impl Judgement {
+    /// Judges a lock.
+    pub fn new(seen: LockSeen<'_>) -> Self {
+        let (held, queue) = (seen.samples.held(), seen.samples.queue().with_unseen(seen.unseen));
+        let waiting = queue.known();
+        let causes = cause::causes(seen.holders, seen.patterns);
+        let first = causes.first().copied();
+        let by_users = predictor(seen, seen.users);
+        let what_if = |predictor: &Option<Predictor>| -> Vec<WhatIf> {
+            let Some(predictor) = predictor else { return Vec::new() };
+            let change = |change| predictor.what_if(change).ok();
+            changes(first, seen).into_iter().filter_map(change).collect()
+        };
+        let by_seen = what_if(&by_users);
+        let mut by_all = Vec::new();
+        if seen.alive > seen.users {
+            by_all = what_if(&predictor(seen, seen.alive));
+            if let (Some(one), Some(other)) = (by_seen.first(), by_all.first())
+                && !differ(one.gain, other.gain)
+            {
+                by_all.clear();
+            }
+        }
+        Self {
+            held,
+            queue,
+            queue_is_lower_bound: seen.bursts.queue_is_lower_bound(),
+            hold_ns: seen.bursts.hold_ns(),
+            efficiency: waiting.map(|queue| efficiency(queue, seen.users)),
+            verdict: waiting
+                .zip(seen.samples.busy())
+                .map(|(queue, busy)| Verdict::new(queue, busy, seen.users)),
+            gain: waiting.map(|queue| gain(queue, seen.program)),
+            causes,
+            predicted: by_users.map_or_else(Vec::new, |predictor| {
+                let speedup = |threads| Some((threads, predictor.speedup(threads).ok()?));
+                predicted_threads(seen).into_iter().filter_map(speedup).collect()
+            }),
+            what_if: by_seen,
+            what_if_all_use: by_all,
+        }
+    }
+}
+
+fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
+    let present = Present { means: seen.samples.means()?, users, cpu: seen.cpu };
+    Predictor::new(present).ok()
+}
+
+/// Numbers of threads to predict: powers of two, those that use the lock, and those alive.
+fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
+    let most = MAX_PREDICTED.max(seen.alive);
+    let mut threads: Vec<u32> =
+        (0..31).map(|power| 1 << power).take_while(|&threads| threads <= most).collect();
+    threads.extend([seen.users, seen.alive]);
+    threads.retain(|&threads| threads > 0);
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// Changes to predict, first the one that suits the cause.
+fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
+    let mut changes = vec![
+        Change::HalveHold,
+        Change::Stripe(STRIPES),
+        Change::Threads(seen.users.saturating_mul(2)),
+    ];
+    if let Some(slept) = seen.holders.slept().filter(|slept| slept.low > MIN_SLEPT) {
+        let suits = matches!(first, Some(CauseShare { cause: Cause::SleptHolding(_), .. }));
+        changes.insert(usize::from(!suits), Change::MoveOut(slept.value));
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cause::Holder;
+    use super::sample::Sample;
+    use super::simulated::{Program, Times, at};
+    use super::*;
+
+    struct Seen {
+        samples: LockSamples,
+        holders: HolderCounts,
+    }
+
+    /// Ten seconds of a program whose holders sleep.
+    fn sampled(program: Program) -> Seen {
+        let run = program.run(10.0, 1);
+        let mut seen = Seen { samples: LockSamples::default(), holders: HolderCounts::default() };
+        for time in run.instants(1000.0, 2) {
+            let waiting = (0..program.threads).filter(|&id| run.waiting(id, time)).count();
+            let holder = at(&run.holds, time);
+            let sample = Sample {
+                held: Some(holder.is_some()),
+                queue: Some(waiting as f64),
+                waking: Some(f64::from(u8::from(at(&run.hand_offs, time).is_some()))),
+                waiter: 1.0,
+                time: 1.0,
+                late: false,
+            };
+            seen.samples.add(time as u64, sample, 1);
+            if waiting > 0 {
+                seen.holders.add(holder.map_or(Holder::HandedOver, |_| Holder::Asleep(230)));
+            }
+        }
+        seen
+    }
+
+    fn judged(program: Program, alive: u32) -> Judgement {
+        let seen = sampled(program);
+        Judgement::new(LockSeen {
+            samples: &seen.samples,
+            unseen: Unseen::default(),
+            bursts: &Bursts::default(),
+            holders: &seen.holders,
+            patterns: PatternCounts::default(),
+            users: program.threads,
+            alive,
+            cpu: None,
+            program: Surroundings {
+                working: f64::from(program.threads),
+                on_cpu: 0.1,
+                cpus: 2.0,
+                busiest_other: 0.0,
+            },
+        })
+    }
+
+    fn words(judgement: &Judgement) -> Vec<&'static str> {
+        judgement.verdict.unwrap().words()
+    }
+
+    const PROGRAM: Program = Program {
+        threads: 8,
+        hold: 2e-3,
+        think: 8e-3,
+        hold_times: Times::Exponential,
+        think_times: Times::Exponential,
+        hand_off: 0.03e-3,
+    };
+
+    #[test]
+    fn a_saturated_lock_is_judged_in_full() {
+        let judgement = judged(PROGRAM, 14);
+        assert_eq!(words(&judgement), ["saturated"]);
+        assert_eq!(judgement.causes[0].cause, Cause::SleptHolding(230));
+        assert!(matches!(judgement.what_if[0].change, Change::MoveOut(share) if share > 0.9));
+        assert!(judgement.what_if[0].gain.low > 1.5);
+        // Fourteen users would have gained something else.
+        assert!(!judgement.what_if_all_use.is_empty());
+        assert!(judgement.gain.unwrap().low > 0.2);
+        let (threads, most) = *judgement.predicted.last().unwrap();
+        assert!(threads == 64 && most.holds(5.0), "{most:?}");
+        assert!(judgement.predicted.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    /// An allocator under one lock, 15,000 or 100,000 times a second by three threads.
+    #[test]
+    fn a_lock_held_a_fiftieth_of_the_time_is_comfortable() {
+        for per_second in [5_000.0, 33_000.0] {
+            let program = Program {
+                threads: 3,
+                hold: 0.0066 / per_second,
+                think: 1.0 / per_second,
+                ..PROGRAM
+            };
+            let judgement = judged(Program { hand_off: 0.0, ..program }, 3);
+            assert!(judgement.held.known().unwrap().value < 0.03);
+            assert_eq!(words(&judgement), ["comfortable"]);
+            assert!(judgement.gain.unwrap().high < 0.01);
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_nothing_judged() {
+        let judgement = Judgement::new(LockSeen {
+            samples: &LockSamples::default(),
+            unseen: Unseen::default(),
+            bursts: &Bursts::default(),
+            holders: &HolderCounts::default(),
+            patterns: PatternCounts::default(),
+            users: 0,
+            alive: 0,
+            cpu: None,
+            program: Surroundings { working: 0.0, on_cpu: 0.0, cpus: 0.0, busiest_other: 0.0 },
+        });
+        assert_eq!((judgement.held, judgement.queue), (Figure::Unknown, Figure::Unknown));
+        assert_eq!((judgement.verdict, judgement.gain), (None, None));
+        assert!(judgement.predicted.is_empty() && judgement.what_if.is_empty());
+    }
+}

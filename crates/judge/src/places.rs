@@ -1,0 +1,317 @@
+//! Finds the holder of a lock whose word names no owner, by the places at which threads stand.
+//!
+//! A thread that has not run since the word was free does not hold the lock, whatever it does; nor
+//! does any other while those have not run of whom one held it. Of the rest places tell.
+//!
+//! A place is a return address together with the position of its frame. Threads that loop have the
+//! same return addresses on their stacks in and out of the lock, some of them left over from
+//! earlier calls, so an address alone tells nothing. A thread that stands inside the lock, though,
+//! is never seen while the word is free, and never together with a second one. So a place is
+//! *inside* if threads that stand there are known not to hold the lock much more rarely than
+//! elsewhere, and do not stand there together. Who stands at such a place holds the lock.
+//!
+//! Looks at a place are a sequential test between the two (A. Wald, *Sequential tests of
+//! statistical hypotheses*, Annals of Mathematical Statistics 16, 1945): a lock that is free a
+//! fifth of the time takes 42 looks at a place inside, and three or four while it is free at one
+//! outside. Where all threads but one wait for a lock that is held, or have not run since it was
+//! free, that one holds it: four such looks at a whole stack show that it is inside. Of single
+//! frames they show nothing, for those of a main loop are there in and out of the lock. All looks
+//! at a thread that does not run meanwhile are one: when a control group is out of quota nothing
+//! moves for a tenth of a second, and a hundred looks show one chance instant.
+//!
+//! A thread that shows no stack, because it is on a CPU or waits for one, stands at a place of its
+//! own: that of a thread which computes only while it holds the lock is inside. Those that have
+//! just been woken stand at another, for they are still where they slept.
+//!
+//! A thread at other places may hold the lock as well, at a place that threads pass in and out of
+//! it. But if holders stand there, then they are the only thread that can hold the lock as often
+//! there as elsewhere: stacks of which no thread is ever alone are ruled out. Others are so once
+//! places inside explain nearly all scenes in which every thread shows its stack: a holder that
+//! stands at none of them shows no stack.
+//!
+//! A lock that is never free shows no difference. But then all its users are seen to wait for it
+//! now and then, and the one that does not wait holds it. So does a thread on a CPU that is never
+//! seen to wait, if there is no other: it takes the lock again before the others wake up.
+//!
+//! Where two threads remain possible, both are named as candidates.
+
+mod looks;
+mod scene;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::interval::share;
+use looks::{Looks, Side};
+pub use scene::{Place, Scene, Stand};
+
+/// Most places and threads remembered.
+const MAX_PLACES: usize = 4096;
+
+/// Fewest looks from which all users of a lock are known.
+const MIN_LOOKS: u64 = 20;
+
+/// Holders may be alone this many times more rarely at one stack than at the others: fewer threads
+/// have begun to wait by the end of a short hold than of a long one.
+const LESS_ALONE: f64 = 4.0;
+
+/// Share of the scenes in which every thread shows its stack that may lack a thread inside if
+/// holders with a stack stand inside: the holders that are named instead are as often wrong.
+const MAX_UNEXPLAINED: f64 = 0.1;
+
+/// Share of looks that show the word free below which all users of the lock are seen to wait.
+const RARELY_FREE: f64 = 0.1;
+
+/// The holder in a scene.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// Nobody.
+    Nobody,
+    /// This thread.
+    Thread(u32),
+    /// One of these threads; empty if it was not looked at.
+    OneOf(Vec<u32>),
+}
+
+/// The last look at a thread that counts.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    still_since: u64,
+    whole: Place,
+    outside: bool,
+}
+
+/// Knowledge of a thread that does not wait, at one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// Nobody holds the lock.
+    Free,
+    /// Another thread holds it.
+    Bystander,
+    /// It may hold the lock.
+    Able,
+}
+
+/// News of a thread that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    /// It has run since the last look that counts.
+    Moved,
+    /// It has not, and is known by now not to hold the lock.
+    Outside,
+    Nothing,
+}
+
+/// Places seen for one lock, and what they were seen with.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    looks: HashMap<Place, Looks>,
+    counted: HashMap<u32, Counted>,
+    /// Looks at threads that count, and those of them at which the word was free.
+    all: u64,
+    free: u64,
+    /// Scenes in which it is known who may hold the lock, and those of them with a single thread.
+    with_able: u64,
+    with_sole: u64,
+    users: HashSet<u32>,
+    scenes: u64,
+    free_scenes: u64,
+    here: HashMap<Place, u32>,
+}
+
+/// Scenes with a held lock in which every thread that may hold it shows its stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Explained {
+    all: u64,
+    /// Those in which no thread is inside.
+    without: u64,
+}
+
+impl Explained {
+    /// A holder that shows its stack stands inside.
+    fn holders_with_stacks(self) -> bool {
+        share(self.without, self.all).is_some_and(|without| without.high < MAX_UNEXPLAINED)
+    }
+}
+
+impl Places {
+    /// Learns from a scene.
+    pub fn learn(&mut self, scene: Scene<'_>) {
+        self.scenes += 1;
+        self.free_scenes += u64::from(!scene.held);
+        self.here.clear();
+        for stand in scene.threads {
+            if stand.waits {
+                if self.users.len() < MAX_PLACES {
+                    self.users.insert(stand.thread);
+                }
+                continue;
+            }
+            let here = &mut self.here;
+            stand.visit_places(|place| {
+                if here.len() < MAX_PLACES {
+                    *here.entry(place).or_default() += 1;
+                }
+            });
+        }
+        let mut fresh = false;
+        for stand in scene.threads.iter().filter(|stand| !stand.waits) {
+            let status = match () {
+                () if !scene.held => Status::Free,
+                () if stand.bystander => Status::Bystander,
+                () => Status::Able,
+            };
+            fresh |= self.learn_of(stand, status) == News::Moved && status == Status::Able;
+        }
+        if fresh && scene.complete {
+            self.learn_who_is_alone(scene);
+        }
+    }
+
+    fn learn_who_is_alone(&mut self, scene: Scene<'_>) {
+        let able = || scene.threads.iter().filter(|stand| stand.may_hold());
+        let alone = able().count() == 1;
+        self.with_able += 1;
+        self.with_sole += u64::from(alone);
+        let usual = self.usual();
+        for (index, stand) in able().enumerate().filter(|(_, stand)| !stand.granted) {
+            let Some(whole) = stand.whole() else { continue };
+            let again =
+                able().take(index).any(|other| !other.granted && other.whole() == Some(whole));
+            if let Some(looks) = self.looks.get_mut(&whole).filter(|_| !again) {
+                looks.scenes += 1;
+                looks.sole += u64::from(alone);
+                looks.side = looks.judge(whole, usual);
+            }
+        }
+    }
+
+    fn usual(&self) -> f64 {
+        self.free as f64 / self.all.max(1) as f64
+    }
+
+    fn learn_of(&mut self, stand: &Stand<'_>, status: Status) -> News {
+        let outside = matches!(status, Status::Free | Status::Bystander);
+        let news = self.news(stand, outside);
+        let (more, more_outside) = match news {
+            News::Moved => (1, u64::from(outside)),
+            News::Outside => (0, 1),
+            News::Nothing => return news,
+        };
+        self.all += more;
+        self.free += if status == Status::Free { more_outside } else { 0 };
+        let usual = self.usual();
+        stand.visit_places(|place| {
+            if self.looks.len() >= MAX_PLACES && !self.looks.contains_key(&place) {
+                return;
+            }
+            let looks = self.looks.entry(place).or_default();
+            looks.all += more;
+            looks.outside += more_outside;
+            let alone = self.here.get(&place).is_none_or(|&threads| threads <= 1);
+            looks.crowded += if alone { 0 } else { more };
+            if looks.all >= looks.next || more == 0 {
+                looks.side = looks.judge(place, usual);
+                looks.next = looks.all + looks.all / 16 + 1;
+            }
+        });
+        news
+    }
+
+    fn news(&mut self, stand: &Stand<'_>, outside: bool) -> News {
+        let Some(whole) = stand.whole() else { return News::Nothing };
+        let Some(still_since) = stand.still_since else { return News::Moved };
+        if self.counted.len() >= MAX_PLACES && !self.counted.contains_key(&stand.thread) {
+            self.counted.clear();
+        }
+        let now = Counted { still_since, whole, outside };
+        let before = self.counted.insert(stand.thread, now);
+        match before {
+            Some(before) if (before.still_since, before.whole) == (still_since, whole) => {
+                if let Some(counted) = self.counted.get_mut(&stand.thread) {
+                    counted.outside |= before.outside;
+                }
+                if outside && !before.outside { News::Outside } else { News::Nothing }
+            }
+            _ => News::Moved,
+        }
+    }
+
+    /// Counts a scene if it tells, by all that has been learned, where holders stand.
+    pub fn explain(&self, scene: Scene<'_>, explained: &mut Explained) {
+        let mut able = scene.threads.iter().filter(|stand| stand.may_hold());
+        let all_show = able.clone().all(|stand| !stand.may_be_anywhere());
+        if scene.held && scene.complete && all_show {
+            explained.all += 1;
+            let explains = able.any(|stand| self.side(stand) == Side::Inside);
+            explained.without += u64::from(!explains);
+        }
+    }
+
+    /// The holder in a scene, by what has been learned so far and what that explains.
+    pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> Holder {
+        if !scene.held {
+            return Holder::Nobody;
+        }
+        let all_users_known = self.scenes >= MIN_LOOKS
+            && share(self.free_scenes, self.scenes).is_some_and(|free| free.high < RARELY_FREE);
+        let mut able: Vec<&Stand<'_>> =
+            scene.threads.iter().filter(|stand| stand.may_hold()).collect();
+        let inside = able.iter().filter(|stand| self.side(stand) == Side::Inside);
+        let inside: Vec<u32> = inside.map(|stand| stand.thread).collect();
+        match *inside.as_slice() {
+            [] => {}
+            [one] => return Holder::Thread(one),
+            _ => return Holder::OneOf(inside),
+        }
+        if all_users_known {
+            able.retain(|stand| stand.may_be_anywhere() || self.users.contains(&stand.thread));
+        }
+        let rule_out = |able: &mut Vec<&Stand<'_>>, is_out: &dyn Fn(&Stand<'_>) -> bool| {
+            if able.iter().any(|stand| !is_out(stand)) {
+                able.retain(|stand| !is_out(stand));
+            }
+        };
+        rule_out(&mut able, &|stand| self.is_never_alone(stand));
+        if explained.holders_with_stacks() {
+            rule_out(&mut able, &|stand| !stand.may_be_anywhere());
+        }
+        match able.as_slice() {
+            [one] if scene.complete => Holder::Thread(one.thread),
+            _ => Holder::OneOf(able.iter().map(|stand| stand.thread).collect()),
+        }
+    }
+
+    /// Threads there are the only one that can hold the lock much more rarely than holders are.
+    fn is_never_alone(&self, stand: &Stand<'_>) -> bool {
+        let looks = self.looks_where(stand);
+        let here = looks.and_then(|looks| share(looks.sole, looks.scenes));
+        let usual = share(self.with_sole, self.with_able);
+        here.zip(usual).is_some_and(|(here, usual)| here.high < usual.low / LESS_ALONE)
+    }
+
+    fn looks_where(&self, stand: &Stand<'_>) -> Option<&Looks> {
+        self.looks.get(&stand.whole()?).filter(|_| !stand.granted)
+    }
+
+    fn side(&self, stand: &Stand<'_>) -> Side {
+        let side = |place: &Place| self.looks.get(place).map_or(Side::Open, |looks| looks.side);
+        if stand.granted {
+            return Side::Open;
+        }
+        let whole = stand.whole().map_or(Side::Open, |whole| side(&whole));
+        if whole != Side::Open || stand.places.is_empty() {
+            return whole;
+        }
+        let mut outside = true;
+        for place in stand.places {
+            match side(place) {
+                Side::Inside => return Side::Inside,
+                Side::Open => outside = false,
+                Side::Outside => {}
+            }
+        }
+        if outside { Side::Outside } else { Side::Open }
+    }
+}

@@ -1,0 +1,218 @@
+//! Samples of one lock, summed up as they come, and the figures that they show.
+//!
+//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
+//! of many equal spans. Their intervals are those of independent times, which err more than that
+//! wherever a figure outlasts a span. Of the threads, a sample may show a random subset only: each
+//! waiter seen stands for as many as the subset is short of.
+//!
+//! The rate of samples may change over a run, as a budget demands, and one sample may answer for
+//! several instants that passed while the sampler had no CPU. So each counts by the time that it
+//! stands for, and tells no more than one.
+//!
+//! # Late samples
+//!
+//! A sample that waited for a CPU saw the lock some time after its own instant, and not at a random
+//! one: a holder that computes occupies the CPU, and the sampler gets it as the holder lets go. So
+//! late samples show too little, and dropping them drops more instants at which the lock was held
+//! than others. The instants themselves were fixed beforehand, so samples on time are right about
+//! theirs, and only the late ones' are open. While a sampler waits the lock changes by one hold and
+//! one waiter at most, and to the side that late samples lean away from: that bounds each figure.
+//! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
+//!
+//! # Before the lock is known
+//!
+//! Most locks are known once a thread was seen waiting for them. Until then nobody was, and their
+//! words were not read: what was read is not a fair part of the run, but begins when threads wait.
+//! So the time before counts as later runs of looks do that saw nobody waiting, with an error as
+//! large as such runs differ among each other.
+
+mod late;
+mod moments;
+mod stretches;
+#[cfg(test)]
+mod tests;
+
+use crate::interval::{Estimate, Z, student};
+use crate::sample::Sample;
+use crate::unwaited::Unwaited;
+pub use late::MAX_BIAS;
+use moments::{HELD, Moments, QUEUE, WAKING};
+use stretches::{Stretch, Stretches};
+
+/// Samples of one lock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LockSamples {
+    on_time: Moments,
+    late: Moments,
+    stretches: Stretches,
+    unwaited: Unwaited,
+    /// Share of the time, and seconds, that had passed before its word was read at all.
+    unknown: f64,
+    unknown_s: f64,
+}
+
+/// A figure, as far as the samples allow one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// No sample shows it.
+    Unknown,
+    /// Late samples leave it open by this much.
+    Withheld(f64),
+    /// The figure.
+    Known(Estimate),
+}
+
+impl Figure {
+    /// The figure, if it is known.
+    pub fn known(self) -> Option<Estimate> {
+        match self {
+            Self::Known(estimate) => Some(estimate),
+            Self::Unknown | Self::Withheld(_) => None,
+        }
+    }
+}
+
+/// Held share, queue and threads being woken, and the covariance of what another stretch of the
+/// program would have shown instead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Means {
+    /// Held share, mean queue, and mean number of threads being woken while nobody holds the lock.
+    pub values: [f64; 3],
+    /// Their covariance.
+    pub covariance: [[f64; 3]; 3],
+    /// Factor of a 95% interval.
+    pub factor: f64,
+}
+
+impl LockSamples {
+    /// Adds `times` equal samples, taken in this second of the run.
+    pub fn add(&mut self, second: u64, sample: Sample, times: u64) {
+        self.add_figures(second, sample, times);
+        self.unwaited.add(&sample, times);
+    }
+
+    /// Adds a sample whose queue may be on time even though the rest of it is late.
+    pub fn add_with_queue(&mut self, second: u64, sample: Sample, queue_late: bool) {
+        if sample.late == queue_late {
+            self.add(second, sample, 1);
+            return;
+        }
+        self.add_figures(second, Sample { queue: None, ..sample }, 1);
+        let queue = Sample { held: None, waking: None, late: queue_late, ..sample };
+        self.add_figures(second, queue, 1);
+        self.unwaited.add(&sample, 1);
+    }
+
+    fn add_figures(&mut self, second: u64, sample: Sample, times: u64) {
+        let figures = [sample.held.map(f64::from), sample.queue, sample.waking];
+        let times = times as f64;
+        let moments = if sample.late { &mut self.late } else { &mut self.on_time };
+        moments.add(figures, sample, times);
+        let stretch = self.stretches.at(second);
+        for (i, figure) in figures.iter().enumerate() {
+            if let Some(figure) = figure {
+                stretch.weights[i] += sample.time * times;
+                stretch.sums[i] += figure * sample.time * times;
+            }
+        }
+    }
+
+    /// Adds samples without the word of a lock for which nobody waits.
+    pub fn extend(&mut self, more: &LockSamples) {
+        self.on_time = self.on_time.merged(&more.on_time);
+        self.late = self.late.merged(&more.late);
+        self.stretches.extend(&more.stretches, Stretch::add);
+    }
+
+    /// These samples of a lock among `all` samples: at those that are missing here, nobody waited
+    /// for it, and its word was not read. Of `run_s` seconds, it was not known for the first ones.
+    pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
+        let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
+        let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
+        samples.on_time.take_looks(&all.on_time);
+        samples.late.take_looks(&all.late);
+        for stretch in &mut samples.stretches.all {
+            (stretch.weights[QUEUE], stretch.weights[WAKING]) = (0.0, 0.0);
+        }
+        samples.stretches.extend(&all.stretches, |stretch, all| {
+            stretch.weights[QUEUE] += all.weights[QUEUE];
+            stretch.weights[WAKING] += all.weights[WAKING];
+        });
+        samples
+    }
+
+    /// Share of time for which the lock is held.
+    pub fn held(&self) -> Figure {
+        match self.figure(HELD) {
+            Figure::Known(read) if self.unknown > 0.0 => {
+                let (known, unwaited) = (1.0 - self.unknown, self.unwaited.held(self.unknown_s));
+                let value = known * read.value + self.unknown * unwaited.value;
+                let both = |read: f64, unwaited: f64| (known * read).hypot(self.unknown * unwaited);
+                let below = both(read.value - read.low, unwaited.value - unwaited.low);
+                let above = both(read.high - read.value, unwaited.high - unwaited.value);
+                Figure::Known(Estimate {
+                    value,
+                    low: (value - below).max(0.0),
+                    high: (value + above).min(1.0),
+                })
+            }
+            figure => figure,
+        }
+    }
+
+    /// Mean number of threads waiting.
+    pub fn queue(&self) -> Figure {
+        self.figure(QUEUE)
+    }
+
+    /// Mean number of threads being woken while nobody holds the lock; zero if they are not told
+    /// from running ones.
+    pub fn waking(&self) -> Estimate {
+        match self.figure(WAKING) {
+            Figure::Known(estimate) => estimate,
+            Figure::Unknown | Figure::Withheld(_) => Estimate::exact(0.0),
+        }
+    }
+
+    /// Share of time for which the lock is held or handed over.
+    pub fn busy(&self) -> Option<Estimate> {
+        let held = self.held().known()?;
+        let waking = self.waking();
+        let aside = (waking.value - waking.low).hypot(held.value - held.low);
+        let above = (waking.high - waking.value).hypot(held.high - held.value);
+        let value = held.value + waking.value;
+        Some(Estimate { value, low: value - aside, high: value + above }.map(|end| end.min(1.0)))
+    }
+
+    /// The means for predictions; `None` if held share or queue is not known.
+    pub fn means(&self) -> Option<Means> {
+        let (held, queue) = (self.held().known()?, self.queue().known()?);
+        let values = [held.value, queue.value, self.waking().value];
+        let all = self.on_time.merged(&self.late);
+        let mut covariance = all.covariance();
+        // A queue that no sample showed is uncertain nevertheless.
+        let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z)).powi(2);
+        for (i, estimate) in [(HELD, held), (QUEUE, queue), (WAKING, self.waking())] {
+            covariance[i][i] = covariance[i][i].max(unseen(estimate));
+        }
+        let mut factor = Z;
+        if let Some((between, stretches)) = self.stretches.between(values) {
+            let mut scale = [1.0f64; 3];
+            for i in 0..3 {
+                if between[i][i] > 0.0 {
+                    scale[i] = (covariance[i][i] / between[i][i]).sqrt().max(1.0);
+                }
+            }
+            for i in 0..3 {
+                for j in 0..3 {
+                    let wider = between[i][j] * scale[i] * scale[j];
+                    if i != j || wider > covariance[i][i] {
+                        covariance[i][j] = wider;
+                    }
+                }
+            }
+            factor = student(stretches - 1.0);
+        }
+        Some(Means { values, covariance, factor })
+    }
+}

@@ -1,0 +1,49 @@
+//! Bounds that late samples leave to a figure.
+
+use super::moments::{HELD, Moments};
+use super::{Figure, LockSamples};
+use crate::interval::{Estimate, Z};
+
+/// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
+/// queue relative to it where it exceeds one thread.
+pub const MAX_BIAS: f64 = 0.1;
+
+impl LockSamples {
+    pub(super) fn figure(&self, figure: usize) -> Figure {
+        let all = self.on_time.merged(&self.late);
+        let Some(read) = all.estimate(figure) else { return Figure::Unknown };
+        let (low, high) = self.bounds(figure);
+        let bias = high - low;
+        let most = if figure == HELD { MAX_BIAS } else { MAX_BIAS * read.value.max(1.0) };
+        if bias > most {
+            return Figure::Withheld(bias);
+        }
+        let (below, above) = (read.value - read.low, read.high - read.value);
+        Figure::Known(Estimate {
+            value: (low + high) / 2.0,
+            low: (low - below).max(0.0),
+            high: if figure == HELD { (high + above).min(1.0) } else { high + above },
+        })
+    }
+
+    /// Bounds that late samples leave to a figure, without their chance error.
+    fn bounds(&self, figure: usize) -> (f64, f64) {
+        let (on_time, late) = (self.on_time.weights[figure], self.late.weights[figure]);
+        let all = on_time + late;
+        let sums = self.on_time.sums[figure] + self.late.sums[figure];
+        let read = sums / all;
+        let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
+        let share = late / all;
+        // Zero and one are unlike for any number of late samples.
+        let chance = |moments: &Moments| match moments.estimate(figure) {
+            Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z),
+            None => f64::INFINITY,
+        };
+        let lean = self.on_time.mean(figure).unwrap_or(late_mean) - late_mean;
+        let noise = 2.0 * chance(&self.on_time).hypot(chance(&self.late));
+        let most = if figure == HELD { 1.0 } else { f64::INFINITY };
+        let above = if lean > -noise { (late_mean + 1.0).min(most) } else { late_mean };
+        let below = if lean < noise { (late_mean - 1.0).max(0.0) } else { late_mean };
+        (read - share * (late_mean - below), read + share * (above - late_mean))
+    }
+}

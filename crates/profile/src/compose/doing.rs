@@ -1,0 +1,216 @@
+//! Time of threads, by what they do.
+
+use std::collections::{BTreeMap, HashMap};
+
+use threadtoll_judge::interval::share;
+use threadtoll_record::Fraction;
+use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
+
+use super::Z;
+use super::idle::Reasons;
+use super::threads::Threads;
+use crate::account::{ProcessAccount, Time};
+use crate::occupation::Device;
+use crate::primitive::Role;
+use crate::stacks::Stacks;
+
+/// Most of the time on a CPU, or waiting for one, of which switches do not tell which it was: with
+/// more, the two are not told apart.
+const MOST_UNCLEAR: f64 = 0.05;
+
+/// What the threads of a process do, in mean numbers of threads; or those of several processes, in
+/// seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doing {
+    times: BTreeMap<Time, Threads>,
+    spinning: Threads,
+    lock: Threads,
+    idle: Threads,
+    parked: Threads,
+    unknown: Threads,
+    all: f64,
+}
+
+impl Doing {
+    pub(crate) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
+        let times: BTreeMap<Time, Threads> =
+            Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
+        let [mut lock, mut idle, mut parked, mut unknown] = [Threads::default(); 4];
+        for object in &process.objects {
+            let waiters = Threads::of(process.waiters(object));
+            match object.identity.role() {
+                Role::Lock => lock = lock.and(waiters),
+                Role::Idle => idle = idle.and(waiters),
+                Role::Unknown => unknown = unknown.and(waiters),
+                Role::Parked => {
+                    let reasons = Reasons::of(object, stacks);
+                    lock = lock.and(waiters.part(reasons.lock));
+                    idle = idle.and(waiters.part(reasons.idle));
+                    parked = parked.and(waiters.part(reasons.untold));
+                }
+            }
+        }
+        let waits = lock.and(idle).and(parked).and(unknown);
+        let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
+        let spinning = spinning(process, &times, stacks);
+        Doing { times, spinning, lock, idle, parked, unknown, all }
+    }
+
+    /// Time that the threads spent over so many seconds, added to that of others.
+    pub(crate) fn add(&mut self, other: &Doing, seconds: f64) {
+        for (&kind, threads) in &other.times {
+            let sum = self.times.entry(kind).or_default();
+            *sum = sum.and(threads.part(seconds));
+        }
+        for (sum, threads) in [
+            (&mut self.spinning, other.spinning),
+            (&mut self.lock, other.lock),
+            (&mut self.idle, other.idle),
+            (&mut self.parked, other.parked),
+            (&mut self.unknown, other.unknown),
+        ] {
+            *sum = sum.and(threads.part(seconds));
+        }
+        self.all += other.all * seconds;
+    }
+
+    fn time(&self, kind: Time) -> Threads {
+        self.times.get(&kind).copied().unwrap_or_default()
+    }
+
+    pub(super) fn on_cpu(&self) -> Threads {
+        self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
+    }
+
+    /// Threads that neither wait for a lock nor idle.
+    pub(super) fn working(&self) -> f64 {
+        let idle = self.time(Time::Idle).mean;
+        (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
+    }
+
+    pub(super) fn record(&self, perf_event: bool) -> Option<ThreadTime> {
+        if self.all <= 0.0 {
+            return None;
+        }
+        let all = self.all;
+        let idle = self.idle.and(self.time(Time::Idle));
+        let unknown = self.unknown.and(self.time(Time::Other));
+        let io: BTreeMap<IoKind, Threads> = [
+            (IoKind::Disk, self.time(Time::Io(Device::Disk)).and(self.time(Time::Paging))),
+            (IoKind::Socket, self.time(Time::Io(Device::Socket))),
+            (IoKind::Pipe, self.time(Time::Io(Device::Pipe))),
+            (IoKind::Terminal, self.time(Time::Io(Device::Terminal))),
+            (IoKind::Other, self.time(Time::Io(Device::Other))),
+        ]
+        .into_iter()
+        .filter(|(_, threads)| threads.mean > 0.0)
+        .collect();
+        let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
+        let sleep = self.time(Time::Sleep);
+        // Records of switches may be missing, or not yet there.
+        let unclear = self.time(Time::OnCpu);
+        let told = perf_event && unclear.mean <= MOST_UNCLEAR * self.on_cpu().mean;
+        let running = running.and(unclear);
+        let told_interval = |threads: Threads| if told { threads.interval(all) } else { None };
+        let told = |threads: Threads| told.then(|| threads.share(all));
+        Some(ThreadTime {
+            on_cpu: self.on_cpu().share(all),
+            running: told(running),
+            spinning: if perf_event { self.spinning.share(all) } else { Fraction::default() },
+            runnable: told(runnable),
+            lock_wait: self.lock.share(all),
+            idle_wait: idle.share(all),
+            parked: self.parked.share(all),
+            io: io.iter().map(|(&kind, threads)| (kind, threads.share(all))).collect(),
+            sleep: sleep.share(all),
+            unknown: unknown.share(all),
+            interval95: TimeIntervals {
+                on_cpu: self.on_cpu().interval(all),
+                running: told_interval(running),
+                spinning: match self.spinning.mean > 0.0 {
+                    true => told_interval(self.spinning),
+                    false => None,
+                },
+                runnable: told_interval(runnable),
+                lock_wait: self.lock.interval(all),
+                idle_wait: idle.interval(all),
+                parked: if self.parked.mean > 0.0 { self.parked.interval(all) } else { None },
+                io: io
+                    .iter()
+                    .filter_map(|(&kind, threads)| Some((kind, threads.interval(all)?)))
+                    .collect(),
+                sleep: sleep.interval(all),
+                unknown: unknown.interval(all),
+            },
+        })
+    }
+}
+
+/// Stacks of threads that spun for a lock, with the number of samples.
+pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
+    let all = process.ran_at.iter();
+    all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
+}
+
+/// Running threads that spin for a lock.
+fn spinning(
+    process: &ProcessAccount,
+    times: &BTreeMap<Time, Threads>,
+    stacks: &mut Stacks,
+) -> Threads {
+    let spinning = spins(process, stacks).values().sum();
+    let Some(part) = share(spinning, process.ran).filter(|_| spinning > 0) else {
+        return Threads::default();
+    };
+    let running = times.get(&Time::Running).copied().unwrap_or_default();
+    let error = (part.high - part.low) / 2.0 / Z;
+    let variance = (running.mean * error).powi(2);
+    running.part(part.value).and(Threads { mean: 0.0, variance })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_count_by_the_time_that_their_threads_spent() {
+        let doing = |running: f64, lock: f64| {
+            let threads = |mean: f64| Threads { mean, variance: 1e-4 };
+            Doing {
+                times: [(Time::Running, threads(running))].into(),
+                lock: threads(lock),
+                all: running + lock,
+                ..Doing::default()
+            }
+        };
+        // Ten seconds of four threads that wait, and one of sixty that compute.
+        let mut all = Doing::default();
+        all.add(&doing(0.0, 4.0), 10.0);
+        all.add(&doing(60.0, 0.0), 1.0);
+        let time = all.record(true).unwrap();
+        assert_eq!((time.lock_wait.get(), time.running.unwrap().get()), (0.4, 0.6));
+        // Of independent errors of 0.1 s and 0.01 s, of 100 s.
+        let half = Z * (0.1_f64.powi(2) + 0.01_f64.powi(2)).sqrt() / 100.0;
+        let interval = time.interval95.lock_wait.unwrap();
+        assert!((interval.low().get() - (0.4 - half)).abs() < 1e-9, "{interval:?} {half}");
+        assert!(Doing::default().record(true).is_none());
+    }
+
+    #[test]
+    fn running_threads_are_told_from_runnable_ones_if_switches_tell() {
+        let doing = |unclear: f64| {
+            let threads = |mean: f64| Threads { mean, ..Threads::default() };
+            let times =
+                [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
+            let times = times.map(|(kind, mean)| (kind, threads(mean)));
+            let [spinning, lock, idle, parked, unknown] = [Threads::default(); 5];
+            Doing { times: times.into(), spinning, lock, idle, parked, unknown, all: 4.0 }
+                .record(true)
+        };
+        let (clear, unclear) = (doing(0.02).unwrap(), doing(0.5).unwrap());
+        let shares = |time: &ThreadTime| [Some(time.on_cpu), time.running, time.runnable];
+        let share = |value: f64| Some(Fraction::new(value));
+        assert_eq!(shares(&clear), [share(0.5), share(1.02 / 4.0), share(0.98 / 4.0)]);
+        assert_eq!(shares(&unclear), [share(0.5), None, None]);
+    }
+}

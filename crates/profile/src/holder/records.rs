@@ -1,0 +1,51 @@
+//! Threads of the holders' own records that locks point to.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::primitive::{Identity, ReadMemory};
+
+/// Most records of holders that are told apart.
+const MAX_RECORDS: usize = 4096;
+
+/// Records of one process.
+#[derive(Debug, Default)]
+pub(crate) struct HolderRecords {
+    /// The thread of each record; `None` if none was found.
+    threads: HashMap<u64, Option<u32>>,
+    /// Records whose threads are to be found, each with its lock.
+    new: Vec<(u64, Identity)>,
+}
+
+impl HolderRecords {
+    /// The thread of a record, if that has been found.
+    pub(crate) fn thread(&mut self, record: u64, lock: Identity) -> Option<u32> {
+        if let Some(&tid) = self.threads.get(&record) {
+            return tid;
+        }
+        if self.threads.len() < MAX_RECORDS {
+            self.threads.insert(record, None);
+            self.new.push((record, lock));
+        }
+        None
+    }
+
+    /// Finds the threads, among those alive, of the records that were seen for the first time.
+    /// `named` is the thread that a word of the process's memory names.
+    pub(crate) fn find(
+        &mut self,
+        alive: &HashSet<u32>,
+        named: &dyn Fn(u32) -> Option<u32>,
+        read: ReadMemory<'_>,
+    ) {
+        for (record, lock) in std::mem::take(&mut self.new) {
+            let is_thread = |tid| named(tid).is_some_and(|tid| alive.contains(&tid));
+            let tid = lock.thread_of(record, read, &is_thread);
+            self.threads.insert(record, tid.and_then(named));
+        }
+    }
+
+    /// Forgets the records of threads that have ended.
+    pub(crate) fn keep_those_of(&mut self, alive: &HashSet<u32>) {
+        self.threads.retain(|_, tid| tid.is_some_and(|tid| alive.contains(&tid)));
+    }
+}

@@ -1,0 +1,73 @@
+//! Threads at one look, kept until it is known where holders of the lock stand.
+
+use threadtoll_judge::cause::Holder;
+use threadtoll_judge::places::{Scene, Stand};
+
+use crate::stacks::Stacks;
+
+/// Threads at one look, kept until the lock's places are known.
+#[derive(Debug)]
+pub(super) struct KeptScene {
+    pub(super) held: bool,
+    pub(super) complete: bool,
+    /// A thread waited, and the look was on time.
+    pub(super) counts: bool,
+    /// No thread got a CPU or left it while they were looked at.
+    pub(super) teaches: bool,
+    /// What keeps threads waiting if nobody holds the lock.
+    pub(super) handed_over: Holder,
+    pub(super) threads: Vec<KeptThread>,
+}
+
+/// A thread at one look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptThread {
+    pub(super) tid: u32,
+    pub(super) waits: bool,
+    pub(super) granted: bool,
+    pub(super) stack: Option<u32>,
+    pub(super) asleep: bool,
+    /// It has been woken, and has no CPU yet.
+    pub(super) woken: bool,
+    /// It does not hold the lock, for it has not run since, or none has that may have held it.
+    pub(super) bystander: bool,
+    pub(super) still_since: Option<u64>,
+    /// Its occupation, should it be the holder.
+    pub(super) doing: Holder,
+}
+
+impl KeptThread {
+    pub(super) fn may_hold(&self) -> bool {
+        !self.waits && !self.bystander || self.granted
+    }
+}
+
+/// Threads of which one held a lock.
+#[derive(Debug)]
+pub(super) struct Able {
+    pub(super) at: u64,
+    pub(super) tids: Vec<u32>,
+}
+
+impl KeptScene {
+    pub(super) fn able(&self, at: u64) -> Option<Able> {
+        let able = self.threads.iter().filter(|thread| thread.may_hold());
+        let tids: Vec<u32> = able.map(|thread| thread.tid).collect();
+        (!tids.is_empty()).then_some(Able { at, tids })
+    }
+
+    pub(super) fn visit<T>(&self, stacks: &Stacks, visit: impl FnOnce(Scene<'_>) -> T) -> T {
+        let stand = |thread: &KeptThread| Stand {
+            thread: thread.tid,
+            waits: thread.waits,
+            granted: thread.granted,
+            places: thread.stack.map_or(&[], |stack| stacks.places(stack)),
+            asleep: thread.asleep,
+            woken: thread.woken,
+            bystander: thread.bystander,
+            still_since: thread.still_since,
+        };
+        let threads: Vec<Stand<'_>> = self.threads.iter().map(stand).collect();
+        visit(Scene { held: self.held, threads: &threads, complete: self.complete })
+    }
+}

@@ -1,0 +1,108 @@
+//! The perf events of threads, opened as the budget allows.
+
+use std::time::{Duration, Instant};
+
+use threadtoll_stacks::process::InnerTids;
+
+use super::Profiler;
+use crate::clock::thread_cpu;
+use crate::perf::{self, Events, PerfRefused, SampleOptions};
+use crate::sample::Order;
+
+/// CPU time between two samples of a running thread, and the bytes of stack in each.
+const SAMPLE_NS: u64 = 20_000_000;
+const SAMPLED_STACK: u32 = 4 << 10;
+
+/// Share of the budget for opening events of threads: with many threads, those that are opened
+/// later have no states until then.
+const FOLLOWING_SHARE: f64 = 0.1;
+
+/// Time between two looks at the CPUs that followed threads may use, altogether and for each.
+const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_THREAD: Duration = Duration::from_millis(10);
+
+impl Profiler {
+    pub(super) fn use_events(&mut self, events: Result<Events, PerfRefused>) {
+        match events {
+            Ok(events) => self.events = Some(events),
+            Err(refused) => {
+                self.perf_refused = Some(refused.to_string());
+                _ = self.orders.send(Order::RecordDelays);
+            }
+        }
+    }
+
+    pub(super) fn refresh_events(&mut self) {
+        self.follow_threads();
+        // Each thread takes a system call.
+        let followed: usize = self.watched.values().map(|watched| watched.followed.len()).sum();
+        let every = REFRESH.max(REFRESH_THREAD * followed as u32);
+        if let Some(events) = &mut self.events
+            && self.refreshed.elapsed() >= every
+        {
+            events.refresh();
+            self.refreshed = Instant::now();
+        }
+    }
+
+    pub(super) fn threads(&mut self, index: u32, threads: Vec<u32>, inner: Option<InnerTids>) {
+        let (Some(watched), Some(account)) =
+            (self.watched.get_mut(&index), self.account.living(index))
+        else {
+            return;
+        };
+        if let (Some(events), false) = (&mut self.events, self.inherited) {
+            let new = threads.iter().copied().filter(|tid| !account.threads.contains(tid));
+            watched.to_follow.extend(new);
+            let alive = |tid: &u32| threads.binary_search(tid).is_ok();
+            watched.to_follow.retain(alive);
+            watched.followed.retain(|tid| {
+                let alive = alive(tid);
+                if !alive {
+                    events.forget(*tid);
+                }
+                alive
+            });
+        }
+        account.set_threads(threads, inner);
+        self.follow_threads();
+    }
+
+    /// Goes on to open events for threads, as the budget allows.
+    pub(super) fn follow_threads(&mut self) {
+        let allowed = self.allowed(FOLLOWING_SHARE);
+        let Some(events) = &mut self.events else { return };
+        for watched in self.watched.values_mut().filter(|watched| watched.ended.is_none()) {
+            while self.following < allowed
+                && let Some(tid) = watched.to_follow.pop_front()
+            {
+                let began = thread_cpu();
+                if events.follow_thread(tid).is_ok() {
+                    watched.followed.push(tid);
+                }
+                // Its TID may have been another process's by then.
+                if watched.process.as_ref().is_some_and(|process| !process.has_thread(tid)) {
+                    watched.followed.retain(|&followed| followed != tid);
+                    events.forget(tid);
+                }
+                // To close them costs as much again.
+                self.following += 2 * Duration::from_nanos(thread_cpu() - began);
+            }
+        }
+        if self.watched.values().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {
+            self.not_all = true;
+            _ = self.orders.send(Order::RecordDelays);
+        }
+    }
+}
+
+pub(super) fn open_events() -> Result<Events, PerfRefused> {
+    Events::open(perf::Options { switches: true, samples: Some(samples()) })
+}
+
+/// Samples of running threads. Only those next to a look are of use, but when a look comes no
+/// sample can be asked for: a few hundred a second on each of a few CPUs.
+fn samples() -> SampleOptions {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }
+}

@@ -1,0 +1,205 @@
+//! Looks and the reports of perf events from about their time, joined and folded.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use threadtoll_stacks::stack::{Registers, StackBytes};
+
+use super::Profiler;
+use crate::account::{Departure, Reported, Wish};
+use crate::circumstances::{NEAR_NS, RunningStack};
+use crate::clock::now;
+use crate::perf::{self, Direction, Event, SETTLE_NS};
+use crate::sample::{Chunk, Order, Tick};
+
+/// Most that records of switches and samples may cost the program, as a share of one CPU.
+const TARGET_SHARE: f64 = 0.005;
+
+/// Share of the budget for listing mappings anew where stacks show code in none of them.
+const LISTING_SHARE: f64 = 0.1;
+
+impl Profiler {
+    pub(super) fn fold(&mut self, mut chunk: Chunk) {
+        self.stacks.table.allow_listing(self.allowed(LISTING_SHARE));
+        let (stacks, watched) = (&mut self.stacks, &self.watched);
+        chunk.number_stacks(&mut |read, base, bytes| {
+            let process = watched.get(&read.process)?.process.as_ref()?;
+            let (stack_pointer, program_counter) = read.activity.position()?;
+            let registers = Registers::new(program_counter, stack_pointer);
+            stacks.number(read.process, process, registers, StackBytes { base, bytes })
+        });
+        let BetweenLooks { mut departures, mut running, mut lost_until } =
+            std::mem::take(&mut self.reported);
+        let (mut forks, mut grown) = (Vec::new(), HashSet::new());
+        let mut lost = false;
+        let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
+        let mut incomplete = first_due < lost_until;
+        incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
+        let timeline = self.events.as_mut().map(|events| {
+            let timeline = &mut self.timeline;
+            // Records of the last look may still be on their way.
+            let last = chunk.ticks.last().map_or(0, |tick| tick.at);
+            let settled = (last + SETTLE_NS).saturating_sub(now());
+            std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
+            let (stacks, watched, running) = (&mut self.stacks, &self.watched, &mut running);
+            let account = &mut self.account;
+            let ticks = &chunk.ticks;
+            let until = events.drain(&mut |event| {
+                timeline.note(&event);
+                match event {
+                    Event::Switch {
+                        at,
+                        cpu,
+                        direction: Direction::Out { preempted: false },
+                        ..
+                    } => departures.push(Departure { at, cpu }),
+                    Event::Lost { until, records, .. } => {
+                        incomplete = true;
+                        lost_until = lost_until.max(until);
+                        lost |= records > 0;
+                    }
+                    _ => {}
+                }
+                if let Event::Fork { pid, parent_pid, .. } = event {
+                    match pid == parent_pid {
+                        true => _ = grown.insert(pid),
+                        false => forks.push((pid, parent_pid)),
+                    }
+                }
+                if let Event::Sample(sample) = event
+                    && near_a_look(sample.at, ticks)
+                {
+                    let of = watched.iter().rfind(|(_, of)| of.pid == sample.pid);
+                    let stack = of.and_then(|(&index, of)| {
+                        let registers = registers_of(&sample.registers);
+                        let bytes = sample.stack;
+                        let base = sample.registers.stack_pointer();
+                        let process = of.process.as_ref()?;
+                        let bytes = StackBytes { base, bytes };
+                        let stack = stacks.number(index, process, registers, bytes)?;
+                        account.living(index)?.note_running(stack);
+                        Some(stack)
+                    });
+                    if let Some(stack) = stack {
+                        running.push(RunningStack { at: sample.at, tid: sample.tid, stack });
+                    }
+                }
+            });
+            events.keep_within(TARGET_SHARE);
+            running.sort_unstable_by_key(|sample| sample.at);
+            timeline.complete_until(until);
+        });
+        if lost {
+            self.family.look_at_all();
+        }
+        self.follow_forks(&forks);
+        let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
+        for (&index, _) in living.filter(|(_, watched)| grown.contains(&watched.pid)) {
+            _ = self.orders.send(Order::List(index));
+        }
+        // They come CPU by CPU, each in order: such runs are merged.
+        departures.sort_by_key(|departure: &Departure| departure.at);
+        let reported = Reported {
+            timeline: timeline.map(|()| &self.timeline),
+            departures: &departures,
+            incomplete,
+            running: &running,
+        };
+        self.account.fold(&chunk, &reported, &self.stacks, self.throttled, &self.watched);
+        for (index, process) in self.account.all_living() {
+            for (place, stack) in process.telling_stacks() {
+                process.tell(place, self.stacks.callers(stack));
+            }
+            if let Some(watched) = self.watched.get_mut(&index)
+                && let Some(of) = &watched.process
+            {
+                let memory = of.memory();
+                process.find_holders(&mut |address, bytes| memory.read(address, bytes));
+                let name = |tid| Some((tid, of.thread_name(tid).ok()?.to_string_lossy().into()));
+                watched.names.extend(process.new_users.drain(..).filter_map(name));
+            }
+            for (word, wish) in process.wishes.drain(..) {
+                _ = self.orders.send(match wish {
+                    Wish::Watch(span) => Order::Watch(index, vec![(word, span)]),
+                    Wish::WatchWaiters(span) => Order::WatchWaiters(index, word, span),
+                    Wish::Ignore => Order::Ignore(index, word),
+                });
+            }
+        }
+        self.reported = BetweenLooks { departures, running, lost_until };
+        self.reported.keep_for_looks_after(&chunk.ticks);
+        if let Some(tick) = chunk.ticks.first() {
+            self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
+        }
+        _ = self.spare.send(chunk);
+    }
+}
+
+/// The look at a running thread is as good as a sample of it that lies this near. After the last
+/// look, the next one may be as near.
+fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
+    let next = ticks.partition_point(|tick| tick.at < at);
+    let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
+    let before = next.checked_sub(1).and_then(|before| ticks.get(before));
+    ticks.get(next).is_none_or(near) || before.is_some_and(near)
+}
+
+/// Reports that came with some looks and tell of the next ones, too, whose times they may lie in.
+#[derive(Debug, Default)]
+pub(super) struct BetweenLooks {
+    departures: Vec<Departure>,
+    running: Vec<RunningStack>,
+    /// Records are missing until then.
+    lost_until: u64,
+}
+
+impl BetweenLooks {
+    /// Keeps what may concern a look that was due after these.
+    fn keep_for_looks_after(&mut self, ticks: &[Tick]) {
+        let Some(last) = ticks.last() else { return };
+        self.departures.retain(|departure| departure.at > last.due);
+        self.running.retain(|sample| sample.at + NEAR_NS > last.at);
+    }
+}
+
+fn registers_of(sample: &perf::Registers) -> Registers {
+    let registers = Registers::new(sample.program_counter(), sample.stack_pointer());
+    let registers = registers.with_frame_pointer(sample.frame_pointer());
+    #[cfg(target_arch = "aarch64")]
+    let registers = {
+        let mut registers = registers;
+        // The link register's number in DWARF.
+        registers.set(30, sample.link_register());
+        registers
+    };
+    registers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_from_between_two_chunks_belong_to_the_next_one() {
+        let mut chunk = Chunk::default();
+        for (due, at) in [(1_000_000, 1_010_000), (2_000_000, 2_600_000)] {
+            chunk.begin(due, 1);
+            chunk.tick().at = at;
+        }
+        let ticks = &chunk.ticks;
+        let near = [500_000, 1_600_000, 2_300_000, 9_000_000].map(|at| near_a_look(at, ticks));
+        assert_eq!(near, [false, false, true, true]);
+
+        let left = [1_500_000, 2_300_000, 2_700_000].map(|at| Departure { at, cpu: 0 });
+        let ran = [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0 });
+        let mut reported =
+            BetweenLooks { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
+        // Nothing is known of the next look while there is none.
+        reported.keep_for_looks_after(&[]);
+        assert_eq!((reported.departures.len(), reported.running.len()), (3, 2));
+        reported.keep_for_looks_after(ticks);
+        let times: Vec<u64> = reported.departures.iter().map(|departure| departure.at).collect();
+        assert_eq!(times, [2_300_000, 2_700_000]);
+        assert_eq!(reported.running.len(), 1);
+    }
+}

@@ -1,0 +1,222 @@
+//! The programs that are profiled: they come and go, load libraries and have static locks.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use threadtoll_record::profile::Ended;
+use threadtoll_stacks::image::Image;
+use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError};
+
+use super::Profiler;
+use super::throttle::Throttle;
+use crate::account::ProcessAccount;
+use crate::clock::now;
+use crate::sample::Order;
+use crate::watched::Watched;
+
+/// Share of the budget for finding static locks in debug information.
+const STATIC_LOCKS_SHARE: f64 = 0.25;
+
+/// Time after which a program has loaded the libraries that it is linked with.
+const LOADING: Duration = Duration::from_millis(200);
+
+impl Profiler {
+    pub(super) fn watch(
+        &mut self,
+        pid: u32,
+        start_time: u64,
+        parent: Option<u32>,
+        image: u32,
+    ) -> Result<(), ProcessError> {
+        let open = || Process::open_again(pid, start_time);
+        let (own, process) = (open()?, open()?);
+        let index = self.next_index;
+        self.next_index += 1;
+        let command = own.command_line().unwrap_or_default();
+        let (followed, to_follow) = (Vec::new(), VecDeque::new());
+        let (names, ended) = (HashMap::new(), None);
+        self.stacks.table.open(index, &own);
+        let mut account = ProcessAccount::new(pid);
+        account.go = self.stacks.table.any_image(index, |image| image.has_section(".go.buildinfo"));
+        let program = own.program().unwrap_or_default();
+        let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        // A launched program's libraries are not mapped yet.
+        account.jvm = program == "java" || self.stacks.table.any_image(index, is_jvm);
+        account.foreign_libc = self.stacks.table.any_image(index, |image| {
+            image.name().starts_with("ld-musl-")
+                || image.name() == "libc.so"
+                || image.name() == program && is_static_without_glibc(image)
+        });
+        self.account.add(index, account);
+        let watched = Watched {
+            pid,
+            is_32_bit: own.is_32_bit().unwrap_or(false),
+            process: Some(own),
+            command,
+            image,
+            parent,
+            ended,
+            signal: None,
+            names,
+            started: self.launched.as_ref().map(|_| Instant::now()),
+            followed,
+            to_follow,
+        };
+        self.watched.insert(index, watched);
+        self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
+        _ = self.orders.send(Order::Follow(index, Box::new(process)));
+        self.declare_static_locks();
+        Ok(())
+    }
+
+    /// Lists the mappings of launched programs once more, with their libraries, as the budget for
+    /// static locks allows.
+    pub(super) fn list_libraries(&mut self) {
+        let allowed = self.allowed(STATIC_LOCKS_SHARE);
+        let has_loaded =
+            |watched: &Watched| watched.started.is_some_and(|at| at.elapsed() >= LOADING);
+        for (&index, watched) in self.watched.iter_mut().filter(|(_, watched)| has_loaded(watched))
+        {
+            if self.declaring >= allowed {
+                break;
+            }
+            watched.started = None;
+            let Some(process) = &watched.process else { continue };
+            let began = Instant::now();
+            self.stacks.table.list(index, process);
+            if let Some(account) = self.account.living(index) {
+                account.jvm |= self.stacks.table.any_image(index, is_jvm);
+            }
+            self.declaring += began.elapsed();
+        }
+    }
+
+    /// Goes on to look for static locks, as the budget allows.
+    pub(super) fn declare_static_locks(&mut self) {
+        let allowed = self.allowed(STATIC_LOCKS_SHARE);
+        let began = Instant::now();
+        let left = allowed.saturating_sub(self.declaring);
+        let at = now();
+        let mut words: HashMap<u32, Vec<_>> = HashMap::new();
+        for (index, lock) in self.static_locks.find(&mut self.stacks.table, began + left) {
+            let Some(account) = self.account.living(index) else { continue };
+            // Debug information names the type, which is laid out otherwise there.
+            if account.foreign_libc && lock.name().starts_with("glibc") {
+                continue;
+            }
+            words.entry(index).or_default().extend(account.declare(lock, at));
+        }
+        for (index, words) in words {
+            _ = self.orders.send(Order::Watch(index, words));
+        }
+        self.declaring += began.elapsed();
+    }
+
+    /// Learns of processes that have come and gone.
+    pub(super) fn refresh_family(&mut self) {
+        let mut changes = Vec::new();
+        // A listing that fails is made up for by the next one.
+        _ = self.family.refresh(&mut |event| changes.push(event));
+        self.change_family(changes);
+    }
+
+    /// Follows processes that were reported as forked: a parent may end before it is listed.
+    pub(super) fn follow_forks(&mut self, forks: &[(u32, u32)]) {
+        let mut changes = Vec::new();
+        if self.launched.is_some() {
+            for &(pid, parent) in forks {
+                self.family.follow(pid, parent, &mut |event| changes.push(event));
+            }
+        }
+        self.change_family(changes);
+    }
+
+    pub(super) fn change_family(&mut self, changes: Vec<FamilyEvent>) {
+        for change in changes {
+            match change {
+                FamilyEvent::Started { pid, start_time, parent } => {
+                    self.watch_or_say(pid, start_time, parent, 1);
+                }
+                FamilyEvent::Replaced { pid, start_time } => {
+                    let before = self.leave(pid, Ended::Exec);
+                    let before = before.and_then(|before| self.watched.get(&before));
+                    let parent = before.and_then(|before| before.parent);
+                    let image = before.map_or(1, |before| before.image + 1);
+                    self.watch_or_say(pid, start_time, parent, image);
+                }
+                FamilyEvent::Ended { pid, status } => {
+                    _ = self.leave(pid, Ended::Exit);
+                    let exited = |watched: &&mut Watched| {
+                        watched.pid == pid && watched.ended == Some(Ended::Exit)
+                    };
+                    if let Some(signal) = status.and_then(|status| status.signal())
+                        && let Some(watched) = self.watched.values_mut().rev().find(exited)
+                    {
+                        watched.ended = Some(Ended::Signal);
+                        watched.signal = u8::try_from(signal).ok();
+                    }
+                }
+                FamilyEvent::Unseen { pid, error } => self.unseen.process(pid, &error),
+            }
+        }
+    }
+
+    /// Watches a process, or says why not: it may run a program that we may not look at.
+    pub(super) fn watch_or_say(
+        &mut self,
+        pid: u32,
+        start_time: u64,
+        parent: Option<u32>,
+        image: u32,
+    ) {
+        match self.watch(pid, start_time, parent, image) {
+            Ok(()) | Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
+            Err(error) => self.unseen.process(pid, &error),
+        }
+    }
+
+    /// Looks at a process no more. Returns its index.
+    pub(super) fn leave(&mut self, pid: u32, ended: Ended) -> Option<u32> {
+        let alive = |watched: &Watched| watched.pid == pid && watched.ended.is_none();
+        let (&index, _) = self.watched.iter().rfind(|(_, watched)| alive(watched))?;
+        self.end(index, ended);
+        _ = self.orders.send(Order::Leave(index));
+        Some(index)
+    }
+
+    /// A process has ended. Events of its threads are closed, for their ends may not have been
+    /// reported, and none are opened any more.
+    pub(super) fn end(&mut self, index: u32, ended: Ended) {
+        let Some(watched) = self.watched.get_mut(&index) else { return };
+        watched.ended.get_or_insert(ended);
+        if let Some(account) = self.account.living(index) {
+            account.ended = true;
+        }
+        watched.to_follow.clear();
+        let followed = std::mem::take(&mut watched.followed);
+        if let Some(events) = &mut self.events {
+            followed.into_iter().for_each(|tid| events.forget(tid));
+        }
+    }
+
+    /// Closes what is open of processes that have ended, whose last looks have come in.
+    pub(super) fn close_ended(&mut self) {
+        for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
+            if watched.process.take().is_some() {
+                self.stacks.table.close(index);
+            }
+        }
+    }
+}
+
+fn is_jvm(image: &Image) -> bool {
+    image.name() == "libjvm.so"
+}
+
+/// glibc marks static programs with the oldest kernel that they run on; Go's runtime needs no C.
+fn is_static_without_glibc(program: &Image) -> bool {
+    let has = |name| program.has_section(name);
+    has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")
+}

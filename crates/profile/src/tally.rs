@@ -1,0 +1,13 @@
+//! Bounded counts.
+
+use std::collections::HashMap;
+
+/// Most kinds, such as threads, that are told apart.
+pub(crate) const MAX_KINDS: usize = 4096;
+
+/// Counts one more of a kind, unless there are too many kinds.
+pub(crate) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
+    if counts.len() < MAX_KINDS || counts.contains_key(&of) {
+        *counts.entry(of).or_default() += 1;
+    }
+}

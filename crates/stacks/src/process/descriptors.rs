@@ -1,0 +1,94 @@
+//! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
+//!
+//! A descriptor per thread makes a look one system call. The soft limit is usually 1,024, for the
+//! sake of programs that use select(2); the hard one is often half a million.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Eighths of the limit that threads may use, and events of threads, which take more; the rest is
+/// for processes, programs to symbolise, and files to write.
+const THREADS: u64 = 3;
+const EVENTS: u64 = 4;
+
+#[derive(Debug)]
+struct Limits {
+    original: Rlimit,
+    current: u64,
+}
+
+impl Limits {
+    fn eighths(&self, eighths: u64) -> u64 {
+        self.current / 8 * eighths
+    }
+}
+
+static LIMITS: OnceLock<Limits> = OnceLock::new();
+static IN_USE: AtomicU64 = AtomicU64::new(0);
+
+fn limits() -> &'static Limits {
+    LIMITS.get_or_init(|| {
+        let original = getrlimit(Resource::Nofile);
+        let raised = Rlimit { current: original.maximum, maximum: original.maximum };
+        let current = match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => raised.current,
+            Err(_) => original.current,
+        };
+        Limits { original, current: current.unwrap_or(u64::MAX) }
+    })
+}
+
+/// Raises the soft limit of this process to the hard one, once.
+pub fn raise_limit() {
+    limits();
+}
+
+/// Descriptors that events of threads may use.
+pub fn for_events() -> usize {
+    usize::try_from(limits().eighths(EVENTS)).unwrap_or(usize::MAX)
+}
+
+/// The limit that this process was started with, which the programs that it starts shall have.
+pub(crate) fn original_limit() -> Rlimit {
+    LIMITS.get().map_or_else(|| getrlimit(Resource::Nofile), |limits| limits.original)
+}
+
+/// Permission to keep one descriptor for a thread.
+#[derive(Debug)]
+pub(crate) struct Permit(());
+
+impl Permit {
+    /// `None` when threads have used their share.
+    pub(crate) fn take() -> Option<Permit> {
+        let threads = limits().eighths(THREADS);
+        // The count guards no memory.
+        IN_USE
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                (used < threads).then_some(used + 1)
+            })
+            .ok()
+            .map(|_| Permit(()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        IN_USE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_and_events_leave_descriptors_for_other_files() {
+        for current in [64, 1_024, 1 << 20, u64::MAX] {
+            let limits = Limits { original: getrlimit(Resource::Nofile), current };
+            let used = limits.eighths(THREADS) + limits.eighths(EVENTS);
+            assert!(used <= current - current / 8, "{used} of {current}");
+        }
+    }
+}

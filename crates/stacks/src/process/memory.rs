@@ -1,0 +1,392 @@
+//! Reads the memory of a process: `process_vm_readv(2)`, many small windows per call.
+//!
+//! The call stops at the first page that it cannot read. Windows are therefore cut at page
+//! boundaries, and a batch goes on behind the piece that failed: each unreadable piece costs one
+//! more call, so addresses that have vanished should leave the batch.
+//!
+//! A page that is not in memory is fetched, as if the process had touched it; a read waits for that
+//! (swap, a network file, `userfaultfd(2)`).
+
+use std::mem::{offset_of, size_of};
+use std::ops::Range;
+
+use rustix::io::Errno;
+
+/// Most pieces per call (`UIO_MAXIOV` of the kernel).
+const MAX_PIECES: usize = 1024;
+
+/// The memory of a process, by PID: a process that has ended may have left its PID to another, so
+/// bytes count only if the process still runs afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    tid: u32,
+}
+
+impl Memory {
+    pub(crate) fn of(tid: u32) -> Memory {
+        Memory { tid }
+    }
+
+    /// Asks for permission to read.
+    pub(crate) fn probe(self) -> Result<(), Errno> {
+        match self.call(&mut [0], &[Piece { address: 0, length: 1 }]) {
+            // Nothing is mapped there, which is said only to those who may ask.
+            Ok(_) | Err(Errno::FAULT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// As [`read`](Memory::read), by one call. Kernels may return fewer bytes than lie before the
+    /// first unreadable page, or none.
+    #[inline]
+    pub fn read_once(self, address: u64, bytes: &mut [u8]) -> usize {
+        let length = bytes.len();
+        self.call(bytes, &[Piece { address: address as usize, length }]).unwrap_or(0)
+    }
+
+    /// Reads bytes from `address` on. Returns how many there were before the first unreadable page.
+    pub fn read(self, address: u64, bytes: &mut [u8]) -> usize {
+        // Beyond the end of all addresses there is nothing.
+        let length = bytes.len().min(usize::try_from(u64::MAX - address).unwrap_or(usize::MAX));
+        let mut done = 0;
+        // One piece of several pages may come back cut between them; the manual says that it does
+        // not, the kernel that it does.
+        while done < length {
+            let address = address + done as u64;
+            let page = page_size() - address % page_size();
+            let rest = length - done;
+            let piece = |length| Piece { address: address as usize, length };
+            let read = match self.call(&mut bytes[done..length], &[piece(rest)]) {
+                Err(Errno::FAULT) if (rest as u64) > page => {
+                    let page = page as usize;
+                    self.call(&mut bytes[done..done + page], &[piece(page)])
+                }
+                read => read,
+            };
+            match read {
+                Ok(more) if more > 0 => done += more,
+                _ => break,
+            }
+        }
+        done
+    }
+
+    /// Reads all windows of a batch.
+    pub fn read_many(self, batch: &mut Batch) {
+        let Batch { pieces, read, bytes, .. } = batch;
+        read.fill(false);
+        let mut next = 0;
+        let mut at = 0;
+        while next < pieces.len() {
+            let end = pieces.len().min(next + MAX_PIECES);
+            let mut rest = match self.call(&mut bytes[at..], &pieces[next..end]) {
+                Ok(read) => read,
+                Err(Errno::FAULT) => 0,
+                // It has ended, or become another user's.
+                Err(_) => return,
+            };
+            while next < end && pieces[next].length <= rest {
+                read[next] = true;
+                rest -= pieces[next].length;
+                at += pieces[next].length;
+                next += 1;
+            }
+            if next < end {
+                at += pieces[next].length;
+                next += 1;
+            }
+        }
+    }
+
+    /// Fills `bytes` from the pieces, one after another.
+    fn call(self, bytes: &mut [u8], pieces: &[Piece]) -> Result<usize, Errno> {
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        // SAFETY: `local` describes a live, writable slice, the only memory of ours that the call
+        // writes to, whatever the pieces are; they are addresses of another process, laid out as
+        // `iovec` (see below) and as many as said.
+        let read = unsafe {
+            libc::process_vm_readv(
+                self.tid as libc::pid_t,
+                &local,
+                1,
+                pieces.as_ptr().cast::<libc::iovec>(),
+                pieces.len() as libc::c_ulong,
+                0,
+            )
+        };
+        match usize::try_from(read) {
+            Ok(read) => Ok(read),
+            Err(_) => {
+                Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+            }
+        }
+    }
+}
+
+fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// A piece of the other process's memory within a page: an `iovec` without the pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+struct Piece {
+    address: usize,
+    length: usize,
+}
+
+const _: () = {
+    assert!(size_of::<Piece>() == size_of::<libc::iovec>());
+    assert!(offset_of!(Piece, address) == offset_of!(libc::iovec, iov_base));
+    assert!(offset_of!(Piece, length) == offset_of!(libc::iovec, iov_len));
+};
+
+/// Windows of memory that are read together, again and again.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    windows: Vec<Place>,
+    pieces: Vec<Piece>,
+    /// The pieces that the last reading got.
+    read: Vec<bool>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    address: u64,
+    bytes: Range<usize>,
+    pieces: Range<usize>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Removes all windows.
+    pub fn clear(&mut self) {
+        self.windows.clear();
+        self.pieces.clear();
+        self.read.clear();
+        self.bytes.clear();
+    }
+
+    /// Number of windows.
+    pub fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Returns `true` if it has no windows.
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+
+    /// Adds a window, and returns its index. It ends at the last address at the latest.
+    #[inline]
+    pub fn push(&mut self, address: u64, length: usize) -> usize {
+        let first = self.pieces.len();
+        let end = address.saturating_add(length as u64);
+        let mut from = address;
+        while from < end {
+            let until = (from - from % page_size()).saturating_add(page_size()).min(end);
+            self.pieces.push(Piece { address: from as usize, length: (until - from) as usize });
+            from = until;
+        }
+        self.read.resize(self.pieces.len(), false);
+        let bytes = self.bytes.len()..self.bytes.len() + (end - address) as usize;
+        self.bytes.resize(bytes.end, 0);
+        self.windows.push(Place { address, bytes, pieces: first..self.pieces.len() });
+        self.windows.len() - 1
+    }
+
+    /// The bytes of a window, if the last reading got all of them.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let window = self.windows.get(index)?;
+        let whole = self.read[window.pieces.clone()].iter().all(|&read| read);
+        whole.then(|| &self.bytes[window.bytes.clone()])
+    }
+
+    /// The longest run of bytes of a window that the last reading got, with the address of its
+    /// first: for windows that reach into a page that is not there.
+    #[inline]
+    pub fn part(&self, index: usize) -> Option<(u64, &[u8])> {
+        let window = self.windows.get(index)?;
+        let mut longest = 0..0;
+        let mut run = 0..0;
+        for piece in window.pieces.clone() {
+            let end = run.end + self.pieces[piece].length;
+            run = if self.read[piece] { run.start..end } else { end..end };
+            if run.len() > longest.len() {
+                longest = run.clone();
+            }
+        }
+        let bytes = self.bytes.get(window.bytes.clone())?.get(longest.clone())?;
+        (!bytes.is_empty()).then_some((window.address + longest.start as u64, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Pages of this process, of which some are unmapped.
+    struct Pages {
+        start: *mut u8,
+        mapped: Vec<bool>,
+    }
+
+    impl Pages {
+        fn new(mapped: &[bool]) -> Pages {
+            let size = page_size() as usize;
+            let length = mapped.len() * size;
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // SAFETY: a new mapping wherever there is room.
+            let start = unsafe { libc::mmap(ptr::null_mut(), length, rights, flags, -1, 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            let start = start.cast::<u8>();
+            for at in 0..length {
+                let byte = start.wrapping_add(at);
+                // SAFETY: within the mapping.
+                unsafe { byte.write(pattern(at)) };
+            }
+            for (page, _) in mapped.iter().enumerate().filter(|(_, mapped)| !**mapped) {
+                let page = start.wrapping_add(page * size).cast();
+                // Kept, lest another test's memory comes to lie there.
+                // SAFETY: a page of this mapping, to which nothing refers.
+                assert_eq!(unsafe { libc::mprotect(page, size, libc::PROT_NONE) }, 0);
+            }
+            Pages { start, mapped: mapped.to_vec() }
+        }
+
+        fn address(&self, at: usize) -> u64 {
+            self.start as u64 + at as u64
+        }
+
+        fn readable(&self, at: usize) -> bool {
+            self.mapped.get(at / page_size() as usize) == Some(&true)
+        }
+    }
+
+    impl Drop for Pages {
+        fn drop(&mut self) {
+            let length = self.mapped.len() * page_size() as usize;
+            // SAFETY: the mapping made above, to which nothing refers any more.
+            unsafe { libc::munmap(self.start.cast(), length) };
+        }
+    }
+
+    fn pattern(at: usize) -> u8 {
+        (at * 31 + at / 251) as u8
+    }
+
+    fn own() -> Memory {
+        Memory::of(std::process::id())
+    }
+
+    #[test]
+    fn reads_end_at_the_first_unreadable_page() {
+        let page = page_size() as usize;
+        let pages = Pages::new(&[true, true, false, true]);
+        for (from, length, expected) in [
+            (0, 10, 10),
+            (page - 5, 10, 10),
+            (0, 4 * page, 2 * page),
+            (2 * page - 3, 80, 3),
+            (2 * page, 80, 0),
+            (3 * page, page, page),
+        ] {
+            let mut bytes = vec![0; length];
+            assert_eq!(own().read(pages.address(from), &mut bytes), expected, "{from} {length}");
+            let right = (from..from + expected).map(pattern);
+            assert!(bytes[..expected].iter().copied().eq(right.clone()));
+            bytes.fill(0);
+            let once = own().read_once(pages.address(from), &mut bytes);
+            assert!(once <= expected, "{from} {length}: {once}");
+            assert!(bytes[..once].iter().copied().eq(right.take(once)));
+        }
+        for address in [0, 1, u64::MAX, u64::MAX - 3, 1 << 63, 0xffff_8000_0000_0000] {
+            assert_eq!(own().read(address, &mut [0; 64]), 0);
+        }
+    }
+
+    #[test]
+    fn a_batch_is_read_again_and_again() {
+        let word = std::sync::atomic::AtomicU32::new(1);
+        let mut batch = Batch::new();
+        let index = batch.push(word.as_ptr() as u64, 4);
+        let nowhere = batch.push(0, 4);
+        for value in 1..5u32 {
+            word.store(value, std::sync::atomic::Ordering::Relaxed);
+            own().read_many(&mut batch);
+            assert_eq!(batch.get(index), Some(&value.to_ne_bytes()[..]));
+            assert_eq!(batch.get(nowhere), None);
+        }
+        // A process that is not there leaves nothing of the last reading.
+        Memory::of(i32::MAX as u32).read_many(&mut batch);
+        assert_eq!(batch.get(index), None);
+        batch.clear();
+        assert!(batch.is_empty());
+        assert_eq!(batch.get(0), None);
+    }
+
+    #[test]
+    fn more_windows_than_a_call_takes() {
+        let pages = Pages::new(&[true, false, true]);
+        let page = page_size() as usize;
+        let mut batch = Batch::new();
+        let places: Vec<usize> = (0..5_000).map(|index| index * 7919 % (3 * page - 8)).collect();
+        for &at in &places {
+            batch.push(pages.address(at), 8);
+        }
+        own().read_many(&mut batch);
+        for (index, &at) in places.iter().enumerate() {
+            let readable = (at..at + 8).all(|at| pages.readable(at));
+            assert_eq!(batch.get(index).is_some(), readable, "{at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn windows_show_what_is_readable(
+            mapped in proptest::collection::vec(any::<bool>(), 1..6),
+            windows in proptest::collection::vec((0.0..1.0f64, 1usize..200), 1..40),
+        ) {
+            let pages = Pages::new(&mapped);
+            let length = mapped.len() * page_size() as usize;
+            let mut batch = Batch::new();
+            let windows: Vec<(usize, usize)> = windows
+                .into_iter()
+                .map(|(share, size)| ((share * (length - size) as f64) as usize, size))
+                .collect();
+            for &(at, size) in &windows {
+                batch.push(pages.address(at), size);
+            }
+            own().read_many(&mut batch);
+            for (index, &(at, size)) in windows.iter().enumerate() {
+                let readable: Vec<usize> =
+                    (at..at + size).filter(|&at| pages.readable(at)).collect();
+                let bytes: Vec<u8> = readable.iter().copied().map(pattern).collect();
+                let whole = (readable.len() == size).then_some(&bytes[..]);
+                prop_assert_eq!(batch.get(index), whole);
+                let part = readable.first().map(|&first| (pages.address(first), &bytes[..]));
+                prop_assert_eq!(batch.part(index), part);
+            }
+        }
+
+        #[test]
+        fn any_address_is_read_or_not(address: u64, length in 0usize..10_000) {
+            let mut batch = Batch::new();
+            let index = batch.push(address, length);
+            own().read_many(&mut batch);
+            let _ = (batch.get(index), batch.part(index));
+            let _ = own().read(address, &mut vec![0; length]);
+            let _ = own().read_once(address, &mut vec![0; length]);
+        }
+    }
+}

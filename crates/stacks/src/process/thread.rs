@@ -1,0 +1,145 @@
+//! The threads of a process, and what each is doing.
+//!
+//! A look is one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened for the first
+//! look and kept; it goes on to mean this thread even after its TID has been given to another. A
+//! thread without a descriptor, because too many are open, costs six system calls: its start is
+//! compared each time.
+//!
+//! The kernel answers at once for threads that sleep or run. It waits for one that is about to
+//! sleep but has been preempted, up to a tick of its clock (`wait_task_inactive`), so that a look
+//! may rarely take milliseconds.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rustix::io::Errno;
+
+use super::activity::Activity;
+use super::descriptors::Permit;
+use super::files::{self, ShortPath};
+use super::stat::Stat;
+
+/// Longest line: a number, eight addresses of 18 digits, and blanks.
+const MAX_LINE: usize = 192;
+
+/// A thread.
+#[derive(Debug)]
+pub struct Thread {
+    tid: u32,
+    directory: Arc<OwnedFd>,
+    /// Set by the first look: of thousands of threads, few may ever be looked at.
+    kept: OnceLock<Kept>,
+    gone: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Descriptor(OwnedFd, Permit),
+    /// Its start, in clock ticks since boot; `None` if it had ended by then.
+    Start(Option<u64>),
+}
+
+/// An answer to a look at a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The thread was doing this.
+    Seen(Activity),
+    /// The thread has ended.
+    Gone,
+    /// The kernel does not say: the process has executed a program with other privileges.
+    Refused,
+}
+
+impl Thread {
+    pub(crate) fn new(tid: u32, directory: &Arc<OwnedFd>) -> Thread {
+        let directory = Arc::clone(directory);
+        Thread { tid, directory, kept: OnceLock::new(), gone: AtomicBool::new(false) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn without_descriptor(
+        tid: u32,
+        directory: &Arc<OwnedFd>,
+        start: Option<u64>,
+    ) -> Thread {
+        let thread = Thread::new(tid, directory);
+        assert!(thread.kept.set(Kept::Start(start)).is_ok());
+        thread
+    }
+
+    /// Its TID, as this process's PID namespace counts.
+    #[inline]
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// What it is doing at this moment. It allocates nothing.
+    #[inline]
+    pub fn look(&self) -> Look {
+        let mut line = [0; MAX_LINE];
+        let length = match self.kept.get_or_init(|| self.open()) {
+            Kept::Descriptor(file, _) => rustix::io::pread(file, &mut line, 0),
+            Kept::Start(start) => self.read_anew(*start, &mut line),
+        };
+        match length {
+            Ok(length) => self.judge(&line[..length]),
+            Err(Errno::SRCH | Errno::NOENT) => self.end(),
+            Err(_) => Look::Refused,
+        }
+    }
+
+    #[inline]
+    fn judge(&self, line: &[u8]) -> Look {
+        match Activity::parse(line) {
+            // A thread that has ended and was not reaped yet, such as the first one of a process
+            // in which others go on, has no stack.
+            Some(Activity::Faulting { stack_pointer: 0, program_counter: 0 }) => self.end(),
+            Some(activity) => Look::Seen(activity),
+            None if line.is_empty() => self.end(),
+            None => Look::Refused,
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Kept {
+        let file = |permit| {
+            let file = files::open(&self.directory, &ShortPath::task(self.tid, "syscall")).ok()?;
+            Some(Kept::Descriptor(file, permit))
+        };
+        let start = || Kept::Start(start_time(&self.directory, self.tid));
+        Permit::take().and_then(file).unwrap_or_else(start)
+    }
+
+    #[cold]
+    fn read_anew(&self, start: Option<u64>, line: &mut [u8]) -> Result<usize, Errno> {
+        let file = files::open(&self.directory, &ShortPath::task(self.tid, "syscall"))?;
+        let length = rustix::io::pread(file, line, 0)?;
+        // Afterwards: the TID was this thread's all the time.
+        match start.is_some() && start_time(&self.directory, self.tid) == start {
+            true => Ok(length),
+            false => Err(Errno::SRCH),
+        }
+    }
+
+    #[cold]
+    fn end(&self) -> Look {
+        // Read by the next refresh, on this thread or behind a lock of the caller.
+        self.gone.store(true, Ordering::Relaxed);
+        Look::Gone
+    }
+
+    /// A look has found that it has ended.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// It can be looked at. An ordinary user is refused a first thread that has ended.
+    pub(crate) fn lives(&self) -> bool {
+        matches!(self.look(), Look::Seen(_))
+    }
+}
+
+pub(crate) fn start_time(directory: &OwnedFd, tid: u32) -> Option<u64> {
+    Stat::read(directory, &ShortPath::task(tid, "stat")).ok().map(|stat| stat.start_time)
+}

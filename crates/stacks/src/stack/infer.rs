@@ -1,0 +1,370 @@
+//! Registers that no frame saved, found on the stack.
+//!
+//! Candidates are ranked by the call before the return address (a call of this very function
+//! counts most), then by how the rest of the stack unwinds from there. The nearest of the best
+//! wins. The place that the function's first instructions name is tried before all others.
+
+use super::call::PrecedingCall;
+use super::prologue;
+use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
+use super::rules::{Cfa, Function, Rule, Rules, Site};
+use super::step::{Input, Lack, Position, Step, follows_call};
+use super::{MAX_FRAMES, StackBytes};
+use crate::image::{CodeAddress, Place};
+
+/// Words of the stack that one search looks at.
+const MAX_WORDS: usize = 8192;
+/// Words that a call may push as arguments.
+const MAX_ARGUMENTS: u64 = 16;
+
+pub(super) struct Found {
+    pub(super) caller: Position,
+    pub(super) inferred: bool,
+}
+
+/// Work that may still be done on one stack, so that a hostile one costs no more than a few
+/// milliseconds.
+pub(super) struct Effort {
+    words: usize,
+    steps: usize,
+}
+
+impl Effort {
+    pub(super) fn new() -> Effort {
+        Effort { words: 4 * MAX_WORDS, steps: 16 * 1024 }
+    }
+
+    fn take_word(&mut self) -> bool {
+        let left = self.words > 0 && self.steps > 0;
+        self.words = self.words.saturating_sub(1);
+        left
+    }
+
+    fn take_step(&mut self) -> bool {
+        let left = self.steps > 0;
+        self.steps = self.steps.saturating_sub(1);
+        left
+    }
+}
+
+/// Evidence for a candidate; a later field counts only where the earlier ones are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Evidence {
+    call: Fit,
+    reaches_start: bool,
+    sound: bool,
+    /// Direct calls of the function that they led to, less those of others.
+    calls_that_fit: isize,
+}
+
+/// Fit of a call and the function that it would have called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    No,
+    /// Of another function, which may have jumped here, or unknown.
+    Other,
+    /// By pointer.
+    Indirect,
+    /// Of this very function.
+    Exact,
+}
+
+struct Candidate {
+    caller: Position,
+    evidence: Evidence,
+    frames: usize,
+}
+
+impl Candidate {
+    fn is_believable(&self) -> bool {
+        let evidence = &self.evidence;
+        let led_on = evidence.sound && (evidence.reaches_start || self.frames >= 2);
+        evidence.call == Fit::Exact || evidence.call > Fit::No && led_on
+    }
+}
+
+impl Rules {
+    pub(super) fn infer(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        site: &Site,
+        lack: Lack,
+        effort: &mut Effort,
+    ) -> Option<Found> {
+        match (lack, &site.rule) {
+            (Lack::Register(FRAME_POINTER), Rule::Function(function)) => {
+                self.infer_frame_pointer(input, position, site, function, effort)
+            }
+            _ => self.infer_caller(input, position, effort),
+        }
+    }
+
+    fn infer_frame_pointer(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        site: &Site,
+        function: &Function,
+        effort: &mut Effort,
+    ) -> Option<Found> {
+        let stack_pointer = position.registers.stack_pointer();
+        let try_at = |rules: &mut Rules, value: u64, effort: &mut Effort| {
+            let registers = position.registers.with_frame_pointer(value);
+            let with = Position { registers, ..*position };
+            match rules.step(input, &with, site) {
+                Step::Caller(caller) => {
+                    rules.candidate(input, position, Some(function), caller, effort)
+                }
+                _ => None,
+            }
+        };
+        if let Some(distance) = self.prologue(input, position, function) {
+            for argument in 0..=MAX_ARGUMENTS {
+                let value = stack_pointer.checked_add(distance)?.checked_add(8 * argument)?;
+                if !plausible_frame(input, function, value) {
+                    continue;
+                }
+                let candidate = try_at(self, value, effort);
+                let candidate = candidate.filter(|found| found.evidence.call > Fit::Other);
+                if let Some(candidate) = candidate.filter(Candidate::is_believable) {
+                    return Some(Found { caller: candidate.caller, inferred: true });
+                }
+            }
+        }
+        let mut best: Option<Candidate> = None;
+        for value in words(stack_pointer, &input.stack) {
+            if !effort.take_word() {
+                break;
+            }
+            if !plausible_frame(input, function, value) {
+                continue;
+            }
+            if let Some(candidate) = try_at(self, value, effort) {
+                let certain = candidate.evidence.call == Fit::Exact
+                    && candidate.evidence.reaches_start
+                    && candidate.evidence.calls_that_fit > 0;
+                keep_better(&mut best, candidate);
+                if certain {
+                    break;
+                }
+            }
+        }
+        let caller = best.filter(Candidate::is_believable)?.caller;
+        Some(Found { caller, inferred: true })
+    }
+
+    /// Finds a caller without any rule: by a known frame pointer, else anywhere on the stack.
+    fn infer_caller(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        effort: &mut Effort,
+    ) -> Option<Found> {
+        let registers = &position.registers;
+        let stack_pointer = registers.stack_pointer();
+        if let Some(frame) = registers.get(FRAME_POINTER).filter(|&fp| fp >= stack_pointer) {
+            let caller = caller_of_frame(registers, &input.stack, frame);
+            if let Some(caller) = caller
+                && self.candidate(input, position, None, caller, effort).is_some()
+            {
+                return Some(Found { caller, inferred: false });
+            }
+        }
+        let mut best: Option<Candidate> = None;
+        for address in words(stack_pointer, &input.stack) {
+            if !effort.take_word() {
+                break;
+            }
+            let framed = caller_of_frame(registers, &input.stack, address);
+            let frameless = caller_without_frame(registers, &input.stack, address);
+            for caller in [frameless, framed].into_iter().flatten() {
+                if input.space.is_code(caller.registers.program_counter())
+                    && let Some(candidate) = self.candidate(input, position, None, caller, effort)
+                {
+                    keep_better(&mut best, candidate);
+                }
+            }
+            if best.as_ref().is_some_and(|best| best.evidence.reaches_start) {
+                break;
+            }
+        }
+        let caller = best.filter(Candidate::is_believable)?.caller;
+        Some(Found { caller, inferred: true })
+    }
+
+    fn prologue(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        function: &Function,
+    ) -> Option<u64> {
+        let place = input.space.place(position.registers.program_counter());
+        let Place::Image(code) = place else { return None };
+        let image = input.images.get(code.image)?;
+        let mut bytes = [0; prologue::LENGTH];
+        let start = CodeAddress { address: function.start, ..code };
+        let length = self.code.read(image, start, &mut bytes);
+        prologue::frame_pointer_distance(&bytes[..length])
+    }
+
+    /// Follows a candidate; `None` if it is no return address.
+    fn candidate(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        function: Option<&Function>,
+        caller: Position,
+        effort: &mut Effort,
+    ) -> Option<Candidate> {
+        if !input.space.is_code(caller.registers.program_counter()) {
+            return None;
+        }
+        let mut site = self.site_at(input, &caller);
+        if !follows_call(&site, &caller) {
+            return None;
+        }
+        let called = function.map(|function| function.start);
+        let mut evidence = Evidence {
+            call: fit(input, position, called, &caller, &site),
+            reaches_start: false,
+            sound: true,
+            calls_that_fit: 0,
+        };
+        let mut frames = 0;
+        let mut at = caller;
+        while frames < MAX_FRAMES && effort.take_step() {
+            let next = match self.step(input, &at, &site) {
+                Step::Caller(next) => next,
+                Step::Start => {
+                    evidence.reaches_start = true;
+                    break;
+                }
+                Step::Lacks(_) | Step::BeyondCopy => break,
+                Step::Broken => {
+                    evidence.sound = false;
+                    break;
+                }
+            };
+            let next_site = self.site_at(input, &next);
+            if !input.space.is_code(next.registers.program_counter())
+                || !follows_call(&next_site, &next)
+            {
+                evidence.sound = false;
+                break;
+            }
+            let called = match &site.rule {
+                Rule::Function(function) => Some(function.start),
+                _ => None,
+            };
+            match fit(input, &at, called, &next, &next_site) {
+                Fit::Exact => evidence.calls_that_fit += 1,
+                Fit::Other => evidence.calls_that_fit -= 1,
+                _ => {}
+            }
+            (at, site) = (next, next_site);
+            frames += 1;
+        }
+        Some(Candidate { caller, evidence, frames })
+    }
+}
+
+fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
+    if best.as_ref().is_none_or(|best| candidate.evidence > best.evidence) {
+        *best = Some(candidate);
+    }
+}
+
+fn fit(
+    input: &Input<'_>,
+    callee: &Position,
+    called: Option<u64>,
+    caller: &Position,
+    site: &Site,
+) -> Fit {
+    let place = |position: &Position| {
+        let address = position.registers.program_counter();
+        match input.space.place(address) {
+            Place::Image(code) => Some((code.image, address.wrapping_sub(code.address))),
+            _ => None,
+        }
+    };
+    let target = match site.call {
+        PrecedingCall::None => return Fit::No,
+        PrecedingCall::Unreadable => return Fit::Other,
+        PrecedingCall::Indirect => return Fit::Indirect,
+        PrecedingCall::Direct(target) => place(caller).map(|(_, bias)| bias.wrapping_add(target)),
+        PrecedingCall::Through(slot) => place(caller).and_then(|(_, bias)| {
+            let mut pointer = [0; 8];
+            let read = input.space.read_memory(bias.wrapping_add(slot), &mut pointer);
+            (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
+        }),
+    };
+    let start = place(callee).zip(called).map(|((_, bias), start)| bias.wrapping_add(start));
+    match (target, start) {
+        (None, _) => Fit::Indirect,
+        (Some(target), Some(start)) if target == start => Fit::Exact,
+        _ => Fit::Other,
+    }
+}
+
+/// Addresses of the words on a stack, from `lowest` on.
+fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
+    let first = lowest.max(stack.base).next_multiple_of(8);
+    (first..stack.end()).step_by(8).take(MAX_WORDS)
+}
+
+/// A quick look: the return address would lead to code.
+fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
+    let cfa = match function.cfa {
+        Cfa::Register(_, offset) => Some(value.wrapping_add_signed(offset)),
+        Cfa::Loaded(_, offset) => input.stack.word(value.wrapping_add_signed(offset)),
+        Cfa::Expression(_) => return true,
+    };
+    let Some(cfa) = cfa else { return false };
+    let column = function.saved.iter().find(|(number, _)| *number == function.return_column);
+    match column {
+        Some((_, super::rules::Saved::At(offset))) => input
+            .stack
+            .word(cfa.wrapping_add_signed(*offset))
+            .is_some_and(|address| input.space.is_code(address)),
+        _ => true,
+    }
+}
+
+fn caller_of_frame(registers: &Registers, stack: &StackBytes<'_>, frame: u64) -> Option<Position> {
+    let saved = stack.word(frame)?;
+    let address = stack.word(frame.checked_add(8)?)?;
+    Some(caller(registers, address, frame.checked_add(16)?, Some(saved)))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn caller_without_frame(
+    registers: &Registers,
+    stack: &StackBytes<'_>,
+    at: u64,
+) -> Option<Position> {
+    Some(caller(registers, stack.word(at)?, at.checked_add(8)?, None))
+}
+
+/// Callers leave their frame pointer next to the return address.
+#[cfg(target_arch = "aarch64")]
+fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Position> {
+    None
+}
+
+fn caller(
+    registers: &Registers,
+    address: u64,
+    stack_pointer: u64,
+    frame_pointer: Option<u64>,
+) -> Position {
+    let mut next = *registers;
+    next.set(PROGRAM_COUNTER, address);
+    next.set(STACK_POINTER, stack_pointer);
+    if let Some(value) = frame_pointer {
+        next.set(FRAME_POINTER, value);
+    }
+    next.forget_volatile();
+    Position { registers: next, returns: true }
+}

@@ -1,0 +1,146 @@
+//! One step of an unwind: from a frame's registers to those of its caller.
+
+use super::StackBytes;
+use super::call::PrecedingCall;
+use super::registers::{PROGRAM_COUNTER, Registers, STACK_POINTER};
+use super::rules::{Cfa, Function, NoValue, Program, Rule, Rules, Saved, Site};
+use crate::image::{AddressSpace, Images};
+
+/// On aarch64 the bits above may sign a return address.
+const ADDRESS_BITS: u64 = (1 << 48) - 1;
+
+/// Everything about a stack that stays the same while it is unwound.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    pub(super) space: &'a AddressSpace,
+    pub(super) images: &'a Images,
+    pub(super) stack: StackBytes<'a>,
+}
+
+/// A frame's registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    pub(super) registers: Registers,
+    /// The program counter is a return address.
+    pub(super) returns: bool,
+}
+
+/// What keeps the unwinder from its next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// No table knows the function.
+    Rule,
+    /// The rule needs a register that nobody saved.
+    Register(u16),
+}
+
+pub(super) enum Step {
+    Caller(Position),
+    /// The thread starts here.
+    Start,
+    /// Something is missing that can perhaps be inferred.
+    Lacks(Lack),
+    /// The stack is longer than its copy.
+    BeyondCopy,
+    /// What was found makes no sense.
+    Broken,
+}
+
+impl Rules {
+    pub(super) fn site_at(&mut self, input: &Input<'_>, position: &Position) -> Site {
+        let address = position.registers.program_counter();
+        self.site(input.space, input.images, address, position.returns)
+    }
+
+    pub(super) fn step(&self, input: &Input<'_>, position: &Position, site: &Site) -> Step {
+        match &site.rule {
+            Rule::Start => Step::Start,
+            Rule::Unknown => Step::Lacks(Lack::Rule),
+            Rule::Function(function) => self.follow(input, position, function),
+        }
+    }
+
+    fn follow(&self, input: &Input<'_>, position: &Position, function: &Function) -> Step {
+        let registers = &position.registers;
+        let stack = &input.stack;
+        let run = |program: Program, initial| self.evaluate(program, initial, registers, stack);
+        let at_register = |number, offset| {
+            let value: u64 = registers.get(number).ok_or(NoValue::Needs(number))?;
+            stack.word(value.wrapping_add_signed(offset)).ok_or(NoValue::Unreadable)
+        };
+        let cfa = match function.cfa {
+            Cfa::Register(number, offset) => registers
+                .get(number)
+                .map(|value| value.wrapping_add_signed(offset))
+                .ok_or(NoValue::Needs(number)),
+            Cfa::Loaded(number, offset) => at_register(number, offset),
+            Cfa::Expression(program) => run(program, None),
+        };
+        let cfa = match cfa {
+            Ok(cfa) => cfa,
+            Err(NoValue::Needs(number)) => return Step::Lacks(Lack::Register(number)),
+            Err(NoValue::Unreadable) => return Step::Broken,
+        };
+        // A leaf of aarch64 saves nothing. A signal's handler may run on a stack of its own.
+        let leaf = function.return_column != PROGRAM_COUNTER && !position.returns;
+        let moved = cfa > registers.stack_pointer() || leaf && cfa == registers.stack_pointer();
+        if !moved && !function.signal {
+            return Step::Broken;
+        }
+        let mut next = *registers;
+        next.set(STACK_POINTER, cfa);
+        let mut has_return_address = function.return_column != PROGRAM_COUNTER;
+        for &(number, saved) in &function.saved {
+            has_return_address |= number == function.return_column;
+            let value = match saved {
+                Saved::Lost => {
+                    next.forget(number);
+                    continue;
+                }
+                Saved::Value(offset) => Ok(cfa.wrapping_add_signed(offset)),
+                Saved::At(offset) => {
+                    let address = cfa.wrapping_add_signed(offset);
+                    match stack.word(address) {
+                        Some(word) => Ok(word),
+                        // Popped already: the tables leave that out in a function's last
+                        // instructions.
+                        None if address < registers.stack_pointer() && !position.returns => {
+                            continue;
+                        }
+                        None => return Step::BeyondCopy,
+                    }
+                }
+                Saved::InRegister(other) => registers.get(other).ok_or(NoValue::Needs(other)),
+                Saved::ValueExpression(program) => run(program, Some(cfa)),
+                Saved::AtRegister(number, offset) => at_register(number, offset),
+                Saved::AtExpression(program) => run(program, Some(cfa))
+                    .and_then(|address| stack.word(address).ok_or(NoValue::Unreadable)),
+            };
+            match value {
+                Ok(value) => next.set(number, value),
+                Err(_) => next.forget(number),
+            }
+        }
+        if !has_return_address {
+            return Step::Broken;
+        }
+        let Some(address) = next.get(function.return_column) else {
+            return Step::Lacks(Lack::Register(function.return_column));
+        };
+        let address = if cfg!(target_arch = "aarch64") { address & ADDRESS_BITS } else { address };
+        if address == 0 {
+            return Step::Start;
+        }
+        next.set(PROGRAM_COUNTER, address);
+        if !function.signal {
+            next.forget_volatile();
+        }
+        Step::Caller(Position { registers: next, returns: !function.signal })
+    }
+}
+
+/// A return address follows a call, unless the kernel made it, for a signal's handler.
+pub(super) fn follows_call(site: &Site, position: &Position) -> bool {
+    let signal = matches!(&site.rule, Rule::Function(function) if function.signal);
+    !position.returns || signal || site.call != PrecedingCall::None
+}

@@ -1,0 +1,174 @@
+//! Names of functions and data, and static variables by their types.
+//!
+//! Names come from the symbol table, inlined functions and types from DWARF, either of them
+//! from the file itself or from its separate debug information, found by build id. Everything is
+//! read when it is first asked for, from files that [`Images`] keeps open: the program may have
+//! ended by then.
+//!
+//! Of a file with 200 MB of debug information some 10 MB are in memory, of its symbols all.
+//!
+//! Debug information in pieces (`.dwo`), compressed with zstd, or compressed and larger than 16 MB
+//! is not read, nor are units that are larger than 8 MB: names then come from the symbol table
+//! alone.
+
+mod inlined;
+mod statics;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::image::{CodeAddress, Image, ImageId, Images, Place};
+use inlined::Functions;
+pub use statics::{DeclaredType, StaticVariable, StaticVariables, Wanted};
+use table::SymbolTable;
+
+/// Descriptions that are remembered at most.
+const MAX_REMEMBERED: usize = 1 << 14;
+/// Symbols of all files that are kept at most, 16 MB.
+const MAX_SYMBOLS: usize = 1 << 20;
+/// Files whose debug information is open at a time, each of which takes up to 10 MB.
+const MAX_OPEN: usize = 2;
+
+/// Names of the files in [`Images`].
+#[derive(Debug, Default)]
+pub struct Symbols {
+    files: HashMap<ImageId, File>,
+    described: HashMap<CodeAddress, Arc<[String]>>,
+    names: HashMap<CodeAddress, Arc<str>>,
+    symbols: usize,
+}
+
+#[derive(Debug)]
+struct File {
+    image: Arc<Image>,
+    debug: Option<Arc<Image>>,
+    functions: SymbolTable,
+    data: SymbolTable,
+    /// `Some(None)` if it has no debug information.
+    inlined: Option<Option<Functions>>,
+}
+
+impl Symbols {
+    /// Knows nothing yet.
+    pub fn new() -> Symbols {
+        Symbols::default()
+    }
+
+    /// Names of the functions at an address, demangled, innermost first: those inlined, then the
+    /// one that contains them. A function without a symbol is named by its file and address.
+    ///
+    /// For a return address, take [`Frame::instruction`](crate::stack::Frame::instruction).
+    pub fn describe(&mut self, images: &Images, place: Place) -> Arc<[String]> {
+        let Place::Image(code) = place else { return Arc::new([self.name(images, place)]) };
+        if let Some(known) = self.described.get(&code) {
+            return known.clone();
+        }
+        let inlined = self.inlined(images, code.image);
+        let mut functions = inlined.map(|inlined| inlined.find(code.address)).unwrap_or_default();
+        match functions.last_mut() {
+            Some(outermost) if !outermost.is_empty() => {}
+            Some(outermost) => *outermost = self.name(images, place),
+            None => functions.push(self.name(images, place)),
+        }
+        let functions: Arc<[String]> = functions.into();
+        if self.described.len() >= MAX_REMEMBERED {
+            self.described.clear();
+        }
+        self.described.insert(code, functions.clone());
+        functions
+    }
+
+    /// Name of the function at an address, by the symbol table alone; without a symbol, its file
+    /// and address.
+    pub fn name(&mut self, images: &Images, place: Place) -> String {
+        let code = match place {
+            Place::Image(code) => code,
+            Place::Generated => return "[generated code]".to_owned(),
+            Place::NotCode => return "[no code]".to_owned(),
+        };
+        match (self.function_at(images, place), images.get(code.image)) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(image)) => format!("{}+0x{:x}", image.name(), code.address),
+            (None, None) => "[unknown]".to_owned(),
+        }
+    }
+
+    /// Name of the function at an address, by the symbol table alone, if it
+    /// has one: cheaper than [`describe`](Symbols::describe), and blind to inlined functions.
+    pub fn function_at(&mut self, images: &Images, place: Place) -> Option<Arc<str>> {
+        let Place::Image(code) = place else { return None };
+        self.file(images, code.image)?;
+        let file = self.files.get(&code.image)?;
+        let symbol = file.functions.find(code.address)?;
+        let key = CodeAddress { address: symbol.address, ..code };
+        if let Some(name) = self.names.get(&key) {
+            return Some(name.clone());
+        }
+        let name: Arc<str> = file.functions.name(symbol)?.into();
+        if self.names.len() >= MAX_REMEMBERED {
+            self.names.clear();
+        }
+        self.names.insert(key, name.clone());
+        Some(name)
+    }
+
+    /// Name of the variable that contains an address, and the address's distance from its start.
+    pub fn name_of_data(&mut self, images: &Images, data: CodeAddress) -> Option<(String, u64)> {
+        let file = self.file(images, data.image)?;
+        let symbol = file.data.find(data.address)?;
+        Some((file.data.name(symbol)?, data.address - symbol.address))
+    }
+
+    /// Static variables of wanted types in a file; `None` if it has no debug information.
+    pub fn static_variables<K: Copy>(
+        &mut self,
+        images: &Images,
+        image: ImageId,
+        wanted: Wanted<K>,
+    ) -> Option<StaticVariables<K>> {
+        let file = self.file(images, image)?;
+        StaticVariables::of(file.debug.as_ref().unwrap_or(&file.image), wanted)
+    }
+
+    fn inlined(&mut self, images: &Images, id: ImageId) -> Option<&mut Functions> {
+        if self.file(images, id)?.inlined.is_none() {
+            let open = self.files.values().filter(|file| matches!(file.inlined, Some(Some(_))));
+            if open.count() >= MAX_OPEN {
+                self.files.values_mut().for_each(|file| file.inlined = None);
+            }
+            let file = self.files.get_mut(&id)?;
+            let debug = file.debug.as_ref().unwrap_or(&file.image);
+            file.inlined = Some(Functions::read(debug));
+        }
+        self.files.get_mut(&id)?.inlined.as_mut()?.as_mut()
+    }
+
+    fn file(&mut self, images: &Images, id: ImageId) -> Option<&mut File> {
+        if !self.files.contains_key(&id) {
+            let file = File::open(images.get(id)?);
+            let symbols = file.functions.len() + file.data.len();
+            if self.symbols + symbols > MAX_SYMBOLS {
+                self.files.clear();
+                self.symbols = 0;
+            }
+            self.symbols += symbols;
+            self.files.insert(id, file);
+        }
+        self.files.get_mut(&id)
+    }
+}
+
+impl File {
+    fn open(image: &Arc<Image>) -> File {
+        let stripped = image.section(".debug_info").is_none() || image.section(".symtab").is_none();
+        let debug = stripped.then(|| image.open_debug_file().map(Arc::new)).flatten();
+        let with_symbols = debug.iter().find(|debug| debug.section(".symtab").is_some());
+        let (functions, data) = SymbolTable::read(match image.section(".symtab") {
+            Some(_) => image,
+            None => with_symbols.unwrap_or(image),
+        });
+        let debug = debug.filter(|debug| debug.section(".debug_info").is_some());
+        File { image: image.clone(), debug, functions, data, inlined: None }
+    }
+}

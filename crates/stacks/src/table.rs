@@ -1,0 +1,272 @@
+//! The stacks that were seen, each known by a number, and names for what is in them.
+
+mod known;
+mod longer;
+mod mappings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::image::{CodeAddress, Image, ImageId, Images, Place};
+use crate::process::Process;
+use crate::stack::{Registers, Stack, StackBytes, Unwinder};
+use crate::symbol::{StaticVariables, Symbols, Wanted};
+use known::{KnownStacks, Position};
+use longer::LongerCopy;
+use mappings::Mappings;
+
+/// The stacks of all processes, which the caller numbers, and the names in them.
+#[derive(Debug, Default)]
+pub struct StackTable {
+    images: Images,
+    mappings: Mappings,
+    unwinder: Unwinder,
+    symbols: Symbols,
+    known: KnownStacks,
+    longer: LongerCopy,
+    scratch: Stack,
+    seen: u64,
+    cut: u64,
+}
+
+impl StackTable {
+    /// A table without stacks.
+    pub fn new() -> StackTable {
+        StackTable::default()
+    }
+
+    /// Reads the mappings of a process that was found.
+    pub fn open(&mut self, process: u32, of: &Process) {
+        self.mappings.open(process, of, &mut self.images);
+    }
+
+    /// Lists the mappings of a process that was [opened](StackTable::open). Those that are known
+    /// stay if it has ended or executes another program by now.
+    pub fn list(&mut self, process: u32, of: &Process) {
+        self.mappings.list(process, of, &mut self.images);
+    }
+
+    /// A process has ended: what it had mapped where goes on to be known.
+    pub fn close(&mut self, process: u32) {
+        self.mappings.close(process);
+    }
+
+    /// Drops the mappings of a process.
+    pub fn forget(&mut self, process: u32) {
+        self.mappings.forget(process);
+    }
+
+    /// Allows this much time in all for listing mappings anew where stacks show code in none of
+    /// them.
+    pub fn allow_listing(&mut self, time: Duration) {
+        self.mappings.listing_allowed = time;
+    }
+
+    /// Files that were mapped since the last call, each with the process that mapped it.
+    pub fn newly_mapped(&mut self) -> Vec<(u32, ImageId)> {
+        self.mappings.newly_mapped()
+    }
+
+    /// Returns `true` if a file that a process has mapped satisfies the predicate.
+    pub fn any_image(&self, process: u32, is_such: impl Fn(&Image) -> bool) -> bool {
+        self.mappings.any_image(process, &self.images, is_such)
+    }
+
+    /// A file that some process has, or had, mapped.
+    pub fn image(&self, id: ImageId) -> Option<&Image> {
+        self.images.get(id).map(Arc::as_ref)
+    }
+
+    /// Address in a process of what a file has at this address.
+    pub fn address_of(&self, process: u32, place: CodeAddress) -> Option<u64> {
+        self.mappings.get(process)?.address_of(place)
+    }
+
+    /// The number of a thread's stack; `None` if too many differ. The process has been
+    /// [opened](StackTable::open).
+    pub fn number(
+        &mut self,
+        process: u32,
+        of: &Process,
+        registers: Registers,
+        stack: StackBytes<'_>,
+    ) -> Option<u32> {
+        self.seen += 1;
+        let position = Position {
+            process,
+            stack_pointer: registers.stack_pointer(),
+            program_counter: registers.program_counter(),
+        };
+        if let Some(number) = self.known.find(position, stack) {
+            self.cut += u64::from(self.stack(number).is_some_and(|stack| stack.cut));
+            return Some(number);
+        }
+        let mut unwound = std::mem::take(&mut self.scratch);
+        self.unwind(process, of, registers, stack, &mut unwound);
+        let later = unwound.cut && unwound.copy_ended && self.longer.was_lately();
+        if unwound.cut && unwound.copy_ended && !later {
+            self.unwind_longer(process, of, registers, stack, &mut unwound);
+        }
+        self.cut += u64::from(unwound.cut);
+        let number = self.known.keep(process, &unwound);
+        self.scratch = unwound;
+        if let Some(number) = number.filter(|_| !later) {
+            self.known.remember(position, number);
+        }
+        number
+    }
+
+    /// Unwinds a stack that is longer than its copy.
+    fn unwind_longer(
+        &mut self,
+        process: u32,
+        of: &Process,
+        registers: Registers,
+        stack: StackBytes<'_>,
+        unwound: &mut Stack,
+    ) {
+        let mut longer = std::mem::take(&mut self.longer);
+        longer.begin();
+        for length in longer::LENGTHS {
+            let frame = unwound.frames.last().map_or(0, |frame| frame.frame_address);
+            let Some(kept) = frame.checked_sub(stack.base).map(|from| from as usize) else { break };
+            let Some(copy) = longer.read(of, stack, kept, length) else { break };
+            self.unwind(process, of, registers, copy, unwound);
+            if !unwound.cut || !unwound.copy_ended || copy.bytes.len() < length {
+                break;
+            }
+        }
+        self.longer = longer;
+    }
+
+    fn unwind(
+        &mut self,
+        process: u32,
+        of: &Process,
+        registers: Registers,
+        stack: StackBytes<'_>,
+        unwound: &mut Stack,
+    ) {
+        unwound.frames.clear();
+        (unwound.cut, unwound.copy_ended) = (true, false);
+        for again in [false, true] {
+            let listed = self.mappings.list_if_stale(process, of, &mut self.images, again);
+            if again && !listed {
+                return;
+            }
+            let Some(space) = self.mappings.get(process) else { return };
+            self.unwinder.unwind(space, &self.images, registers, stack, unwound);
+            // A library that was loaded meanwhile shows as an address in no mapping.
+            if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
+                return;
+            }
+        }
+    }
+
+    /// The stack of this number.
+    #[inline]
+    pub fn stack(&self, number: u32) -> Option<&Stack> {
+        self.known.get(number)
+    }
+
+    /// Number of stacks, which are numbered from 0.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Returns `true` if no stack has been numbered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Stacks that were to be numbered, and how many of them lacked their outer frames.
+    pub fn seen_and_cut(&self) -> (u64, u64) {
+        (self.seen, self.cut)
+    }
+
+    /// Name of the function at an address; see [`Symbols::name`].
+    pub fn name(&mut self, place: Place) -> String {
+        self.symbols.name(&self.images, place)
+    }
+
+    /// Names of the functions at an address, inlined ones among them; see [`Symbols::describe`].
+    pub fn describe(&mut self, place: Place) -> Arc<[String]> {
+        self.symbols.describe(&self.images, place)
+    }
+
+    /// Name of the function at an address, if it has a symbol; see [`Symbols::function_at`].
+    pub fn function_at(&mut self, place: Place) -> Option<Arc<str>> {
+        self.symbols.function_at(&self.images, place)
+    }
+
+    /// Name of the variable at an address of a process, with the address's distance from its start.
+    pub fn name_of_data(&mut self, process: u32, address: u64) -> Option<String> {
+        let data = self.mappings.get(process)?.data(address)?;
+        let (name, offset) = self.symbols.name_of_data(&self.images, data)?;
+        Some(if offset == 0 { name } else { format!("{name}+{offset:#x}") })
+    }
+
+    /// Static variables of wanted types in a file; see [`Symbols::static_variables`].
+    pub fn static_variables<K: Copy>(
+        &mut self,
+        image: ImageId,
+        wanted: Wanted<K>,
+    ) -> Option<StaticVariables<K>> {
+        self.symbols.static_variables(&self.images, image, wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn mappings_stay_those_of_the_program_that_was_seen() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "read line; exec sleep 60"]);
+        let mut shell = shell.stdin(Stdio::piped()).spawn().unwrap();
+        let process = Process::open(shell.id()).unwrap();
+        let eventually = |is_so: &dyn Fn() -> bool| {
+            let began = Instant::now();
+            while !is_so() {
+                assert!(began.elapsed() < Duration::from_secs(20));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        // `spawn` returns before or after the shell has loaded its libraries.
+        let named = |name: &str| {
+            process.maps().is_ok_and(|maps| {
+                let mut paths = maps.iter().filter_map(|mapping| mapping.path.as_ref());
+                paths.any(|path| path.to_string_lossy().contains(name))
+            })
+        };
+        eventually(&|| named("[heap]"));
+        let mut stacks = StackTable::new();
+        stacks.open(0, &process);
+        let images = |stacks: &StackTable| stacks.mappings.get(0).unwrap().images();
+        let (before, program) = (images(&stacks), process.image().unwrap());
+        assert!(!before.is_empty());
+
+        // Only files that are new are told.
+        let new = stacks.newly_mapped();
+        assert_eq!(new, { before.iter().map(|&image| (0, image)) }.collect::<Vec<_>>());
+        stacks.list(0, &process);
+        assert_eq!(stacks.newly_mapped(), []);
+        stacks.forget(0);
+        stacks.list(0, &process);
+        assert_eq!(stacks.newly_mapped(), new);
+
+        drop(shell.stdin.take().map(|mut stdin| stdin.write_all(b"go\n")));
+        eventually(&|| process.image().is_ok_and(|image| image != program));
+        stacks.list(0, &process);
+        assert_eq!(images(&stacks), before);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        stacks.list(0, &process);
+        assert_eq!(images(&stacks), before);
+    }
+}

@@ -1,0 +1,49 @@
+//! Longer copies of stacks that are longer than the first copy.
+
+use std::time::{Duration, Instant};
+
+use crate::process::Process;
+use crate::stack::StackBytes;
+
+/// Lengths of the copies of a stack that is longer than the first one, tried in turn.
+pub(super) const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
+
+/// Time between two longer copies, each of which takes some 50 µs.
+const EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+pub(super) struct LongerCopy {
+    bytes: Vec<u8>,
+    copied: Option<Instant>,
+}
+
+impl LongerCopy {
+    /// A longer copy was made so recently that the next one has to wait.
+    pub(super) fn was_lately(&self) -> bool {
+        self.copied.is_some_and(|at| at.elapsed() < EVERY)
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.copied = Some(Instant::now());
+    }
+
+    /// Reads what lies beyond a copy now. It belongs to the copy if the bytes from `kept` on, the
+    /// frame at its end, are still as they were.
+    pub(super) fn read(
+        &mut self,
+        of: &Process,
+        stack: StackBytes<'_>,
+        kept: usize,
+        length: usize,
+    ) -> Option<StackBytes<'_>> {
+        self.bytes.resize(length, 0);
+        let got = of.memory().read(stack.base, &mut self.bytes);
+        let end = stack.bytes.len();
+        let known = stack.bytes.get(kept..).filter(|_| got > end)?;
+        if known != &self.bytes[kept..end] {
+            return None;
+        }
+        self.bytes[..end].copy_from_slice(stack.bytes);
+        Some(StackBytes { base: stack.base, bytes: &self.bytes[..got] })
+    }
+}
