@@ -20,9 +20,9 @@ pub(crate) struct LoadArgs {
     /// open-loop, for-me: factor by which the times of an arrivals file are multiplied [default: 1]
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<String>,
-    /// open-loop, chain: messages per second, such as 1000,64000; flood: lines per second;
-    /// funnel: of all chatty senders together; for-me: of all senders [default: from 1,000 by
-    /// factors of 4 until saturated; chain, flood: 10000; funnel: 200000]
+    /// open-loop: messages per second, such as 1000,64000; flood: lines per second; funnel: of all
+    /// chatty senders together; for-me: of all senders [default: from 1,000 by factors of 4 until
+    /// saturated; flood: 10000; funnel: 200000]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     rate: Option<String>,
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]

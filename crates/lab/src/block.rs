@@ -6,9 +6,9 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    BetweenBlock, Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise,
-    FunnelBlock, Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan,
-    PlannedCell, SendsBlock, WorkersBlock, Worst, median,
+    BetweenBlock, Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock,
+    Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan, PlannedCell,
+    SendsBlock, WorkersBlock, Worst, median,
 };
 
 use crate::samples::{
@@ -59,7 +59,6 @@ struct Figures {
     burst: Option<BurstBlock>,
     calls: Option<CallsBlock>,
     workers: Option<WorkersBlock>,
-    chain: Option<ChainBlock>,
     sends: Option<SendsBlock>,
     funnel: Option<FunnelBlock>,
     idle: Option<IdleBlock>,
@@ -149,7 +148,6 @@ pub(crate) fn to_block(
         burst: figures.burst,
         calls: figures.calls,
         workers: figures.workers,
-        chain: figures.chain,
         sends: figures.sends,
         funnel: figures.funnel,
         idle: figures.idle,

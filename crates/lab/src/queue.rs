@@ -636,7 +636,6 @@ scenarios! {
     burst,
     depth,
     workers,
-    chain,
     flood,
     funnel_load,
     night_watch,

@@ -98,8 +98,6 @@ pub struct Deliveries {
     pub sent_ps: Vec<u64>,
     /// When its send call had returned.
     pub after_ps: Vec<u64>,
-    /// When the threads between the sender and the receiver had it, by thread.
-    pub relayed_ps: Vec<Vec<u64>>,
     /// When the receiver had it.
     pub received_ps: Vec<u64>,
     /// Number of messages, at the beginning, that do not count.

@@ -6,9 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BetweenBlock, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction,
-    FunnelBlock, Histogram, IdleBlock, Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text,
-    WorkersBlock, fold,
+    BetweenBlock, BurstBlock, CallsBlock, ContentionBlock, Count, Fraction, FunnelBlock, Histogram,
+    IdleBlock, Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text, WorkersBlock, fold,
 };
 
 /// The loop that produced a block.
@@ -84,9 +83,6 @@ pub struct Block {
     /// Receivers that share messages only: how many each received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<WorkersBlock>,
-    /// Queues in a row only: times of each hop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chain: Option<ChainBlock>,
     /// Sends into a flooded queue only: messages that were lost. The values of the block are then
     /// the times of their send calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]

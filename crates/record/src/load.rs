@@ -40,9 +40,6 @@ pub struct Load {
     /// Receivers that share the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<Count>,
-    /// Queues in a row that each message goes through.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hops: Option<Count>,
     /// Message that is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
@@ -72,7 +69,6 @@ impl Load {
         gap_ns: None,
         depth: None,
         receivers: None,
-        hops: None,
         lose: None,
         important: None,
         stall_ns: None,
@@ -85,8 +81,8 @@ impl Load {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load with which this one is compared: one receiver in place of several, one hop,
-    /// messages that are moved, or nothing between them.
+    /// The load with which this one is compared: one receiver in place of several, messages that
+    /// are moved, or nothing between them.
     pub fn base(&self) -> Option<Load> {
         if self.between.is_some() {
             return Some(Load { between: None, ..self.clone() });
@@ -94,15 +90,8 @@ impl Load {
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
         }
-        let several = |number: Option<Count>| number.is_some_and(|number| number > 1);
-        let (receivers, hops) = (several(self.receivers), several(self.hops));
-        let one =
-            |changes: bool, number: Option<Count>| if changes { Some(1.into()) } else { number };
-        (receivers || hops).then(|| Load {
-            receivers: one(receivers, self.receivers),
-            hops: one(hops, self.hops),
-            ..self.clone()
-        })
+        let several = self.receivers.is_some_and(|receivers| receivers > 1);
+        several.then(|| Load { receivers: Some(1.into()), ..self.clone() })
     }
 
     /// Bytes of what a queue holds of messages of this size: they are whole, or words.
@@ -112,8 +101,7 @@ impl Load {
 
     /// Threads in addition to the senders.
     pub fn other_threads(&self) -> u64 {
-        let number = |of: Option<Count>| of.map_or(1, Count::get);
-        number(self.receivers).saturating_add(number(self.hops)) - 1
+        self.receivers.map_or(1, Count::get)
     }
 
     /// Its parameters as tables and labels name them, each with a comma before it.
@@ -156,12 +144,10 @@ impl Load {
         if let Some(between) = self.between {
             label.push_str(&format!(", {}", between.label()));
         }
-        for (number, noun) in [(self.receivers, "receiver"), (self.hops, "hop")] {
-            match number.map(Count::get) {
-                None => {}
-                Some(1) => label.push_str(&format!(", 1 {noun}")),
-                Some(number) => label.push_str(&format!(", {number} {noun}s")),
-            }
+        match self.receivers.map(Count::get) {
+            None => {}
+            Some(1) => label.push_str(", 1 receiver"),
+            Some(number) => label.push_str(&format!(", {number} receivers")),
         }
         label
     }
@@ -389,11 +375,11 @@ mod tests {
     }
 
     #[test]
-    fn several_receivers_and_hops_are_compared_with_one() {
-        let chain = Load { rate_per_s: Some(10.into()), hops: Some(3.into()), ..Load::NONE };
-        let hop = Load { hops: Some(1.into()), ..chain.clone() };
-        assert_eq!((chain.base(), chain.other_threads()), (Some(hop.clone()), 3));
-        assert_eq!((hop.base(), Load::NONE.base()), (None, None));
+    fn several_receivers_are_compared_with_one() {
+        let several = Load { receivers: Some(3.into()), ..Load::NONE };
+        let one = Load { receivers: Some(1.into()), ..Load::NONE };
+        assert_eq!((several.base(), several.other_threads()), (Some(one.clone()), 3));
+        assert_eq!((one.base(), Load::NONE.base()), (None, None));
     }
 
     #[test]

@@ -4,7 +4,6 @@ mod ask_reply;
 mod base;
 mod between;
 mod burst;
-mod chain;
 mod chart;
 mod claims;
 mod columns;
@@ -26,8 +25,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Build, Cell, Count, Experiment, Load, Lose, Neighbour, Origin, Placement,
-    QueueSubject, Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
+    Against, Build, Cell, Experiment, Load, Lose, Neighbour, Origin, Placement, QueueSubject,
+    Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -474,13 +473,9 @@ fn load(load: &Load) -> Option<String> {
     let between = load.between.map(|between| between.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
     let stalls = load.stall_ns.map(|ns| format!("stalls of {}", round_time(ns.as_f64())));
-    let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
-    let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> = [times, bursts, rare, between, depth, lose, important, stalls, carry]
-        .into_iter()
-        .chain(threads)
-        .flatten()
-        .collect();
+    let receivers = load.receivers.map(|receivers| plural(receivers.get(), "receiver"));
+    let parts = [times, bursts, rare, between, depth, lose, important, stalls, carry, receivers];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -61,7 +61,6 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "burst",
             "depth",
             "workers",
-            "chain",
             "flood",
             "funnel",
             "night-watch",

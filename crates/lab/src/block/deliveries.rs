@@ -2,7 +2,7 @@
 //! were sent, and how many were received meanwhile.
 
 use threadtoll_record::{
-    BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, StallsBlock, median,
+    BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, StallsBlock, median,
 };
 
 use crate::samples::{Chat, Deliveries, HeldUp, Waited};
@@ -49,12 +49,6 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             negative: (all - count).into(),
             clock_bound_ns: messages.clock_bound_ns.map(rounded),
         }),
-        chain: context
-            .planned
-            .cell
-            .queue()
-            .and_then(|queue| queue.load.hops)
-            .map(|_| hops(&messages)),
         funnel: messages.chatty.as_deref().map(|senders| chatty(senders, messages.stalls)),
         idle: messages.idle.clone(),
         between: messages.between,
@@ -86,24 +80,6 @@ fn chatty(senders: &[Chat], stalls: Option<HeldUp>) -> FunnelBlock {
             longest_send_ns: rounded(held.send_ps as f64 / 1e3),
         }),
     }
-}
-
-/// Times from one thread to the next of the messages that count.
-fn hops(messages: &Deliveries) -> ChainBlock {
-    let Deliveries { sent_ps, relayed_ps, received_ps, lead, .. } = messages;
-    let threads: Vec<&[u64]> = std::iter::once(sent_ps)
-        .chain(relayed_ps)
-        .chain([received_ps])
-        .map(|times| &times[*lead..])
-        .collect();
-    let hop = |pair: &[&[u64]]| {
-        let mut histogram = Histogram::new();
-        let times = pair[0].iter().zip(pair[1]);
-        let took = times.filter_map(|(from, to)| to.checked_sub(*from));
-        took.for_each(|ps| histogram.record_ps(ps));
-        histogram.packed()
-    };
-    ChainBlock { hops: threads.windows(2).map(hop).collect() }
 }
 
 /// The bursts that count; `None` if none is complete.

@@ -19,7 +19,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load, Lose, Scale};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::program::{Make, Program};
 use crate::samples::{Deliveries, Samples};
@@ -187,7 +187,6 @@ fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
     Program::Crew(CrewProgram {
         make: Arc::new(make),
         threads: senders + 1,
-        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, lose)),
         simulate: Arc::new(simulate),
         class,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Arrivals, Budget, Count, Kind, Load};
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::program::Program;
 use crate::samples::{Chat, Deliveries, HeldUp, Samples};
 
@@ -221,7 +221,6 @@ fn program(usage: &Usage, senders: Senders, make: crate::program::Make<Crew>) ->
     Program::Crew(CrewProgram {
         make,
         threads: senders.all + 1,
-        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, senders)),
         simulate: Arc::new(move |queue| Ok(simulate(queue, senders))),
         class: usage.class,

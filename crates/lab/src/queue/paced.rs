@@ -23,7 +23,7 @@ use std::time::Duration;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
-use crate::crew::{CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
@@ -93,7 +93,6 @@ pub(super) fn program_with<C: Channel, P: Pause>(
             Ok(vec![Box::new(generator), Box::new(Receiver::pausing(sink, receiver()))])
         }),
         threads: 2,
-        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, burst)),
         simulate: Arc::new(move |queue| Ok(simulate(&pattern(&of_simulated)?, queue))),
         class,
@@ -338,12 +337,6 @@ pub(super) struct Receiver<S, P = NoPause> {
     pause: P,
 }
 
-impl<S> Receiver<S> {
-    pub(super) fn new(sink: S) -> Self {
-        Self::pausing(sink, NoPause)
-    }
-}
-
 impl<S, P> Receiver<S, P> {
     fn pausing(sink: S, pause: P) -> Self {
         Receiver { sink: Some(sink), received: Vec::new(), pause }
@@ -417,23 +410,19 @@ pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
 }
 
-/// Deliveries from the logs of the generator, of any relays, and of the receiver; `None` if they do
-/// not have the same messages.
+/// Deliveries from the logs of the generator and of the receiver; `None` if they do not have the
+/// same messages.
 pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
-    let [generator, relays @ .., receiver] = logs.as_mut_slice() else { return None };
+    let [generator, receiver] = logs.as_mut_slice() else { return None };
     let [due_ps, sent_ps, after_ps, ready_ps] = generator.times.as_mut_slice() else {
         return None;
     };
     let received_ps = std::mem::take(receiver.times.first_mut()?);
     let [due_ps, sent_ps, after_ps, ready_ps] =
         [due_ps, sent_ps, after_ps, ready_ps].map(std::mem::take);
-    let relayed_ps: Option<Vec<Vec<u64>>> =
-        relays.iter_mut().map(|relay| relay.times.first_mut().map(std::mem::take)).collect();
-    let relayed_ps = relayed_ps?;
     let lead = *generator.numbers.first()? as usize;
-    let complete = relayed_ps.iter().chain([&received_ps]).all(|all| all.len() == due_ps.len());
-    if !complete || lead >= due_ps.len() {
+    if received_ps.len() != due_ps.len() || lead >= due_ps.len() {
         return None;
     }
     let messages = due_ps.len() as u64;
@@ -443,7 +432,6 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         ready_ps,
         sent_ps,
         after_ps,
-        relayed_ps,
         received_ps,
         lead,
         chatty: None,
@@ -565,8 +553,10 @@ mod tests {
         let sink = Sleeper { queue: queue.clone(), clock, slept: Arc::clone(&slept) };
         // Ten messages before, one with which it falls asleep, at least fifty meanwhile.
         let pattern = Pattern::Uniform { gap_ns: 1e6 };
-        let mut parts: Crew =
-            vec![Box::new(Generator::new(pattern, queue)), Box::new(Receiver::new(sink))];
+        let mut parts: Crew = vec![
+            Box::new(Generator::new(pattern, queue)),
+            Box::new(Receiver::pausing(sink, NoPause)),
+        ];
         let shift = Shift { length_ns: 120e6, seed: 1 };
         let run = |mut part: Box<dyn Part>| {
             std::thread::spawn(move || {

@@ -68,7 +68,7 @@ fn an_adapter_delivers_what_was_sent_in_all_its_ways() {
     assert_eq!(waits, [Wait::Poll, Wait::PollBackoff, Wait::Block]);
     for way in full.ways {
         assert!(way.batches && !way.many_senders && !way.many_receivers);
-        for name in ["open-loop", "burst", "depth", "workers", "chain", "night-watch", "for-me"] {
+        for name in ["open-loop", "burst", "depth", "workers", "night-watch", "for-me"] {
             assert!(scenario(name).unwrap().takes(&way), "{name}");
         }
         assert!(!scenario("flood").unwrap().takes(&way), "it has one sender");

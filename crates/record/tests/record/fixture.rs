@@ -121,7 +121,6 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         burst: None,
         calls: None,
         workers: None,
-        chain: None,
         sends: None,
         funnel: None,
         idle: None,

@@ -274,7 +274,6 @@ fn block(
         burst: None,
         calls: None,
         workers: None,
-        chain: None,
         sends: None,
         funnel: None,
         idle: None,
