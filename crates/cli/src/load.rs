@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde::{Serialize, Serializer};
 use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, MAX_SENDERS, Trace};
-use threadtoll_record::{Between, Carry, Lose, Scale};
+use threadtoll_record::{Carry, Lose, Scale};
 
 use crate::failure::Failure;
 use crate::parse::{bytes, choice, count, counts, duration_ns, list, optional, share};
@@ -63,12 +63,6 @@ pub(crate) struct LoadArgs {
     /// slots, where it can), or as words of a byte stream [default: all]
     #[arg(long, value_name = "LIST")]
     carry: Option<String>,
-    /// night-watch: what happens between two messages: nothing, which is always measured, to
-    /// compare with; flush-caches (both ends empty the private caches of their CPU; gaps from 1ms)
-    /// or give-back-pages (the process gives back its pages of code; gaps from 100us) [default:
-    /// nothing]
-    #[arg(long, value_name = "LIST")]
-    between: Option<String>,
 }
 
 /// Validated options. A plan keeps them by field name.
@@ -88,18 +82,6 @@ pub(crate) struct LoadRequest {
     budget_cpu: Option<f64>,
     payload_bytes: Option<Vec<u64>>,
     carry: Option<Vec<Carry>>,
-    between: Option<Vec<BetweenWord>>,
-}
-
-/// A word of `--between`: `None` for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(into = "&'static str")]
-struct BetweenWord(Option<Between>);
-
-impl From<BetweenWord> for &'static str {
-    fn from(BetweenWord(between): BetweenWord) -> &'static str {
-        between.map_or("nothing", Between::name)
-    }
 }
 
 fn as_given<S: Serializer>(
@@ -143,13 +125,6 @@ impl LoadArgs {
                     choice("--carry", part, &Carry::ALL.map(|carry| (carry.name(), carry)))
                 })
             })?,
-            between: optional(&self.between, |text| {
-                let [caches, pages] = Between::ALL.map(Some);
-                let words = [None, caches, pages].map(BetweenWord);
-                list("--between", text, "word", |part| {
-                    choice("--between", part, &words.map(|word| (word.into(), word)))
-                })
-            })?,
         })
     }
 }
@@ -170,10 +145,6 @@ impl LoadRequest {
             budget_cpu: self.budget_cpu,
             payloads: self.payload_bytes.clone(),
             carries: self.carry.clone(),
-            betweens: self
-                .between
-                .as_ref()
-                .map(|all| all.iter().map(|BetweenWord(between)| *between).collect()),
         }
     }
 }

@@ -6,8 +6,8 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    BetweenBlock, Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock,
-    Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan, PlannedCell,
+    Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock, Histogram,
+    IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan, PlannedCell,
     SendsBlock, WorkersBlock, Worst, median,
 };
 
@@ -62,7 +62,6 @@ struct Figures {
     sends: Option<SendsBlock>,
     funnel: Option<FunnelBlock>,
     idle: Option<IdleBlock>,
-    between: Option<BetweenBlock>,
     own_program: Option<OwnProgram>,
     worst: Vec<Worst>,
 }
@@ -151,7 +150,6 @@ pub(crate) fn to_block(
         sends: figures.sends,
         funnel: figures.funnel,
         idle: figures.idle,
-        between: figures.between,
         own_program: figures.own_program,
         worst: figures.worst,
         cost: counters.cost,

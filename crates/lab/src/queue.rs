@@ -10,7 +10,6 @@
 //! several. Only `payload` has others, so a queue carries any [`Message`].
 
 mod arrivals;
-mod between;
 pub mod check;
 mod erased;
 mod gathered;

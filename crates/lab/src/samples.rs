@@ -1,8 +1,6 @@
 //! Samples of a block before they are folded, by kind of cell.
 
-use threadtoll_record::{
-    BetweenBlock, BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes,
-};
+use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes};
 
 use crate::foreign::program::Answer;
 
@@ -117,8 +115,6 @@ pub struct Deliveries {
     pub lost: Option<[u64; 2]>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
-    /// What was done between the messages, if anything.
-    pub between: Option<BetweenBlock>,
     /// CPU of the receiver.
     pub cpu: u32,
     /// Two-sided bound on the disagreement of the clocks, if known.

@@ -24,11 +24,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
-    Against, BetweenMessages, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Class,
-    Contention, ContentionBlock, Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram,
-    Idle, Intervals, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over, OwnProgram, Plan,
-    PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, ResidentBytes, Subject, Unit,
-    Verdict, Wait, Warning, Work, Workers, Worst, median,
+    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Class, Contention,
+    ContentionBlock, Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Idle, Intervals,
+    Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over, OwnProgram, Plan, PlannedCell,
+    Quantiles, QueueSubject, Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict,
+    Wait, Warning, Work, Workers, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -185,7 +185,6 @@ struct Traffic {
     workers: Option<Workers>,
     funnel: Option<Funnel>,
     idle: Option<Idle>,
-    between: Option<BetweenMessages>,
     /// Messages that were refused, and those that were dropped later.
     lost: Option<[Count; 2]>,
 }
@@ -363,7 +362,6 @@ impl<'a> Folding<'a> {
             workers: figures.traffic.workers,
             funnel: figures.traffic.funnel,
             idle: figures.traffic.idle,
-            between: figures.traffic.between,
             own_program: self.own_program(),
             refused: figures.traffic.lost.map(|[refused, _]| refused),
             dropped: figures.traffic.lost.map(|[_, dropped]| dropped),

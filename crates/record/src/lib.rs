@@ -9,7 +9,6 @@
 //! [`Prediction`] is not part of such a file, and a [`Profile`] has a file of its own: the machine,
 //! the plan, and a line at most once a second.
 
-mod between;
 mod block;
 mod build;
 mod calls;
@@ -54,7 +53,6 @@ mod text;
 mod time;
 mod warning;
 
-pub use between::{BetweenBlock, BetweenMessages};
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use build::Build;
 pub use calls::{Calls, CallsBlock, ResidentBytes};
@@ -72,7 +70,7 @@ pub use funnel::{Funnel, FunnelBlock, Stalls, StallsBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;
-pub use load::{Arrivals, Between, Carry, Load, Lose, Scale};
+pub use load::{Arrivals, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};

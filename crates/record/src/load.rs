@@ -52,9 +52,6 @@ pub struct Load {
     /// Way in which the bytes of a message get into the queue and out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Carry>,
-    /// What becomes of caches or pages between two messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<Between>,
 }
 
 impl Load {
@@ -73,7 +70,6 @@ impl Load {
         important: None,
         stall_ns: None,
         carry: None,
-        between: None,
     };
 
     /// True if single messages are sent, each a given time after the one before.
@@ -81,12 +77,9 @@ impl Load {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load with which this one is compared: one receiver in place of several, messages that
-    /// are moved, or nothing between them.
+    /// The load with which this one is compared: one receiver in place of several, or messages that
+    /// are moved.
     pub fn base(&self) -> Option<Load> {
-        if self.between.is_some() {
-            return Some(Load { between: None, ..self.clone() });
-        }
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
         }
@@ -140,9 +133,6 @@ impl Load {
         }
         if let Some(carry) = self.carry {
             label.push_str(&format!(", {}", carry.label()));
-        }
-        if let Some(between) = self.between {
-            label.push_str(&format!(", {}", between.label()));
         }
         match self.receivers.map(Count::get) {
             None => {}
@@ -252,45 +242,6 @@ impl fmt::Display for Carry {
     }
 }
 
-/// What becomes of caches or pages between two messages.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Between {
-    /// Both ends empty the private caches of their CPU.
-    FlushCaches,
-    /// The process gives back the pages of its code and of its constants.
-    GiveBackPages,
-}
-
-impl Between {
-    /// All of them, in the order of tables.
-    pub const ALL: [Between; 2] = [Between::FlushCaches, Between::GiveBackPages];
-
-    /// Name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Between::FlushCaches => "flush-caches",
-            Between::GiveBackPages => "give-back-pages",
-        }
-    }
-
-    /// In words, after a comma.
-    pub fn label(self) -> &'static str {
-        match self {
-            Between::FlushCaches => "caches emptied between",
-            Between::GiveBackPages => "pages given back between",
-        }
-    }
-}
-
-impl fmt::Display for Between {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// A factor in whole millionths, so that cells can be compared and sorted; in files, a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
@@ -367,8 +318,9 @@ mod tests {
         assert_eq!(load.label(), ", poisson, 64000/s");
         let load = Load { burst: Some(8.into()), gap_ns: Some(1000.into()), ..Load::NONE };
         assert_eq!(load.label(), ", bursts of 8 every 1us");
-        let load = Load { burst: None, ..load };
-        assert_eq!(load.label(), ", every 1us");
+        let rare = Load { burst: None, ..load.clone() };
+        assert_eq!(rare.label(), ", every 1us");
+        assert!(rare.is_rare() && !load.is_rare());
         assert_eq!(Load::NONE.label(), "");
         let load = Load { receivers: Some(4.into()), ..Load::NONE };
         assert_eq!((load.label().as_str(), load.other_threads()), (", 4 receivers", 4));
@@ -390,19 +342,6 @@ mod tests {
         assert_eq!(carried(Carry::Words).base(), None);
         for carry in Carry::ALL {
             assert_eq!(serde_json::to_value(carry).unwrap(), carry.name());
-        }
-    }
-
-    #[test]
-    fn emptied_caches_are_compared_with_warm_ones() {
-        let rare = Load { gap_ns: Some(1_000_000.into()), ..Load::NONE };
-        let cold = Load { between: Some(Between::FlushCaches), ..rare.clone() };
-        assert_eq!((cold.base(), rare.base()), (Some(rare.clone()), None));
-        assert_eq!(cold.label(), ", every 1ms, caches emptied between");
-        assert!(cold.is_rare() && !Load { burst: Some(8.into()), ..cold }.is_rare());
-        assert!(!serde_json::to_string(&rare).unwrap().contains("between"));
-        for between in Between::ALL {
-            assert_eq!(serde_json::to_value(between).unwrap(), between.name());
         }
     }
 }

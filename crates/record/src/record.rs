@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    BetweenMessages, Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Funnel,
-    Histogram, Idle, MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Ratio, ResidentBytes, Text,
-    Warning, Workers, Worst, fold,
+    Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Funnel, Histogram, Idle,
+    MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Ratio, ResidentBytes, Text, Warning, Workers,
+    Worst, fold,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -109,9 +109,6 @@ pub struct Record {
     /// Rare messages only: idle states of the receiver's CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
-    /// Messages between which caches are emptied or pages are given back only: what was done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<BetweenMessages>,
     /// Cells that a program of another language measured itself only: how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
@@ -160,7 +157,6 @@ impl Record {
             || self.burst.is_some() && self.open_loop.is_none()
             || self.funnel.is_some() && self.open_loop.is_none()
             || self.idle.is_some() && self.open_loop.is_none()
-            || self.between.is_some() && self.open_loop.is_none()
             || self.workers.is_some() && self.kind != RecordKind::Stream
             || self.kind == RecordKind::SendCall && self.refused.is_none()
             || self.refused.is_some()

@@ -2,7 +2,6 @@
 
 mod ask_reply;
 mod base;
-mod between;
 mod burst;
 mod chart;
 mod claims;
@@ -11,6 +10,7 @@ mod depth;
 mod flood;
 mod for_me;
 mod funnel;
+mod idle;
 mod interface;
 mod night_watch;
 mod open_loop;
@@ -470,11 +470,10 @@ fn load(load: &Load) -> Option<String> {
         .to_string()
     });
     let carry = load.carry.map(|carry| carry.label().to_string());
-    let between = load.between.map(|between| between.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
     let stalls = load.stall_ns.map(|ns| format!("stalls of {}", round_time(ns.as_f64())));
     let receivers = load.receivers.map(|receivers| plural(receivers.get(), "receiver"));
-    let parts = [times, bursts, rare, between, depth, lose, important, stalls, carry, receivers];
+    let parts = [times, bursts, rare, depth, lose, important, stalls, carry, receivers];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -506,7 +505,7 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
     let answers = recommendations.chain(claims::claims(&comparisons));
-    answers.chain(between::findings(&comparisons)).collect()
+    answers.chain(idle::finding(&comparisons)).collect()
 }
 
 /// Answers to published claims about queues of other languages and about CPU time, and the cost of

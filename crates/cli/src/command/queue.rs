@@ -374,9 +374,6 @@ mod tests {
         });
         let line = "payload --payload 64,4KiB --carry moved,in-place";
         assert_eq!(plan_options::<Queue>(line), options);
-        let options = json!({"scenario": "night-watch", "between": ["nothing", "flush-caches"]});
-        let line = "night-watch --between nothing,flush-caches";
-        assert_eq!(plan_options::<Queue>(line), options);
         let options = json!({"scenario": "stream", "capacity": [64, 1024]});
         assert_eq!(plan_options::<Queue>("stream --capacity 64,1024"), options);
     }

@@ -164,15 +164,6 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("flood --important 1", "--important does not apply to flood", "list scenarios"),
         ("night-watch --gap 2h", "--gap 2h", "durations"),
         ("night-watch --gap 61s", "at most a minute apart", "shorter"),
-        ("night-watch --between nothing,sleep", "--between sleep is unknown", "flush-caches"),
-        ("night-watch --between nothing,nothing", "contains nothing twice", "each word once"),
-        (
-            "night-watch --between flush-caches --gap 100us,1ms",
-            "--between flush-caches takes time itself: gaps are at least 1000 µs long",
-            "longer --gap",
-        ),
-        ("night-watch --between give-back-pages --gap 99us", "at least 100 µs long", "--gap"),
-        ("burst --between flush-caches", "--between does not apply to burst", "list scenarios"),
         ("night-watch --burst 8", "--burst does not apply to night-watch", "list scenarios"),
         ("for-me pipe", "has no default traffic: give --rate or --arrivals", "--rate 50000"),
         ("for-me --rate 1000 --lose some", "not one of never, newest and oldest", "refuses"),
@@ -347,28 +338,15 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
 }
 
 #[test]
-fn cold_messages_are_shown_next_to_warm_ones_and_resumed() {
+fn idle_states_are_shown_where_the_kernel_counts_them() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
     let line = "queue night-watch pipe --wait spin --wait park --gap 1ms --relaunch 1 \
-                --between flush-caches,give-back-pages --simulated-machine 7 --out";
+                --simulated-machine 7 --out";
     let ended = threadtoll(words(line, &[&path])).done();
-    let emptied = "Between two messages each end read 4.00 MiB and so emptied";
-    let given_back = "4.00 MiB of mappings: receivers had 3.00 page faults per message";
-    let heading = "Night-watch: a message every 1 ms, caches emptied between, receivers that spin";
-    let shows = |out: &str, part: &str| assert!(out.contains(part), "{part}: {out}");
-    [emptied, given_back, heading].iter().for_each(|part| shows(&ended.out, part));
-    insta::assert_snapshot!("cold", plain(&ended.out));
     let states = |text: &str| text.matches("C6").count();
     assert!(states(&ended.out) > 0 && !ended.out.contains("no idle-state counters"));
-
     let whole = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    let contradicted = "queue --quiet --between flush-caches --resume";
-    threadtoll(words(contradicted, &[&path])).bad().says("--between");
-    threadtoll(words("queue --quiet --resume", &[&path])).done();
-    let again = threadtoll(words("report", &[&path])).done();
-    [emptied, given_back, heading].iter().for_each(|part| shows(&again.out, part));
 
     // The same on a machine whose kernel has no counters.
     let without = directory.path().join("without.jsonl");
@@ -382,7 +360,7 @@ fn cold_messages_are_shown_next_to_warm_ones_and_resumed() {
     }
     std::fs::write(&without, lines.join("\n") + "\n").unwrap();
     let ended = threadtoll(words("report", &[&without])).done();
-    shows(&ended.out, "This kernel has no idle-state counters");
+    assert!(ended.out.contains("This kernel has no idle-state counters"), "{}", ended.out);
     assert_eq!(states(&ended.out), 0, "{}", ended.out);
 }
 
@@ -572,10 +550,6 @@ pub(crate) fn measures_loads(queues: &str) {
         ("burst --burst 1,64 --gap 20us --time 10ms", RecordKind::Delivery),
         ("depth --depth 1,1000 --time 1ms", RecordKind::Calls),
         ("night-watch --gap 10us,1ms --time 40ms", RecordKind::Delivery),
-        (
-            "night-watch --gap 1ms --between flush-caches,give-back-pages --time 40ms",
-            RecordKind::Delivery,
-        ),
     ];
     measures(queues, &loads);
     let sizes = "payload --payload 8,64KiB --wait spin --time 1ms";

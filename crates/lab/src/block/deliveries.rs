@@ -51,7 +51,6 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
         }),
         funnel: messages.chatty.as_deref().map(|senders| chatty(senders, messages.stalls)),
         idle: messages.idle.clone(),
-        between: messages.between,
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
         sends: messages.lost.map(|[refused, dropped]| SendsBlock {
             refused: refused.into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadtoll_record::{Between, Carry, Lose, Scale};
+use threadtoll_record::{Carry, Lose, Scale};
 
 use super::Trace;
 
@@ -52,8 +52,6 @@ pub struct LoadChoice {
     pub payloads: Option<Vec<u64>>,
     /// Ways to carry them.
     pub carries: Option<Vec<Carry>>,
-    /// What becomes of caches or pages between two messages, `None` for nothing.
-    pub betweens: Option<Vec<Option<Between>>>,
 }
 
 /// Requested arrivals.
@@ -96,12 +94,10 @@ pub enum LoadOption {
     Payload,
     /// `--carry`.
     Carry,
-    /// `--between`.
-    Between,
 }
 
 impl LoadOption {
-    pub(super) const ALL: [LoadOption; 14] = [
+    pub(super) const ALL: [LoadOption; 13] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -115,7 +111,6 @@ impl LoadOption {
         LoadOption::BudgetCpu,
         LoadOption::Payload,
         LoadOption::Carry,
-        LoadOption::Between,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -133,7 +128,6 @@ impl LoadOption {
             LoadOption::BudgetCpu => "--budget-cpu",
             LoadOption::Payload => "--payload",
             LoadOption::Carry => "--carry",
-            LoadOption::Between => "--between",
         }
     }
 
@@ -152,7 +146,6 @@ impl LoadOption {
             LoadOption::BudgetCpu => load.budget_cpu.is_some(),
             LoadOption::Payload => load.payloads.is_some(),
             LoadOption::Carry => load.carries.is_some(),
-            LoadOption::Between => load.betweens.is_some(),
         }
     }
 }

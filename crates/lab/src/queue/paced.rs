@@ -43,45 +43,8 @@ const WAKE_NS: f64 = 150_000.0;
 /// The generator gives up after this multiple of a block's length: the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
-/// Work of an end between two messages.
-pub(super) trait Pause: Send + 'static {
-    /// Called before a block's clock starts.
-    fn prepare(&mut self);
-
-    /// Called after a message, with a stamp and the time at which the next one is due, if it is
-    /// known; returns a stamp of the end.
-    fn pause(&mut self, now: u64, next: Option<u64>, clock: &Clock) -> u64;
-
-    /// Adds to the records of a block.
-    fn report(&mut self, log: &mut Log);
-}
-
-/// Nothing.
-pub(super) struct NoPause;
-
-impl Pause for NoPause {
-    fn prepare(&mut self) {}
-
-    #[inline(always)]
-    fn pause(&mut self, now: u64, _: Option<u64>, _: &Clock) -> u64 {
-        now
-    }
-
-    fn report(&mut self, _: &mut Log) {}
-}
-
 /// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
-    program_with(channel, usage, || NoPause, || NoPause)
-}
-
-/// The program of a generator and a receiver that pause between two messages.
-pub(super) fn program_with<C: Channel, P: Pause>(
-    channel: &C,
-    usage: Usage,
-    sender: impl Fn() -> P + Send + Sync + 'static,
-    receiver: impl Fn() -> P + Send + Sync + 'static,
-) -> Option<Program> {
     let channel = channel.clone();
     let Usage { flow, class, grows, load, .. } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
@@ -89,8 +52,8 @@ pub(super) fn program_with<C: Channel, P: Pause>(
     Some(Program::Crew(CrewProgram {
         make: Arc::new(move || {
             let (source, sink) = channel.open(flow.capacity)?;
-            let generator = Generator::pausing(pattern(&load)?, source, sender());
-            Ok(vec![Box::new(generator), Box::new(Receiver::pausing(sink, receiver()))])
+            let generator = Generator::new(pattern(&load)?, source);
+            Ok(vec![Box::new(generator), Box::new(Receiver::new(sink))])
         }),
         threads: 2,
         read: Arc::new(move |worked| read(worked, burst)),
@@ -106,7 +69,7 @@ pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
 }
 
 #[repr(align(128))]
-pub(super) struct Generator<S, P = NoPause> {
+pub(super) struct Generator<S> {
     pattern: Pattern,
     source: Option<S>,
     /// Times of the block's messages since its start, in ticks.
@@ -127,17 +90,10 @@ pub(super) struct Generator<S, P = NoPause> {
     naps: bool,
     /// Which of the senders it is, and among how many the messages are dealt out in turn.
     dealt: [usize; 2],
-    pause: P,
 }
 
 impl<S> Generator<S> {
     pub(super) fn new(pattern: Pattern, source: S) -> Self {
-        Self::pausing(pattern, source, NoPause)
-    }
-}
-
-impl<S, P> Generator<S, P> {
-    fn pausing(pattern: Pattern, source: S, pause: P) -> Self {
         Generator {
             pattern,
             source: Some(source),
@@ -151,7 +107,6 @@ impl<S, P> Generator<S, P> {
             first: 1,
             naps: false,
             dealt: [0, 1],
-            pause,
         }
     }
 
@@ -176,7 +131,7 @@ impl<S, P> Generator<S, P> {
     }
 }
 
-impl<S: Source, P: Pause> Part for Generator<S, P> {
+impl<S: Source> Part for Generator<S> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
@@ -194,11 +149,10 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         self.after = touched(self.due.len());
         self.ready = touched(self.due.len());
         self.stamps = stamps(clock);
-        self.pause.prepare();
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let Generator { source, due, lead, until, sent, after, first, naps, pause, .. } = self;
+        let Generator { source, due, lead, until, sent, after, first, naps, .. } = self;
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         due.iter_mut().for_each(|due| *due += begin);
         let until = begin.saturating_add(*until);
@@ -206,7 +160,7 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
             source,
             #[inline(always)]
             |source| match naps {
-                false => generate::<S, P, false>(
+                false => generate::<S, false>(
                     source,
                     clock,
                     due,
@@ -215,9 +169,8 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
                     *first,
                     sent,
                     after,
-                    pause,
                 ),
-                true => generate::<S, P, true>(
+                true => generate::<S, true>(
                     source,
                     clock,
                     due,
@@ -226,7 +179,6 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
                     *first,
                     sent,
                     after,
-                    pause,
                 ),
             },
         );
@@ -236,13 +188,11 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         let ready = &mut self.ready;
         ready.truncate(made);
         set_ready(ready, due, sent, after, self.stamps);
-        let mut log = Log {
+        Log {
             times: [due, sent, after, ready].map(std::mem::take).into(),
             numbers: vec![*lead as u64],
             wrong: 0,
-        };
-        pause.report(&mut log);
-        log
+        }
     }
 }
 
@@ -282,7 +232,7 @@ fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps
 /// before the next.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
-fn generate<S: Source, P: Pause, const NAPS: bool>(
+fn generate<S: Source, const NAPS: bool>(
     source: &mut S,
     clock: &Clock,
     due: &[u64],
@@ -291,7 +241,6 @@ fn generate<S: Source, P: Pause, const NAPS: bool>(
     first: u64,
     sent: &mut [u64],
     after: &mut [u64],
-    pause: &mut P,
 ) -> usize {
     on_a_line();
     // By index into slices of one length: for some queues, a chain of zipped iterators was compiled
@@ -316,7 +265,6 @@ fn generate<S: Source, P: Pause, const NAPS: bool>(
         now = clock.stamp();
         after[at] = now;
         at += 1;
-        now = pause.pause(now, due.get(at).copied(), clock);
     }
     source.send(END);
     at
@@ -331,19 +279,18 @@ fn nap(ticks: u64, clock: &Clock) {
 }
 
 #[repr(align(128))]
-pub(super) struct Receiver<S, P = NoPause> {
+pub(super) struct Receiver<S> {
     sink: Option<S>,
     received: Vec<u64>,
-    pause: P,
 }
 
-impl<S, P> Receiver<S, P> {
-    fn pausing(sink: S, pause: P) -> Self {
-        Receiver { sink: Some(sink), received: Vec::new(), pause }
+impl<S> Receiver<S> {
+    fn new(sink: S) -> Self {
+        Receiver { sink: Some(sink), received: Vec::new() }
     }
 }
 
-impl<S: Sink, P: Pause> Part for Receiver<S, P> {
+impl<S: Sink> Part for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
@@ -351,32 +298,24 @@ impl<S: Sink, P: Pause> Part for Receiver<S, P> {
     fn prepare(&mut self, _: Shift, _: &Clock) {
         // A trace may have many messages at the same time.
         self.received = touched(2 * MAX_MESSAGES);
-        self.pause.prepare();
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let Receiver { sink, received, pause } = self;
+        let Receiver { sink, received } = self;
         let (count, wrong) = with(
             sink,
             #[inline(always)]
-            |sink| receive(sink, clock, received, pause),
+            |sink| receive(sink, clock, received),
         );
         received.truncate(count);
-        let mut log = Log { times: vec![std::mem::take(received)], numbers: Vec::new(), wrong };
-        pause.report(&mut log);
-        log
+        Log { times: vec![std::mem::take(received)], numbers: Vec::new(), wrong }
     }
 }
 
 /// Receives until the end of the block; returns the number of messages and the bits in which they
 /// were wrong.
 #[inline(always)]
-fn receive<S: Sink, P: Pause>(
-    sink: &mut S,
-    clock: &Clock,
-    received: &mut [u64],
-    pause: &mut P,
-) -> (usize, u64) {
+fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
     on_a_line();
     let mut wrong = 0;
     let mut count = 0;
@@ -390,7 +329,6 @@ fn receive<S: Sink, P: Pause>(
         *place = now;
         count += 1;
         wrong |= message ^ count as u64;
-        pause.pause(now, None, clock);
     }
 }
 
@@ -441,7 +379,6 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         busy_messages: None,
         lost: None,
         idle: None,
-        between: None,
         cpu,
         clock_bound_ns,
     };
@@ -553,10 +490,8 @@ mod tests {
         let sink = Sleeper { queue: queue.clone(), clock, slept: Arc::clone(&slept) };
         // Ten messages before, one with which it falls asleep, at least fifty meanwhile.
         let pattern = Pattern::Uniform { gap_ns: 1e6 };
-        let mut parts: Crew = vec![
-            Box::new(Generator::new(pattern, queue)),
-            Box::new(Receiver::pausing(sink, NoPause)),
-        ];
+        let mut parts: Crew =
+            vec![Box::new(Generator::new(pattern, queue)), Box::new(Receiver::new(sink))];
         let shift = Shift { length_ns: 120e6, seed: 1 };
         let run = |mut part: Box<dyn Part>| {
             std::thread::spawn(move || {

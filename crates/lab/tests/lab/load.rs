@@ -1,7 +1,5 @@
 //! Queues under a load, on simulated machines whose queues are those of textbooks.
 
-use std::collections::BTreeSet;
-
 use threadtoll_lab::Registry;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, remaining_ns, validate};
@@ -12,8 +10,8 @@ use threadtoll_lab::queue::{
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::file::GroupState;
 use threadtoll_record::{
-    Against, Between, BlockKind, Carry, Histogram, Load, Lose, Origin, Placement, Plan,
-    PlannedCell, Record, Subject, Wait,
+    Against, BlockKind, Carry, Histogram, Load, Lose, Origin, Placement, Plan, PlannedCell, Record,
+    Subject, Wait,
 };
 
 use crate::{OURS, latency_plan, run_simulated};
@@ -517,46 +515,6 @@ fn rare_messages_find_the_receiver_idle() {
         let cpu_ns = open_loop.cpu_ns_per_message.unwrap().get();
         assert!((0.5..=1.1).contains(&(cpu_ns / gap_ns)), "{cpu_ns} of {gap_ns}");
     }
-}
-
-#[test]
-fn cold_messages_are_compared_with_warm_ones() {
-    let betweens = [Some(Between::GiveBackPages), None, Some(Between::FlushCaches)];
-    let load = LoadChoice {
-        gaps_ns: Some(vec![1_000_000]),
-        betweens: Some(betweens.to_vec()),
-        ..LoadChoice::default()
-    };
-    let plan = plan("night-watch", Overrides { load, ..Overrides::default() });
-    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
-    let mut seen = BTreeSet::new();
-    for record in records.iter().filter(|record| !record.cell.is_twin()) {
-        let queue = record.cell.queue().unwrap();
-        let (later_ns, faults) = match queue.load.between {
-            None => (0.0, None),
-            Some(Between::FlushCaches) => (400.0, Some(0.0)),
-            Some(Between::GiveBackPages) => (3000.0, Some(3.0)),
-        };
-        near(record.quantiles.p50, SERVICE_NS + later_ns, 0.001);
-        let between = record.between;
-        assert_eq!(between.map(|own| own.page_faults_per_message.get()), faults);
-        assert!(between.is_none_or(|own| own.bytes.get() > 0 && own.unready_share == 0.0));
-        // The receiver never sleeps.
-        let idle = record.idle.as_ref().unwrap();
-        assert_eq!((idle.states.len(), idle.deepest()), (2, None));
-        let base = |against: &&Against| {
-            let other = against.cell.queue();
-            other.is_some_and(|other| other.load.between.is_none()) && !against.cell.is_twin()
-        };
-        // Ratios are in the group that has both.
-        if queue.load.between.is_some()
-            && let Some(against) = record.against.iter().find(base)
-        {
-            near(Some(against.ratio), (SERVICE_NS + later_ns) / SERVICE_NS, 0.001);
-            seen.insert(queue.load.between);
-        }
-    }
-    assert_eq!(seen.len(), 2, "{seen:?}");
 }
 
 /// A simulated CPU is in its deepest state whenever the receiver does not serve a message.

@@ -26,11 +26,9 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
     let (open_loop, limit) = open_loop(folding, &distribution);
     let burst = burst(folding);
-    let between = rare::between(folding);
     let warnings = limit
         .into_iter()
         .chain(apart(&open_loop, &distribution))
-        .chain(between.and_then(rare::unready))
         .chain(oversubscribed(folding.cell()))
         .collect();
     let compared = if burst.is_some() { bursts } else { deliveries };
@@ -47,7 +45,6 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             burst,
             funnel: shares::funnel(folding),
             idle: rare::idle(folding),
-            between,
             lost: send_call::lost(folding),
             ..Traffic::default()
         },

@@ -124,7 +124,6 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         sends: None,
         funnel: None,
         idle: None,
-        between: None,
         own_program: None,
         worst: Vec::new(),
         cost: BlockCost::default(),

@@ -277,7 +277,6 @@ fn block(
         sends: None,
         funnel: None,
         idle: None,
-        between: None,
         own_program: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
