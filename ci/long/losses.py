@@ -13,7 +13,7 @@ import json
 import sys
 
 LOAD = ("payload_bytes", "carry", "rate_per_s", "arrivals", "burst", "gap_ns", "depth", "senders",
-        "receivers", "lose", "important", "stall_ns")
+        "receivers", "lose", "important")
 
 
 def records(path):

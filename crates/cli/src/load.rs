@@ -43,10 +43,6 @@ pub(crate) struct LoadArgs {
     /// chatty [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     important: Option<String>,
-    /// funnel: stall one chatty sender for this long, from 1ms to 100ms, again and again in the
-    /// middle of send calls, and say whom that held up [default: none]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    stall: Option<String>,
     /// for-me: messages that may be lost if the queue is full: never any, the newest, which the
     /// queue refuses, or the oldest in it [default: never]
     #[arg(long, value_name = "WHICH")]
@@ -77,7 +73,6 @@ pub(crate) struct LoadRequest {
     depth: Option<Vec<u64>>,
     receivers: Option<Vec<u64>>,
     important: Option<u64>,
-    stall_ns: Option<u64>,
     lose: Option<Lose>,
     budget_cpu: Option<f64>,
     payload_bytes: Option<Vec<u64>>,
@@ -114,7 +109,6 @@ impl LoadArgs {
             important: optional(&self.important, |text| {
                 count("--important", text, 1, u64::from(MAX_SENDERS))
             })?,
-            stall_ns: optional(&self.stall, |text| duration_ns("--stall", text))?,
             lose: optional(&self.lose, lose)?,
             budget_cpu: optional(&self.budget_cpu, budget_cpu)?,
             payload_bytes: optional(&self.payload, |text| {
@@ -140,7 +134,6 @@ impl LoadRequest {
             depths: self.depth.clone(),
             receivers: self.receivers.clone(),
             important: self.important,
-            stall_ns: self.stall_ns,
             lose: self.lose,
             budget_cpu: self.budget_cpu,
             payloads: self.payload_bytes.clone(),

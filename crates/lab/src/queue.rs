@@ -18,7 +18,6 @@ mod message;
 mod options;
 mod paced;
 mod slots;
-mod stalled;
 mod words;
 
 use std::sync::Arc;

@@ -102,8 +102,6 @@ pub struct Deliveries {
     pub lead: usize,
     /// Messages of other senders, if those that count are the important ones.
     pub chatty: Option<Vec<Chat>>,
-    /// Stalls of a chatty sender, if there are any.
-    pub stalls: Option<HeldUp>,
     /// Messages of a burst, if they come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver and time in send calls, over all messages, in nanoseconds.
@@ -130,21 +128,6 @@ pub struct SharedMessages {
     pub received: Vec<u64>,
     /// True if each receiver has a queue of its own.
     pub bundle: bool,
-}
-
-/// Stalls of a sender in whose first half another one began a send call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeldUp {
-    /// Number of stalls.
-    pub stalls: u64,
-    /// Stalls after which the receiver got one of the messages.
-    pub receiver: u64,
-    /// Stalls after which one of the calls returned.
-    pub senders: u64,
-    /// Longest time from the begin of a call until the receiver had its message, in picoseconds.
-    pub delivery_ps: u64,
-    /// Longest call, in picoseconds.
-    pub send_ps: u64,
 }
 
 /// Delivery times of a chatty sender's messages, in picoseconds.

@@ -13,7 +13,6 @@ mod open_loop;
 mod rare;
 mod send_call;
 mod shares;
-mod stalls;
 mod states;
 mod stream;
 mod twin;

@@ -66,7 +66,7 @@ pub use experiment::{Experiment, Kind};
 pub use figure::{Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs, SignedRatio};
 pub use fit::{Fit, FittedRow};
 pub use fold::fold;
-pub use funnel::{Funnel, FunnelBlock, Stalls, StallsBlock};
+pub use funnel::{Funnel, FunnelBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;

@@ -46,9 +46,6 @@ pub struct Load {
     /// Senders of rare, important messages; the others are chatty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub important: Option<Count>,
-    /// Length of the stalls of one chatty sender in the middle of a send call, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stall_ns: Option<Count>,
     /// Way in which the bytes of a message get into the queue and out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Carry>,
@@ -68,7 +65,6 @@ impl Load {
         receivers: None,
         lose: None,
         important: None,
-        stall_ns: None,
         carry: None,
     };
 
@@ -124,9 +120,6 @@ impl Load {
         }
         if let Some(important) = self.important {
             label.push_str(&format!(", {} important", important.get()));
-        }
-        if let Some(stall_ns) = self.stall_ns {
-            label.push_str(&format!(", stalls of {}", duration(stall_ns.get())));
         }
         if let Some(lose) = self.lose {
             label.push_str(&format!(", loses {}", lose.name()));

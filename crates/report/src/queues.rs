@@ -471,9 +471,8 @@ fn load(load: &Load) -> Option<String> {
     });
     let carry = load.carry.map(|carry| carry.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
-    let stalls = load.stall_ns.map(|ns| format!("stalls of {}", round_time(ns.as_f64())));
     let receivers = load.receivers.map(|receivers| plural(receivers.get(), "receiver"));
-    let parts = [times, bursts, rare, depth, lose, important, stalls, carry, receivers];
+    let parts = [times, bursts, rare, depth, lose, important, carry, receivers];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -157,10 +157,6 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("funnel --senders 65", "at most 64", "smaller"),
         ("funnel --important 0", "at least 1", "whole number"),
         ("funnel --important 3 --senders 2,4", "more than --senders 2", "more senders"),
-        ("funnel --important 2 --senders 2,4 --stall 2ms", "none can be stalled", "more senders"),
-        ("funnel --stall 10us", "from 1 ms to 100 ms", "scheduler"),
-        ("funnel --stall long", "--stall long", "durations"),
-        ("open-loop --stall 5ms", "--stall does not apply to open-loop", "list scenarios"),
         ("flood --important 1", "--important does not apply to flood", "list scenarios"),
         ("night-watch --gap 2h", "--gap 2h", "durations"),
         ("night-watch --gap 61s", "at most a minute apart", "shorter"),
@@ -263,8 +259,6 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("flood", tables(flooded));
     let among = "queue funnel funnel crossbeam-bounded --wait spin --senders 1,4";
     insta::assert_snapshot!("funnel", tables(among));
-    let stalled = "queue funnel funnel crossbeam-bounded --wait spin --senders 2 --stall 5ms";
-    insta::assert_snapshot!("stalls", tables(stalled));
     let rare = "queue night-watch pipe rtrb --wait spin --wait park --gap 1us,100us";
     insta::assert_snapshot!("night_watch", tables(rare));
     let sizes = "queue payload rtrb pipe raw-copy --wait spin --payload 8,4KiB";
@@ -567,9 +561,6 @@ fn measures_crews(queues: &str) {
     measures("pipe crossbeam-array-queue", &[(mine, RecordKind::Delivery)]);
     let many = "funnel --senders 1,3 --rate 20000 --time 300ms --wait park";
     measures("funnel crossbeam-unbounded", &[(many, RecordKind::Delivery)]);
-    let stalled =
-        "funnel --senders 3 --stall 1ms --time 500ms --wait spin-yield --wait poll-backoff";
-    measures("funnel flume-unbounded", &[(stalled, RecordKind::Delivery)]);
 }
 
 /// What is certain whatever the machine.
@@ -644,17 +635,7 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
             if let Some(funnel) = &record.funnel {
                 let chatty = record.cell.queue().unwrap().senders > 1;
                 assert_eq!(funnel.chatty.p50.is_some(), chatty, "{name}");
-                assert_eq!(funnel.stalls.is_some(), load.stall_ns.is_some(), "{name}");
-                match &funnel.stalls {
-                    None => assert_eq!(funnel.fairness.is_some(), chatty, "{name}"),
-                    Some(stalls) => {
-                        assert!(stalls.count > 0, "{name}: {stalls:?}");
-                        // Whoever is held up waits for half of a stall at least.
-                        let held = stalls.held_receiver.unwrap() > 0.0;
-                        let longest = stalls.longest_delivery_ns.unwrap().get();
-                        assert!(!held || longest > 0.5e6, "{name}: {stalls:?}");
-                    }
-                }
+                assert_eq!(funnel.fairness.is_some(), chatty, "{name}");
             }
             if let Some(calls) = &record.calls {
                 assert!(calls.send_ns.unwrap() > 0.0 && calls.receive_ns.unwrap() > 0.0, "{name}");

@@ -1,11 +1,9 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{
-    BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, StallsBlock, median,
-};
+use threadtoll_record::{BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, median};
 
-use crate::samples::{Chat, Deliveries, HeldUp, Waited};
+use crate::samples::{Chat, Deliveries, Waited};
 
 use super::{Context, Figures, Values, over, rounded, worst};
 
@@ -49,7 +47,7 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             negative: (all - count).into(),
             clock_bound_ns: messages.clock_bound_ns.map(rounded),
         }),
-        funnel: messages.chatty.as_deref().map(|senders| chatty(senders, messages.stalls)),
+        funnel: messages.chatty.as_deref().map(chatty),
         idle: messages.idle.clone(),
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
         sends: messages.lost.map(|[refused, dropped]| SendsBlock {
@@ -65,19 +63,12 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
     }
 }
 
-fn chatty(senders: &[Chat], stalls: Option<HeldUp>) -> FunnelBlock {
+fn chatty(senders: &[Chat]) -> FunnelBlock {
     let all = Values::of(senders.iter().flatten().copied());
     let mean = |own: &Chat| rounded(own.iter().sum::<u64>() as f64 / 1e3 / own.len() as f64);
     FunnelBlock {
         chatty: (all.histogram.count() > 0).then(|| all.histogram.packed()),
         means_ns: senders.iter().filter(|own| !own.is_empty()).map(mean).collect(),
-        stalls: stalls.map(|held| StallsBlock {
-            count: held.stalls.into(),
-            held_receiver: held.receiver.into(),
-            held_senders: held.senders.into(),
-            longest_delivery_ns: rounded(held.delivery_ps as f64 / 1e3),
-            longest_send_ns: rounded(held.send_ps as f64 / 1e3),
-        }),
     }
 }
 

@@ -111,7 +111,6 @@ fn chatty(chatty: &Chatty) -> FunnelBlock {
     FunnelBlock {
         chatty: (delivered.count() > 0).then(|| histogram(delivered)),
         means_ns: means_ns.iter().copied().map(rounded).collect(),
-        stalls: None,
     }
 }
 

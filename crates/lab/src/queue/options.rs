@@ -42,8 +42,6 @@ pub struct LoadChoice {
     pub receivers: Option<Vec<u64>>,
     /// Senders of important messages.
     pub important: Option<u64>,
-    /// Length of the stalls of one chatty sender, in nanoseconds.
-    pub stall_ns: Option<u64>,
     /// Messages that may be lost.
     pub lose: Option<Lose>,
     /// Most CPU time of all ends, as a share of one CPU.
@@ -84,8 +82,6 @@ pub enum LoadOption {
     Receivers,
     /// `--important`.
     Important,
-    /// `--stall`.
-    Stall,
     /// `--lose`.
     Lose,
     /// `--budget-cpu`.
@@ -97,7 +93,7 @@ pub enum LoadOption {
 }
 
 impl LoadOption {
-    pub(super) const ALL: [LoadOption; 13] = [
+    pub(super) const ALL: [LoadOption; 12] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -106,7 +102,6 @@ impl LoadOption {
         LoadOption::Depth,
         LoadOption::Receivers,
         LoadOption::Important,
-        LoadOption::Stall,
         LoadOption::Lose,
         LoadOption::BudgetCpu,
         LoadOption::Payload,
@@ -123,7 +118,6 @@ impl LoadOption {
             LoadOption::Depth => "--depth",
             LoadOption::Receivers => "--receivers",
             LoadOption::Important => "--important",
-            LoadOption::Stall => "--stall",
             LoadOption::Lose => "--lose",
             LoadOption::BudgetCpu => "--budget-cpu",
             LoadOption::Payload => "--payload",
@@ -141,7 +135,6 @@ impl LoadOption {
             LoadOption::Depth => load.depths.is_some(),
             LoadOption::Receivers => load.receivers.is_some(),
             LoadOption::Important => load.important.is_some(),
-            LoadOption::Stall => load.stall_ns.is_some(),
             LoadOption::Lose => load.lose.is_some(),
             LoadOption::BudgetCpu => load.budget_cpu.is_some(),
             LoadOption::Payload => load.payloads.is_some(),

@@ -373,7 +373,6 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         received_ps,
         lead,
         chatty: None,
-        stalls: None,
         burst,
         busy_ns,
         busy_messages: None,

@@ -478,28 +478,6 @@ fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
     near(funnel.chatty.p50, among.quantiles.p50.unwrap().get(), 0.1);
 }
 
-/// Stalls of a simulated sender hold up nobody: the server takes messages of the others.
-#[test]
-fn stalls_are_counted_and_hold_up_nobody_who_does_not_wait() {
-    let load = LoadChoice {
-        rates: Some(vec![100_000]),
-        stall_ns: Some(5_000_000),
-        ..LoadChoice::default()
-    };
-    let senders = Some(vec![3]);
-    let overrides = Overrides { senders, load, ..Overrides::default() };
-    let plan = plan_with(&OURS, "funnel", "funnel", overrides);
-    let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
-    let record = records.iter().find(|record| !record.cell.is_twin()).unwrap();
-    let stalls = record.funnel.as_ref().unwrap().stalls.as_ref().unwrap();
-    assert!(stalls.count > 100, "{stalls:?}");
-    assert_eq!([stalls.held_receiver, stalls.held_senders], [Some(0.0.into()); 2]);
-    assert!(stalls.held_receiver_interval95.unwrap()[1] < 0.04, "{stalls:?}");
-    assert!(stalls.longest_delivery_ns.unwrap() < 100e3, "{stalls:?}");
-    // One of the three is stalled, and one is important.
-    assert_eq!(record.funnel.as_ref().unwrap().fairness, None);
-}
-
 #[test]
 fn rare_messages_find_the_receiver_idle() {
     let load = LoadChoice { gaps_ns: Some(vec![10_000, 1_000_000_000]), ..LoadChoice::default() };

@@ -294,6 +294,5 @@ mod tests {
         let words = "flood cpus=0,1 … rate_per_s=10000 arrivals=poisson seed=7";
         assert_eq!(of("flood", flood.clone(), 2, &[0, 1]), (words.into(), Question::SendCalls));
         assert!(!has_load(&Load { lose: Some(Lose::Oldest), ..flood }));
-        assert!(!has_load(&Load { stall_ns: Some(1_000_000.into()), ..funnel }));
     }
 }
