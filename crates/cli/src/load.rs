@@ -51,12 +51,12 @@ pub(crate) struct LoadArgs {
     /// that spins takes all of one [default: no limit]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget_cpu: Option<String>,
-    /// payload: sizes of messages in bytes, such as 8,64,4KiB; from 8 to 1MiB, whole words
-    /// [default: 8,64,512,4KiB,64KiB]; for-me: one of these [default: 8]
+    /// payload: sizes of messages in bytes, of 8,64,512,4KiB,64KiB [default: all]; for-me: one of
+    /// these [default: 8]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     payload: Option<String>,
-    /// payload: ways to carry messages: moved by value, in-place (written and read in the queue's
-    /// slots, where it can), or as words of a byte stream [default: all]
+    /// payload: ways to carry messages: moved by value, or in-place (written and read in the
+    /// queue's slots, where it can) [default: both]
     #[arg(long, value_name = "LIST")]
     carry: Option<String>,
 }

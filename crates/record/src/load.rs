@@ -83,11 +83,6 @@ impl Load {
         several.then(|| Load { receivers: Some(1.into()), ..self.clone() })
     }
 
-    /// Bytes of what a queue holds of messages of this size: they are whole, or words.
-    pub fn slot_bytes(&self, payload_bytes: u64) -> u64 {
-        if self.carry == Some(Carry::Words) { 8 } else { payload_bytes }
-    }
-
     /// Threads in addition to the senders.
     pub fn other_threads(&self) -> u64 {
         self.receivers.map_or(1, Count::get)
@@ -202,20 +197,17 @@ pub enum Carry {
     Moved,
     /// The sender fills a free slot of the queue, and the receiver reads the message there.
     InPlace,
-    /// The message goes through a queue of 8-byte words, as through a byte stream.
-    Words,
 }
 
 impl Carry {
     /// All ways, in the order of tables.
-    pub const ALL: [Carry; 3] = [Carry::Moved, Carry::InPlace, Carry::Words];
+    pub const ALL: [Carry; 2] = [Carry::Moved, Carry::InPlace];
 
     /// Name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Carry::Moved => "moved",
             Carry::InPlace => "in-place",
-            Carry::Words => "words",
         }
     }
 
@@ -224,7 +216,6 @@ impl Carry {
         match self {
             Carry::Moved => "moved",
             Carry::InPlace => "in place",
-            Carry::Words => "as a byte stream",
         }
     }
 }
@@ -332,7 +323,6 @@ mod tests {
         let carried = |carry| Load { carry: Some(carry), ..Load::NONE };
         assert_eq!(carried(Carry::InPlace).base(), Some(carried(Carry::Moved)));
         assert_eq!(carried(Carry::Moved).base(), None);
-        assert_eq!(carried(Carry::Words).base(), None);
         for carry in Carry::ALL {
             assert_eq!(serde_json::to_value(carry).unwrap(), carry.name());
         }

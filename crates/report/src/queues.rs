@@ -82,9 +82,7 @@ impl Row<'_> {
             Some(queue) if queue.origin == Origin::Raw => {
                 name.push_str(&format!(", {} KiB", digits(queue.batch as f64 / 128.0)));
             }
-            Some(queue) if queue.batch > 1 && queue.load.carry.is_none() => {
-                name.push_str(&format!(", ≤{}", queue.batch))
-            }
+            Some(queue) if queue.batch > 1 => name.push_str(&format!(", ≤{}", queue.batch)),
             _ => {}
         }
         name

@@ -75,7 +75,7 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
         return Err(Unsuitable { why, hint: "run it once for each" });
     }
     let payloads = overrides.load.payloads.iter().flatten().copied();
-    payloads.clone().try_for_each(payload::check_typed_size)?;
+    payloads.clone().try_for_each(payload::check_size)?;
     let largest = payloads.max().unwrap_or(8);
     let waiting = most_waiting(overrides);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(asked(10_000_000, 4096), Ok(()));
         let refused = asked(1_000_000, 65_536).unwrap_err();
         assert!(refused.why.contains("50000 messages"), "{}", refused.why);
-        assert!(asked(1_000, 128).unwrap_err().why.contains("whole messages"));
+        assert!(asked(1_000, 128).unwrap_err().why.contains("messages have 8, 64"));
     }
 
     #[test]
