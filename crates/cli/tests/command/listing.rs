@@ -77,7 +77,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
         "std-mutex",
         "parking-lot-fair",
         "mcs",
-        "sysv-semaphore",
+        "kernel-eventfd",
         "striped/K:LOCK",
         "counter-sharded",
     ] {

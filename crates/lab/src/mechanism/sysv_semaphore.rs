@@ -39,11 +39,11 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 }
 
 /// A set of semaphores, removed on drop.
-pub(crate) struct Set(libc::c_int);
+struct Set(libc::c_int);
 
 impl Set {
     /// A number of semaphores, each zero.
-    pub(crate) fn new(semaphores: u16) -> Result<Self, Unavailable> {
+    fn new(semaphores: u16) -> Result<Self, Unavailable> {
         let mode = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
         // There are at least as many numbers as cells in a group; one in use belongs to another
         // cell.
@@ -63,7 +63,7 @@ impl Set {
 
     /// Returns `true` on success. Retried if a signal handler interrupts it.
     #[inline(always)]
-    pub(crate) fn operate(&self, semaphore: u16, by: i16) -> bool {
+    fn operate(&self, semaphore: u16, by: i16) -> bool {
         let mut operation = libc::sembuf { sem_num: semaphore, sem_op: by, sem_flg: 0 };
         loop {
             // SAFETY: one operation, valid for the call.
@@ -86,10 +86,10 @@ impl Drop for Set {
 
 /// A set used more recently than this, in seconds, may belong to a live process that we cannot see,
 /// in another container that shares the semaphores.
-pub(crate) const IDLE_S: i64 = 60;
+const IDLE_S: i64 = 60;
 
 /// Removes sets of this user's dead processes that were unused for `idle_s` seconds.
-pub(crate) fn remove_leftovers(idle_s: i64) {
+fn remove_leftovers(idle_s: i64) {
     let Ok(table) = std::fs::read_to_string("/proc/sysvipc/sem") else { return };
     // SAFETY: only reads a number of this process.
     let user = unsafe { libc::geteuid() };
