@@ -5,7 +5,7 @@ use crate::program::{threadtoll, words};
 use threadtoll_record::Line;
 
 /// The promised names, in order.
-const MECHANISMS: [&str; 23] = [
+const MECHANISMS: [&str; 22] = [
     "function-call",
     "fiber-switch",
     "async-wake",
@@ -23,7 +23,6 @@ const MECHANISMS: [&str; 23] = [
     "parking-lot-condvar",
     "parking-lot-condvar-after",
     "semaphore",
-    "sysv-semaphore",
     "eventfd",
     "os-pipe",
     "socketpair",
