@@ -17,8 +17,8 @@ take() {
 
 take hold-sweep hold-sweep std-mutex parking-lot spin std-rwlock striped/4:std-mutex
 take hold-sweep-asleep hold-sweep --work sleep --threads 1,2,4,8,16,32,64 --hold-share 0,5%,10%,20%,50%,80%,100%
-take frequency-sweep frequency-sweep std-mutex parking-lot spin sysv-semaphore counter-locked counter-atomic counter-sharded
-take hold-think hold-think std-mutex parking-lot-fair sysv-semaphore
+take frequency-sweep frequency-sweep std-mutex parking-lot spin kernel-eventfd counter-locked counter-atomic counter-sharded
+take hold-think hold-think std-mutex parking-lot-fair kernel-eventfd
 take pool pool
 # Leaves out one thread, which would take 100 s for the 1,000 tasks, three times.
 take pool-full pool parking-lot-fair --hold 5ms --think 95ms --threads 5,10,16,20,25,32

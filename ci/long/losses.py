@@ -13,7 +13,7 @@ import json
 import sys
 
 LOAD = ("payload_bytes", "carry", "rate_per_s", "arrivals", "burst", "gap_ns", "depth", "senders",
-        "receivers", "hops", "lose", "important", "stall_ns", "between")
+        "receivers", "lose", "important")
 
 
 def records(path):

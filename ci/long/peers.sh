@@ -5,7 +5,7 @@
 # INSTALL=yes installs what the peers need first. A peer that cannot be built ends the script.
 #
 # usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream senders open-loop burst latency
-#                                              ask-reply-2 stream-2 chain workers funnel depth
+#                                              ask-reply-2 stream-2 workers funnel depth
 #                                              flood pool agreement
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -56,7 +56,6 @@ measure stream-2 queue stream --placement pinned --time 100ms
 several=(crossbeam-unbounded go-channel-pinned java-clq java-abq disruptor-blocking
     jctools-mpsc-blocking d-concurrency moodycamel-cq-blocking asio-post wfcqueue)
 brief=(--placement pinned --time 50ms --relaunch 1)
-measure chain queue chain pipe funnel d-channel-spin "${several[@]}" "${brief[@]}"
 measure workers queue workers pipe funnel d-channel-spin "${several[@]}" --receivers 2 "${brief[@]}"
 measure funnel queue funnel funnel "${several[@]}" --senders 1,3 "${brief[@]}"
 measure depth queue depth pipe funnel d-channel-spin "${several[@]}" --depth 1,1000,1000000 \

@@ -42,7 +42,6 @@ measure night-watch night-watch "${pairs[@]}" --gap 1us,3us,10us,100us,1ms,10ms 
 measure burst burst "${pairs[@]}" --burst 1,16,256,4096 --gap 100us,1ms --time 100ms
 measure funnel funnel "${senders[@]}" --senders 1,2,4 --time 300ms
 measure flood flood "${senders[@]}" --time 300ms
-measure chain chain "${pairs[@]}" --time 200ms
 measure for-me for-me --rate 50000 --time 1s
 measure workers workers pipe "${senders[@]}" --receivers 1,2,4 --time 100ms
 measure depth depth "${pairs[@]}" --depth 1,1000,100000,1000000,10000000 --time 100ms

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde::{Serialize, Serializer};
 use threadtoll_lab::queue::{ArrivalsChoice, LoadChoice, MAX_RECEIVERS, MAX_SENDERS, Trace};
-use threadtoll_record::{Between, Carry, Lose, Scale};
+use threadtoll_record::{Carry, Lose, Scale};
 
 use crate::failure::Failure;
 use crate::parse::{bytes, choice, count, counts, duration_ns, list, optional, share};
@@ -20,9 +20,9 @@ pub(crate) struct LoadArgs {
     /// open-loop, for-me: factor by which the times of an arrivals file are multiplied [default: 1]
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<String>,
-    /// open-loop, chain: messages per second, such as 1000,64000; flood: lines per second;
-    /// funnel: of all chatty senders together; for-me: of all senders [default: from 1,000 by
-    /// factors of 4 until saturated; chain, flood: 10000; funnel: 200000]
+    /// open-loop: messages per second, such as 1000,64000; flood: lines per second; funnel: of all
+    /// chatty senders together; for-me: of all senders [default: from 1,000 by factors of 4 until
+    /// saturated; flood: 10000; funnel: 200000]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     rate: Option<String>,
     /// burst: messages that are due at the same time [default: 1,8,64,512,4096]
@@ -43,10 +43,6 @@ pub(crate) struct LoadArgs {
     /// chatty [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     important: Option<String>,
-    /// funnel: stall one chatty sender for this long, from 1ms to 100ms, again and again in the
-    /// middle of send calls, and say whom that held up [default: none]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    stall: Option<String>,
     /// for-me: messages that may be lost if the queue is full: never any, the newest, which the
     /// queue refuses, or the oldest in it [default: never]
     #[arg(long, value_name = "WHICH")]
@@ -55,20 +51,14 @@ pub(crate) struct LoadArgs {
     /// that spins takes all of one [default: no limit]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget_cpu: Option<String>,
-    /// payload: sizes of messages in bytes, such as 8,64,4KiB; from 8 to 1MiB, whole words
-    /// [default: 8,64,512,4KiB,64KiB]; for-me: one of these [default: 8]
+    /// payload: sizes of messages in bytes, of 8,64,512,4KiB,64KiB [default: all]; for-me: one of
+    /// these [default: 8]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     payload: Option<String>,
-    /// payload: ways to carry messages: moved by value, in-place (written and read in the queue's
-    /// slots, where it can), or as words of a byte stream [default: all]
+    /// payload: ways to carry messages: moved by value, or in-place (written and read in the
+    /// queue's slots, where it can) [default: both]
     #[arg(long, value_name = "LIST")]
     carry: Option<String>,
-    /// night-watch: what happens between two messages: nothing, which is always measured, to
-    /// compare with; flush-caches (both ends empty the private caches of their CPU; gaps from 1ms)
-    /// or give-back-pages (the process gives back its pages of code; gaps from 100us) [default:
-    /// nothing]
-    #[arg(long, value_name = "LIST")]
-    between: Option<String>,
 }
 
 /// Validated options. A plan keeps them by field name.
@@ -83,23 +73,10 @@ pub(crate) struct LoadRequest {
     depth: Option<Vec<u64>>,
     receivers: Option<Vec<u64>>,
     important: Option<u64>,
-    stall_ns: Option<u64>,
     lose: Option<Lose>,
     budget_cpu: Option<f64>,
     payload_bytes: Option<Vec<u64>>,
     carry: Option<Vec<Carry>>,
-    between: Option<Vec<BetweenWord>>,
-}
-
-/// A word of `--between`: `None` for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(into = "&'static str")]
-struct BetweenWord(Option<Between>);
-
-impl From<BetweenWord> for &'static str {
-    fn from(BetweenWord(between): BetweenWord) -> &'static str {
-        between.map_or("nothing", Between::name)
-    }
 }
 
 fn as_given<S: Serializer>(
@@ -132,7 +109,6 @@ impl LoadArgs {
             important: optional(&self.important, |text| {
                 count("--important", text, 1, u64::from(MAX_SENDERS))
             })?,
-            stall_ns: optional(&self.stall, |text| duration_ns("--stall", text))?,
             lose: optional(&self.lose, lose)?,
             budget_cpu: optional(&self.budget_cpu, budget_cpu)?,
             payload_bytes: optional(&self.payload, |text| {
@@ -141,13 +117,6 @@ impl LoadArgs {
             carry: optional(&self.carry, |text| {
                 list("--carry", text, "way", |part| {
                     choice("--carry", part, &Carry::ALL.map(|carry| (carry.name(), carry)))
-                })
-            })?,
-            between: optional(&self.between, |text| {
-                let [caches, pages] = Between::ALL.map(Some);
-                let words = [None, caches, pages].map(BetweenWord);
-                list("--between", text, "word", |part| {
-                    choice("--between", part, &words.map(|word| (word.into(), word)))
                 })
             })?,
         })
@@ -165,15 +134,10 @@ impl LoadRequest {
             depths: self.depth.clone(),
             receivers: self.receivers.clone(),
             important: self.important,
-            stall_ns: self.stall_ns,
             lose: self.lose,
             budget_cpu: self.budget_cpu,
             payloads: self.payload_bytes.clone(),
             carries: self.carry.clone(),
-            betweens: self
-                .between
-                .as_ref()
-                .map(|all| all.iter().map(|BetweenWord(between)| *between).collect()),
         }
     }
 }

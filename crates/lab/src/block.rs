@@ -6,9 +6,9 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    BetweenBlock, Block, BlockKind, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, CpuNoise,
-    FunnelBlock, Histogram, IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan,
-    PlannedCell, SendsBlock, WorkersBlock, Worst, median,
+    Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock, Histogram,
+    IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan, PlannedCell,
+    SendsBlock, WorkersBlock, Worst, median,
 };
 
 use crate::samples::{
@@ -59,11 +59,9 @@ struct Figures {
     burst: Option<BurstBlock>,
     calls: Option<CallsBlock>,
     workers: Option<WorkersBlock>,
-    chain: Option<ChainBlock>,
     sends: Option<SendsBlock>,
     funnel: Option<FunnelBlock>,
     idle: Option<IdleBlock>,
-    between: Option<BetweenBlock>,
     own_program: Option<OwnProgram>,
     worst: Vec<Worst>,
 }
@@ -149,11 +147,9 @@ pub(crate) fn to_block(
         burst: figures.burst,
         calls: figures.calls,
         workers: figures.workers,
-        chain: figures.chain,
         sends: figures.sends,
         funnel: figures.funnel,
         idle: figures.idle,
-        between: figures.between,
         own_program: figures.own_program,
         worst: figures.worst,
         cost: counters.cost,

@@ -45,7 +45,7 @@ pub(crate) struct Log {
     pub(crate) wrong: u64,
 }
 
-/// The parts of a crew, in the order of their CPUs.
+/// The parts of a crew, in the order of their CPUs: the last one has its CPU to itself.
 pub(crate) type Crew = Vec<Box<dyn Part>>;
 
 /// A block as its threads left it.
@@ -81,21 +81,11 @@ pub(crate) struct VirtualQueue<'a> {
 pub(crate) type Simulate =
     Arc<dyn Fn(&mut VirtualQueue<'_>) -> Result<Vec<Log>, Unavailable> + Send + Sync>;
 
-/// CPUs of the parts of a crew that is pinned to fewer CPUs than it has parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seating {
-    /// The last part has its CPU to itself.
-    LastAlone,
-    /// Parts that follow each other have different CPUs.
-    InTurn,
-}
-
 /// A crew before its threads exist.
 pub(crate) struct CrewProgram {
     pub(crate) make: Make<Crew>,
     /// Number of parts.
     pub(crate) threads: usize,
-    pub(crate) seating: Seating,
     /// `None` if a message was lost.
     pub(crate) read: Arc<dyn Fn(Worked) -> Option<Reading> + Send + Sync>,
     pub(crate) simulate: Simulate,

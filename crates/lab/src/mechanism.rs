@@ -49,7 +49,6 @@ mechanisms! {
     pthread_condvar,
     parking_lot_condvar,
     semaphore,
-    pub(crate) sysv_semaphore,
     eventfd,
     os_pipe,
     socketpair,

@@ -10,7 +10,6 @@
 //! several. Only `payload` has others, so a queue carries any [`Message`].
 
 mod arrivals;
-mod between;
 pub mod check;
 mod erased;
 mod gathered;
@@ -19,7 +18,6 @@ mod message;
 mod options;
 mod paced;
 mod slots;
-mod stalled;
 mod words;
 
 use std::sync::Arc;
@@ -107,9 +105,6 @@ pub trait Sink<M: Message = u64>: Send + 'static {
 
     /// Waits for the next message and removes it.
     fn receive(&mut self) -> M;
-
-    /// False if no row of this end has batch calls, so that fewer loops are compiled.
-    const BATCHES: bool = true;
 
     /// Waits for at least one message, then removes at most `limit` (never 0), with the queue's own
     /// batch calls if it has any. Passes them to `take` in order, in any number of slices, and
@@ -213,7 +208,6 @@ pub(crate) struct Usage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) load: &'a Load,
-    pub(crate) payload_bytes: u64,
     /// Largest batch, if requested.
     pub(crate) batch: Option<u64>,
 }
@@ -335,20 +329,12 @@ impl Way {
         })
     }
 
-    /// A row with its own stream, always in batches, for no scenario but the streams. `make` gets
-    /// the batch, and the number of words of a message.
-    pub(crate) fn stream_only(
-        wait: Wait,
-        make: fn(u64, u64) -> Result<Streams, Unavailable>,
-    ) -> Self {
+    /// A row with its own stream, always in batches, for no other scenario. `make` gets the batch.
+    pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
-            let Usage { flow, class, grows, load, payload_bytes } = usage;
-            let make = Arc::new(move || make(flow.batch, payload_bytes / 8));
-            let streams = scenario.name == stream::SCENARIO.name
-                || scenario.name == payload::SCENARIO.name
-                    && load.carry == Some(Carry::Words)
-                    && payload_bytes > 8;
-            streams.then(|| Program::Stream { make, class, grows })
+            let Usage { flow, class, grows, .. } = usage;
+            let make = Arc::new(move || make(flow.batch));
+            (scenario.name == stream::SCENARIO.name).then(|| Program::Stream { make, class, grows })
         });
         way.in_batches()
     }
@@ -636,7 +622,6 @@ scenarios! {
     burst,
     depth,
     workers,
-    chain,
     flood,
     funnel_load,
     night_watch,
@@ -712,16 +697,8 @@ impl Scenario {
 
     /// Returns `true` if the scenario applies to a queue's row, with any load.
     pub fn takes(&self, way: &Way) -> bool {
-        let asked = Overrides::default();
-        let loads = if self.options.contains(&LoadOption::Carry) {
-            (self.loads)(&asked)
-        } else {
-            vec![Load::NONE]
-        };
-        // No row carries a single word as words, and some carry nothing else.
-        (self.payloads)(&asked).into_iter().any(|payload_bytes| {
-            loads.iter().any(|load| self.takes_usage(way, false, load, payload_bytes))
-        })
+        let carry = self.has_carries().then_some(Carry::Moved);
+        self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
     }
 
     /// Returns `true` if a queue's row can lose such messages in the scenario.
@@ -836,7 +813,7 @@ mod tests {
     #[test]
     fn ours_carry_messages_of_all_sizes() {
         // All sizes with the first wait of a queue, two with the others.
-        let first = [&MESSAGE_BYTES[..], &[24, 1 << 20]].concat();
+        let first = [&MESSAGE_BYTES[..], &[24]].concat();
         let others = vec![64, 65_536];
         for queue in ours() {
             let ways = queue.ways.iter().filter(|way| payload::SCENARIO.takes(way));
@@ -858,7 +835,6 @@ mod tests {
                     });
                     let typed = MESSAGE_BYTES.contains(&bytes);
                     let expected = match carry {
-                        Carry::Words => bytes > 8,
                         Carry::Moved => typed && queue.origin == Origin::Ours,
                         Carry::InPlace => typed && queue.name.starts_with("pipe"),
                     };

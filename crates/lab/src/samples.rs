@@ -1,8 +1,6 @@
 //! Samples of a block before they are folded, by kind of cell.
 
-use threadtoll_record::{
-    BetweenBlock, BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes,
-};
+use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes};
 
 use crate::foreign::program::Answer;
 
@@ -98,16 +96,12 @@ pub struct Deliveries {
     pub sent_ps: Vec<u64>,
     /// When its send call had returned.
     pub after_ps: Vec<u64>,
-    /// When the threads between the sender and the receiver had it, by thread.
-    pub relayed_ps: Vec<Vec<u64>>,
     /// When the receiver had it.
     pub received_ps: Vec<u64>,
     /// Number of messages, at the beginning, that do not count.
     pub lead: usize,
     /// Messages of other senders, if those that count are the important ones.
     pub chatty: Option<Vec<Chat>>,
-    /// Stalls of a chatty sender, if there are any.
-    pub stalls: Option<HeldUp>,
     /// Messages of a burst, if they come in bursts.
     pub burst: Option<usize>,
     /// CPU time of the receiver and time in send calls, over all messages, in nanoseconds.
@@ -119,8 +113,6 @@ pub struct Deliveries {
     pub lost: Option<[u64; 2]>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
-    /// What was done between the messages, if anything.
-    pub between: Option<BetweenBlock>,
     /// CPU of the receiver.
     pub cpu: u32,
     /// Two-sided bound on the disagreement of the clocks, if known.
@@ -136,21 +128,6 @@ pub struct SharedMessages {
     pub received: Vec<u64>,
     /// True if each receiver has a queue of its own.
     pub bundle: bool,
-}
-
-/// Stalls of a sender in whose first half another one began a send call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeldUp {
-    /// Number of stalls.
-    pub stalls: u64,
-    /// Stalls after which the receiver got one of the messages.
-    pub receiver: u64,
-    /// Stalls after which one of the calls returned.
-    pub senders: u64,
-    /// Longest time from the begin of a call until the receiver had its message, in picoseconds.
-    pub delivery_ps: u64,
-    /// Longest call, in picoseconds.
-    pub send_ps: u64,
 }
 
 /// Delivery times of a chatty sender's messages, in picoseconds.

@@ -158,11 +158,6 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Page faults of the calling thread up to now.
-pub fn thread_page_faults() -> u64 {
-    resource_usage().page_faults
-}
-
 fn resource_usage() -> ThreadCounters {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel writes one rusage to an address that has room for it. It cannot fail with

@@ -10,13 +10,11 @@
 //! | `noise` | interruptions of idle CPUs |
 //! | [`mod@inspect`], [`mod@grade`] | is this machine fit to measure on? |
 //! | [`IdleProbe`] | idle states of a CPU |
-//! | [`private_cache_bytes`], [`CodePages`] | what can be taken from a thread that waits |
 //! | [`lock`] | one measurement at a time |
 //!
 //! Reads only what Linux shows without privilege or configuration. What is hidden (in a container,
 //! under seccomp, on one CPU) is `None`, never guessed; only an untrustworthy clock is an error.
 
-mod caches;
 mod cgroup;
 pub mod clock;
 mod counter;
@@ -30,23 +28,17 @@ pub mod inspect;
 pub mod judge;
 pub mod lock;
 mod noise;
-mod pages;
 pub mod place;
 mod sysfs;
 pub mod topology;
 
-pub use caches::private_cache_bytes;
 pub use cgroup::{ThrottleCounter, Throttled};
 pub use clock::{Clock, ClockRefused, unix_ns};
-pub use disturbance::{
-    SystemCounters, SystemProbe, ThreadCounters, ThreadProbe, account, thread_cpu_ns,
-    thread_page_faults,
-};
+pub use disturbance::{SystemCounters, SystemProbe, ThreadCounters, ThreadProbe, account};
 pub use grade::{Findings, THRESHOLDS, grade};
 pub use idle::{IdleCounters, IdleProbe};
 pub use inspect::{InspectOptions, inspect};
 pub use judge::{Baseline, Observed, judge};
 pub use lock::{MachineLock, machine_lock, try_machine_lock};
-pub use pages::CodePages;
 pub use place::{PlaceError, allowed_cpus, current_cpu, pin_to, set_idle_priority};
 pub use topology::{Level, Topology, synthetic};

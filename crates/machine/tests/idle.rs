@@ -1,4 +1,4 @@
-//! Idle states and caches of synthetic trees.
+//! Idle states of synthetic trees.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;
-use threadtoll_machine::{IdleProbe, private_cache_bytes};
+use threadtoll_machine::IdleProbe;
 
 fn write(root: &Path, files: &[(&str, &str)]) {
     for (path, content) in files {
@@ -62,25 +62,4 @@ fn a_kernel_without_counters_has_no_states() {
     let files = files.map(|(path, content)| (format!("cpuidle/{path}"), content));
     write(root.path(), &files.each_ref().map(|(path, content)| (path.as_str(), *content)));
     assert!(IdleProbe::new(root.path(), 3).sample().is_none(), "not a number");
-}
-
-#[test]
-fn private_caches_hold_data_and_are_of_the_first_two_levels() {
-    let root = TempDir::new().unwrap();
-    let caches = [
-        ("1", "Data", "48K"),
-        ("1", "Instruction", "64K"),
-        ("2", "Unified", "2M"),
-        ("3", "Unified", "491520K"),
-    ];
-    assert_eq!(private_cache_bytes(root.path(), 3), None);
-    for (index, (level, kind, size)) in caches.into_iter().enumerate() {
-        let folder = format!("cache/index{index}");
-        for (name, content) in [("level", level), ("type", kind), ("size", size)] {
-            write(root.path(), &[(&format!("{folder}/{name}"), content)]);
-        }
-    }
-    assert_eq!(private_cache_bytes(root.path(), 3), Some((48 << 10) + (2 << 20)));
-    write(root.path(), &[("cache/index2/size", "large")]);
-    assert_eq!(private_cache_bytes(root.path(), 3), None, "not a size");
 }

@@ -6,9 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BetweenBlock, BurstBlock, CallsBlock, ChainBlock, ContentionBlock, Count, Fraction,
-    FunnelBlock, Histogram, IdleBlock, Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text,
-    WorkersBlock, fold,
+    BurstBlock, CallsBlock, ContentionBlock, Count, Fraction, FunnelBlock, Histogram, IdleBlock,
+    Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text, WorkersBlock, fold,
 };
 
 /// The loop that produced a block.
@@ -84,9 +83,6 @@ pub struct Block {
     /// Receivers that share messages only: how many each received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<WorkersBlock>,
-    /// Queues in a row only: times of each hop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chain: Option<ChainBlock>,
     /// Sends into a flooded queue only: messages that were lost. The values of the block are then
     /// the times of their send calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +93,6 @@ pub struct Block {
     /// Rare messages only: idle states of the receiver's CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleBlock>,
-    /// Messages between which caches are emptied or pages are given back only: what was done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<BetweenBlock>,
     /// Cells that a program of another language measured itself only: how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
@@ -137,9 +130,6 @@ impl Block {
         // Values of an open loop are only the messages that were received.
         if self.open_loop.is_none() && self.sends.is_some_and(lost) {
             return Err("more messages of the block were lost than it has");
-        }
-        if self.between.is_some_and(|between| between.unready > between.messages) {
-            return Err("more messages of the block found an end unready than it has");
         }
         self.open_loop.as_ref().map_or(Ok(()), OpenLoopBlock::validate)?;
         self.contention.as_ref().map_or(Ok(()), |contention| contention.validate(self.count))

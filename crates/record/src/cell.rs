@@ -70,9 +70,8 @@ pub struct Cell {
     /// Placement of the ends.
     pub placement: Placement,
     /// The CPUs. Pinned: of the first and the second end (for queues: all senders, then the
-    /// receiver, or all receivers that share messages, then the sender, or the threads of a chain;
-    /// for locks: those among which the threads are distributed in turn); same-cpu: one; free: all
-    /// allowed ones.
+    /// receiver, or all receivers that share messages, then the sender; for locks: those among
+    /// which the threads are distributed in turn); same-cpu: one; free: all allowed ones.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,

@@ -13,7 +13,6 @@ mod open_loop;
 mod rare;
 mod send_call;
 mod shares;
-mod stalls;
 mod states;
 mod stream;
 mod twin;
@@ -24,11 +23,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
-    Against, BetweenMessages, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Chain,
-    Class, Contention, ContentionBlock, Cost, Count, DisturbanceSummary, Fraction, Funnel,
-    Histogram, Idle, Intervals, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over,
-    OwnProgram, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime,
-    ResidentBytes, Subject, Unit, Verdict, Wait, Warning, Work, Workers, Worst, median,
+    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Class, Contention,
+    ContentionBlock, Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Idle, Intervals,
+    Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over, OwnProgram, Plan, PlannedCell,
+    Quantiles, QueueSubject, Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict,
+    Wait, Warning, Work, Workers, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -183,10 +182,8 @@ struct Traffic {
     calls: Option<Calls>,
     resident_bytes: Option<ResidentBytes>,
     workers: Option<Workers>,
-    chain: Option<Chain>,
     funnel: Option<Funnel>,
     idle: Option<Idle>,
-    between: Option<BetweenMessages>,
     /// Messages that were refused, and those that were dropped later.
     lost: Option<[Count; 2]>,
 }
@@ -211,7 +208,6 @@ impl Figures {
             burst: self.traffic.burst,
             calls: self.traffic.calls,
             workers: self.traffic.workers.clone(),
-            chain: self.traffic.chain.clone(),
             funnel: self.traffic.funnel.clone(),
             against: self.against.clone(),
         }
@@ -363,10 +359,8 @@ impl<'a> Folding<'a> {
             calls: figures.traffic.calls,
             resident_bytes: figures.traffic.resident_bytes,
             workers: figures.traffic.workers,
-            chain: figures.traffic.chain,
             funnel: figures.traffic.funnel,
             idle: figures.traffic.idle,
-            between: figures.traffic.between,
             own_program: self.own_program(),
             refused: figures.traffic.lost.map(|[refused, _]| refused),
             dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
@@ -436,9 +430,8 @@ fn times(_: Kind) -> Comparison {
 /// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A row
 /// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is
 /// compared with everything in the group that waits as it does; with itself spinning, if it may
-/// sleep but hardly does; and, in batches, with every bare copy. Any queue with several receivers,
-/// or in a chain, is compared with itself with one receiver, or in one hop. The plan decides which
-/// cells share a group.
+/// sleep but hardly does; and, in batches, with every bare copy. Any queue with several receivers
+/// is compared with itself with one. The plan decides which cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();

@@ -9,13 +9,11 @@
 //! [`Prediction`] is not part of such a file, and a [`Profile`] has a file of its own: the machine,
 //! the plan, and a line at most once a second.
 
-mod between;
 mod block;
 mod build;
 mod calls;
 mod cell;
 mod cell_prediction;
-mod chain;
 mod class;
 pub mod compare;
 pub mod comparison;
@@ -55,13 +53,11 @@ mod text;
 mod time;
 mod warning;
 
-pub use between::{BetweenBlock, BetweenMessages};
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use build::Build;
 pub use calls::{Calls, CallsBlock, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
-pub use chain::{Chain, ChainBlock};
 pub use class::Class;
 pub use comparison::Comparison;
 pub use contention::{Contention, ContentionBlock, ContentionSeen};
@@ -70,11 +66,11 @@ pub use experiment::{Experiment, Kind};
 pub use figure::{Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs, SignedRatio};
 pub use fit::{Fit, FittedRow};
 pub use fold::fold;
-pub use funnel::{Funnel, FunnelBlock, Stalls, StallsBlock};
+pub use funnel::{Funnel, FunnelBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;
-pub use load::{Arrivals, Between, Carry, Load, Lose, Scale};
+pub use load::{Arrivals, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};

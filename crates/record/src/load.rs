@@ -40,24 +40,15 @@ pub struct Load {
     /// Receivers that share the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<Count>,
-    /// Queues in a row that each message goes through.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hops: Option<Count>,
     /// Message that is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
     /// Senders of rare, important messages; the others are chatty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub important: Option<Count>,
-    /// Length of the stalls of one chatty sender in the middle of a send call, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stall_ns: Option<Count>,
     /// Way in which the bytes of a message get into the queue and out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Carry>,
-    /// What becomes of caches or pages between two messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<Between>,
 }
 
 impl Load {
@@ -72,12 +63,9 @@ impl Load {
         gap_ns: None,
         depth: None,
         receivers: None,
-        hops: None,
         lose: None,
         important: None,
-        stall_ns: None,
         carry: None,
-        between: None,
     };
 
     /// True if single messages are sent, each a given time after the one before.
@@ -85,35 +73,19 @@ impl Load {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load with which this one is compared: one receiver in place of several, one hop,
-    /// messages that are moved, or nothing between them.
+    /// The load with which this one is compared: one receiver in place of several, or messages that
+    /// are moved.
     pub fn base(&self) -> Option<Load> {
-        if self.between.is_some() {
-            return Some(Load { between: None, ..self.clone() });
-        }
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
         }
-        let several = |number: Option<Count>| number.is_some_and(|number| number > 1);
-        let (receivers, hops) = (several(self.receivers), several(self.hops));
-        let one =
-            |changes: bool, number: Option<Count>| if changes { Some(1.into()) } else { number };
-        (receivers || hops).then(|| Load {
-            receivers: one(receivers, self.receivers),
-            hops: one(hops, self.hops),
-            ..self.clone()
-        })
-    }
-
-    /// Bytes of what a queue holds of messages of this size: they are whole, or words.
-    pub fn slot_bytes(&self, payload_bytes: u64) -> u64 {
-        if self.carry == Some(Carry::Words) { 8 } else { payload_bytes }
+        let several = self.receivers.is_some_and(|receivers| receivers > 1);
+        several.then(|| Load { receivers: Some(1.into()), ..self.clone() })
     }
 
     /// Threads in addition to the senders.
     pub fn other_threads(&self) -> u64 {
-        let number = |of: Option<Count>| of.map_or(1, Count::get);
-        number(self.receivers).saturating_add(number(self.hops)) - 1
+        self.receivers.map_or(1, Count::get)
     }
 
     /// Its parameters as tables and labels name them, each with a comma before it.
@@ -144,24 +116,16 @@ impl Load {
         if let Some(important) = self.important {
             label.push_str(&format!(", {} important", important.get()));
         }
-        if let Some(stall_ns) = self.stall_ns {
-            label.push_str(&format!(", stalls of {}", duration(stall_ns.get())));
-        }
         if let Some(lose) = self.lose {
             label.push_str(&format!(", loses {}", lose.name()));
         }
         if let Some(carry) = self.carry {
             label.push_str(&format!(", {}", carry.label()));
         }
-        if let Some(between) = self.between {
-            label.push_str(&format!(", {}", between.label()));
-        }
-        for (number, noun) in [(self.receivers, "receiver"), (self.hops, "hop")] {
-            match number.map(Count::get) {
-                None => {}
-                Some(1) => label.push_str(&format!(", 1 {noun}")),
-                Some(number) => label.push_str(&format!(", {number} {noun}s")),
-            }
+        match self.receivers.map(Count::get) {
+            None => {}
+            Some(1) => label.push_str(", 1 receiver"),
+            Some(number) => label.push_str(&format!(", {number} receivers")),
         }
         label
     }
@@ -233,20 +197,17 @@ pub enum Carry {
     Moved,
     /// The sender fills a free slot of the queue, and the receiver reads the message there.
     InPlace,
-    /// The message goes through a queue of 8-byte words, as through a byte stream.
-    Words,
 }
 
 impl Carry {
     /// All ways, in the order of tables.
-    pub const ALL: [Carry; 3] = [Carry::Moved, Carry::InPlace, Carry::Words];
+    pub const ALL: [Carry; 2] = [Carry::Moved, Carry::InPlace];
 
     /// Name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Carry::Moved => "moved",
             Carry::InPlace => "in-place",
-            Carry::Words => "words",
         }
     }
 
@@ -255,51 +216,11 @@ impl Carry {
         match self {
             Carry::Moved => "moved",
             Carry::InPlace => "in place",
-            Carry::Words => "as a byte stream",
         }
     }
 }
 
 impl fmt::Display for Carry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// What becomes of caches or pages between two messages.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Between {
-    /// Both ends empty the private caches of their CPU.
-    FlushCaches,
-    /// The process gives back the pages of its code and of its constants.
-    GiveBackPages,
-}
-
-impl Between {
-    /// All of them, in the order of tables.
-    pub const ALL: [Between; 2] = [Between::FlushCaches, Between::GiveBackPages];
-
-    /// Name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Between::FlushCaches => "flush-caches",
-            Between::GiveBackPages => "give-back-pages",
-        }
-    }
-
-    /// In words, after a comma.
-    pub fn label(self) -> &'static str {
-        match self {
-            Between::FlushCaches => "caches emptied between",
-            Between::GiveBackPages => "pages given back between",
-        }
-    }
-}
-
-impl fmt::Display for Between {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -381,19 +302,20 @@ mod tests {
         assert_eq!(load.label(), ", poisson, 64000/s");
         let load = Load { burst: Some(8.into()), gap_ns: Some(1000.into()), ..Load::NONE };
         assert_eq!(load.label(), ", bursts of 8 every 1us");
-        let load = Load { burst: None, ..load };
-        assert_eq!(load.label(), ", every 1us");
+        let rare = Load { burst: None, ..load.clone() };
+        assert_eq!(rare.label(), ", every 1us");
+        assert!(rare.is_rare() && !load.is_rare());
         assert_eq!(Load::NONE.label(), "");
         let load = Load { receivers: Some(4.into()), ..Load::NONE };
         assert_eq!((load.label().as_str(), load.other_threads()), (", 4 receivers", 4));
     }
 
     #[test]
-    fn several_receivers_and_hops_are_compared_with_one() {
-        let chain = Load { rate_per_s: Some(10.into()), hops: Some(3.into()), ..Load::NONE };
-        let hop = Load { hops: Some(1.into()), ..chain.clone() };
-        assert_eq!((chain.base(), chain.other_threads()), (Some(hop.clone()), 3));
-        assert_eq!((hop.base(), Load::NONE.base()), (None, None));
+    fn several_receivers_are_compared_with_one() {
+        let several = Load { receivers: Some(3.into()), ..Load::NONE };
+        let one = Load { receivers: Some(1.into()), ..Load::NONE };
+        assert_eq!((several.base(), several.other_threads()), (Some(one.clone()), 3));
+        assert_eq!((one.base(), Load::NONE.base()), (None, None));
     }
 
     #[test]
@@ -401,22 +323,8 @@ mod tests {
         let carried = |carry| Load { carry: Some(carry), ..Load::NONE };
         assert_eq!(carried(Carry::InPlace).base(), Some(carried(Carry::Moved)));
         assert_eq!(carried(Carry::Moved).base(), None);
-        assert_eq!(carried(Carry::Words).base(), None);
         for carry in Carry::ALL {
             assert_eq!(serde_json::to_value(carry).unwrap(), carry.name());
-        }
-    }
-
-    #[test]
-    fn emptied_caches_are_compared_with_warm_ones() {
-        let rare = Load { gap_ns: Some(1_000_000.into()), ..Load::NONE };
-        let cold = Load { between: Some(Between::FlushCaches), ..rare.clone() };
-        assert_eq!((cold.base(), rare.base()), (Some(rare.clone()), None));
-        assert_eq!(cold.label(), ", every 1ms, caches emptied between");
-        assert!(cold.is_rare() && !Load { burst: Some(8.into()), ..cold }.is_rare());
-        assert!(!serde_json::to_string(&rare).unwrap().contains("between"));
-        for between in Between::ALL {
-            assert_eq!(serde_json::to_value(between).unwrap(), between.name());
         }
     }
 }

@@ -49,7 +49,7 @@ impl QueueSubject {
             return Err(format!("{} senders are out of range", self.senders));
         }
         if self.load.other_threads() > u64::from(MAX_THREADS) {
-            return Err("its number of receivers or hops is out of range".into());
+            return Err("its number of receivers is out of range".into());
         }
         Ok(())
     }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    BetweenMessages, Burst, Calls, Cause, Cell, Chain, Contention, Count, Experiment, Fraction,
-    Funnel, Histogram, Idle, MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Ratio, ResidentBytes,
-    Text, Warning, Workers, Worst, fold,
+    Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Funnel, Histogram, Idle,
+    MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Ratio, ResidentBytes, Text, Warning, Workers,
+    Worst, fold,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -96,10 +96,6 @@ pub struct Record {
     /// Receivers that share messages only: how evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Workers>,
-    /// Queues in a row only: times of each hop. The values are then the times from the moment at
-    /// which a message was due until the last thread received it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chain: Option<Chain>,
     /// Number of messages that the queue refused; `None` where none may be lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Count>,
@@ -113,9 +109,6 @@ pub struct Record {
     /// Rare messages only: idle states of the receiver's CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
-    /// Messages between which caches are emptied or pages are given back only: what was done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<BetweenMessages>,
     /// Cells that a program of another language measured itself only: how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
@@ -162,10 +155,8 @@ impl Record {
         if (self.kind == RecordKind::Delivery) != self.open_loop.is_some()
             || (self.kind == RecordKind::Calls) != self.calls.is_some()
             || self.burst.is_some() && self.open_loop.is_none()
-            || self.chain.is_some() && self.open_loop.is_none()
             || self.funnel.is_some() && self.open_loop.is_none()
             || self.idle.is_some() && self.open_loop.is_none()
-            || self.between.is_some() && self.open_loop.is_none()
             || self.workers.is_some() && self.kind != RecordKind::Stream
             || self.kind == RecordKind::SendCall && self.refused.is_none()
             || self.refused.is_some()
@@ -235,9 +226,6 @@ pub struct Regime {
     /// Receivers that share messages only: how evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Workers>,
-    /// Queues in a row only: times of each hop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chain: Option<Chain>,
     /// Important messages among others only: the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<Funnel>,

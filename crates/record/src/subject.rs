@@ -7,10 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, Origin, QueueSubject, Text, WaitFamily};
 
+/// Keys of subjects that older versions measured. Without them, a cell would be taken for another.
+const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
+
 /// Subject of a cell. Files distinguish the kinds by their first field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "there are few cells, mostly of one kind")]
 pub enum Subject {
     /// A mechanism.
     Mechanism {
@@ -104,6 +106,11 @@ impl<'de> Deserialize<'de> for Subject {
         let is_of = |name| members.contains_key(name);
         let (mechanism, queue) = (is_of("mechanism"), is_of("queue"));
         let members = Value::Object(members);
+        if let Some(key) = REMOVED.iter().find(|key| members.get(**key).is_some()) {
+            return Err(D::Error::custom(format!(
+                "this version does not know `{key}`: use the version that wrote the file"
+            )));
+        }
         if mechanism {
             let Mechanism { mechanism, class, origin } =
                 Mechanism::deserialize(members).map_err(D::Error::custom)?;
@@ -116,6 +123,24 @@ impl<'de> Deserialize<'de> for Subject {
             let lock = LockSubject::deserialize(members).map_err(D::Error::custom)?;
             lock.validate().map_err(D::Error::custom)?;
             Ok(Subject::Lock(lock))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the key, three queues in a row would be taken for one, cold ends for warm ones, and
+    /// senders that are stalled for others.
+    #[test]
+    fn loads_that_only_older_versions_measured_are_refused_by_name() {
+        let text = r#"{"queue":"pipe","origin":"ours","wait":"spin","batch":1,"version":"0.1.0","senders":1,"rate_per_s":10000}"#;
+        assert!(serde_json::from_str::<Subject>(text).is_ok());
+        for key in REMOVED {
+            let old = text.replace("}", &format!(",\"{key}\":3}}"));
+            let error = serde_json::from_str::<Subject>(&old).unwrap_err();
+            assert!(error.to_string().contains(&format!("does not know `{key}`")), "{error}");
         }
     }
 }

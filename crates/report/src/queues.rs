@@ -2,9 +2,7 @@
 
 mod ask_reply;
 mod base;
-mod between;
 mod burst;
-mod chain;
 mod chart;
 mod claims;
 mod columns;
@@ -12,6 +10,7 @@ mod depth;
 mod flood;
 mod for_me;
 mod funnel;
+mod idle;
 mod interface;
 mod night_watch;
 mod open_loop;
@@ -26,8 +25,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Build, Cell, Count, Experiment, Load, Lose, Neighbour, Origin, Placement,
-    QueueSubject, Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
+    Against, Build, Cell, Experiment, Load, Lose, Neighbour, Origin, Placement, QueueSubject,
+    Record, RecordKind, Verdict, WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -83,9 +82,7 @@ impl Row<'_> {
             Some(queue) if queue.origin == Origin::Raw => {
                 name.push_str(&format!(", {} KiB", digits(queue.batch as f64 / 128.0)));
             }
-            Some(queue) if queue.batch > 1 && queue.load.carry.is_none() => {
-                name.push_str(&format!(", ≤{}", queue.batch))
-            }
+            Some(queue) if queue.batch > 1 => name.push_str(&format!(", ≤{}", queue.batch)),
             _ => {}
         }
         name
@@ -471,16 +468,10 @@ fn load(load: &Load) -> Option<String> {
         .to_string()
     });
     let carry = load.carry.map(|carry| carry.label().to_string());
-    let between = load.between.map(|between| between.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
-    let stalls = load.stall_ns.map(|ns| format!("stalls of {}", round_time(ns.as_f64())));
-    let several = |number: Option<Count>, noun| number.map(|number| plural(number.get(), noun));
-    let threads = [several(load.receivers, "receiver"), several(load.hops, "hop")];
-    let parts: Vec<String> = [times, bursts, rare, between, depth, lose, important, stalls, carry]
-        .into_iter()
-        .chain(threads)
-        .flatten()
-        .collect();
+    let receivers = load.receivers.map(|receivers| plural(receivers.get(), "receiver"));
+    let parts = [times, bursts, rare, depth, lose, important, carry, receivers];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -511,7 +502,7 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
     let answers = recommendations.chain(claims::claims(&comparisons));
-    answers.chain(between::findings(&comparisons)).collect()
+    answers.chain(idle::finding(&comparisons)).collect()
 }
 
 /// Answers to published claims about queues of other languages and about CPU time, and the cost of

@@ -190,18 +190,6 @@ sentences! {
         "Rare messages, where the idle states of the receiver’s CPU were looked for and none was found."
         no_idle_counters() =
             "This kernel has no idle-state counters (no cpuidle driver): the tables cannot say how deep the receiver’s CPU slept.";
-
-        "`--between flush-caches`: the least and the largest of the rows’ buffers."
-        caches_emptied(size) =
-            "Between two messages each end read {size} and so emptied the level 1 and level 2 data caches of its CPU. What is shared beyond them, instruction caches, and what waiting itself touches stayed.";
-
-        "`--between give-back-pages`, and some receiver had page faults: the median of the rows."
-        pages_given_back(size, faults) =
-            "Halfway between two messages the process gave back its pages of code and constants, {size} of mappings: receivers had {faults} page faults per message. Heaps and stacks stayed; only swap could take them.";
-
-        "`--between give-back-pages`, and no receiver had a page fault."
-        pages_stayed() =
-            "The kernel took no pages back between two messages: rows with pages given back are as the others.";
     }
 
     "Locks": {

@@ -515,8 +515,6 @@ impl<M: Message, P: Peer<M>, W: Waiting> Sink<M> for From<M, P, W> {
         }
     }
 
-    const BATCHES: bool = P::POLLS_BATCHES || P::AWAITS_BATCHES;
-
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
         if P::BLOCKS && self.1.pauses() == BLOCK {

@@ -146,8 +146,6 @@ impl<M: Message, E: Sink<M>> Sink<M> for Twin<E> {
         self.0.receive()
     }
 
-    const BATCHES: bool = E::BATCHES;
-
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, take: impl FnMut(&[M])) -> usize {
         self.0.receive_batch(limit, take)

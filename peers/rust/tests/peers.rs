@@ -63,7 +63,6 @@ fn messages_of_all_sizes_arrive_whole() {
                 let expected = match carry {
                     Carry::Moved => true,
                     Carry::InPlace => IN_PLACE.contains(&queue.name.as_str()),
-                    Carry::Words => bytes > 8 && queue.ways.iter().any(|way| way.batches),
                 };
                 assert_eq!(carried, expected, "{queue:?}, {way:?}, {carry}, {bytes} B");
             }

@@ -235,20 +235,13 @@ impl Request {
         let unable = (names(unable), format!("cannot run {}", scenario.name));
         let lone = (names(lone.collect()), "with several senders: only one may send".to_string());
         let asked = self.load.choice().carries.unwrap_or_else(|| Carry::ALL.to_vec());
-        let carried = [
-            (Carry::InPlace, "in place: they lend no slots"),
-            (Carry::Words, "as words: they have no batch calls"),
-        ]
-        .into_iter()
-        .filter(|(carry, _)| scenario.has_carries() && asked.contains(carry))
-        .map(|(carry, why)| {
-            let lacking = able
-                .iter()
-                .copied()
-                .filter(|queue| queue.origin != Origin::Raw && !scenario.carries(queue, carry));
-            (names(lacking.collect()), why.to_string())
-        });
-        let all = [unable, lone].into_iter().chain(carried);
+        let in_place = scenario.has_carries() && asked.contains(&Carry::InPlace);
+        let lacking = able
+            .iter()
+            .copied()
+            .filter(|queue| in_place && !scenario.carries(queue, Carry::InPlace));
+        let lacking = (names(lacking.collect()), "in place: they lend no slots".to_string());
+        let all = [unable, lone, lacking].into_iter();
         all.filter(|(names, _)| !names.is_empty()).collect()
     }
 
@@ -373,9 +366,6 @@ mod tests {
             "scenario": "payload", "payload_bytes": [64, 4096], "carry": ["moved", "in-place"],
         });
         let line = "payload --payload 64,4KiB --carry moved,in-place";
-        assert_eq!(plan_options::<Queue>(line), options);
-        let options = json!({"scenario": "night-watch", "between": ["nothing", "flush-caches"]});
-        let line = "night-watch --between nothing,flush-caches";
         assert_eq!(plan_options::<Queue>(line), options);
         let options = json!({"scenario": "stream", "capacity": [64, 1024]});
         assert_eq!(plan_options::<Queue>("stream --capacity 64,1024"), options);

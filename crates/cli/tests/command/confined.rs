@@ -176,14 +176,14 @@ fn without_membarrier_it_measures() {
 #[ignore = "real machine: ci/real.sh"]
 fn mechanisms_that_a_sandbox_forbids_cost_their_rows_and_not_the_run() {
     let _alone = machine_lock().unwrap();
-    let forbidden = [libc::SYS_semget, libc::SYS_socket, libc::SYS_eventfd2];
+    let forbidden = [libc::SYS_socket, libc::SYS_eventfd2];
     let ended = forbidding(
         &forbidden,
         libc::EPERM,
-        "latency futex sysv-semaphore tcp-loopback eventfd --time 1ms --placement pinned --placement same-cpu",
+        "latency futex tcp-loopback eventfd --time 1ms --placement pinned --placement same-cpu",
     )
     .done();
-    for name in ["sysv-semaphore", "tcp-loopback", "eventfd"] {
+    for name in ["tcp-loopback", "eventfd"] {
         let refused = ended.err.lines().any(|line| {
             line.contains(&format!("{name} same-cpu")) && line.contains("this machine refuses")
         });
@@ -197,7 +197,7 @@ fn a_mechanism_that_a_sandbox_forbids_is_refused_with_the_reason() {
     forbidding(&[libc::SYS_eventfd2], libc::EPERM, "latency eventfd")
         .failed(3)
         .says("Operation not permitted");
-    forbidding(&[libc::SYS_semget], libc::ENOSYS, "matrix sysv-semaphore").failed(3);
+    forbidding(&[libc::SYS_eventfd2], libc::ENOSYS, "matrix eventfd").failed(3);
     let ended = forbidding(
         &[libc::SYS_sched_setscheduler],
         libc::EPERM,

@@ -5,7 +5,7 @@ use crate::program::{threadtoll, words};
 use threadtoll_record::Line;
 
 /// The promised names, in order.
-const MECHANISMS: [&str; 23] = [
+const MECHANISMS: [&str; 22] = [
     "function-call",
     "fiber-switch",
     "async-wake",
@@ -23,7 +23,6 @@ const MECHANISMS: [&str; 23] = [
     "parking-lot-condvar",
     "parking-lot-condvar-after",
     "semaphore",
-    "sysv-semaphore",
     "eventfd",
     "os-pipe",
     "socketpair",
@@ -61,7 +60,6 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
             "burst",
             "depth",
             "workers",
-            "chain",
             "flood",
             "funnel",
             "night-watch",
@@ -78,7 +76,7 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
         "std-mutex",
         "parking-lot-fair",
         "mcs",
-        "sysv-semaphore",
+        "kernel-eventfd",
         "striped/K:LOCK",
         "counter-sharded",
     ] {

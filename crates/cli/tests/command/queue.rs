@@ -157,47 +157,27 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("funnel --senders 65", "at most 64", "smaller"),
         ("funnel --important 0", "at least 1", "whole number"),
         ("funnel --important 3 --senders 2,4", "more than --senders 2", "more senders"),
-        ("funnel --important 2 --senders 2,4 --stall 2ms", "none can be stalled", "more senders"),
-        ("funnel --stall 10us", "from 1 ms to 100 ms", "scheduler"),
-        ("funnel --stall long", "--stall long", "durations"),
-        ("open-loop --stall 5ms", "--stall does not apply to open-loop", "list scenarios"),
         ("flood --important 1", "--important does not apply to flood", "list scenarios"),
         ("night-watch --gap 2h", "--gap 2h", "durations"),
         ("night-watch --gap 61s", "at most a minute apart", "shorter"),
-        ("night-watch --between nothing,sleep", "--between sleep is unknown", "flush-caches"),
-        ("night-watch --between nothing,nothing", "contains nothing twice", "each word once"),
-        (
-            "night-watch --between flush-caches --gap 100us,1ms",
-            "--between flush-caches takes time itself: gaps are at least 1000 µs long",
-            "longer --gap",
-        ),
-        ("night-watch --between give-back-pages --gap 99us", "at least 100 µs long", "--gap"),
-        ("burst --between flush-caches", "--between does not apply to burst", "list scenarios"),
         ("night-watch --burst 8", "--burst does not apply to night-watch", "list scenarios"),
         ("for-me pipe", "has no default traffic: give --rate or --arrivals", "--rate 50000"),
         ("for-me --rate 1000 --lose some", "not one of never, newest and oldest", "refuses"),
         ("for-me --rate 1000 --budget-cpu 0", "not a share of a CPU above 0", "20%"),
-        (
-            "for-me --rate 1000 --payload 128",
-            "whole messages have 8, 64,",
-            "use one of these sizes",
-        ),
+        ("for-me --rate 1000 --payload 128", "messages have 8, 64,", "use one of these sizes"),
         ("for-me --rate 5000000 --payload 64KiB", "more than 512 MiB", "smaller payload or rate"),
         ("for-me --rate 1000 --capacity 16,64", "one capacity", "once for each"),
         ("for-me --rate 1000 --batch 8", "--batch does not apply to for-me", "stream"),
         ("open-loop --lose newest", "--lose does not apply to open-loop", "list scenarios"),
         ("burst --budget-cpu 1", "--budget-cpu does not apply to burst", "list scenarios"),
-        ("chain --receivers 2", "--receivers does not apply to chain", "list scenarios"),
-        ("chain --rate 100000001", "no clock can stamp", "smaller"),
-        ("chain raw-copy", "raw-copy cannot run chain", "list queues"),
-        ("payload --payload 100", "--payload 100 is not a multiple of 8 bytes", "8,64,512"),
-        ("payload --payload 4", "--payload 4: messages have from 8 to 1048576 bytes", "8,64,512"),
-        ("payload --payload 2MiB", "--payload 2097152: messages have from 8", "8,64,512"),
-        ("payload --payload 24", "whole messages have 8, 64,", "--carry words"),
+        ("burst --receivers 2", "--receivers does not apply to burst", "list scenarios"),
+        ("open-loop --rate 100000001", "no clock can stamp", "smaller"),
+        ("burst raw-copy", "raw-copy cannot run burst", "list queues"),
+        ("payload --payload 100", "--payload 100: messages have 8, 64,", "one of these sizes"),
+        ("payload --payload 2MiB", "--payload 2097152: messages have 8, 64,", "one of these sizes"),
         ("payload --payload 4k", "--payload 4k is not a number of bytes", "4KiB"),
         ("payload --payload 64,64B", "contains 64B twice", "once"),
-        ("payload --payload 8 --carry words", "a message of one word", "--carry moved"),
-        ("payload --carry thrown", "--carry thrown is unknown", "moved, in-place, words"),
+        ("payload --carry words", "--carry words is unknown", "moved, in-place"),
         ("payload --capacity 4096", "at most 2048 messages of 65536 bytes", "smaller capacity"),
         ("payload --batch 16", "--batch does not apply to payload", "stream"),
         ("payload --senders 2", "does not apply to payload", "stream"),
@@ -272,12 +252,9 @@ fn the_tables_of_loads() {
     insta::assert_snapshot!("flood", tables(flooded));
     let among = "queue funnel funnel crossbeam-bounded --wait spin --senders 1,4";
     insta::assert_snapshot!("funnel", tables(among));
-    let stalled = "queue funnel funnel crossbeam-bounded --wait spin --senders 2 --stall 5ms";
-    insta::assert_snapshot!("stalls", tables(stalled));
     let rare = "queue night-watch pipe rtrb --wait spin --wait park --gap 1us,100us";
     insta::assert_snapshot!("night_watch", tables(rare));
-    insta::assert_snapshot!("chain", tables("queue chain rtrb pipe --wait spin"));
-    let sizes = "queue payload rtrb pipe raw-copy --wait spin --payload 8,4KiB";
+    let sizes = "queue payload rtrb pipe --wait spin --payload 8,4KiB";
     insta::assert_snapshot!("payload", tables(sizes));
 }
 
@@ -348,28 +325,15 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
 }
 
 #[test]
-fn cold_messages_are_shown_next_to_warm_ones_and_resumed() {
+fn idle_states_are_shown_where_the_kernel_counts_them() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
     let line = "queue night-watch pipe --wait spin --wait park --gap 1ms --relaunch 1 \
-                --between flush-caches,give-back-pages --simulated-machine 7 --out";
+                --simulated-machine 7 --out";
     let ended = threadtoll(words(line, &[&path])).done();
-    let emptied = "Between two messages each end read 4.00 MiB and so emptied";
-    let given_back = "4.00 MiB of mappings: receivers had 3.00 page faults per message";
-    let heading = "Night-watch: a message every 1 ms, caches emptied between, receivers that spin";
-    let shows = |out: &str, part: &str| assert!(out.contains(part), "{part}: {out}");
-    [emptied, given_back, heading].iter().for_each(|part| shows(&ended.out, part));
-    insta::assert_snapshot!("cold", plain(&ended.out));
     let states = |text: &str| text.matches("C6").count();
     assert!(states(&ended.out) > 0 && !ended.out.contains("no idle-state counters"));
-
     let whole = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    let contradicted = "queue --quiet --between flush-caches --resume";
-    threadtoll(words(contradicted, &[&path])).bad().says("--between");
-    threadtoll(words("queue --quiet --resume", &[&path])).done();
-    let again = threadtoll(words("report", &[&path])).done();
-    [emptied, given_back, heading].iter().for_each(|part| shows(&again.out, part));
 
     // The same on a machine whose kernel has no counters.
     let without = directory.path().join("without.jsonl");
@@ -383,7 +347,7 @@ fn cold_messages_are_shown_next_to_warm_ones_and_resumed() {
     }
     std::fs::write(&without, lines.join("\n") + "\n").unwrap();
     let ended = threadtoll(words("report", &[&without])).done();
-    shows(&ended.out, "This kernel has no idle-state counters");
+    assert!(ended.out.contains("This kernel has no idle-state counters"), "{}", ended.out);
     assert_eq!(states(&ended.out), 0, "{}", ended.out);
 }
 
@@ -573,10 +537,6 @@ pub(crate) fn measures_loads(queues: &str) {
         ("burst --burst 1,64 --gap 20us --time 10ms", RecordKind::Delivery),
         ("depth --depth 1,1000 --time 1ms", RecordKind::Calls),
         ("night-watch --gap 10us,1ms --time 40ms", RecordKind::Delivery),
-        (
-            "night-watch --gap 1ms --between flush-caches,give-back-pages --time 40ms",
-            RecordKind::Delivery,
-        ),
     ];
     measures(queues, &loads);
     let sizes = "payload --payload 8,64KiB --wait spin --time 1ms";
@@ -585,11 +545,7 @@ pub(crate) fn measures_loads(queues: &str) {
 
 /// Scenarios of more than two threads, with receivers that sleep.
 fn measures_crews(queues: &str) {
-    let crews = [
-        ("workers --receivers 2 --time 1ms --wait park", RecordKind::Stream),
-        ("chain --rate 5000 --time 300ms --wait park", RecordKind::Delivery),
-    ];
-    measures(queues, &crews);
+    measures(queues, &[("workers --receivers 2 --time 1ms --wait park", RecordKind::Stream)]);
     let lossy = "funnel crossbeam-bounded crossbeam-array-queue";
     measures(lossy, &[("flood --time 300ms --wait park", RecordKind::SendCall)]);
     let mine = "for-me --rate 20000 --time 400ms --wait park --senders 2 --lose newest";
@@ -598,9 +554,6 @@ fn measures_crews(queues: &str) {
     measures("pipe crossbeam-array-queue", &[(mine, RecordKind::Delivery)]);
     let many = "funnel --senders 1,3 --rate 20000 --time 300ms --wait park";
     measures("funnel crossbeam-unbounded", &[(many, RecordKind::Delivery)]);
-    let stalled =
-        "funnel --senders 3 --stall 1ms --time 500ms --wait spin-yield --wait poll-backoff";
-    measures("funnel flume-unbounded", &[(stalled, RecordKind::Delivery)]);
 }
 
 /// What is certain whatever the machine.
@@ -675,22 +628,7 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
             if let Some(funnel) = &record.funnel {
                 let chatty = record.cell.queue().unwrap().senders > 1;
                 assert_eq!(funnel.chatty.p50.is_some(), chatty, "{name}");
-                assert_eq!(funnel.stalls.is_some(), load.stall_ns.is_some(), "{name}");
-                match &funnel.stalls {
-                    None => assert_eq!(funnel.fairness.is_some(), chatty, "{name}"),
-                    Some(stalls) => {
-                        assert!(stalls.count > 0, "{name}: {stalls:?}");
-                        // Whoever is held up waits for half of a stall at least.
-                        let held = stalls.held_receiver.unwrap() > 0.0;
-                        let longest = stalls.longest_delivery_ns.unwrap().get();
-                        assert!(!held || longest > 0.5e6, "{name}: {stalls:?}");
-                    }
-                }
-            }
-            if let Some(chain) = &record.chain {
-                assert_eq!(chain.hops.len() as u64, load.hops.unwrap().get(), "{name}");
-                let hops = chain.hops.iter().map(|hop| hop.p50.unwrap());
-                assert!(hops.max_by(|a, b| a.get().total_cmp(&b.get())) <= record.max, "{name}");
+                assert_eq!(funnel.fairness.is_some(), chatty, "{name}");
             }
             if let Some(calls) = &record.calls {
                 assert!(calls.send_ns.unwrap() > 0.0 && calls.receive_ns.unwrap() > 0.0, "{name}");

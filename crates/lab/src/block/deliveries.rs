@@ -1,11 +1,9 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{
-    BurstBlock, ChainBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, StallsBlock, median,
-};
+use threadtoll_record::{BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, median};
 
-use crate::samples::{Chat, Deliveries, HeldUp, Waited};
+use crate::samples::{Chat, Deliveries, Waited};
 
 use super::{Context, Figures, Values, over, rounded, worst};
 
@@ -49,15 +47,8 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
             negative: (all - count).into(),
             clock_bound_ns: messages.clock_bound_ns.map(rounded),
         }),
-        chain: context
-            .planned
-            .cell
-            .queue()
-            .and_then(|queue| queue.load.hops)
-            .map(|_| hops(&messages)),
-        funnel: messages.chatty.as_deref().map(|senders| chatty(senders, messages.stalls)),
+        funnel: messages.chatty.as_deref().map(chatty),
         idle: messages.idle.clone(),
-        between: messages.between,
         burst: messages.burst.and_then(|size| bursts(&messages, size)),
         sends: messages.lost.map(|[refused, dropped]| SendsBlock {
             refused: refused.into(),
@@ -72,38 +63,13 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
     }
 }
 
-fn chatty(senders: &[Chat], stalls: Option<HeldUp>) -> FunnelBlock {
+fn chatty(senders: &[Chat]) -> FunnelBlock {
     let all = Values::of(senders.iter().flatten().copied());
     let mean = |own: &Chat| rounded(own.iter().sum::<u64>() as f64 / 1e3 / own.len() as f64);
     FunnelBlock {
         chatty: (all.histogram.count() > 0).then(|| all.histogram.packed()),
         means_ns: senders.iter().filter(|own| !own.is_empty()).map(mean).collect(),
-        stalls: stalls.map(|held| StallsBlock {
-            count: held.stalls.into(),
-            held_receiver: held.receiver.into(),
-            held_senders: held.senders.into(),
-            longest_delivery_ns: rounded(held.delivery_ps as f64 / 1e3),
-            longest_send_ns: rounded(held.send_ps as f64 / 1e3),
-        }),
     }
-}
-
-/// Times from one thread to the next of the messages that count.
-fn hops(messages: &Deliveries) -> ChainBlock {
-    let Deliveries { sent_ps, relayed_ps, received_ps, lead, .. } = messages;
-    let threads: Vec<&[u64]> = std::iter::once(sent_ps)
-        .chain(relayed_ps)
-        .chain([received_ps])
-        .map(|times| &times[*lead..])
-        .collect();
-    let hop = |pair: &[&[u64]]| {
-        let mut histogram = Histogram::new();
-        let times = pair[0].iter().zip(pair[1]);
-        let took = times.filter_map(|(from, to)| to.checked_sub(*from));
-        took.for_each(|ps| histogram.record_ps(ps));
-        histogram.packed()
-    };
-    ChainBlock { hops: threads.windows(2).map(hop).collect() }
 }
 
 /// The bursts that count; `None` if none is complete.

@@ -1,8 +1,8 @@
 //! Blocks that a program of another language measured itself.
 
 use threadtoll_record::{
-    BurstBlock, CallsBlock, ChainBlock, ContentionBlock, FunnelBlock, Histogram, OpenLoopBlock,
-    OwnProgram, SendsBlock,
+    BurstBlock, CallsBlock, ContentionBlock, FunnelBlock, Histogram, OpenLoopBlock, OwnProgram,
+    SendsBlock,
 };
 
 use crate::foreign::program::{Answer, Bursts, Chatty, Deliveries, Tally};
@@ -101,8 +101,6 @@ fn open_loop(deliveries: &Deliveries, context: &Context<'_>) -> Figures {
         elapsed_ps: deliveries.elapsed_ns.saturating_mul(1000),
         open_loop: Some(block),
         burst: bursts.map(burst),
-        chain: (!deliveries.hops.is_empty())
-            .then(|| ChainBlock { hops: deliveries.hops.iter().map(histogram).collect() }),
         funnel: deliveries.chatty.as_ref().map(chatty),
         ..distribution(&deliveries.delivered, context)
     }
@@ -113,7 +111,6 @@ fn chatty(chatty: &Chatty) -> FunnelBlock {
     FunnelBlock {
         chatty: (delivered.count() > 0).then(|| histogram(delivered)),
         means_ns: means_ns.iter().copied().map(rounded).collect(),
-        stalls: None,
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
         "spin",
         "ticket",
         "mcs",
-        "sysv-semaphore",
+        "kernel-eventfd",
         "counter-locked",
         "counter-atomic",
         "counter-sharded",

@@ -90,7 +90,6 @@ fn ways(
         };
         let (batches, claims, sizes) = (queue.batches, queue.claims, sizes.clone());
         let way = way.limited_to(move |_: &Scenario, usage: &Usage| match usage.load.carry {
-            Some(Carry::Words) => batches,
             Some(Carry::InPlace) => claims && sizes.contains(&usage.payload_bytes),
             Some(Carry::Moved) | None => sizes.contains(&usage.payload_bytes),
         });

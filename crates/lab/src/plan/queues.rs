@@ -238,14 +238,14 @@ impl PlanContext<'_> {
                     continue;
                 }
             };
-            let slots = queue.slots().map(|slots| slots.of(load.slot_bytes(payload_bytes)));
+            let slots = queue.slots().map(|slots| slots.of(payload_bytes));
             let capacity = slots.map(|slots| match self.capacity {
                 Some(capacity) => slots.capacity(capacity),
                 None => (self.scenario.capacity)(&slots, load),
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
-            let asked = Asked { load, payload_bytes, batch: self.choice.overrides.batch };
+            let asked = Asked { load, batch: self.choice.overrides.batch };
             for batch in (self.scenario.batches)(queue, way, &asked) {
                 let subject = Subject::Queue(QueueSubject {
                     queue: queue.name.clone().into(),

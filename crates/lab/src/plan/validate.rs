@@ -182,7 +182,7 @@ fn validate_queue(
     };
     let senders = Some(vec![asked.senders]);
     // One that the scenario has anyway need not suit it as a request.
-    let usual = Asked { load, payload_bytes, batch: None };
+    let usual = Asked { load, batch: None };
     let usual = (scenario.batches)(queue, way, &usual);
     let batch = Some(asked.batch).filter(|batch| !usual.contains(batch));
     let wanted = Overrides { batch, senders, ..Overrides::default() };
@@ -191,11 +191,10 @@ fn validate_queue(
     if scenario.check_flow(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
         return Err("this version does not use the queue like that".into());
     }
-    let slot_bytes = load.slot_bytes(payload_bytes);
-    let slots = queue.slots().map(|slots| slots.of(slot_bytes));
+    let slots = queue.slots().map(|slots| slots.of(payload_bytes));
     let holds = match (slots, asked.capacity) {
         (Some(slots), Some(capacity)) => {
-            (1..=MAX_CAPACITY * 8 / slot_bytes).contains(&capacity)
+            (1..=MAX_CAPACITY * 8 / payload_bytes).contains(&capacity)
                 && slots.capacity(capacity) == capacity
                 && asked.ring_bytes == Some(slots.ring_bytes(capacity))
         }

@@ -19,7 +19,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Budget, Kind, Load, ResidentBytes};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
@@ -124,7 +124,6 @@ impl Loops for Compiled {
                 Ok(crew(channel.clone(), flow.capacity, depth))
             }),
             threads: 2,
-            seating: Seating::LastAlone,
             read: Arc::new(move |worked| read(worked, depth)),
             simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
             class,

@@ -20,7 +20,7 @@ use threadtoll_machine::place;
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{Samples, SendCalls, Waited};
@@ -155,7 +155,6 @@ impl Loops for Compiled {
             Program::Crew(CrewProgram {
                 make: Arc::new(make),
                 threads: 3,
-                seating: Seating::LastAlone,
                 read: Arc::new(read),
                 simulate: Arc::new(move |queue| {
                     Ok(simulate(&pattern(&of_simulated)?, queue, lose, grows))

@@ -19,7 +19,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load, Lose, Scale};
 
 use crate::cache_padded::CachePadded;
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::program::{Make, Program};
 use crate::samples::{Deliveries, Samples};
@@ -75,7 +75,7 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
         return Err(Unsuitable { why, hint: "run it once for each" });
     }
     let payloads = overrides.load.payloads.iter().flatten().copied();
-    payloads.clone().try_for_each(payload::check_typed_size)?;
+    payloads.clone().try_for_each(payload::check_size)?;
     let largest = payloads.max().unwrap_or(8);
     let waiting = most_waiting(overrides);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
@@ -187,7 +187,6 @@ fn program(usage: Usage, open: Make<(Vec<AnySource>, AnySink)>) -> Program {
     Program::Crew(CrewProgram {
         make: Arc::new(make),
         threads: senders + 1,
-        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, lose)),
         simulate: Arc::new(simulate),
         class,
@@ -509,7 +508,7 @@ mod tests {
         assert_eq!(asked(10_000_000, 4096), Ok(()));
         let refused = asked(1_000_000, 65_536).unwrap_err();
         assert!(refused.why.contains("50000 messages"), "{}", refused.why);
-        assert!(asked(1_000, 128).unwrap_err().why.contains("whole messages"));
+        assert!(asked(1_000, 128).unwrap_err().why.contains("messages have 8, 64"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadtoll_record::{Between, Carry, Lose, Scale};
+use threadtoll_record::{Carry, Lose, Scale};
 
 use super::Trace;
 
@@ -42,8 +42,6 @@ pub struct LoadChoice {
     pub receivers: Option<Vec<u64>>,
     /// Senders of important messages.
     pub important: Option<u64>,
-    /// Length of the stalls of one chatty sender, in nanoseconds.
-    pub stall_ns: Option<u64>,
     /// Messages that may be lost.
     pub lose: Option<Lose>,
     /// Most CPU time of all ends, as a share of one CPU.
@@ -52,8 +50,6 @@ pub struct LoadChoice {
     pub payloads: Option<Vec<u64>>,
     /// Ways to carry them.
     pub carries: Option<Vec<Carry>>,
-    /// What becomes of caches or pages between two messages, `None` for nothing.
-    pub betweens: Option<Vec<Option<Between>>>,
 }
 
 /// Requested arrivals.
@@ -86,8 +82,6 @@ pub enum LoadOption {
     Receivers,
     /// `--important`.
     Important,
-    /// `--stall`.
-    Stall,
     /// `--lose`.
     Lose,
     /// `--budget-cpu`.
@@ -96,12 +90,10 @@ pub enum LoadOption {
     Payload,
     /// `--carry`.
     Carry,
-    /// `--between`.
-    Between,
 }
 
 impl LoadOption {
-    pub(super) const ALL: [LoadOption; 14] = [
+    pub(super) const ALL: [LoadOption; 12] = [
         LoadOption::Arrivals,
         LoadOption::Scale,
         LoadOption::Rate,
@@ -110,12 +102,10 @@ impl LoadOption {
         LoadOption::Depth,
         LoadOption::Receivers,
         LoadOption::Important,
-        LoadOption::Stall,
         LoadOption::Lose,
         LoadOption::BudgetCpu,
         LoadOption::Payload,
         LoadOption::Carry,
-        LoadOption::Between,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -128,12 +118,10 @@ impl LoadOption {
             LoadOption::Depth => "--depth",
             LoadOption::Receivers => "--receivers",
             LoadOption::Important => "--important",
-            LoadOption::Stall => "--stall",
             LoadOption::Lose => "--lose",
             LoadOption::BudgetCpu => "--budget-cpu",
             LoadOption::Payload => "--payload",
             LoadOption::Carry => "--carry",
-            LoadOption::Between => "--between",
         }
     }
 
@@ -147,12 +135,10 @@ impl LoadOption {
             LoadOption::Depth => load.depths.is_some(),
             LoadOption::Receivers => load.receivers.is_some(),
             LoadOption::Important => load.important.is_some(),
-            LoadOption::Stall => load.stall_ns.is_some(),
             LoadOption::Lose => load.lose.is_some(),
             LoadOption::BudgetCpu => load.budget_cpu.is_some(),
             LoadOption::Payload => load.payloads.is_some(),
             LoadOption::Carry => load.carries.is_some(),
-            LoadOption::Between => load.betweens.is_some(),
         }
     }
 }

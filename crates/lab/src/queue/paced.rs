@@ -23,7 +23,7 @@ use std::time::Duration;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Load;
 
-use crate::crew::{CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
@@ -43,45 +43,8 @@ const WAKE_NS: f64 = 150_000.0;
 /// The generator gives up after this multiple of a block's length: the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
-/// Work of an end between two messages.
-pub(super) trait Pause: Send + 'static {
-    /// Called before a block's clock starts.
-    fn prepare(&mut self);
-
-    /// Called after a message, with a stamp and the time at which the next one is due, if it is
-    /// known; returns a stamp of the end.
-    fn pause(&mut self, now: u64, next: Option<u64>, clock: &Clock) -> u64;
-
-    /// Adds to the records of a block.
-    fn report(&mut self, log: &mut Log);
-}
-
-/// Nothing.
-pub(super) struct NoPause;
-
-impl Pause for NoPause {
-    fn prepare(&mut self) {}
-
-    #[inline(always)]
-    fn pause(&mut self, now: u64, _: Option<u64>, _: &Clock) -> u64 {
-        now
-    }
-
-    fn report(&mut self, _: &mut Log) {}
-}
-
 /// The program of a generator and a receiver.
 pub(super) fn program<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
-    program_with(channel, usage, || NoPause, || NoPause)
-}
-
-/// The program of a generator and a receiver that pause between two messages.
-pub(super) fn program_with<C: Channel, P: Pause>(
-    channel: &C,
-    usage: Usage,
-    sender: impl Fn() -> P + Send + Sync + 'static,
-    receiver: impl Fn() -> P + Send + Sync + 'static,
-) -> Option<Program> {
     let channel = channel.clone();
     let Usage { flow, class, grows, load, .. } = usage;
     let burst = load.burst.map(|burst| burst.get() as usize);
@@ -89,11 +52,10 @@ pub(super) fn program_with<C: Channel, P: Pause>(
     Some(Program::Crew(CrewProgram {
         make: Arc::new(move || {
             let (source, sink) = channel.open(flow.capacity)?;
-            let generator = Generator::pausing(pattern(&load)?, source, sender());
-            Ok(vec![Box::new(generator), Box::new(Receiver::pausing(sink, receiver()))])
+            let generator = Generator::new(pattern(&load)?, source);
+            Ok(vec![Box::new(generator), Box::new(Receiver::new(sink))])
         }),
         threads: 2,
-        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, burst)),
         simulate: Arc::new(move |queue| Ok(simulate(&pattern(&of_simulated)?, queue))),
         class,
@@ -107,7 +69,7 @@ pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
 }
 
 #[repr(align(128))]
-pub(super) struct Generator<S, P = NoPause> {
+pub(super) struct Generator<S> {
     pattern: Pattern,
     source: Option<S>,
     /// Times of the block's messages since its start, in ticks.
@@ -128,17 +90,10 @@ pub(super) struct Generator<S, P = NoPause> {
     naps: bool,
     /// Which of the senders it is, and among how many the messages are dealt out in turn.
     dealt: [usize; 2],
-    pause: P,
 }
 
 impl<S> Generator<S> {
     pub(super) fn new(pattern: Pattern, source: S) -> Self {
-        Self::pausing(pattern, source, NoPause)
-    }
-}
-
-impl<S, P> Generator<S, P> {
-    fn pausing(pattern: Pattern, source: S, pause: P) -> Self {
         Generator {
             pattern,
             source: Some(source),
@@ -152,7 +107,6 @@ impl<S, P> Generator<S, P> {
             first: 1,
             naps: false,
             dealt: [0, 1],
-            pause,
         }
     }
 
@@ -177,7 +131,7 @@ impl<S, P> Generator<S, P> {
     }
 }
 
-impl<S: Source, P: Pause> Part for Generator<S, P> {
+impl<S: Source> Part for Generator<S> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
@@ -195,11 +149,10 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         self.after = touched(self.due.len());
         self.ready = touched(self.due.len());
         self.stamps = stamps(clock);
-        self.pause.prepare();
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let Generator { source, due, lead, until, sent, after, first, naps, pause, .. } = self;
+        let Generator { source, due, lead, until, sent, after, first, naps, .. } = self;
         let begin = clock.stamp() + clock.ticks(AHEAD_NS);
         due.iter_mut().for_each(|due| *due += begin);
         let until = begin.saturating_add(*until);
@@ -207,7 +160,7 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
             source,
             #[inline(always)]
             |source| match naps {
-                false => generate::<S, P, false>(
+                false => generate::<S, false>(
                     source,
                     clock,
                     due,
@@ -216,9 +169,8 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
                     *first,
                     sent,
                     after,
-                    pause,
                 ),
-                true => generate::<S, P, true>(
+                true => generate::<S, true>(
                     source,
                     clock,
                     due,
@@ -227,7 +179,6 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
                     *first,
                     sent,
                     after,
-                    pause,
                 ),
             },
         );
@@ -237,13 +188,11 @@ impl<S: Source, P: Pause> Part for Generator<S, P> {
         let ready = &mut self.ready;
         ready.truncate(made);
         set_ready(ready, due, sent, after, self.stamps);
-        let mut log = Log {
+        Log {
             times: [due, sent, after, ready].map(std::mem::take).into(),
             numbers: vec![*lead as u64],
             wrong: 0,
-        };
-        pause.report(&mut log);
-        log
+        }
     }
 }
 
@@ -283,7 +232,7 @@ fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps
 /// before the next.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
-fn generate<S: Source, P: Pause, const NAPS: bool>(
+fn generate<S: Source, const NAPS: bool>(
     source: &mut S,
     clock: &Clock,
     due: &[u64],
@@ -292,7 +241,6 @@ fn generate<S: Source, P: Pause, const NAPS: bool>(
     first: u64,
     sent: &mut [u64],
     after: &mut [u64],
-    pause: &mut P,
 ) -> usize {
     on_a_line();
     // By index into slices of one length: for some queues, a chain of zipped iterators was compiled
@@ -317,7 +265,6 @@ fn generate<S: Source, P: Pause, const NAPS: bool>(
         now = clock.stamp();
         after[at] = now;
         at += 1;
-        now = pause.pause(now, due.get(at).copied(), clock);
     }
     source.send(END);
     at
@@ -332,25 +279,18 @@ fn nap(ticks: u64, clock: &Clock) {
 }
 
 #[repr(align(128))]
-pub(super) struct Receiver<S, P = NoPause> {
+pub(super) struct Receiver<S> {
     sink: Option<S>,
     received: Vec<u64>,
-    pause: P,
 }
 
 impl<S> Receiver<S> {
-    pub(super) fn new(sink: S) -> Self {
-        Self::pausing(sink, NoPause)
+    fn new(sink: S) -> Self {
+        Receiver { sink: Some(sink), received: Vec::new() }
     }
 }
 
-impl<S, P> Receiver<S, P> {
-    fn pausing(sink: S, pause: P) -> Self {
-        Receiver { sink: Some(sink), received: Vec::new(), pause }
-    }
-}
-
-impl<S: Sink, P: Pause> Part for Receiver<S, P> {
+impl<S: Sink> Part for Receiver<S> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
@@ -358,32 +298,24 @@ impl<S: Sink, P: Pause> Part for Receiver<S, P> {
     fn prepare(&mut self, _: Shift, _: &Clock) {
         // A trace may have many messages at the same time.
         self.received = touched(2 * MAX_MESSAGES);
-        self.pause.prepare();
     }
 
     fn work(&mut self, clock: &Clock) -> Log {
-        let Receiver { sink, received, pause } = self;
+        let Receiver { sink, received } = self;
         let (count, wrong) = with(
             sink,
             #[inline(always)]
-            |sink| receive(sink, clock, received, pause),
+            |sink| receive(sink, clock, received),
         );
         received.truncate(count);
-        let mut log = Log { times: vec![std::mem::take(received)], numbers: Vec::new(), wrong };
-        pause.report(&mut log);
-        log
+        Log { times: vec![std::mem::take(received)], numbers: Vec::new(), wrong }
     }
 }
 
 /// Receives until the end of the block; returns the number of messages and the bits in which they
 /// were wrong.
 #[inline(always)]
-fn receive<S: Sink, P: Pause>(
-    sink: &mut S,
-    clock: &Clock,
-    received: &mut [u64],
-    pause: &mut P,
-) -> (usize, u64) {
+fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
     on_a_line();
     let mut wrong = 0;
     let mut count = 0;
@@ -397,7 +329,6 @@ fn receive<S: Sink, P: Pause>(
         *place = now;
         count += 1;
         wrong |= message ^ count as u64;
-        pause.pause(now, None, clock);
     }
 }
 
@@ -417,23 +348,19 @@ pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
 }
 
-/// Deliveries from the logs of the generator, of any relays, and of the receiver; `None` if they do
-/// not have the same messages.
+/// Deliveries from the logs of the generator and of the receiver; `None` if they do not have the
+/// same messages.
 pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
-    let [generator, relays @ .., receiver] = logs.as_mut_slice() else { return None };
+    let [generator, receiver] = logs.as_mut_slice() else { return None };
     let [due_ps, sent_ps, after_ps, ready_ps] = generator.times.as_mut_slice() else {
         return None;
     };
     let received_ps = std::mem::take(receiver.times.first_mut()?);
     let [due_ps, sent_ps, after_ps, ready_ps] =
         [due_ps, sent_ps, after_ps, ready_ps].map(std::mem::take);
-    let relayed_ps: Option<Vec<Vec<u64>>> =
-        relays.iter_mut().map(|relay| relay.times.first_mut().map(std::mem::take)).collect();
-    let relayed_ps = relayed_ps?;
     let lead = *generator.numbers.first()? as usize;
-    let complete = relayed_ps.iter().chain([&received_ps]).all(|all| all.len() == due_ps.len());
-    if !complete || lead >= due_ps.len() {
+    if received_ps.len() != due_ps.len() || lead >= due_ps.len() {
         return None;
     }
     let messages = due_ps.len() as u64;
@@ -443,17 +370,14 @@ pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
         ready_ps,
         sent_ps,
         after_ps,
-        relayed_ps,
         received_ps,
         lead,
         chatty: None,
-        stalls: None,
         burst,
         busy_ns,
         busy_messages: None,
         lost: None,
         idle: None,
-        between: None,
         cpu,
         clock_bound_ns,
     };

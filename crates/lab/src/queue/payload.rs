@@ -1,15 +1,12 @@
-//! `payload`: one sender, as fast as it can, and messages of 8 bytes to 1 MiB of which every word
+//! `payload`: one sender, as fast as it can, and messages of 8 bytes to 64 KiB of which every word
 //! is written and read.
 //!
 //! ```text
 //!   moved     sender: write ──▶ move into the queue   receiver: move out of it ──▶ read
 //!   in place  sender: write a free slot of the queue  receiver: read it there, release it
-//!   words     sender: write ──▶ send all words        receiver: receive words, read them
 //! ```
 //!
-//! Moved messages, and those in place, are of a type for each size. Words go through a queue of
-//! words, which their sender gives a message at a time and their receiver takes as they come: a
-//! byte stream.
+//! Messages are of a type for each size.
 //!
 //! An unbounded queue grows if its sender is faster, as it would in a program, but by no more than
 //! [`AHEAD_BYTES`]: then its sender waits for the receiver.
@@ -19,26 +16,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Carry, Kind, Load, Origin};
+use threadtoll_record::{Carry, Kind, Load};
 
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
-use crate::plan::MAX_PAYLOAD;
 use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
-use super::message::{MESSAGE_BYTES, Message, Words, first_word};
+use super::message::{MESSAGE_BYTES, Message, Words};
 use super::stream::{StretchStamps, budget, no_samples, receive_pass_after, with};
-use super::words::{count_up, difference};
 use super::{
-    AnySize, Asked, BLOCKS, Channel, Grouping, LoadOption, Loops, MAX_BATCH, MAX_CAPACITY,
-    Overrides, Queue, RING_BYTES, Scenario, Sink, Source, Unsuitable, Usage, Way,
+    AnySize, Channel, Grouping, LoadOption, Loops, MAX_CAPACITY, Overrides, RING_BYTES, Scenario,
+    Sink, Source, Unsuitable, Usage,
 };
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "payload",
-    sentence: "throughput of messages of 8 B to 64 KiB: moved, filled in place, or as a byte stream",
+    sentence: "throughput of messages of 8 B to 64 KiB: moved, or filled in place",
     kind: Kind::Stream,
     options: &[LoadOption::Payload, LoadOption::Carry],
     required: &[],
@@ -48,7 +43,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES).max(slots.capacity(LEAST_CAPACITY)),
-    batches,
+    batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
     grouping: Grouping::LoadAndRow,
@@ -91,17 +86,8 @@ fn has_load(load: &Load) -> Result<(), String> {
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
     no_samples(SCENARIO.name, overrides)?;
-    let carries = carries(overrides);
     let payloads = payloads(overrides);
-    for bytes in payloads.iter().copied() {
-        check_size(bytes, carries)?;
-    }
-    if payloads == [8] && carries == [Carry::Words] {
-        return Err(Unsuitable {
-            why: "--payload 8: a message of one word is no stream of words".into(),
-            hint: "add `--carry moved`, or a larger size",
-        });
-    }
+    payloads.iter().try_for_each(|bytes| check_size(*bytes))?;
     let largest = payloads.iter().copied().max().unwrap_or(8);
     let most = MAX_RING_BYTES / largest;
     match overrides.capacities.iter().flatten().find(|capacity| **capacity > most) {
@@ -115,53 +101,15 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     }
 }
 
-fn check_size(bytes: u64, carries: &[Carry]) -> Result<(), Unsuitable> {
-    const SIZES: &str = "use sizes such as 8,64,512,4096,65536";
-    if !(8..=MAX_PAYLOAD).contains(&bytes) {
-        let why = format!("--payload {bytes}: messages have from 8 to {MAX_PAYLOAD} bytes");
-        return Err(Unsuitable { why, hint: SIZES });
-    }
-    if !bytes.is_multiple_of(8) {
-        let why = format!("--payload {bytes} is not a multiple of 8 bytes");
-        return Err(Unsuitable { why, hint: SIZES });
-    }
-    if carries.iter().all(|carry| *carry == Carry::Words) {
-        return Ok(());
-    }
-    let hint = "use one of these sizes, or add `--carry words`";
-    check_typed_size(bytes).map_err(|unsuitable| Unsuitable { hint, ..unsuitable })
-}
-
 /// Rejects sizes that no type of messages has.
-pub(super) fn check_typed_size(bytes: u64) -> Result<(), Unsuitable> {
+pub(super) fn check_size(bytes: u64) -> Result<(), Unsuitable> {
     if MESSAGE_BYTES.contains(&bytes) {
         return Ok(());
     }
     Err(Unsuitable {
-        why: format!("--payload {bytes}: whole messages have 8, 64, 512, 4096 or 65536 bytes"),
+        why: format!("--payload {bytes}: messages have 8, 64, 512, 4096 or 65536 bytes"),
         hint: "use one of these sizes",
     })
-}
-
-/// Words that the queue is given at once.
-fn words(payload_bytes: u64) -> u64 {
-    (payload_bytes / 8).min(MAX_BATCH)
-}
-
-/// A bare copy moves blocks of about 16 and 64 KiB, in whole messages.
-fn batches(queue: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
-    let words = words(asked.payload_bytes);
-    match (queue.origin, asked.load.carry) {
-        (Origin::Raw, _) => {
-            let whole = |block: u64| block.max(words) / words * words;
-            let mut blocks = vec![whole(BLOCKS[1]), whole(BLOCKS[2])];
-            blocks.dedup();
-            blocks
-        }
-        (_, Some(Carry::Words)) if way.batches => vec![words],
-        (_, Some(Carry::Words)) => Vec::new(),
-        _ => vec![1],
-    }
 }
 
 pub(super) enum Compiled {}
@@ -169,7 +117,6 @@ pub(super) enum Compiled {}
 impl Loops for Compiled {
     fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program> {
         match (usage.load.carry?, usage.payload_bytes) {
-            (Carry::Words, bytes) => as_words(channel, &usage, bytes),
             // A stream of words, one at a time.
             (Carry::Moved, 8) => super::stream::Compiled::one_sender(channel, usage),
             (Carry::InPlace, 8) => in_place::<u64, C>(channel, &usage),
@@ -219,19 +166,6 @@ fn streams_of<M>(to: impl To + 'static, from: impl From + 'static, pace: Pace) -
     streams(to, from, pace)
 }
 
-fn as_words<C: Channel>(channel: &C, usage: &Usage, bytes: u64) -> Option<Program> {
-    if C::Sink::BATCHES && bytes > 8 {
-        let channel = channel.clone();
-        return Some(program(usage, move |capacity, pace| {
-            let (source, sink) = channel.open(capacity)?;
-            let words = pace.payload_bytes / 8;
-            let message = (0..words).map(std::hint::black_box).collect();
-            Ok(streams(WordsTo { source, message }, WordsFrom { sink, words }, pace))
-        }));
-    }
-    None
-}
-
 fn program(
     usage: &Usage,
     make: impl Fn(usize, Pace) -> Result<Streams, Unavailable> + Send + Sync + 'static,
@@ -244,7 +178,6 @@ fn program(
 /// Numbers of messages that depend on their size.
 #[derive(Clone, Copy)]
 struct Pace {
-    payload_bytes: u64,
     /// Messages between two checks of the stop flag.
     round: u64,
     /// Messages before the first stamp.
@@ -259,7 +192,7 @@ impl Pace {
         let round = (ROUND_BYTES / payload_bytes).clamp(1, ROUND);
         let settling = (SETTLING_BYTES / payload_bytes).clamp(1, SETTLING);
         let ahead = if usage.grows { AHEAD_BYTES / payload_bytes } else { u64::MAX };
-        Pace { payload_bytes, round, settling, ahead }
+        Pace { round, settling, ahead }
     }
 }
 
@@ -367,56 +300,6 @@ impl<M: Message, S: Sink<M>> From for PlacedFrom<M, S> {
     #[inline(always)]
     fn receive(&mut self, number: u64) -> u64 {
         self.0.receive_in_place(number)
-    }
-}
-
-struct WordsTo<S> {
-    source: S,
-    /// Where messages are written before they are sent.
-    message: Vec<u64>,
-}
-
-impl<S: Source> To for WordsTo<S> {
-    fn enter(&mut self) {
-        self.source.enter();
-    }
-
-    #[inline(always)]
-    fn send(&mut self, number: u64) {
-        count_up(&mut self.message, first_word(number));
-        for part in self.message.chunks(MAX_BATCH as usize) {
-            self.source.send_batch(part);
-        }
-    }
-}
-
-struct WordsFrom<S> {
-    sink: S,
-    /// Words of a message.
-    words: u64,
-}
-
-impl<S: Sink> From for WordsFrom<S> {
-    fn enter(&mut self) {
-        self.sink.enter();
-    }
-
-    #[inline(always)]
-    fn receive(&mut self, number: u64) -> u64 {
-        let mut next = first_word(number);
-        let end = next + self.words;
-        let mut wrong = 0;
-        while next < end {
-            self.sink.receive_batch(
-                (end - next) as usize,
-                #[inline(always)]
-                |words| {
-                    wrong |= difference(words, next);
-                    next += words.len() as u64;
-                },
-            );
-        }
-        wrong
     }
 }
 
@@ -555,6 +438,7 @@ impl<F: From> ReceiverLoop for Receiving<F> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::first_word;
     use super::*;
 
     /// Gives these messages of a word.
@@ -580,18 +464,6 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_stream_of_words_is_detected() {
-        let wrong = |words: Vec<u64>| {
-            let mut from = WordsFrom { sink: Gives(words), words: 3 };
-            from.receive(1) | from.receive(2)
-        };
-        let (one, two) = (first_word(1), first_word(2));
-        assert_eq!(wrong(vec![one, one + 1, one + 2, two, two + 1, two + 2]), 0);
-        assert_ne!(wrong(vec![one, one + 1, two, two + 1, two + 2, two + 3]), 0, "a word was lost");
-        assert_ne!(wrong(vec![one, one + 2, one + 1, two, two + 1, two + 2]), 0, "out of order");
-    }
-
-    #[test]
     fn a_sender_far_ahead_waits_for_the_receiver() {
         let received = Arc::new(AtomicU64::new(3));
         assert_eq!(await_receiver(&received, 3), 3);
@@ -604,7 +476,7 @@ mod tests {
 
     #[test]
     fn rounds_are_short_and_what_is_ahead_is_limited_whatever_the_size() {
-        for payload_bytes in [8, 24, 512, 65_536, MAX_PAYLOAD] {
+        for payload_bytes in MESSAGE_BYTES {
             let flow = crate::queue::Flow { senders: 1, batch: 1, capacity: 1 };
             let usage = Usage {
                 flow,
@@ -624,13 +496,9 @@ mod tests {
 
     #[test]
     fn sizes_that_cannot_be_had_are_one_sentence() {
-        let all = &Carry::ALL[..];
-        assert!(MESSAGE_BYTES.iter().all(|bytes| check_size(*bytes, all).is_ok()));
-        for bytes in [0, 7, 100, 24, MAX_PAYLOAD + 8] {
-            assert!(check_size(bytes, all).is_err(), "{bytes}");
+        assert!(MESSAGE_BYTES.iter().all(|bytes| check_size(*bytes).is_ok()));
+        for bytes in [0, 7, 24, 100, 1 << 20] {
+            assert!(check_size(bytes).is_err(), "{bytes}");
         }
-        assert_eq!(check_size(24, &[Carry::Words]), Ok(()));
-        assert!(check_size(24, &[Carry::Words, Carry::InPlace]).is_err());
-        assert!(check_size(100, &[Carry::Words]).is_err());
     }
 }

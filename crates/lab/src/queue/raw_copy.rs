@@ -46,16 +46,15 @@ const LINE: usize = 128;
 /// Largest block: a plan from a file must not exhaust memory.
 const MAX_WORDS: u64 = 1 << 24;
 
-/// Blocks of at most `most` words, counted in whole messages of `message_words`.
-fn make(most: u64, message_words: u64) -> Result<Streams, Unavailable> {
-    let message_words = message_words.clamp(1, MAX_WORDS);
-    let messages = (most.min(MAX_WORDS) / message_words).max(1);
-    let memory = Arc::new(Memory::new((messages * message_words) as usize));
-    let writer = Writer { memory: Arc::clone(&memory), block: 1, messages };
+/// Blocks of this many words.
+fn make(words: u64) -> Result<Streams, Unavailable> {
+    let words = words.clamp(1, MAX_WORDS);
+    let memory = Arc::new(Memory::new(words as usize));
+    let writer = Writer { memory: Arc::clone(&memory), block: 1 };
     Ok(Streams {
         senders: vec![Box::new(writer)],
-        receiver: Box::new(Reader { memory, block: 1, messages }),
-        round: messages,
+        receiver: Box::new(Reader { memory, block: 1 }),
+        round: words,
     })
 }
 
@@ -129,8 +128,6 @@ fn sum_of(block: u64, words: u64) -> u64 {
 struct Writer {
     memory: Arc<Memory>,
     block: u64,
-    /// Messages in a block.
-    messages: u64,
 }
 
 impl SenderLoop for Writer {
@@ -139,7 +136,7 @@ impl SenderLoop for Writer {
     fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
         on_a_line();
         let memory = &*self.memory;
-        let messages = self.messages;
+        let words = memory.words as u64;
         let begin = self.block;
         loop {
             let block = self.block;
@@ -150,7 +147,7 @@ impl SenderLoop for Writer {
             }
             let last = control.stopped();
             if last {
-                control.announce(sender, (block - begin + 1) * messages);
+                control.announce(sender, (block - begin + 1) * words);
             }
             // SAFETY: the flag gives the buffer to the writer; it has this length and is
             // initialised.
@@ -161,7 +158,7 @@ impl SenderLoop for Writer {
             flag.store(block, Ordering::Release);
             self.block += 1;
             if last {
-                return (self.block - begin) * messages;
+                return (self.block - begin) * words;
             }
         }
     }
@@ -174,8 +171,6 @@ impl SenderLoop for Writer {
 struct Reader {
     memory: Arc<Memory>,
     block: u64,
-    /// Messages in a block.
-    messages: u64,
 }
 
 impl ReceiverLoop for Reader {
@@ -188,13 +183,10 @@ impl ReceiverLoop for Reader {
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_pass(
-            spec,
-            self.messages,
-            control,
-            StretchStamps::new(clock, times),
-            |spec, marks| self.stretches(spec, marks),
-        )
+        let words = self.memory.words as u64;
+        receive_pass(spec, words, control, StretchStamps::new(clock, times), |spec, marks| {
+            self.stretches(spec, marks)
+        })
     }
 
     fn code(&self) -> usize {
@@ -212,7 +204,7 @@ impl Reader {
         let mut wrong = 0;
         let mut messages = 0;
         for _ in 0..spec.stretches {
-            for _ in 0..spec.per_stretch / self.messages {
+            for _ in 0..spec.per_stretch / words {
                 let flag = memory.flag(block);
                 // Acquire: pairs with the writer's release of the complete block.
                 while flag.load(Ordering::Acquire) != block {

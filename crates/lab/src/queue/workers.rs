@@ -16,7 +16,7 @@ use std::sync::Arc;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load};
 
-use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
+use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
 use crate::exchange::on_a_line;
 use crate::program::{Make, Program};
 use crate::samples::{Samples, SharedMessages};
@@ -115,7 +115,6 @@ fn program(usage: Usage, receivers: usize, make: Make<Crew>, bundle: bool) -> Pr
     Program::Crew(CrewProgram {
         make,
         threads: receivers + 1,
-        seating: Seating::LastAlone,
         read: Arc::new(move |worked| read(worked, bundle)),
         simulate: Arc::new(move |queue| Ok(simulate(queue, receivers, bundle))),
         class: usage.class,

@@ -1,5 +1,5 @@
-//! Detects the machine's capabilities before a plan is made: a sandbox without networking or System
-//! V semaphores then costs only some rows, each with its reason, not the run.
+//! Detects the machine's capabilities before a plan is made: a sandbox without networking or event
+//! descriptors then costs only some rows, each with its reason, not the run.
 
 use std::thread;
 

@@ -118,7 +118,7 @@ impl CrewCell {
             name: cell.name().to_string(),
             make: Arc::clone(&program.make),
             placement: cell.placement,
-            seats: Seats::seated(program.seating, cell.placement, &cell.cpus, program.threads - 1),
+            seats: Seats::of(cell.placement, &cell.cpus, program.threads - 1),
         };
         let threads = start.start(patience)?;
         let rare = cell.queue().is_some_and(|queue| queue.load.is_rare());

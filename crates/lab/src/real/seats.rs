@@ -2,8 +2,6 @@
 
 use threadtoll_record::Placement;
 
-use crate::crew::Seating;
-
 /// CPUs of the receiver, which is the last thread, and of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seats {
@@ -15,20 +13,7 @@ impl Seats {
     /// Pinned, the last thread has the last CPU to itself, and the others share the other CPUs
     /// round-robin.
     pub(super) fn of(placement: Placement, cpus: &[u32], others: usize) -> Self {
-        Self::seated(Seating::LastAlone, placement, cpus, others)
-    }
-
-    pub(super) fn seated(
-        seating: Seating,
-        placement: Placement,
-        cpus: &[u32],
-        others: usize,
-    ) -> Self {
         match (placement, cpus) {
-            (Placement::Pinned, cpus) if seating == Seating::InTurn && !cpus.is_empty() => {
-                let cpu = |index: usize| vec![cpus[index % cpus.len()]];
-                Seats { others: (0..others).map(cpu).collect(), last: cpu(others) }
-            }
             (Placement::Pinned, [own @ .., last]) if !own.is_empty() => Seats {
                 others: (0..others).map(|index| vec![own[index % own.len()]]).collect(),
                 last: vec![*last],
@@ -48,8 +33,6 @@ mod tests {
         assert_eq!(pinned, Seats { others: vec![vec![4], vec![5], vec![4]], last: vec![6] });
         let free = Seats::of(Placement::Free, &[0, 1], 2);
         assert_eq!(free, Seats { others: vec![vec![0, 1], vec![0, 1]], last: vec![0, 1] });
-        let chain = Seats::seated(Seating::InTurn, Placement::Pinned, &[0, 1], 3);
-        assert_eq!(chain, Seats { others: vec![vec![0], vec![1], vec![0]], last: vec![1] });
         let same = Seats::of(Placement::SameCpu, &[3], 1);
         assert_eq!(same, Seats { others: vec![vec![3]], last: vec![3] });
     }

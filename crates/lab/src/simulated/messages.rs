@@ -167,13 +167,10 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     let one = whole * spread(cell) * f64::from(queue.senders).sqrt();
     // A word, and the bytes in addition to it.
     let words = cell.payload_bytes as f64 / 8.0;
-    let word_ns = match (queue.origin, queue.load.carry) {
-        (_, None) => return one,
-        (Origin::Raw, _) => return one * words,
-        (_, Some(Carry::Moved)) => 0.8,
-        (_, Some(Carry::InPlace)) => 0.5,
-        // In batches already.
-        (_, Some(Carry::Words)) => 1.0,
+    let word_ns = match queue.load.carry {
+        None => return one,
+        Some(Carry::Moved) => 0.8,
+        Some(Carry::InPlace) => 0.5,
     };
     one + word_ns * (words - 1.0)
 }

@@ -68,7 +68,7 @@ fn an_adapter_delivers_what_was_sent_in_all_its_ways() {
     assert_eq!(waits, [Wait::Poll, Wait::PollBackoff, Wait::Block]);
     for way in full.ways {
         assert!(way.batches && !way.many_senders && !way.many_receivers);
-        for name in ["open-loop", "burst", "depth", "workers", "chain", "night-watch", "for-me"] {
+        for name in ["open-loop", "burst", "depth", "workers", "night-watch", "for-me"] {
             assert!(scenario(name).unwrap().takes(&way), "{name}");
         }
         assert!(!scenario("flood").unwrap().takes(&way), "it has one sender");
@@ -87,7 +87,6 @@ fn delivers(way: &Way) {
         (Carry::Moved, 4096, false),
         (Carry::InPlace, 8, true),
         (Carry::InPlace, 64, true),
-        (Carry::Words, 512, true),
     ] {
         assert_eq!(check::payload(way, carry, bytes, 64, 2_000), Ok(carried), "{carry} {bytes}");
     }
@@ -113,12 +112,9 @@ fn rows_have_what_the_description_says_and_no_more() {
         assert!(scenario("payload").unwrap().takes(&way), "messages of 8 bytes");
         within_a_minute(move || {
             check::stream(&way, 1, 1, 128, 10_000).unwrap();
-            for (carry, bytes, carried) in [
-                (Carry::Moved, 8, true),
-                (Carry::Moved, 64, false),
-                (Carry::InPlace, 8, false),
-                (Carry::Words, 64, false),
-            ] {
+            for (carry, bytes, carried) in
+                [(Carry::Moved, 8, true), (Carry::Moved, 64, false), (Carry::InPlace, 8, false)]
+            {
                 assert_eq!(check::payload(&way, carry, bytes, 64, 100), Ok(carried), "{carry}");
             }
         });

@@ -28,8 +28,8 @@ use crate::Nobody;
 use crate::strikes::Told;
 
 /// Scenarios that a program can be asked for by name.
-const SCENARIOS: [&str; 9] =
-    ["ask-reply", "stream", "open-loop", "burst", "workers", "chain", "funnel", "depth", "flood"];
+const SCENARIOS: [&str; 8] =
+    ["ask-reply", "stream", "open-loop", "burst", "workers", "funnel", "depth", "flood"];
 
 /// Programs of the tests of `foreign::program`; each is called as it misbehaves.
 fn programs(names: &[&str]) -> (TempDir, Vec<DescribedProgram>) {
@@ -74,7 +74,6 @@ fn planned(site: &CpuSelection<'_>, registry: &Registry, of: &str) -> Planned {
             ..LoadChoice::default()
         },
         "workers" => LoadChoice { receivers: Some(vec![2]), ..LoadChoice::default() },
-        "chain" => LoadChoice { rates: Some(vec![100_000]), ..LoadChoice::default() },
         "depth" => LoadChoice { depths: Some(vec![50]), ..LoadChoice::default() },
         _ => LoadChoice::default(),
     };
@@ -137,8 +136,8 @@ fn rows_of_programs_are_planned_with_how_they_were_built() {
             assert_eq!(cell.queue().unwrap().origin, Origin::C);
         }
         let expected = match of {
-            // One receiver, or hop, and more.
-            "workers" | "chain" => 2,
+            // One receiver, and more.
+            "workers" => 2,
             // One sender, 2 and 4.
             "funnel" => 3,
             _ => 1,
@@ -255,10 +254,6 @@ fn a_program_is_measured_in_turns_with_ours_and_its_fault_costs_its_row() {
                     record.rate_per_s.unwrap().get().round(),
                     (2_000.0 / 9.5e-3_f64).round()
                 );
-            }
-            "chain" => {
-                let chain = record.chain.as_ref().unwrap();
-                assert_eq!(chain.p50_sum_ns.unwrap().get().round(), 300.0);
             }
             "funnel" => {
                 let funnel = record.funnel.as_ref().unwrap();

@@ -3,8 +3,8 @@
 
 use crate::resample::Processes;
 use crate::{
-    Block, BlockKind, Burst, BurstBlock, Chain, ChainBlock, Count, Histogram, Kind, Lateness,
-    LoopKind, Ns, OpenLoop, OpenLoopBlock, Quantiles, RecordKind, Warning, resample,
+    Block, BlockKind, Burst, BurstBlock, Count, Histogram, Kind, Lateness, LoopKind, Ns, OpenLoop,
+    OpenLoopBlock, RecordKind, Warning, resample,
 };
 
 use super::{
@@ -26,11 +26,9 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
     let (open_loop, limit) = open_loop(folding, &distribution);
     let burst = burst(folding);
-    let between = rare::between(folding);
     let warnings = limit
         .into_iter()
         .chain(apart(&open_loop, &distribution))
-        .chain(between.and_then(rare::unready))
         .chain(oversubscribed(folding.cell()))
         .collect();
     let compared = if burst.is_some() { bursts } else { deliveries };
@@ -45,10 +43,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         traffic: Traffic {
             open_loop: Some(open_loop),
             burst,
-            chain: chain(folding),
             funnel: shares::funnel(folding),
             idle: rare::idle(folding),
-            between,
             lost: send_call::lost(folding),
             ..Traffic::default()
         },
@@ -200,30 +196,6 @@ fn late(lateness: &Lateness, distribution: &Distribution) -> Option<Warning> {
 fn apart(open_loop: &OpenLoop, distribution: &Distribution) -> Option<Warning> {
     let (bound, median) = (open_loop.clock_bound_ns?.get(), distribution.p50().value?);
     (bound > AGREEMENT * median).then(|| warnings::clocks_apart(bound, median))
-}
-
-/// The hops of a chain; `None` if there is none.
-fn chain(folding: &Folding<'_>) -> Option<Chain> {
-    let blocks: Vec<(&Block, &ChainBlock)> = folding
-        .blocks(BlockKind::Stamped)
-        .filter_map(|block| Some((block, block.chain.as_ref()?)))
-        .collect();
-    let of_process = processes(blocks.iter().map(|(block, _)| *block));
-    let count = blocks.iter().map(|(_, chain)| chain.hops.len()).min()?;
-    let hops: Vec<Quantiles> = (0..count)
-        .map(|hop| {
-            let histograms: Vec<&Histogram> =
-                blocks.iter().map(|(_, chain)| &chain.hops[hop]).collect();
-            let found = resample::quantiles(&histograms, &of_process, &QUANTILES, folding.seed);
-            quantiles(&found)
-        })
-        .collect();
-    let sum = |of: fn(&Quantiles) -> Option<Ns>| {
-        let all: Option<Vec<f64>> = hops.iter().map(|hop| Some(of(hop)?.get())).collect();
-        all.map(|all| rounded_ns(all.iter().sum()))
-    };
-    let (p50_sum_ns, p99_sum_ns) = (sum(|hop| hop.p50), sum(|hop| hop.p99));
-    Some(Chain { hops, p50_sum_ns, p99_sum_ns })
 }
 
 fn burst(folding: &Folding<'_>) -> Option<Burst> {

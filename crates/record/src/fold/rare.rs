@@ -1,13 +1,8 @@
-//! Rare messages: idle states of the receiver's CPU, and what was done between the messages.
+//! Rare messages: idle states of the receiver's CPU.
 
-use crate::{
-    BetweenBlock, BetweenMessages, BlockKind, Count, Idle, IdleBlock, IdleState, Text, Warning,
-};
+use crate::{BlockKind, Count, Idle, IdleBlock, IdleState, Text};
 
-use super::{Folding, significant, warnings};
-
-/// Largest share of messages for which an end is unready that goes without a warning.
-const UNREADY: f64 = 0.01;
+use super::{Folding, significant};
 
 /// Idle states of a cell; `None` if they were not read.
 pub(super) fn idle(folding: &Folding<'_>) -> Option<Idle> {
@@ -26,23 +21,4 @@ pub(super) fn idle(folding: &Folding<'_>) -> Option<Idle> {
     };
     let names = names.iter().map(|own| &own.name);
     Some(Idle { states: names.enumerate().map(state).collect() })
-}
-
-/// What was done between the messages of a cell; `None` if nothing was.
-pub(super) fn between(folding: &Folding<'_>) -> Option<BetweenMessages> {
-    let blocks = folding.blocks(BlockKind::Stamped);
-    let blocks: Vec<BetweenBlock> = blocks.filter_map(|block| block.between).collect();
-    let sum = |of: fn(&BetweenBlock) -> Count| blocks.iter().map(of).sum::<Count>().as_f64();
-    let messages = sum(|block| block.messages).max(1.0);
-    Some(BetweenMessages {
-        bytes: blocks.iter().map(|block| block.bytes).min()?,
-        page_faults_per_message: significant(sum(|block| block.page_faults) / messages).into(),
-        unready_share: significant((sum(|block| block.unready) / messages).min(1.0)).into(),
-    })
-}
-
-/// Messages that waited for an end and not only for the queue.
-pub(super) fn unready(between: BetweenMessages) -> Option<Warning> {
-    let share = between.unready_share.get();
-    (share > UNREADY).then(|| warnings::unready(format!("{:.0}", share * 100.0)))
 }

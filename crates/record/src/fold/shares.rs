@@ -2,7 +2,7 @@
 
 use crate::{Block, BlockKind, Funnel, FunnelBlock, Histogram, Workers, resample};
 
-use super::{Folding, QUANTILES, processes, quantiles, significant, stalls};
+use super::{Folding, QUANTILES, processes, quantiles, significant};
 
 /// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what each of `threads` got;
 /// those that are not listed got nothing.
@@ -49,6 +49,5 @@ pub(super) fn funnel(folding: &Folding<'_>) -> Option<Funnel> {
     let of_process = processes(chatty.iter().map(|(block, _)| *block));
     let found = resample::quantiles(&histograms, &of_process, &QUANTILES, folding.seed);
     let fairness = mean(&indices).map(|index| significant(index).into());
-    let stalls = stalls::stalls(own.iter().map(|(_, funnel)| *funnel));
-    Some(Funnel { chatty: quantiles(&found), fairness, stalls })
+    Some(Funnel { chatty: quantiles(&found), fairness })
 }

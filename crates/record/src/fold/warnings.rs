@@ -27,10 +27,6 @@ crate::warnings! {
     "clocks-apart" clocks_apart(bound, median) =
         "The clocks of the two CPUs agree within {bound:.0} ns, which is more than 5% of the median of {median:.0} ns: it may be off by that much.";
 
-    "More than one in a hundred messages of `--between` was due before both ends were ready for it."
-    "unready" unready(percent) =
-        "{percent}% of the messages were due while an end still emptied its caches or gave pages back: use longer gaps.";
-
     "The 95% interval of the stretches is more than 10%, and more than the cost of four stamps, away \
      from both mean and median of the stamped round trips."
     "stretches-disagree" stretches_disagree(stretches, stamped) =

@@ -1,10 +1,10 @@
 //! The view of rare messages, and the gap beyond which spinning does not pay.
 
-use threadtoll_record::{Between, Cell as RecordCell, Load, Ns, Record, WaitFamily, file::Results};
+use threadtoll_record::{Cell as RecordCell, Load, Ns, Record, WaitFamily, file::Results};
 
 use super::columns::Column;
 use super::view::View;
-use super::{Comparison, Row, base, between, open_loop, pairs};
+use super::{Comparison, Row, idle, open_loop, pairs};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{UNKNOWN, round_time, time};
 
@@ -29,13 +29,12 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
         ranks.into_iter().fold(column, |column, (heading, rank)| column.ranked(heading, rank))
     };
     let columns = (open_loop::VIEW.columns)(results, comparison).into_iter().map(ranked);
-    columns.chain(between::columns(comparison)).collect()
+    columns.chain(idle::column(comparison)).collect()
 }
 
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = (open_loop::VIEW.lines)(record);
-    lines.extend(between::lines(record));
-    lines.extend(base::line(record, "to nothing between"));
+    lines.extend(idle::line(record));
     lines
 }
 
@@ -53,7 +52,6 @@ struct Watch {
 /// A queue over all gaps.
 struct Watches {
     name: String,
-    between: Option<Between>,
     /// Wait strategies: awake and asleep.
     waits: [&'static str; 2],
     /// In the order of gaps.
@@ -150,7 +148,6 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let family = |row: &Row<'_>| row.queue().map(|queue| queue.wait.family());
     let asleep = || rows().filter(|row| family(row) == Some(WaitFamily::Blocking));
     let gap = |row: &Row<'_>| Some(row.queue()?.load.gap_ns?.as_f64());
-    let between = |row: &Row<'_>| row.queue()?.load.between;
     for awake in rows().filter(|row| family(row) == Some(WaitFamily::Spinning)) {
         for other in asleep() {
             let itself = |of| {
@@ -159,10 +156,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
                 let RecordCell { placement, neighbour, .. } = &of.record.cell;
                 Some((&queue.queue, queue.origin, queue.capacity, placement, neighbour))
             };
-            if gap(awake) != gap(other)
-                || between(awake) != between(other)
-                || itself(awake) != itself(other)
-            {
+            if gap(awake) != gap(other) || itself(awake) != itself(other) {
                 continue;
             }
             let both = [awake, other];
@@ -185,21 +179,18 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             let watch = Watch { gap_ns, cpu_ns: [spins, sleeps], cpu_intervals, p50_ns };
             let waits = both.map(|row| row.queue().map_or("", |queue| queue.wait.name()));
             let name = pairs::name(awake);
-            let between = between(awake);
-            let is_known = |known: &&mut Watches| {
-                known.name == name && known.waits == waits && known.between == between
-            };
+            let is_known = |known: &&mut Watches| known.name == name && known.waits == waits;
             match all.iter_mut().find(is_known) {
                 Some(known) => known.all.push(watch),
-                None => all.push(Watches { name, between, waits, all: vec![watch] }),
+                None => all.push(Watches { name, waits, all: vec![watch] }),
             }
         }
     }
     all.iter_mut().for_each(|known| known.all.sort_by(|a, b| a.gap_ns.total_cmp(&b.gap_ns)));
-    all.sort_by(|a, b| (&a.name, a.between, a.waits).cmp(&(&b.name, b.between, b.waits)));
+    all.sort_by(|a, b| (&a.name, a.waits).cmp(&(&b.name, b.waits)));
     type Column = table::Column<'static, Watches>;
     let longest = |which: usize| move |row: &Watches| row.all.last().map(|last| last.p50_ns[which]);
-    let mut columns: Vec<Column> = vec![
+    let columns: Vec<Column> = vec![
         Column::new("", "spinning", 1, "wait strategy that spins", |row| Cell::text(row.waits[0]))
             .emphasis(Emphasis::Faint),
         Column::new("", "asleep", 1, "wait strategy that sleeps", |row| Cell::text(row.waits[1]))
@@ -221,13 +212,6 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             Cell::figure(longest(1)(row), time)
         }),
     ];
-    if all.iter().any(|row| row.between.is_some()) {
-        let title = "what was done between two messages";
-        let column = Column::new("", "between", 0, title, |row: &Watches| {
-            Cell::text(row.between.map_or("nothing", Between::name))
-        });
-        columns.insert(0, column.emphasis(Emphasis::Faint));
-    }
     let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
     (!all.is_empty()).then(section).into_iter().collect()
@@ -248,7 +232,7 @@ mod tests {
                 p50_ns: [1.0, 2.0],
             };
             let all = gaps.iter().map(watch).collect();
-            Watches { name: "pipe".into(), between: None, waits: ["spin", "park"], all }
+            Watches { name: "pipe".into(), waits: ["spin", "park"], all }
         };
         let is_about = |gap: Gap, expected: f64| {
             let Gap::At(found) = gap else { panic!("{gap:?} is between two") };

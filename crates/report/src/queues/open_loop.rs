@@ -13,7 +13,6 @@ pub(super) const VIEW: View = View {
     shows: |record| {
         record.kind == RecordKind::Delivery
             && record.burst.is_none()
-            && record.chain.is_none()
             && record.funnel.is_none()
             && !night_watch::is_rare(record)
             && !for_me::is_for_me(record)

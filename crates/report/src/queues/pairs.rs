@@ -69,7 +69,7 @@ pub(super) fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
     );
     parts.extend(super::payload(criteria));
     parts.extend(super::load(criteria.load));
-    if criteria.batched && criteria.load.carry.is_none() {
+    if criteria.batched {
         parts.push("batches".into());
     }
     if criteria.senders != 1 {

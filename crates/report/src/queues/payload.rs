@@ -11,7 +11,7 @@ use crate::units::{digits, time, time_range};
 
 pub(super) const VIEW: View = View {
     shows: |record| record.kind == RecordKind::Stream && carries(record),
-    sentence: "as many messages as the queue takes, every word of them written and verified: moved into the queue and out of it, written and read in place, or sent as words of a byte stream.",
+    sentence: "as many messages as the queue takes, every word of them written and verified: moved into the queue and out of it, or written and read in place.",
     text: |record| {
         let one = record.rate_per_s.map(|rate| time(1e9 / rate.get()));
         one.map_or_else(String::new, |one| format!("{one} a message"))
@@ -59,7 +59,6 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
             regimes::figure(&row.record, bytes, digits)
         }),
     ];
-    columns.extend(stream::of_the_bare_copy(comparison));
     if comparison.criteria.load.base().is_some() {
         let title = "ratio of the rate to that of the same row with messages that are moved, from paired blocks";
         columns.push(Column::new("of", "moved", 1, title, |row| base::cell(&row.record)));

@@ -70,7 +70,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
 }
 
 /// The share of the fastest bare copy's rate, if there is one.
-pub(super) fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
+fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     let limit = comparison.bare_copy()?;
     let title =
         "share of the fastest bare copy’s rate, from paired blocks where both are in one group";

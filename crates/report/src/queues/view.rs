@@ -6,8 +6,8 @@ use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
 use super::{
-    Comparison, ask_reply, burst, chain, depth, flood, for_me, funnel, night_watch, open_loop,
-    payload, stream, workers,
+    Comparison, ask_reply, burst, depth, flood, for_me, funnel, night_watch, open_loop, payload,
+    stream, workers,
 };
 use crate::table::Section;
 
@@ -49,7 +49,6 @@ pub(super) static VIEWS: &[View] = &[
     burst::VIEW,
     depth::VIEW,
     workers::VIEW,
-    chain::VIEW,
     flood::VIEW,
     funnel::VIEW,
     night_watch::VIEW,

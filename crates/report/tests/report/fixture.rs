@@ -274,11 +274,9 @@ fn block(
         burst: None,
         calls: None,
         workers: None,
-        chain: None,
         sends: None,
         funnel: None,
         idle: None,
-        between: None,
         own_program: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);

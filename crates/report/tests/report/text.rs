@@ -323,7 +323,6 @@ fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
         burst: None,
         calls: None,
         workers: None,
-        chain: None,
         funnel: None,
         against: record.against.clone(),
     }

@@ -49,9 +49,9 @@ impl Request {
 /// Returns `true` if programs are asked for such messages.
 pub(super) fn has_load(load: &Load) -> bool {
     let Load { arrivals, rate_per_s, burst, gap_ns, lose, .. } = *load;
-    let Load { receivers, hops, important, depth, .. } = *load;
+    let Load { receivers, important, depth, .. } = *load;
     let paced = Load { arrivals, rate_per_s, burst, gap_ns, lose, ..Load::NONE };
-    let told = Load { receivers, hops, important, depth, ..paced };
+    let told = Load { receivers, important, depth, ..paced };
     *load == told
         && arrivals != Some(Arrivals::File)
         && matches!(lose, None | Some(Lose::Never))
@@ -81,10 +81,7 @@ fn places(cell: &Cell) -> (String, Vec<u32>) {
         format!("cpus={}", cpus.join(","))
     };
     let load = cell.queue().map(|queue| &queue.load);
-    let [shared, in_turn] = [
-        load.is_some_and(|load| load.receivers.is_some()),
-        load.is_some_and(|load| load.hops.is_some()),
-    ];
+    let shared = load.is_some_and(|load| load.receivers.is_some());
     match (cell.placement, cell.cpus.as_slice()) {
         (Placement::Free, cpus) => (list(&[]), cpus.to_vec()),
         (_, [one]) => (list(&[*one, *one]), Vec::new()),
@@ -92,7 +89,7 @@ fn places(cell: &Cell) -> (String, Vec<u32>) {
         (_, [receivers @ .., sender]) if shared => {
             (list(&[&[*sender], receivers].concat()), Vec::new())
         }
-        (_, [first, others @ .., receiver]) if cell.queue().is_some() && !in_turn => {
+        (_, [first, others @ .., receiver]) if cell.queue().is_some() => {
             (list(&[&[*first, *receiver], others].concat()), Vec::new())
         }
         (_, cpus) => (list(cpus), Vec::new()),
@@ -113,12 +110,8 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str, seed: u64) -> Option<(String
     add("batch", subject.batch);
     add("senders", u64::from(subject.senders));
     add("payload_bytes", cell.payload_bytes);
-    let counts = [
-        ("receivers", load.receivers),
-        ("hops", load.hops),
-        ("important", load.important),
-        ("depth", load.depth),
-    ];
+    let counts =
+        [("receivers", load.receivers), ("important", load.important), ("depth", load.depth)];
     for (key, count) in counts {
         if let Some(count) = count {
             add(key, count.get());
@@ -128,16 +121,14 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str, seed: u64) -> Option<(String
         (Some(rate), None, None) => {
             add("rate_per_s", rate.get());
             let deliveries = |per_s, besides| Question::Deliveries { per_s, besides };
-            match (load.hops, load.important) {
-                (None, None) if scenario == "flood" => Question::SendCalls,
-                (None, None) => deliveries(rate.as_f64(), Besides::Nothing),
-                (Some(hops), None) => deliveries(rate.as_f64(), Besides::Hops(hops.get())),
-                (None, Some(important)) => {
+            match load.important {
+                None if scenario == "flood" => Question::SendCalls,
+                None => deliveries(rate.as_f64(), Besides::Nothing),
+                Some(important) => {
                     let chatty = u64::from(subject.senders).saturating_sub(important.get());
                     let per_s = important.as_f64() * IMPORTANT_PER_S;
                     deliveries(per_s, Besides::Chatty(chatty))
                 }
-                _ => return None,
             }
         }
         (None, Some(burst), Some(gap)) => {
@@ -292,10 +283,6 @@ mod tests {
             rate_per_s: Some(rate.into()),
             ..Load::NONE
         };
-        let chain = Load { hops: Some(3.into()), ..rate(Arrivals::Uniform, 10_000) };
-        let question = Question::Deliveries { per_s: 1e4, besides: Besides::Hops(3) };
-        let words = "chain cpus=0,1,2,3 … hops=3 rate_per_s=10000 arrivals=uniform seed=7";
-        assert_eq!(of("chain", chain, 1, &[0, 1, 2, 3]), (words.into(), question));
         let funnel = Load { important: Some(2.into()), ..rate(Arrivals::Poisson, 200_000) };
         let question = Question::Deliveries { per_s: 2e3, besides: Besides::Chatty(6) };
         let words = "funnel cpus=0,1 … important=2 rate_per_s=200000 arrivals=poisson seed=7";
@@ -307,6 +294,5 @@ mod tests {
         let words = "flood cpus=0,1 … rate_per_s=10000 arrivals=poisson seed=7";
         assert_eq!(of("flood", flood.clone(), 2, &[0, 1]), (words.into(), Question::SendCalls));
         assert!(!has_load(&Load { lose: Some(Lose::Oldest), ..flood }));
-        assert!(!has_load(&Load { stall_ns: Some(1_000_000.into()), ..funnel }));
     }
 }

@@ -14,8 +14,8 @@ use crate::mechanism::Mechanism;
 use crate::queue::{Capacity, Queue, Slots, Way};
 
 /// Scenarios of queues that a program can be asked for.
-const SCENARIOS: [&str; 9] =
-    ["ask-reply", "stream", "open-loop", "burst", "workers", "chain", "funnel", "depth", "flood"];
+const SCENARIOS: [&str; 8] =
+    ["ask-reply", "stream", "open-loop", "burst", "workers", "funnel", "depth", "flood"];
 
 /// A program and what it says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -71,7 +71,6 @@ fn patience(mode: &str) -> Patience {
 const LENGTH_NS: u64 = 10_000_000;
 const OPEN: Question = deliveries(Besides::Nothing);
 const BURST: Question = deliveries(Besides::Bursts);
-const CHAIN: Question = deliveries(Besides::Hops(3));
 const FUNNEL: Question = Question::Deliveries { per_s: 1_000.0, besides: Besides::Chatty(3) };
 const WORKERS: Question = Question::Shared { receivers: 2 };
 const DEPTH: Question = Question::Calls { depth: 50 };
@@ -87,7 +86,6 @@ fn request(question: Question) -> Request {
         Question::RoundTrips => "queue made-up ask-reply wait=poll",
         Question::Stream => "queue made-up stream wait=poll",
         OPEN => "queue made-up open-loop wait=poll",
-        CHAIN => "queue made-up chain hops=3 wait=poll",
         FUNNEL => "queue made-up funnel senders=4 important=1 wait=poll",
         Question::Deliveries { .. } => "queue made-up burst wait=poll",
         Question::Shared { .. } => "queue made-up workers receivers=2 wait=poll",
@@ -133,9 +131,6 @@ fn figures_are_read() {
     let bursts =
         Bursts { first_ns: 300.0, last_ns: 600.0, drain_ns: 100.5, bursts: 9, found_empty: 9 };
     assert_eq!(burst.bursts, Some(bursts));
-    let (_, chain) = measure(&path, CHAIN).unwrap();
-    let Answer::Deliveries(chain) = chain else { panic!("{chain:?}") };
-    assert_eq!(chain.hops, vec![Tally(vec![(100, 900)]); 3]);
     let (_, funnel) = measure(&path, FUNNEL).unwrap();
     let Answer::Deliveries(funnel) = funnel else { panic!("{funnel:?}") };
     let chatty = Chatty { delivered: Tally(vec![(700, 800)]), means_ns: vec![700.0; 3] };
@@ -206,9 +201,6 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("loses", WORKERS, WrongMessage, "it counted 2000 messages, but checked 1999"),
         ("hides", WORKERS, WrongMessage, "its receivers got another number of them"),
         ("early-workers", WORKERS, WrongMessage, "its block of 1000000 ms was over after "),
-        ("loses", CHAIN, WrongMessage, "it counted 1000 messages, but checked 999"),
-        ("hides", CHAIN, WrongMessage, "a hop has 899 times for 900 deliveries"),
-        ("slow-hops", CHAIN, WrongMessage, "its hops take longer together than its deliveries"),
         ("loses", FUNNEL, WrongMessage, "it counted 1000 messages, but checked 999"),
         ("disorder", FUNNEL, WrongMessage, "the mean of a chatty sender is above all of its"),
         ("loses", DEPTH, WrongMessage, "it counted 6450 messages, but checked 6449"),

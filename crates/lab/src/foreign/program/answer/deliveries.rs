@@ -26,8 +26,6 @@ pub(crate) struct Deliveries {
     pub(crate) due: u64,
     pub(crate) received: u64,
     pub(crate) bursts: Option<Bursts>,
-    /// Times from one thread to the next, by hop, if there are several queues in a row.
-    pub(crate) hops: Vec<Tally>,
     pub(crate) chatty: Option<Chatty>,
 }
 
@@ -47,8 +45,6 @@ impl Deliveries {
 pub(crate) enum Besides {
     Nothing,
     Bursts,
-    /// The times of this many hops.
-    Hops(u64),
     /// The deliveries of this many chatty senders; the others' are those of important messages.
     Chatty(u64),
 }
@@ -91,11 +87,10 @@ pub(super) fn read(
     let window_ns = lines.positive_number("window_ns")?;
     let due = lines.positive_number("due")?;
     let received = lines.number("received")?;
-    let (mut bursts, mut hops, mut chatty) = (None, Vec::new(), None);
+    let (mut bursts, mut chatty) = (None, None);
     match besides {
         Besides::Nothing => {}
         Besides::Bursts => bursts = Some(read_bursts(lines)?),
-        Besides::Hops(many) => hops = read_hops(lines, many, &delivered)?,
         Besides::Chatty(senders) => chatty = Some(read_chatty(lines, senders)?),
     }
     lines.all_checked(sent)?;
@@ -132,7 +127,6 @@ pub(super) fn read(
         due,
         received,
         bursts,
-        hops,
         chatty,
     })
 }
@@ -152,21 +146,6 @@ fn read_bursts(lines: &mut Lines<'_>) -> Result<Bursts, Fault> {
         return Err(wrong("more of its bursts found the queue empty than there were"));
     }
     Ok(found)
-}
-
-fn read_hops(lines: &mut Lines<'_>, many: u64, delivered: &Tally) -> Result<Vec<Tally>, Fault> {
-    let hops: Vec<Tally> = (0..many).map(|_| lines.tally("hop", 0)).collect::<Result<_, _>>()?;
-    let count = delivered.count();
-    if let Some(other) = hops.iter().map(Tally::count).find(|other| *other != count) {
-        return Err(wrong(format!("a hop has {other} times for {count} deliveries")));
-    }
-    // Each message takes its hops one after the other.
-    let together_ns = hops.iter().map(Tally::sum_ns).sum::<u128>() as f64;
-    let rounded_ns = (many * count) as f64;
-    if together_ns > delivered.sum_ns() as f64 * ROUNDING + rounded_ns {
-        return Err(wrong("its hops take longer together than its deliveries"));
-    }
-    Ok(hops)
 }
 
 fn read_chatty(lines: &mut Lines<'_>, senders: u64) -> Result<Chatty, Fault> {

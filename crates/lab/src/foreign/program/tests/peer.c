@@ -51,7 +51,7 @@ static void describe(void) {
     const char *waits = is("own-wait") ? "spin" : "poll";
     printf("{\"program\":1,\"language\":\"c\",\"runtime\":\"none\",\"compiler\":\"cc\",\"flags\":\"\","
            "\"peers\":[{\"kind\":\"queue\",\"name\":\"%s\",\"version\":\"1\",\"sentence\":\"s\","
-           "\"scenarios\":[\"ask-reply\",\"stream\",\"open-loop\",\"burst\",\"workers\",\"chain\","
+           "\"scenarios\":[\"ask-reply\",\"stream\",\"open-loop\",\"burst\",\"workers\","
            "\"funnel\",\"depth\",\"flood\"],\"senders\":\"many\","
            "\"capacity\":\"unbounded\",\"waits\":[\"%s\",\"block\"],\"batches\":false},"
            "{\"kind\":\"mechanism\",\"name\":\"%s-spin\",\"version\":\"1\",\"sentence\":\"s\","
@@ -136,8 +136,6 @@ static void block(const char *prepared) {
         if (strstr(prepared, " burst "))
             printf("first_ns 300\nlast_ns %d\ndrain_ns 100.5\nbursts 9\nfound_empty 9\n",
                    is("disorder") ? 200 : 600);
-        for (long hop = 0; hop < asked(prepared, " hops="); hop++)
-            printf("hop 1\n%s %d\n", is("slow-hops") ? "200" : "100", is("hides") ? 899 : 900);
         printf("checked %d\n", is("loses") ? 999 : 1000);
     }
     if (is("more")) printf("checked 5\n");

@@ -1,0 +1,78 @@
+//! An `eventfd(2)` in semaphore mode as a lock: a *kernel* lock in the sense of *Locks aren't slow*
+//! (J. Preshing, 2011), which enters the kernel for every operation, contended or not.
+//!
+//! Its counter is 1 while the lock is free: a read takes it, and sleeps while it is 0. A write
+//! gives it back and wakes all threads that wait, of which the first to run gets the lock.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use crate::error::Unavailable;
+
+use super::{GrantPolicy, Lock, RawLock, Wrap};
+
+pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
+    [Lock::ours::<W, _>(
+        "kernel-eventfd",
+        GrantPolicy::Barging,
+        "an eventfd in semaphore mode: a kernel lock, every operation a system call",
+        |count| (0..count).map(|_| KernelEventFd::new()).collect(),
+    )]
+}
+
+struct KernelEventFd(File);
+
+impl KernelEventFd {
+    fn new() -> Result<Self, Unavailable> {
+        // SAFETY: passes plain numbers.
+        let number = unsafe { libc::eventfd(1, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
+        if number < 0 {
+            return Err(Unavailable::last("eventfd"));
+        }
+        // SAFETY: just opened, with no other owner.
+        Ok(KernelEventFd(File::from(unsafe { OwnedFd::from_raw_fd(number) })))
+    }
+}
+
+impl RawLock for KernelEventFd {
+    type ThreadState = ();
+
+    #[inline(always)]
+    fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+        let mut taken = [0; 8];
+        // Retried if a signal handler interrupts it.
+        while (&self.0).read(&mut taken).is_err() {}
+        let done = section();
+        // A write waits, and so can be interrupted, only if the counter is full: here it is 0.
+        let _ = (&self.0).write(&1u64.to_ne_bytes());
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// True if a read would not wait.
+    fn is_free(lock: &KernelEventFd) -> bool {
+        let mut poll = libc::pollfd { fd: lock.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, valid for the call, which returns at once.
+        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+    }
+
+    #[test]
+    fn the_counter_says_if_the_lock_is_free() {
+        let Ok(lock) = KernelEventFd::new() else {
+            println!("skipped: no eventfd here");
+            return;
+        };
+        for _ in 0..3 {
+            assert!(is_free(&lock));
+            lock.hold(&mut (), || assert!(!is_free(&lock)));
+        }
+        assert!(is_free(&lock));
+    }
+}

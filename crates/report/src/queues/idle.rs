@@ -1,0 +1,51 @@
+//! The idle states of the receiver's CPU.
+
+use threadtoll_record::{IdleState, Record};
+
+use super::columns::Column;
+use super::{Comparison, Row};
+use crate::clean::clean;
+use crate::sentences::{self as say, Sentence};
+use crate::table::Cell;
+use crate::units::share;
+
+fn deepest(record: &Record) -> Option<&IdleState> {
+    record.idle.as_ref()?.deepest()
+}
+
+/// `C6 97%`.
+fn state(state: &IdleState) -> String {
+    format!("{} {}", clean(&state.name), share(state.share.get()))
+}
+
+fn has_states(row: &Row<'_>) -> bool {
+    row.record.idle.as_ref().is_some_and(|idle| !idle.states.is_empty())
+}
+
+/// The column for the deepest state, if any row has states.
+pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
+    let title = "deepest idle state that the receiver’s CPU entered, and its share of the time";
+    let column = || {
+        Column::new("", "idle in", 3, title, |row| match deepest(&row.record) {
+            Some(deepest) => Cell::new(Some(deepest.share.get()), state(deepest)),
+            None if has_states(row) => Cell::text("none"),
+            None => Cell::unknown(),
+        })
+    };
+    comparison.rows.iter().any(has_states).then(column)
+}
+
+/// Details of a mark in a chart.
+pub(super) fn line(record: &Record) -> Option<String> {
+    let states = record.idle.iter().flat_map(|idle| &idle.states);
+    let states: Vec<String> = states.map(state).collect();
+    (!states.is_empty()).then(|| format!("idle: {}", states.join(", ")))
+}
+
+/// A sentence if the kernel has no counters.
+pub(super) fn finding(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
+    let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let idle = || rows().filter_map(|row| row.record.idle.as_ref());
+    let no_counters = idle().next().is_some() && idle().all(|idle| idle.states.is_empty());
+    no_counters.then(say::no_idle_counters)
+}
