@@ -16,6 +16,7 @@ mod calls;
 mod cell;
 mod cell_prediction;
 mod chain;
+mod checksum;
 mod class;
 pub mod compare;
 pub mod comparison;
@@ -30,6 +31,7 @@ mod funnel;
 mod histogram;
 mod idle;
 mod label;
+pub mod limits;
 mod line;
 mod load;
 mod lock;
@@ -41,6 +43,7 @@ mod placement;
 mod plan;
 mod prediction;
 pub mod profile;
+mod quantiles;
 mod queue;
 mod record;
 mod regime;
@@ -62,6 +65,7 @@ pub use calls::{Calls, CallsBlock, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
 pub use chain::{Chain, ChainBlock};
+pub use checksum::Checksum;
 pub use class::Class;
 pub use comparison::Comparison;
 pub use contention::{Contention, ContentionBlock, ContentionSeen};
@@ -81,15 +85,14 @@ pub use median::{median, upper_median};
 pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
-pub use plan::{
-    Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat,
-};
+pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use profile::Profile;
+pub use quantiles::Quantiles;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
 pub use record::{
-    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
-    Record, RecordKind, Regime, Unit, Verdict,
+    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Record,
+    RecordKind, Regime, Unit, Verdict,
 };
 pub use regime::regimes;
 pub use sends::SendsBlock;
