@@ -6,7 +6,6 @@ mod between;
 mod burst;
 mod chain;
 mod chart;
-mod claims;
 mod columns;
 mod depth;
 mod flood;
@@ -17,7 +16,6 @@ mod night_watch;
 mod open_loop;
 mod pairs;
 mod payload;
-mod peer_claims;
 mod stream;
 mod view;
 mod workers;
@@ -39,7 +37,7 @@ use crate::place::{Place, Standing, places};
 use crate::sentences::Sentence;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::{count, digits, digits_range, ratio, round_time};
-use crate::{published, regimes, sentences};
+use crate::{claims, regimes, sentences};
 
 use view::{VIEWS, View};
 
@@ -408,7 +406,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
         notes.push(Note::new(VERDICTS));
     }
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let sources = published::sources(rows().map(|row| &*row.record));
+    let sources = claims::sources(rows().map(|row| &*row.record));
     notes.extend(sources.map(|text| Note { text, column: Some(columns::PUBLISHED) }));
     notes.extend(built(&comparisons).into_iter().map(Note::new));
     notes.extend(Marks::notes(&sections));
@@ -510,17 +508,22 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
-    let answers = recommendations.chain(claims::claims(&comparisons));
-    answers.chain(between::findings(&comparisons)).collect()
+    let answers = claims::sentences(&claims::QUEUES, &measured(&comparisons));
+    recommendations.chain(answers).chain(between::findings(&comparisons)).collect()
 }
 
 /// Answers to published claims about queues of other languages and about CPU time, and the cost of
 /// the interface of adapters. The records may be of several regimes.
 pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
-    let costs = interface::findings(&comparisons);
-    let claims = claims::billion(&comparisons).into_iter().chain(peer_claims::claims(&comparisons));
-    claims.chain(costs).collect()
+    let mut findings = claims::sentences(&claims::OTHER_QUEUES, &measured(&comparisons));
+    findings.extend(interface::findings(&comparisons));
+    findings
+}
+
+fn measured<'r>(comparisons: &'r [Comparison<'_>]) -> Vec<&'r Record> {
+    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+    rows.map(|row| &*row.record).collect()
 }
 
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such.
