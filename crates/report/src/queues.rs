@@ -31,7 +31,7 @@ use threadtoll_record::{
 pub(crate) use chart::ChartRow;
 
 use crate::clean::clean;
-use crate::label::{cpus, list, on_machine, plural, relation, title};
+use crate::label::{cpus, on_machine, plural, relation, title};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
 use crate::sentences::Sentence;
@@ -39,7 +39,23 @@ use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::{count, digits, digits_range, ratio, round_time};
 use crate::{claims, regimes, sentences};
 
-use view::{VIEWS, View};
+use view::View;
+
+/// The views of all scenarios, in the order of tables.
+static VIEWS: &[View] = &[
+    ask_reply::VIEW,
+    stream::VIEW,
+    open_loop::VIEW,
+    burst::VIEW,
+    depth::VIEW,
+    workers::VIEW,
+    chain::VIEW,
+    flood::VIEW,
+    funnel::VIEW,
+    night_watch::VIEW,
+    payload::VIEW,
+    for_me::VIEW,
+];
 
 /// One cell, merged over all groups in which it was measured.
 #[derive(Debug)]
@@ -95,7 +111,7 @@ impl Row<'_> {
 
     /// Its main figure as a time.
     fn ns(&self) -> Option<f64> {
-        let ns = (View::of(&self.record)?.ns)(&self.record);
+        let ns = (Scenario::of(&self.record)?.view().ns)(&self.record);
         ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
@@ -105,30 +121,25 @@ impl Row<'_> {
     }
 }
 
-/// A scenario and the view of its rows.
+/// A scenario, as the index of its view in [`VIEWS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Scenario<'a> {
-    /// Index in [`VIEWS`].
-    view: usize,
-    name: &'a str,
-}
+struct Scenario(usize);
 
-impl<'a> Scenario<'a> {
-    fn of(record: &'a Record) -> Option<Self> {
+impl Scenario {
+    fn of(record: &Record) -> Option<Self> {
         let Experiment::Queue(name) = &record.experiment else { return None };
-        let view = VIEWS.iter().position(|view| (view.shows)(record))?;
-        Some(Scenario { view, name })
+        VIEWS.iter().position(|view| view.scenario == name).map(Scenario)
     }
 
     fn view(self) -> &'static View {
-        &VIEWS[self.view]
+        &VIEWS[self.0]
     }
 }
 
 /// Properties that comparable rows share, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
-    scenario: Scenario<'a>,
+    scenario: Scenario,
     payload_bytes: u64,
     load: &'a Load,
     placement: Placement,
@@ -176,7 +187,7 @@ impl Comparison<'_> {
             parts.push(placement.to_string());
         }
         parts.extend(neighbour.map(|neighbour| format!("beside {}", neighbour.threads())));
-        format!("{}: {}", title(self.criteria.scenario.name), parts.join(", "))
+        format!("{}: {}", title(self.view().scenario), parts.join(", "))
     }
 
     fn best(&self, eligible: impl Fn(&Row<'_>) -> bool) -> Option<&Row<'_>> {
@@ -282,7 +293,7 @@ fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
 
 /// The group that measured a cell with the peer against which it does worst. Its figures are those
 /// of that group: groups are minutes apart, and only figures of one group can be ranked.
-fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> {
+fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
         // A higher rate, or a shorter time, is better.
@@ -296,7 +307,7 @@ fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> 
 
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
-    let mut cells: BTreeMap<(Scenario<'_>, &Cell), Vec<&Record>> = BTreeMap::new();
+    let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
     // A mechanism measured along with streams, or with another scenario's exchanges, is not a row
     // of theirs.
     let exchanges: BTreeSet<&Experiment> = records
@@ -310,7 +321,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
             cells.entry((scenario, &record.cell)).or_default().push(record);
         }
     }
-    let toughest: BTreeMap<(Scenario<'_>, Cell), usize> = cells
+    let toughest: BTreeMap<(Scenario, Cell), usize> = cells
         .iter()
         .filter_map(|((scenario, cell), records)| {
             Some(((*scenario, (*cell).clone()), toughest_group(*scenario, records)?))
@@ -421,15 +432,10 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
 
 fn introduction(comparisons: &[Comparison<'_>]) -> String {
     let mut parts = Vec::new();
-    let scenarios: BTreeSet<Scenario<'_>> =
+    let scenarios: BTreeSet<Scenario> =
         comparisons.iter().map(|comparison| comparison.criteria.scenario).collect();
-    for (index, view) in VIEWS.iter().enumerate() {
-        let own = scenarios.iter().filter(|scenario| scenario.view == index);
-        let names: Vec<String> = own.map(|scenario| title(scenario.name)).collect();
-        if !names.is_empty() {
-            parts.push(format!("{}: {}", list(&names), view.sentence));
-        }
-    }
+    let views = scenarios.into_iter().map(Scenario::view);
+    parts.extend(views.map(|view| format!("{}: {}", title(view.scenario), view.sentence)));
     parts.extend(capacities(comparisons));
     let first = comparisons.first().and_then(|comparison| comparison.rows.first());
     if let Some(cell) = first.map(|row| &row.record.cell) {

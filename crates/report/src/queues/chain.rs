@@ -1,6 +1,6 @@
 //! The view of queues in a row.
 
-use threadtoll_record::{Ns, Record, RecordKind, file::Results};
+use threadtoll_record::{Ns, Record, file::Results};
 
 use super::columns::Column;
 use super::view::View;
@@ -9,7 +9,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::Delivery && record.chain.is_some(),
+    scenario: "chain",
     sentence: "messages go through queues in a row, each time to another thread. End to end: from when a message was due until the last thread has it. Sum of hops: of the quantiles of its own hops, each from thread to thread.",
     axis: "end to end, p50 (lower is better)",
     caption: "Median times end to end",

@@ -9,7 +9,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{count, maybe_time, range_of_shares, share, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.funnel.is_some(),
+    scenario: "funnel",
     sentence: "rare important messages among those of chatty senders, each sent when it is due. Deliveries last from then until the receiver has the message; fairness is that of the chatty senders’ mean deliveries: 1 if all are equal. A stall, if there are any, stops one chatty sender while it sends back to back, and holds up the receiver or other senders if a send call that was under way in its first half ends, or its message arrives, only after it.",
     axis: "delivery of important messages, p50 (lower is better)",
     caption: "Median deliveries of important messages",
