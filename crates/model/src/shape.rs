@@ -10,7 +10,7 @@ use rand::Rng;
 
 use crate::ModelError;
 use crate::error::{MAX_NS, time};
-use crate::exponential::exponential;
+use crate::random::{below, exponential, unit};
 
 /// A distribution of times in nanoseconds.
 ///
@@ -359,17 +359,4 @@ impl Transform {
 
 fn weights(cumulative: &[f64]) -> impl Iterator<Item = f64> {
     std::iter::once(&0.0).chain(cumulative).zip(cumulative).map(|(before, at)| at - before)
-}
-
-/// A number in [0, 1) with 53 random bits.
-#[inline]
-pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
-
-/// A whole number below `limit`, by multiplication (D. Lemire, *Fast random integer generation in
-/// an interval*, ACM TOMACS 29, 2019) without its rejection step: the bias is below `limit`/2⁶⁴.
-#[inline]
-pub(crate) fn below(rng: &mut impl Rng, limit: u64) -> u64 {
-    ((u128::from(rng.next_u64()) * u128::from(limit)) >> 64) as u64
 }

@@ -5,9 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::WORST;
 use crate::{
     BurstBlock, CallsBlock, ContentionBlock, Count, Fraction, FunnelBlock, Histogram, IdleBlock,
-    Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text, WorkersBlock, fold,
+    Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text, WorkersBlock,
 };
 
 /// The loop that produced a block.
@@ -121,7 +122,7 @@ impl Block {
         if self.over.is_some_and(|over| over > self.count) {
             return Err("more values of the block are over the limit than it has");
         }
-        if self.worst.len() > fold::WORST {
+        if self.worst.len() > WORST {
             return Err("the block has too many longest samples");
         }
         let lost = |sends: SendsBlock| {

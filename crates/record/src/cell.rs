@@ -54,9 +54,6 @@ impl Neighbour {
     }
 }
 
-/// Most threads that a cell may have.
-pub(crate) const MAX_THREADS: u32 = 1 << 16;
-
 /// One point of an experiment.
 ///
 /// Two equal cells are the same measurement. Parameters that do not apply are absent.

@@ -8,7 +8,9 @@
 
 mod calls;
 mod contention;
+mod distribution;
 mod exchange;
+mod marks;
 mod open_loop;
 mod rare;
 mod send_call;
@@ -21,26 +23,14 @@ mod warnings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{self, Paired, Round};
-use crate::resample::{self, Processes, QuantileEstimate};
+use crate::resample::Processes;
 use crate::{
-    Against, Block, BlockKind, Burst, Calls, Cause, Cell, CellPrediction, Class, Contention,
-    ContentionBlock, Cost, Count, DisturbanceSummary, Fraction, Funnel, Histogram, Idle, Intervals,
-    Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over, OwnProgram, Plan, PlannedCell,
-    Quantiles, QueueSubject, Record, RecordKind, Regime, ResidentBytes, Subject, Unit, Verdict,
-    Wait, Warning, Work, Workers, Worst, median,
+    Against, Block, BlockKind, Burst, Calls, Cell, CellPrediction, Class, Contention, Cost, Count,
+    DisturbanceSummary, Funnel, Idle, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over,
+    OwnProgram, Plan, PlannedCell, QueueSubject, Record, RecordKind, Regime, ResidentBytes,
+    Subject, Unit, Verdict, Wait, Warning, Work, Workers, median,
 };
 
-/// Largest change of the reference between two of its blocks for which the blocks between them
-/// count as undisturbed, unless it usually changes more.
-pub const DRIFT: f64 = 0.10;
-/// Largest undisturbed change of the reference as a multiple of its median change. A normal
-/// distribution exceeds it in 0.7% of cases.
-const UNUSUAL: f64 = 4.0;
-/// Smallest change that is a drift however usual it is: more than addresses, which made 20% on one
-/// machine.
-const MOST: f64 = 0.30;
-/// Number of longest samples in a record.
-pub const WORST: usize = 64;
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
 /// stamped one-way times.
 pub const AGREEMENT: f64 = 0.05;
@@ -49,13 +39,15 @@ pub const TWIN_APART: &str = "twin-apart";
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
+use distribution::{Distribution, QUANTILES, intervals, quantiles, quantiles_of, worst};
+pub use marks::drifted;
+use marks::{Marked, stretch_median, summary};
 use states::State;
 use twin::{Twin, is_twin_of};
 pub use warnings::WARNINGS;
 
 /// Name of a rate in ratios.
 const RATE: &str = "rate_per_s";
-const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// Folds the blocks of one attempt at group `group`, in measuring order, into a record for each
 /// cell that has any block. `predictions` are those of the same attempt.
@@ -502,84 +494,6 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     alike || itself_spinning || (queue.batch > 1 && rival.origin == Origin::Raw)
 }
 
-/// A block, and whether the reference changed around it.
-#[derive(Clone, Copy)]
-struct Marked<'a> {
-    block: &'a Block,
-    moved: bool,
-    /// The change disturbed the block.
-    drifted: bool,
-    /// Threads that share nothing did other work around the block than when it was predicted.
-    work_drifted: bool,
-}
-
-impl Marked<'_> {
-    fn clean(&self) -> bool {
-        self.block.clean && !self.drifted && !self.work_drifted
-    }
-}
-
-/// The figure of a block that ratios and drift use: the median over its stretches.
-fn stretch_median(block: &Block) -> Option<f64> {
-    match block.kind {
-        BlockKind::Stretch => block.histogram.as_ref()?.quantile_ns(0.5),
-        BlockKind::Stamped => None,
-    }
-}
-
-/// Returns for each block whether the reference changed unusually and by more than [`DRIFT`], or by
-/// more than 30%, between its neighbours in time, which were measured by the same process.
-///
-/// Each round has another instance of the reference, with other addresses. Instances differ by a
-/// few percent on many machines, which is no change of the machine.
-///
-/// The reference's own blocks are never marked: each is a valid sample of its time.
-pub fn drifted(blocks: &[Block]) -> Vec<bool> {
-    let references: Vec<(usize, f64)> = blocks
-        .iter()
-        .enumerate()
-        .filter(|(_, block)| block.cell == 0)
-        .filter_map(|(at, block)| Some((at, stretch_median(block)?)))
-        .collect();
-    let within = |pair: &&[(usize, f64)]| blocks[pair[0].0].process == blocks[pair[1].0].process;
-    // The larger one divided by the smaller one, less 1.
-    let change = |pair: &[(usize, f64)]| {
-        let ratio = pair[1].1 / pair[0].1;
-        ratio.max(1.0 / ratio) - 1.0
-    };
-    let mut changes: Vec<f64> = references.windows(2).filter(within).map(change).collect();
-    changes.sort_by(f64::total_cmp);
-    // The lower median of the others, from the view of a large change.
-    let usual = changes.len().checked_sub(2).map_or(0.0, |others| changes[others / 2]);
-    let largest = (UNUSUAL * usual).clamp(DRIFT, MOST);
-    let mut drifted = vec![false; blocks.len()];
-    for pair in references.windows(2).filter(within).filter(|pair| change(pair) > largest) {
-        let (from, to) = (pair[0].0, pair[1].0);
-        for (mark, block) in drifted[from..to].iter_mut().zip(&blocks[from..to]) {
-            *mark = block.cell != 0;
-        }
-    }
-    drifted
-}
-
-fn summary<'a>(blocks: impl Iterator<Item = &'a Marked<'a>>) -> DisturbanceSummary {
-    let (mut all, mut disturbed, mut causes) = (0, 0, BTreeMap::new());
-    for marked in blocks {
-        all += 1;
-        disturbed += u32::from(!marked.clean());
-        for cause in &marked.block.disturbance.causes {
-            *causes.entry(*cause).or_insert(0) += 1;
-        }
-        if marked.drifted {
-            *causes.entry(Cause::ReferenceDrift).or_insert(0) += 1;
-        }
-        if marked.work_drifted {
-            *causes.entry(Cause::WorkDrift).or_insert(0) += 1;
-        }
-    }
-    DisturbanceSummary { blocks: all, disturbed, causes }
-}
-
 fn disturbed(disturbance: &DisturbanceSummary) -> Option<Warning> {
     let DisturbanceSummary { blocks, disturbed, .. } = disturbance;
     let many = f64::from(*disturbed) > DISTURBED_SHARE * f64::from(*blocks);
@@ -608,112 +522,8 @@ fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Co
     }
 }
 
-/// The stamped values of a cell.
-struct Distribution {
-    count: Count,
-    mean: Option<Ns>,
-    min: Option<Ns>,
-    max: Option<Ns>,
-    /// [`QUANTILES`] of all blocks, and of the undisturbed ones.
-    all: Vec<QuantileEstimate>,
-    clean: Vec<QuantileEstimate>,
-    over_share: Option<Fraction>,
-    histogram: Option<Histogram>,
-    same_cpu_share: Option<Fraction>,
-}
-
-impl Distribution {
-    fn of(folding: &Folding<'_>) -> Self {
-        let stamped: Vec<&Marked<'_>> =
-            folding.own().filter(|marked| marked.block.kind == BlockKind::Stamped).collect();
-        let blocks = || stamped.iter().map(|marked| marked.block);
-        let all = quantiles_of(blocks(), &QUANTILES, folding.seed);
-        let clean = if stamped.iter().all(|marked| marked.clean()) {
-            all.clone()
-        } else {
-            let clean = stamped.iter().filter(|marked| marked.clean()).map(|marked| marked.block);
-            quantiles_of(clean, &QUANTILES, folding.seed)
-        };
-        let histograms: Vec<&Histogram> =
-            blocks().filter_map(|block| block.histogram.as_ref()).collect();
-        let mut merged = Histogram::new();
-        histograms.iter().for_each(|histogram| merged.add(histogram));
-        let count: Count = blocks().map(|block| block.count).sum();
-        let over: Count = blocks().filter_map(|block| block.over).sum();
-        let of_over: Count =
-            blocks().filter(|block| block.over.is_some()).map(|block| block.count).sum();
-        let timed = || blocks().filter(|block| has_waits(block));
-        let weighted = |figure: fn(&Block) -> Option<f64>| {
-            let known = || blocks().filter_map(|block| Some((figure(block)?, block.count)));
-            let count: Count = known().map(|(_, count)| count).sum();
-            let sum: f64 = known().map(|(value, count)| value * count.as_f64()).sum();
-            (count > 0).then(|| round(sum / count.as_f64()))
-        };
-        Distribution {
-            count,
-            mean: weighted(|block| has_waits(block).then(|| block.mean.get())).map(Into::into),
-            min: timed().map(|block| block.min.get()).min_by(f64::total_cmp).map(rounded_ns),
-            max: timed().map(|block| block.max.get()).max_by(f64::total_cmp).map(rounded_ns),
-            all,
-            clean,
-            over_share: (of_over > 0).then(|| (over.as_f64() / of_over.as_f64()).into()),
-            histogram: (!histograms.is_empty()).then(|| merged.packed()),
-            same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
-                .map(Into::into),
-        }
-    }
-
-    fn p50(&self) -> QuantileEstimate {
-        self.all[0]
-    }
-}
-
-/// False for a block of a pool of which a program of another language only told how long it took.
-fn has_waits(block: &Block) -> bool {
-    let told = |found: &ContentionBlock| found.queue_on_entry_mean.is_some();
-    !block.contention.as_ref().is_some_and(told)
-}
-
 fn processes<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Processes {
     Processes::of(blocks.into_iter().map(|block| block.process))
-}
-
-/// Quantiles of the blocks' histograms.
-fn quantiles_of<'a>(
-    blocks: impl Iterator<Item = &'a Block>,
-    wanted: &[f64],
-    seed: u64,
-) -> Vec<QuantileEstimate> {
-    let blocks: Vec<&Block> = blocks.filter(|block| block.histogram.is_some()).collect();
-    let histograms: Vec<&Histogram> =
-        blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
-    resample::quantiles(&histograms, &processes(blocks), wanted, seed)
-}
-
-fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {
-    let mut worst: Vec<Worst> = blocks.flat_map(|block| block.worst.iter().copied()).collect();
-    worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
-    worst.truncate(WORST);
-    worst
-}
-
-fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
-    let value = |index: usize| found[index].value.map(rounded_ns);
-    Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
-}
-
-fn intervals(found: &[QuantileEstimate], rate: Option<(f64, Option<[f64; 2]>)>) -> Intervals {
-    let value = |index: usize| found[index].interval95.map(|interval| interval.map(rounded_ns));
-    Intervals {
-        p50: value(0),
-        p90: value(1),
-        p99: value(2),
-        p999: value(3),
-        p9999: value(4),
-        rate_per_s: rate
-            .and_then(|(_, interval)| interval)
-            .map(|interval| interval.map(Into::into)),
-    }
 }
 
 /// Rounds to picoseconds: a histogram has no more digits.

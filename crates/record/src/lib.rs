@@ -14,6 +14,7 @@ mod build;
 mod calls;
 mod cell;
 mod cell_prediction;
+mod checksum;
 mod class;
 pub mod compare;
 pub mod comparison;
@@ -28,6 +29,7 @@ mod funnel;
 mod histogram;
 mod idle;
 mod label;
+pub mod limits;
 mod line;
 mod load;
 mod lock;
@@ -39,6 +41,7 @@ mod placement;
 mod plan;
 mod prediction;
 pub mod profile;
+mod quantiles;
 mod queue;
 mod record;
 mod regime;
@@ -58,6 +61,7 @@ pub use build::Build;
 pub use calls::{Calls, CallsBlock, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
+pub use checksum::Checksum;
 pub use class::Class;
 pub use comparison::Comparison;
 pub use contention::{Contention, ContentionBlock, ContentionSeen};
@@ -77,15 +81,14 @@ pub use median::{median, upper_median};
 pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
-pub use plan::{
-    Budget, Checksum, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat,
-};
+pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use profile::Profile;
+pub use quantiles::Quantiles;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
 pub use record::{
-    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
-    Record, RecordKind, Regime, Unit, Verdict,
+    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Record,
+    RecordKind, Regime, Unit, Verdict,
 };
 pub use regime::regimes;
 pub use sends::SendsBlock;

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::MAX_THREADS;
+use crate::limits::MAX_THREADS;
 use crate::{Count, Origin, Share, Text};
 
 /// Name of the baseline of speed-ups: one thread alone, without a lock.

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::MAX_THREADS;
+use crate::limits::MAX_THREADS;
 use crate::{Load, Text};
 
 /// A queue and its use.

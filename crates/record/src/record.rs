@@ -6,11 +6,12 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::WORST;
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
     Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Funnel, Histogram, Idle,
-    MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Ratio, ResidentBytes, Text, Warning, Workers,
-    Worst, fold,
+    MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Quantiles, Ratio, ResidentBytes, Text,
+    Warning, Workers, Worst,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -141,7 +142,7 @@ fn one() -> u32 {
 
 impl Record {
     pub(crate) fn validate(&self) -> Result<(), &'static str> {
-        if self.worst.len() > fold::WORST
+        if self.worst.len() > WORST
             || self.against.len() > MAX_CELLS_IN_GROUP
             || self.warnings.len() > MAX_WARNINGS
             || self.regimes.len() > MAX_REGIMES
@@ -300,23 +301,6 @@ pub struct OneWay {
     /// Two-sided bound on the clocks' disagreement; absent without any stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<Ns>,
-}
-
-/// Quantiles in nanoseconds; null if fewer than 20 samples lie beyond them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Quantiles {
-    /// Median.
-    pub p50: Option<Ns>,
-    /// 90%.
-    pub p90: Option<Ns>,
-    /// 99%.
-    pub p99: Option<Ns>,
-    /// 99.9%.
-    #[serde(rename = "p99.9")]
-    pub p999: Option<Ns>,
-    /// 99.99%.
-    #[serde(rename = "p99.99")]
-    pub p9999: Option<Ns>,
 }
 
 /// 95% intervals, from resampling blocks; null where the quantile is null.

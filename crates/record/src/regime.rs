@@ -19,7 +19,7 @@
 //! Two regimes that alternate faster than the reference is measured are not told apart, nor are
 //! regimes that overlap, or that lasted for fewer than three of the reference's blocks.
 
-use crate::fold::DRIFT;
+use crate::limits::DRIFT;
 
 /// Gap between two regimes, relative to the wider one.
 const APART: f64 = 2.0;

@@ -9,11 +9,11 @@ use threadtoll_record::{
     Against, Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
 };
 
+use crate::claims::sources;
 use crate::clean::clean;
 use crate::label::{cpus, on_machine, relation};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
-use crate::published::sources;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::UNKNOWN;
 

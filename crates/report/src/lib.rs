@@ -9,7 +9,7 @@
 //! rendered as text by [`text::profile()`], as a part of [`html::page()`], as
 //! [`folded()`] stacks and as [`openmetrics()`].
 
-mod claim;
+mod claims;
 mod class;
 mod clean;
 mod comparison;
@@ -35,7 +35,6 @@ mod place;
 mod prediction;
 mod processes;
 mod profile;
-mod published;
 mod queues;
 mod quotient;
 mod regimes;

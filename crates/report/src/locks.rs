@@ -1,7 +1,6 @@
 //! Locks: the speed-up of threads that share one, measured and predicted.
 
 mod cards;
-mod claims;
 mod columns;
 mod findings;
 mod map;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use threadtoll_record::{Against, Record, Worst, fold};
+use threadtoll_record::limits::WORST;
+use threadtoll_record::{Against, Record, Worst};
 
 use crate::disturbance::sum;
 
@@ -31,7 +32,7 @@ pub(crate) fn merged<'a>(records: &[&'a Record], group: Option<usize>) -> Cow<'a
     joined.worst =
         records.iter().flat_map(|record| record.worst.iter().copied()).collect::<Vec<Worst>>();
     joined.worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
-    joined.worst.truncate(fold::WORST);
+    joined.worst.truncate(WORST);
     joined.warnings = records.iter().flat_map(|record| record.warnings.iter().cloned()).collect();
     joined.warnings.sort_by(|a, b| (&a.code, &a.text).cmp(&(&b.code, &b.text)));
     joined.warnings.dedup();

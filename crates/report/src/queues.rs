@@ -4,7 +4,6 @@ mod ask_reply;
 mod base;
 mod burst;
 mod chart;
-mod claims;
 mod columns;
 mod depth;
 mod flood;
@@ -16,7 +15,6 @@ mod night_watch;
 mod open_loop;
 mod pairs;
 mod payload;
-mod peer_claims;
 mod stream;
 mod view;
 mod workers;
@@ -32,15 +30,30 @@ use threadtoll_record::{
 pub(crate) use chart::ChartRow;
 
 use crate::clean::clean;
-use crate::label::{cpus, list, on_machine, plural, relation, title};
+use crate::label::{cpus, on_machine, plural, relation, title};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
 use crate::sentences::Sentence;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::{count, digits, digits_range, ratio, round_time};
-use crate::{published, regimes, sentences};
+use crate::{claims, regimes, sentences};
 
-use view::{VIEWS, View};
+use view::View;
+
+/// The views of all scenarios, in the order of tables.
+static VIEWS: &[View] = &[
+    ask_reply::VIEW,
+    stream::VIEW,
+    open_loop::VIEW,
+    burst::VIEW,
+    depth::VIEW,
+    workers::VIEW,
+    flood::VIEW,
+    funnel::VIEW,
+    night_watch::VIEW,
+    payload::VIEW,
+    for_me::VIEW,
+];
 
 /// One cell, merged over all groups in which it was measured.
 #[derive(Debug)]
@@ -94,7 +107,7 @@ impl Row<'_> {
 
     /// Its main figure as a time.
     fn ns(&self) -> Option<f64> {
-        let ns = (View::of(&self.record)?.ns)(&self.record);
+        let ns = (Scenario::of(&self.record)?.view().ns)(&self.record);
         ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
@@ -104,30 +117,25 @@ impl Row<'_> {
     }
 }
 
-/// A scenario and the view of its rows.
+/// A scenario, as the index of its view in [`VIEWS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Scenario<'a> {
-    /// Index in [`VIEWS`].
-    view: usize,
-    name: &'a str,
-}
+struct Scenario(usize);
 
-impl<'a> Scenario<'a> {
-    fn of(record: &'a Record) -> Option<Self> {
+impl Scenario {
+    fn of(record: &Record) -> Option<Self> {
         let Experiment::Queue(name) = &record.experiment else { return None };
-        let view = VIEWS.iter().position(|view| (view.shows)(record))?;
-        Some(Scenario { view, name })
+        VIEWS.iter().position(|view| view.scenario == name).map(Scenario)
     }
 
     fn view(self) -> &'static View {
-        &VIEWS[self.view]
+        &VIEWS[self.0]
     }
 }
 
 /// Properties that comparable rows share, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
-    scenario: Scenario<'a>,
+    scenario: Scenario,
     payload_bytes: u64,
     load: &'a Load,
     placement: Placement,
@@ -175,7 +183,7 @@ impl Comparison<'_> {
             parts.push(placement.to_string());
         }
         parts.extend(neighbour.map(|neighbour| format!("beside {}", neighbour.threads())));
-        format!("{}: {}", title(self.criteria.scenario.name), parts.join(", "))
+        format!("{}: {}", title(self.view().scenario), parts.join(", "))
     }
 
     fn best(&self, eligible: impl Fn(&Row<'_>) -> bool) -> Option<&Row<'_>> {
@@ -281,7 +289,7 @@ fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
 
 /// The group that measured a cell with the peer against which it does worst. Its figures are those
 /// of that group: groups are minutes apart, and only figures of one group can be ranked.
-fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> {
+fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
         // A higher rate, or a shorter time, is better.
@@ -295,7 +303,7 @@ fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> 
 
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
-    let mut cells: BTreeMap<(Scenario<'_>, &Cell), Vec<&Record>> = BTreeMap::new();
+    let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
     // A mechanism measured along with streams, or with another scenario's exchanges, is not a row
     // of theirs.
     let exchanges: BTreeSet<&Experiment> = records
@@ -309,7 +317,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
             cells.entry((scenario, &record.cell)).or_default().push(record);
         }
     }
-    let toughest: BTreeMap<(Scenario<'_>, Cell), usize> = cells
+    let toughest: BTreeMap<(Scenario, Cell), usize> = cells
         .iter()
         .filter_map(|((scenario, cell), records)| {
             Some(((*scenario, (*cell).clone()), toughest_group(*scenario, records)?))
@@ -405,7 +413,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
         notes.push(Note::new(VERDICTS));
     }
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let sources = published::sources(rows().map(|row| &*row.record));
+    let sources = claims::sources(rows().map(|row| &*row.record));
     notes.extend(sources.map(|text| Note { text, column: Some(columns::PUBLISHED) }));
     notes.extend(built(&comparisons).into_iter().map(Note::new));
     notes.extend(Marks::notes(&sections));
@@ -420,15 +428,10 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
 
 fn introduction(comparisons: &[Comparison<'_>]) -> String {
     let mut parts = Vec::new();
-    let scenarios: BTreeSet<Scenario<'_>> =
+    let scenarios: BTreeSet<Scenario> =
         comparisons.iter().map(|comparison| comparison.criteria.scenario).collect();
-    for (index, view) in VIEWS.iter().enumerate() {
-        let own = scenarios.iter().filter(|scenario| scenario.view == index);
-        let names: Vec<String> = own.map(|scenario| title(scenario.name)).collect();
-        if !names.is_empty() {
-            parts.push(format!("{}: {}", list(&names), view.sentence));
-        }
-    }
+    let views = scenarios.into_iter().map(Scenario::view);
+    parts.extend(views.map(|view| format!("{}: {}", title(view.scenario), view.sentence)));
     parts.extend(capacities(comparisons));
     let first = comparisons.first().and_then(|comparison| comparison.rows.first());
     if let Some(cell) = first.map(|row| &row.record.cell) {
@@ -501,17 +504,22 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
     let answers = for_me::answers(results, &comparisons);
     let recommendations = answers.iter().map(for_me::Answer::sentence);
-    let answers = recommendations.chain(claims::claims(&comparisons));
-    answers.chain(idle::finding(&comparisons)).collect()
+    let answers = claims::sentences(&claims::QUEUES, &measured(&comparisons));
+    recommendations.chain(answers).chain(idle::finding(&comparisons)).collect()
 }
 
 /// Answers to published claims about queues of other languages and about CPU time, and the cost of
 /// the interface of adapters. The records may be of several regimes.
 pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
-    let costs = interface::findings(&comparisons);
-    let claims = claims::billion(&comparisons).into_iter().chain(peer_claims::claims(&comparisons));
-    claims.chain(costs).collect()
+    let mut findings = claims::sentences(&claims::OTHER_QUEUES, &measured(&comparisons));
+    findings.extend(interface::findings(&comparisons));
+    findings
+}
+
+fn measured<'r>(comparisons: &'r [Comparison<'_>]) -> Vec<&'r Record> {
+    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+    rows.map(|row| &*row.record).collect()
 }
 
 /// The sentence on traffic for which no queue can be recommended; `None` if there is no such.

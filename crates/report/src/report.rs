@@ -5,6 +5,7 @@ use threadtoll_record::{Record, file::Results};
 use crate::findings::findings;
 use crate::sentences::Sentence;
 use crate::table::{Table, Topic};
+use crate::{ladder, locks, matrix, queues};
 
 /// Tables and findings of one result file, for a [`Format`](crate::Format) to render.
 #[derive(Debug)]
@@ -21,12 +22,22 @@ impl<'a> Report<'a> {
         Report {
             results,
             records,
-            tables: Topic::ALL.iter().filter_map(|topic| topic.table(results, records)).collect(),
+            tables: Topic::ALL.iter().filter_map(|topic| table(*topic, results, records)).collect(),
             findings: findings(results, records),
         }
     }
 
     pub(crate) fn table(&self, topic: Topic) -> Option<&Table> {
         self.tables.iter().find(|table| table.topic == topic)
+    }
+}
+
+/// The table of these records, if any of them belongs in it.
+pub(crate) fn table(topic: Topic, results: &Results, records: &[Record]) -> Option<Table> {
+    match topic {
+        Topic::Ladder => ladder::table(results, records),
+        Topic::Matrix => matrix::table(results, records),
+        Topic::Queues => queues::table(results, records),
+        Topic::Locks => locks::table(results, records),
     }
 }

@@ -123,12 +123,6 @@ sentences! {
         signal_undecided(mechanisms) =
             "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
 
-        "M. Thompson’s exchange of two volatile longs in Java was measured along with `atomic-rmw` on a \
-         shared line, which does what his C++ program did. yes: the whole 95% interval of the ratio of \
-         one-way medians is within the limits; no: it is outside; otherwise undecided."
-        cpp_claim(source, limits, answers) =
-            "{source}, C++ is about 10% faster than Java (Java takes {limits} of the time): {answers}.";
-
         "A figure was published for a mechanism that was measured, at the same placement."
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
     }
@@ -150,38 +144,6 @@ sentences! {
         "No row keeps up with that traffic within the CPU budget."
         for_me_none(traffic, why) = "For your traffic ({traffic}), no queue can be recommended: {why}.";
 
-        "Ask-reply, one sender, two pinned threads, messages of 8 bytes. yes: the whole 95% interval \
-         of the 99% quantile is at most ten times the median, and that of the 99.9% quantile above \
-         it; no: the former is above, or the latter is not; otherwise undecided."
-        tail_claim(source, answers) =
-            "{source}, 2 to 3 messages in 1,000 take abnormally long (1 to 10 in 1,000 take over ten times the median): {answers}.";
-
-        "Ask-reply as above, with queues whose receiver slept, and futex in the same run. yes: the \
-         whole 95% interval of the ratio of one-way medians, queue to futex, is below 2; no: the \
-         whole interval is not; otherwise undecided."
-        wake_up_claim(source, answers) =
-            "{source}, the wake-up of a sleeping receiver dominates (a hand-off takes less than twice that of a bare futex): {answers}.";
-
-        "Bursts, each compared with the burst of one message through the same queue at the same gap. \
-         yes: the upper bound of the time until the last message is below twice the lower bound of \
-         the single one’s; no: the lower bound is above twice the upper bound; otherwise undecided."
-        burst_claim(source, answers) =
-            "{source}, the time of N messages divided by N measures nothing, since it falls as 1/N (N at once take less than twice the time of one): {answers}.";
-
-        "Open loops at 5,000 to 25,000 messages per second, of which a billion take about a day: one \
-         sender, receivers that may sleep, not saturated. Each queue without a lock is compared with \
-         each that has one (flume, kanal) and sleeps. yes: the whole 95% interval of the latter’s CPU time of a \
-         message is above that of the former; no: it is below; otherwise undecided. The times are of a \
-         billion messages."
-        billion_claim(source, rate, answers) =
-            "{source}, a queue without a lock saves CPU time on a billion messages a day (at {rate}/s): {answers}.";
-
-        "An article says something about a queue of another language that was measured between two \
-         pinned threads. yes: the whole 95% interval of the figure is within the limits in \
-         parentheses; no: the whole interval is outside; otherwise undecided. A ratio of two rows is \
-         paired where they stand in one group. More senders than one share the CPUs that there are."
-        peer_claim(source, claim, answers) = "{source}, {claim}: {answers}.";
-
         "Our pipe was measured as itself and as an adapter, in a comparison of ask-reply or stream. The \
          times are of a message, with 95% intervals."
         interface_cost(case, adapter, through, own) =
@@ -190,6 +152,24 @@ sentences! {
         "Rare messages, where the idle states of the receiver’s CPU were looked for and none was found."
         no_idle_counters() =
             "This kernel has no idle-state counters (no cpuidle driver): the tables cannot say how deep the receiver’s CPU slept.";
+    }
+
+    "Published claims": {
+        "An article says something about cells that were measured: mechanisms or queues between two \
+         pinned threads with messages of 8 bytes, or locks that admit one thread at a time. yes: the \
+         whole 95% interval of the figure or ratio is within the limits in parentheses; no: the whole \
+         interval is outside; otherwise undecided. A ratio is paired where both cells stand in one \
+         group; the far ends of two intervals bound any other. Of more than three cells, the number \
+         of each answer and an example of each. Messages that take abnormally long: yes if the interval \
+         of the 99% quantile is at most ten times the median, and that of the 99.9% quantile above it. \
+         C++ and Java: `atomic-rmw` on a shared line does what the article’s C++ program did. N \
+         messages: the time until the last one, compared with that of one message through the same \
+         queue at the same gap. A billion messages a day: open loops at 5,000 to 25,000 messages per \
+         second that are not saturated, of queues under a lock (flume, kanal) whose receiver slept, and \
+         of all others whose receiver may sleep. J. Preshing: two to four threads that compute for \
+         exponential times, each on a CPU of its own; in the sweep of hold shares, about 15,000 \
+         acquisitions per second of work."
+        claim(source, claim, answers) = "{source}, {claim}: {answers}.";
     }
 
     "Locks": {
@@ -217,13 +197,6 @@ sentences! {
         "The same for several cells of a lock; the first of them is the example."
         one_without_is_often_faster(lock, worse, cells, threads, speedup) =
             "{lock}: one thread without the lock does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
-
-        "An article says something about a cell that was measured. J. Preshing’s claims are about two \
-         to four threads that compute for exponential times, each on a CPU of its own, and those with \
-         a hold share about 15,000 acquisitions per second of work. yes: the whole 95% interval of \
-         the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \
-         undecided. Of a lock with more than three such cells, their numbers and an example."
-        claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
         "Threads on several CPUs also computed at once without a lock, just after one that computed \
          alone: their work per second, divided by that of one."

@@ -12,12 +12,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use threadtoll_record::{Experiment, Placement, Record, Verdict, file::Results};
+use threadtoll_record::{Experiment, Placement, Record, Verdict};
 
 use crate::disturbance::too_disturbed;
 use crate::figure::Figure;
 use crate::units::UNKNOWN;
-use crate::{ladder, locks, matrix, queues};
 
 /// Subject of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,16 +47,6 @@ impl Topic {
             Topic::Matrix => "pair of CPUs",
             Topic::Queues => "queue",
             Topic::Locks => "lock",
-        }
-    }
-
-    /// The table of these records, if any of them belongs in it.
-    pub(crate) fn table(self, results: &Results, records: &[Record]) -> Option<Table> {
-        match self {
-            Topic::Ladder => ladder::table(results, records),
-            Topic::Matrix => matrix::table(results, records),
-            Topic::Queues => queues::table(results, records),
-            Topic::Locks => locks::table(results, records),
         }
     }
 }

@@ -21,7 +21,7 @@ pub use profile::{first_screen, profile};
 
 use crate::figure::Figure;
 use crate::format::Format;
-use crate::report::Report;
+use crate::report::{Report, table};
 use crate::sentences::Sentence;
 use crate::table::{Table, Topic};
 
@@ -152,7 +152,7 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     let measured = |topic: &Topic| records.iter().any(|one| Topic::of(&one.experiment) == *topic);
     let mut text = String::new();
     for topic in Topic::ALL.into_iter().filter(measured) {
-        let table = topic.table(results, records);
+        let table = table(topic, results, records);
         if table.as_ref().is_some_and(|table| table.sections.is_empty()) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! The longest samples of a cell and their likely causes.
 
-use threadtoll_record::fold::WORST;
+use threadtoll_record::limits::WORST;
 use threadtoll_record::{BlockCost, Cause, Disturbance, Worst, upper_median};
 
 use crate::samples::{RoundTrips, Waited};

@@ -10,9 +10,10 @@ use crate::{
 
 use super::shares::jain;
 use super::{
-    DRIFT, Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
+    Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
     oversubscribed, processes, round, significant, stretch_median,
 };
+use crate::limits::DRIFT;
 
 const WORK: &str = "work_per_s";
 

@@ -7,9 +7,10 @@ use crate::{
 };
 
 use super::{
-    AGREEMENT, DRIFT, Distribution, Figures, Folding, Traffic, cost, processes, quantiles_of,
-    round, rounded_ns, times, warnings,
+    AGREEMENT, Distribution, Figures, Folding, Traffic, cost, processes, quantiles_of, round,
+    rounded_ns, times, warnings,
 };
+use crate::limits::DRIFT;
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);

@@ -1,7 +1,8 @@
 //! Folding, checked against values worked out by hand.
 
 use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
-use threadtoll_record::fold::{WORST, compared, drifted};
+use threadtoll_record::fold::{compared, drifted};
+use threadtoll_record::limits::WORST;
 use threadtoll_record::{
     Block, BlockCost, Cause, Experiment, Fraction, Load, LoopKind, Ns, OneWayBlock, OneWayMethod,
     Origin, OwnProgram, Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst,

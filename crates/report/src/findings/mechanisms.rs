@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject, Verdict};
 
-use crate::claim::ClaimStatus;
+use crate::claims::{self, Published};
 use crate::class::{class, slept};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::list;
 use crate::ladder::{Row, rows};
-use crate::published::{PUBLISHED, Published};
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{
@@ -268,48 +267,23 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
 
 /// Answers to published claims about mechanisms of other languages.
 pub(super) fn claims(records: &[Record]) -> Vec<Sentence> {
-    cpp_against_java(&rows(records)).into_iter().collect()
-}
-
-/// Times of Java’s exchange that confirm the article, as multiples of that of C++.
-const ABOUT_TEN_PERCENT: [f64; 2] = [1.05, 1.15];
-
-fn cpp_against_java(rows: &[Row<'_>]) -> Option<Sentence> {
-    let named = |name: &str, line: Option<Layout>| {
-        pinned(rows).find(|record| {
-            let cell = &record.cell;
-            cell.name() == name
-                && plain(cell)
-                && cell.line == line
-                && cell.pause.is_none_or(|pause| pause == Pause::Off)
-        })
-    };
-    let java = named("java-volatile", None)?;
-    let cpp = named("atomic-rmw", Some(Layout::Shared))?;
-    let times = Quotient::of(java, cpp)?;
-    let status = ClaimStatus::of(times.interval95, ABOUT_TEN_PERCENT).label();
-    let answer = format!(
-        "{} {} against {} {}, {times} {status}",
-        name(java),
-        measured(java)?,
-        name(cpp),
-        measured(cpp)?
-    );
-    let [least, most] = ABOUT_TEN_PERCENT;
-    Some(say::cpp_claim("M. Thompson (2011)", format!("{least} to {most}"), answer))
+    let rows = rows(records);
+    let measured: Vec<&Record> = pinned(&rows).collect();
+    claims::sentences(&claims::MECHANISMS, &measured)
 }
 
 /// Our figures beside published ones. Of several mechanisms that match, the first in the published
 /// figure's list stands for all.
 fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
-    for figure in &PUBLISHED {
+    let claims = claims::MECHANISMS.iter();
+    for (claim, figure) in claims.filter_map(|claim| Some((claim, claim.published.as_ref()?))) {
         let records = || {
             rows.iter().flat_map(|row| Placement::ALL.into_iter().filter_map(|at| row.record(at)))
         };
-        let record = figure.names.iter().find_map(|mechanism| {
+        let record = claim.names().iter().find_map(|mechanism| {
             records().find(|record| {
-                record.cell.name() == *mechanism && figure.is_for(record) && p50(record).is_some()
+                record.cell.name() == *mechanism && claim.is_about(record) && p50(record).is_some()
             })
         });
         let Some(record) = record else { continue };
@@ -323,8 +297,8 @@ fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
             .iter()
             .map(|figure| {
                 let worse = if figure.or_worse { " or worse" } else { "" };
-                let time = round_time(figure.ns);
-                format!("{time}{worse} ({}, {}: {})", figure.author, figure.year, figure.machine)
+                let (time, source) = (round_time(figure.ns), figure.source);
+                format!("{time}{worse} ({}, {}: {})", source.author, source.year, figure.machine)
             })
             .collect();
         let mechanism = format!("{}, {}", name(record), record.cell.placement);

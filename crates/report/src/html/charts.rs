@@ -6,10 +6,10 @@ use threadtoll_record::{Placement, Record};
 
 use super::distribution::{BINS_PER_DECADE, Distribution, short, three_digits};
 use super::run::{MAX_QUEUE_ROWS, Run};
+use crate::claims::published;
 use crate::cost::{cpu_ns, switches};
 use crate::figure::{Map, Pairs};
 use crate::ladder::Row;
-use crate::published::published;
 use crate::queues::ChartRow;
 use crate::units::{maybe_time, per_op, round_time, share, time, time_within};
 

@@ -3,13 +3,13 @@
 use threadtoll_record::{Placement, Record, file::Results};
 
 use super::{Row, reference, to_reference};
+use crate::claims::{published, summary};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::plural;
 use crate::own_program;
 use crate::place::Place;
 use crate::processes;
-use crate::published::{published, summary};
 use crate::regimes;
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_range};

@@ -1,10 +1,10 @@
 //! The columns of a table of locks.
 
 use super::{Row, Sweep};
+use crate::claims::published_pool;
 use crate::cost::{cpu_ns, switches};
 use crate::own_program;
 use crate::processes;
-use crate::published::published_pool;
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{deviation, digits, digits_range, per_op, ratio, share, time};

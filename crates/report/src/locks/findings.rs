@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Record, median};
+use threadtoll_record::{Record, median, upper_median};
 
 use super::cards::Card;
-use super::claims::claims;
 use super::{Axis, Row, Sweep, sweeps, within};
+use crate::claims;
 use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
@@ -20,7 +20,10 @@ pub(crate) fn findings(of_one_records: &[Record], all: &[Record]) -> Vec<Sentenc
     let of_one = within(&all, of_one_records);
     let mut findings: Vec<Sentence> = of_one.iter().filter_map(enough).collect();
     findings.extend(worse_than_one_thread(&of_one));
-    findings.extend(claims(&of_one));
+    findings.extend(uncontended(&of_one));
+    let measured: Vec<&Record> =
+        of_one.iter().flat_map(|sweep| &sweep.rows).map(|row| row.record).collect();
+    findings.extend(claims::sentences(&claims::LOCKS, &measured));
     findings.extend(limits(of_one_records));
     findings.extend(agreement(&all));
     findings
@@ -296,6 +299,44 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     Some(sentence.and(within))
 }
 
+/// A lock and an unlock without contention, as the calibrations found them.
+fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
+    let mut pairs_ns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == "frequency-sweep") {
+        let calibrated =
+            sweep.rows.iter().filter_map(|row| row.contention.predicted.as_ref()?.from);
+        let found = calibrated.map(|from| from.pair_ns.get());
+        pairs_ns.entry(sweep.lock()).or_default().extend(found.filter(|ns| *ns > 0.0));
+    }
+    let published = pairs_ns.get("std-mutex").is_some_and(|found| !found.is_empty());
+    let (source, time) = claims::UNCONTENDED;
+    let published = published.then(|| say::uncontended_published(source, time));
+    let (counters, locks): (Vec<_>, Vec<_>) =
+        pairs_ns.into_iter().partition(|(lock, _)| is_counter(lock));
+    let costs = |of: Vec<(String, Vec<f64>)>| {
+        let costs: Vec<String> = of.into_iter().filter_map(cost).collect();
+        (!costs.is_empty()).then(|| costs.join("; "))
+    };
+    let locks = costs(locks).map(|locks| say::uncontended(locks).and(published));
+    let counters = costs(counters).map(say::uncontended_counters);
+    match locks {
+        Some(locks) => Some(locks.and(counters)),
+        None => counters,
+    }
+}
+
+/// `std-mutex 16.3 ns, 15.2 ns to 18.0 ns`.
+fn cost((lock, mut found): (String, Vec<f64>)) -> Option<String> {
+    let middle = upper_median(&mut found, f64::total_cmp)?;
+    let least = found.iter().copied().reduce(f64::min)?;
+    let most = found.iter().copied().reduce(f64::max)?;
+    Some(format!("{lock} {}, {} to {}", time(middle), time(least), time(most)))
+}
+
+fn is_counter(lock: &str) -> bool {
+    lock.starts_with("counter-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,5 +358,13 @@ mod tests {
         assert_eq!(fewest(steady, 1.5), None, "the thread alone changed its speed");
         let lucky = [[8.0, 13.0], [4.95, 5.05], [4.9, 7.0], [5.0, 8.0]];
         assert_eq!(fewest(lucky, 1.01), None);
+    }
+
+    #[test]
+    fn calibrations_have_a_range_and_no_interval() {
+        let told = cost(("spin".into(), vec![16.0, 15.2, 18.0]));
+        assert_eq!(told.as_deref(), Some("spin 16.0 ns, 15.2 ns to 18.0 ns"));
+        assert_eq!(cost(("spin".into(), Vec::new())), None);
+        assert!(is_counter("counter-atomic") && !is_counter("std-mutex"));
     }
 }

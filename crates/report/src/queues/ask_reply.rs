@@ -1,6 +1,6 @@
 //! The view of ask-reply.
 
-use threadtoll_record::{Record, RecordKind, file::Results};
+use threadtoll_record::{Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
@@ -10,7 +10,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{maybe_time, round_time, share, time, time_range, time_within};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::RoundTrip,
+    scenario: "ask-reply",
     sentence: "one message under way at a time. One way is half a round trip; quantiles are of whole round trips.",
     rates: false,
     ratios_decide: true,

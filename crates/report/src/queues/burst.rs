@@ -12,7 +12,7 @@ use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{count, maybe_time, round_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.burst.is_some(),
+    scenario: "burst",
     sentence: "messages that are due at once, again and again. First and last: from then until the receiver has them; drain: from the end of the last send call until the receiver has the last.",
     rates: false,
     ratios_decide: true,

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use threadtoll_record::{Against, file::Results};
 
 use super::{Comparison, Row, decided};
+use crate::claims::{published, summary};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::own_program;
 use crate::place::Place;
 use crate::processes;
-use crate::published::{published, summary};
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits_range, per_op, ratio, time};

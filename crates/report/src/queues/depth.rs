@@ -1,6 +1,6 @@
 //! The view of queues that hold many messages.
 
-use threadtoll_record::{Calls, Ns, RecordKind, ResidentBytes, file::Results};
+use threadtoll_record::{Calls, Ns, ResidentBytes, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
@@ -9,7 +9,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{digits, maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::Calls,
+    scenario: "depth",
     sentence: "calls on a queue that holds as many messages as the depth says, up to 128 more in between, the two ends in turn. At depth 1 a call includes a whole stamp, from 128 on a 128th of one. Memory: of the process, compared with that before the queue was created.",
     rates: false,
     ratios_decide: true,

@@ -1,6 +1,6 @@
 //! The view of sends into a flooded queue.
 
-use threadtoll_record::{Count, Ns, Record, RecordKind, file::Results};
+use threadtoll_record::{Count, Ns, Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
@@ -9,7 +9,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{count, maybe_time, round_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::SendCall,
+    scenario: "flood",
     sentence: "one thread dumps 8 MiB into the queue, and another one sends a line now and then: the time of its send call. A bounded queue is full meanwhile, an unbounded one grows.",
     rates: false,
     ratios_decide: true,

@@ -14,7 +14,7 @@ use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: is_for_me,
+    scenario: "for-me",
     sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
     ratios_decide: false,
     axis: "delivery, p99 (lower is better)",
@@ -26,10 +26,6 @@ pub(super) const VIEW: View = View {
     summary,
     ..open_loop::VIEW
 };
-
-pub(super) fn is_for_me(record: &Record) -> bool {
-    record.experiment.to_string() == "queue/for-me" && record.open_loop.is_some()
-}
 
 fn p99_interval(record: &Record) -> Option<[f64; 2]> {
     record.interval95.p99.map(|interval| interval.map(Ns::get))
@@ -193,9 +189,8 @@ where
 {
     let mut of_traffic: BTreeMap<Traffic<'r>, Answer<'r, 'a>> = BTreeMap::new();
     let budget = budget(results);
-    let own = comparisons
-        .into_iter()
-        .filter(|comparison| comparison.rows.first().is_some_and(|row| is_for_me(&row.record)));
+    let own =
+        comparisons.into_iter().filter(|comparison| comparison.view().scenario == VIEW.scenario);
     for comparison in own {
         let criteria = comparison.criteria;
         let Load { arrivals_file, rate_per_s, scale, .. } = criteria.load;

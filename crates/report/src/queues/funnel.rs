@@ -9,7 +9,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.funnel.is_some(),
+    scenario: "funnel",
     sentence: "rare important messages among those of chatty senders, each sent when it is due. Deliveries last from then until the receiver has the message; fairness is that of the chatty senders’ mean deliveries: 1 if all are equal.",
     axis: "delivery of important messages, p50 (lower is better)",
     caption: "Median deliveries of important messages",

@@ -2,7 +2,6 @@
 
 use threadtoll_record::{Origin, Wait};
 
-use super::claims::name;
 use super::pairs::case;
 use super::{Comparison, Row};
 use crate::sentences::{self as say, Sentence};
@@ -28,7 +27,7 @@ pub(super) fn findings(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
                 let own = own?;
                 Some(say::interface_cost(
                     case(comparison, None),
-                    name(adapter),
+                    "pipe-adapter (poll)",
                     figures(adapter)?,
                     figures(own)?,
                 ))

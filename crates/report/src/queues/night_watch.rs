@@ -1,6 +1,6 @@
 //! The view of rare messages, and the gap beyond which spinning does not pay.
 
-use threadtoll_record::{Cell as RecordCell, Load, Ns, Record, WaitFamily, file::Results};
+use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Results};
 
 use super::columns::Column;
 use super::view::View;
@@ -9,18 +9,13 @@ use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{UNKNOWN, round_time, time};
 
 pub(super) const VIEW: View = View {
-    shows: is_rare,
+    scenario: "night-watch",
     sentence: "messages so rare that a receiver may have fallen asleep, sent when they are due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     columns,
     lines,
     summary,
     ..open_loop::VIEW
 };
-
-pub(super) fn is_rare(record: &Record) -> bool {
-    let load = record.cell.queue().map(|queue| &queue.load);
-    record.open_loop.is_some() && load.is_some_and(Load::is_rare)
-}
 
 fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     // What staying awake costs is as much the question as the delivery; saturation is not.

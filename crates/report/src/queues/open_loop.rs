@@ -1,22 +1,16 @@
 //! The view of open loops: delivery times, lateness and saturation.
 
-use threadtoll_record::{Ns, OpenLoop, Record, RecordKind, file::Results};
+use threadtoll_record::{Ns, OpenLoop, Record, file::Results};
 
 use super::columns::Column;
 use super::pairs;
 use super::view::View;
-use super::{Comparison, Row, for_me, night_watch};
+use super::{Comparison, Row};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| {
-        record.kind == RecordKind::Delivery
-            && record.burst.is_none()
-            && record.funnel.is_none()
-            && !night_watch::is_rare(record)
-            && !for_me::is_for_me(record)
-    },
+    scenario: "open-loop",
     sentence: "messages are sent when they are due, and a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     rates: false,
     ratios_decide: true,

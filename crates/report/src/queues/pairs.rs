@@ -58,7 +58,7 @@ pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
 /// The conditions of a comparison.
 pub(super) fn case(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
     let criteria = &comparison.criteria;
-    let mut parts = vec![title(criteria.scenario.name).to_lowercase()];
+    let mut parts = vec![title(comparison.view().scenario).to_lowercase()];
     parts.push(
         match (criteria.family, wait) {
             (WaitFamily::Spinning, _) => "spinning",

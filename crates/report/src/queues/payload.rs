@@ -1,6 +1,6 @@
 //! The view of messages of several sizes.
 
-use threadtoll_record::{Record, RecordKind, file::Results};
+use threadtoll_record::{Record, file::Results};
 
 use super::columns::Column;
 use super::view::View;
@@ -10,7 +10,7 @@ use crate::table::Emphasis;
 use crate::units::{digits, time, time_range};
 
 pub(super) const VIEW: View = View {
-    shows: |record| record.kind == RecordKind::Stream && carries(record),
+    scenario: "payload",
     sentence: "as many messages as the queue takes, every word of them written and verified: moved into the queue and out of it, or written and read in place.",
     text: |record| {
         let one = record.rate_per_s.map(|rate| time(1e9 / rate.get()));
@@ -20,10 +20,6 @@ pub(super) const VIEW: View = View {
     lines,
     ..stream::VIEW
 };
-
-pub(super) fn carries(record: &Record) -> bool {
-    record.cell.queue().is_some_and(|queue| queue.load.carry.is_some())
-}
 
 /// A number of bytes in the largest unit of which there is a whole number.
 pub(super) fn size(bytes: u64) -> String {

@@ -1,6 +1,6 @@
 //! The view of streams.
 
-use threadtoll_record::{PerSecond, Record, RecordKind, file::Results};
+use threadtoll_record::{PerSecond, Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
@@ -10,11 +10,7 @@ use crate::table::{Cell, Emphasis};
 use crate::units::{digits, digits_range, share, time};
 
 pub(super) const VIEW: View = View {
-    shows: |record| {
-        record.kind == RecordKind::Stream
-            && record.workers.is_none()
-            && !super::payload::carries(record)
-    },
+    scenario: "stream",
     sentence: "as many messages of 8 bytes as the queue takes, each verified.",
     rates: true,
     ratios_decide: true,

@@ -4,19 +4,15 @@ use std::fmt;
 
 use threadtoll_record::{Record, file::Results};
 
+use super::Comparison;
 use super::columns::Column;
-use super::{
-    Comparison, ask_reply, burst, depth, flood, for_me, funnel, night_watch, open_loop, payload,
-    stream, workers,
-};
 use crate::table::Section;
 
-/// The view of one kind of scenario.
+/// The view of a scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
-    /// Returns `true` if it shows this record.
-    pub(super) shows: fn(&Record) -> bool,
-    /// The rest of a sentence that begins with the names of its scenarios.
+    pub(super) scenario: &'static str,
+    /// The rest of a sentence that begins with the name of the scenario.
     pub(super) sentence: &'static str,
     /// True if the main figure is a rate, false if it is a time.
     pub(super) rates: bool,
@@ -39,27 +35,6 @@ pub(crate) struct View {
     pub(super) lines: fn(&Record) -> Vec<String>,
     /// Figures over all loads.
     pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,
-}
-
-/// All views, in the order of tables.
-pub(super) static VIEWS: &[View] = &[
-    ask_reply::VIEW,
-    stream::VIEW,
-    open_loop::VIEW,
-    burst::VIEW,
-    depth::VIEW,
-    workers::VIEW,
-    flood::VIEW,
-    funnel::VIEW,
-    night_watch::VIEW,
-    payload::VIEW,
-    for_me::VIEW,
-];
-
-impl View {
-    pub(super) fn of(record: &Record) -> Option<&'static View> {
-        VIEWS.iter().find(|view| (view.shows)(record))
-    }
 }
 
 impl fmt::Debug for View {

@@ -320,13 +320,16 @@ fn limits(claim: &str, cell: &Cell) -> [f64; 2] {
     }
 }
 
-/// `std-mutex, 2 threads, 10% yes (1.97, 1.96–1.99)`, alone or as an example.
+/// `std-mutex, 2 threads, 10% yes (1.97, 1.96–1.99)`, alone, or after `yes in 7, no in 6 of 13
+/// cells, for example`.
 fn claim(told: &str, run: &Measured, tell: Tell<'_>) {
     let sources = ["J. Preshing (2011), ", "A. Sukhovitsky, "];
     let Some(rest) = sources.iter().find_map(|source| told.strip_prefix(source)) else { return };
     let (claim, answers) = rest.rsplit_once(": ").unwrap();
-    for answer in answers.trim_end_matches('.').split("; ") {
-        let answer = answer.split_once(", for example ").map_or(answer, |(_, example)| example);
+    let (counts, examples) = answers.trim_end_matches('.').split_once(", for example ").unzip();
+    let single = counts.unwrap_or(answers.trim_end_matches('.')).split("; ");
+    let single = single.filter(|answer| !answer.ends_with(" cells"));
+    for answer in single.chain(examples.into_iter().flat_map(|all| all.split(" and "))) {
         let (named, figures) = answer.split_once(" (").unwrap();
         let (named, word) = named.rsplit_once(' ').unwrap();
         let (lock, case) = named.split_once(", ").unwrap_or((named, ""));

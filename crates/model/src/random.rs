@@ -1,15 +1,13 @@
-//! Exponential numbers, quickly.
+//! Random numbers, drawn quickly.
 //!
-//! The ziggurat (G. Marsaglia and W. W. Tsang, *The ziggurat method for generating random
-//! variables*, Journal of Statistical Software 5, 2000): 256 layers of equal area cover the area
-//! under `e⁻ˣ`; a point in a layer is under the curve without a further test in 99% of cases. A
-//! logarithm per number would take a third of a simulation's time.
+//! Exponential ones by the ziggurat (G. Marsaglia and W. W. Tsang, *The ziggurat method for
+//! generating random variables*, Journal of Statistical Software 5, 2000): 256 layers of equal area
+//! cover the area under `e⁻ˣ`; a point in a layer is under the curve without a further test in 99%
+//! of cases. A logarithm per number would take a third of a simulation's time.
 
 use std::sync::LazyLock;
 
 use rand::Rng;
-
-use crate::shape::unit;
 
 const LAYERS: usize = 256;
 /// Start of the tail in the lowest layer.
@@ -34,6 +32,19 @@ static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     }
     Layers { right, height: right.map(|x| (-x).exp()) }
 });
+
+/// A number in [0, 1) with 53 random bits.
+#[inline]
+pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// A whole number below `limit`, by multiplication (D. Lemire, *Fast random integer generation in
+/// an interval*, ACM TOMACS 29, 2019) without its rejection step: the bias is below `limit`/2⁶⁴.
+#[inline]
+pub(crate) fn below(rng: &mut impl Rng, limit: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(limit)) >> 64) as u64
+}
 
 /// Draws an exponential number of mean one.
 #[inline]
