@@ -24,7 +24,7 @@ use threadtoll_report::{matrix_csv, no_recommendation};
 use crate::command::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::peers::{self, PeersArgs};
-use crate::registry::adapters;
+use crate::registry::{adapters, add_twins};
 use crate::{console, draft, kept};
 
 use args::Keep;
@@ -111,6 +111,9 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
     fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
         let args = command.measure_args();
         let common = MeasureRequest::check(args)?;
+        if common.twins || resumed.is_some_and(|results| resume::twins(&results.plan)) {
+            add_twins();
+        }
         let folder = command.peers().map(PeersArgs::folder).transpose()?.flatten();
         match (&folder, resumed.and_then(|results| resume::peers(&results.plan))) {
             (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,

@@ -5,7 +5,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Class, LockSubject, Origin, QueueSubject, Text, WaitFamily};
+use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
 /// Subject of a cell. Files distinguish the kinds by their first field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -19,9 +19,6 @@ pub enum Subject {
         /// Wait strategy of its ends; absent if the name implies it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
-        /// Origin; absent unless it is a twin.
-        #[serde(default, skip_serializing_if = "Origin::is_ours")]
-        origin: Origin,
     },
     /// A queue.
     Queue(QueueSubject),
@@ -34,7 +31,7 @@ impl Subject {
     pub fn mechanism(name: impl Into<Text>, class: Class) -> Self {
         let mechanism = name.into();
         let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
-        Subject::Mechanism { mechanism, class, origin: Origin::Ours }
+        Subject::Mechanism { mechanism, class }
     }
 
     /// Its name, of whatever kind it is.
@@ -44,28 +41,6 @@ impl Subject {
             Subject::Queue(queue) => &queue.queue,
             Subject::Lock(lock) => &lock.lock,
         }
-    }
-
-    /// Its origin, of whatever kind it is.
-    pub fn origin(&self) -> Origin {
-        match self {
-            Subject::Mechanism { origin, .. } => *origin,
-            Subject::Queue(queue) => queue.origin,
-            Subject::Lock(lock) => lock.origin,
-        }
-    }
-
-    fn origin_mut(&mut self) -> &mut Origin {
-        match self {
-            Subject::Mechanism { origin, .. } => origin,
-            Subject::Queue(queue) => &mut queue.origin,
-            Subject::Lock(lock) => &mut lock.origin,
-        }
-    }
-
-    pub(crate) fn with_origin(mut self, origin: Origin) -> Self {
-        *self.origin_mut() = origin;
-        self
     }
 
     /// Class of a mechanism, if known.
@@ -96,18 +71,17 @@ impl<'de> Deserialize<'de> for Subject {
             mechanism: Text,
             #[serde(default)]
             class: Option<Class>,
-            #[serde(default)]
-            origin: Origin,
         }
 
-        let members = Map::deserialize(deserializer)?;
+        let mut members = Map::deserialize(deserializer)?;
+        rename_twin(&mut members);
         let is_of = |name| members.contains_key(name);
         let (mechanism, queue) = (is_of("mechanism"), is_of("queue"));
         let members = Value::Object(members);
         if mechanism {
-            let Mechanism { mechanism, class, origin } =
+            let Mechanism { mechanism, class } =
                 Mechanism::deserialize(members).map_err(D::Error::custom)?;
-            Ok(Subject::Mechanism { mechanism, class, origin })
+            Ok(Subject::Mechanism { mechanism, class })
         } else if queue {
             let queue = QueueSubject::deserialize(members).map_err(D::Error::custom)?;
             queue.validate().map_err(D::Error::custom)?;
@@ -116,6 +90,20 @@ impl<'de> Deserialize<'de> for Subject {
             let lock = LockSubject::deserialize(members).map_err(D::Error::custom)?;
             lock.validate().map_err(D::Error::custom)?;
             Ok(Subject::Lock(lock))
+        }
+    }
+}
+
+/// Earlier versions measured some of our rows twice in a group, the second time with the origin
+/// `twin`. Such a row gets a name of its own.
+fn rename_twin(members: &mut Map<String, Value>) {
+    if members.get("origin").and_then(Value::as_str) != Some("twin") {
+        return;
+    }
+    members.insert("origin".into(), "ours".into());
+    for kind in ["mechanism", "queue", "lock"] {
+        if let Some(Value::String(name)) = members.get_mut(kind) {
+            name.push_str("-twin");
         }
     }
 }

@@ -138,8 +138,8 @@ const fn disruptor(batched: bool, ns: f64, machine: &'static str) -> Published {
 }
 
 impl Published {
-    /// Returns `true` for a record measured as the figure was. Only plain cells match: no twin, no
-    /// pause hint, no payload, no CPU kept awake, no neighbours, one sender.
+    /// Returns `true` for a record measured as the figure was. Only plain cells match: no pause
+    /// hint, no payload, no CPU kept awake, no neighbours, one sender.
     pub(crate) fn is_for(&self, record: &Record) -> bool {
         let cell = &record.cell;
         let scenario = |name| record.experiment.scenario() == Some(name);
@@ -156,7 +156,6 @@ impl Published {
             _ => false,
         };
         of_its_kind
-            && !cell.is_twin()
             && cell.payload_bytes == 8
             && !cell.keep_awake
             && cell.neighbour.is_none()

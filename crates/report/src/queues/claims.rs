@@ -60,7 +60,7 @@ pub(super) fn plain_rows<'c, 'a>(
                 && criteria.payload_bytes == 8
         })
         .flat_map(|comparison| &comparison.rows)
-        .filter(|row| row.queue().is_some() && !row.record.cell.is_twin())
+        .filter(|row| row.queue().is_some())
 }
 
 pub(super) fn name(row: &Row<'_>) -> String {
