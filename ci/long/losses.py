@@ -33,7 +33,7 @@ def worse(path):
         row = (record["experiment"], asked, cell["queue"], cell["wait"], cell.get("batch"))
         for against in record["against"]:
             peer = against["cell"]
-            ours = peer.get("origin") in (None, "ours", "twin", "raw")
+            ours = peer.get("origin") in (None, "ours", "raw")
             if ours or "queue" not in peer or against["verdict"] != "worse":
                 continue
             ratio = against["ratio"]

@@ -130,7 +130,7 @@ def by_tool(name, scenario):
         # The whole row is of the level of its reference.
         levels = [(record["one_way"]["p50"], time(row)) for record in records
                   if record["cell"].get("mechanism") == "atomic-store"
-                  and record["cell"].get("origin") != "twin" and record["group"] == row["group"]]
+                  and record["group"] == row["group"]]
     length_us = round(1000 * TIME_MS / row["disturbance"]["blocks"])
     levels = [(hand_off, figure) for hand_off, figure in levels if hand_off and figure]
     return length_us, row["cell"].get("capacity"), levels

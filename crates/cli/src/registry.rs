@@ -1,6 +1,7 @@
 //! The mechanisms, queues and locks in this build, and those of `--peers`.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadtoll_lab::Registry;
 use threadtoll_lab::foreign::program::DescribedProgram;
@@ -14,6 +15,7 @@ struct Everything {
 }
 
 static EVERYTHING: OnceLock<Everything> = OnceLock::new();
+static TWINS: AtomicBool = AtomicBool::new(false);
 
 fn everything() -> &'static Everything {
     EVERYTHING.get_or_init(|| Everything {
@@ -23,7 +25,7 @@ fn everything() -> &'static Everything {
     })
 }
 
-/// Returns our own, the peers and twins if they are built in, and what was [added](add).
+/// Returns our own, the peers if they are built in, and what was [added](add).
 pub(crate) fn registry() -> &'static Registry {
     &everything().registry
 }
@@ -36,6 +38,16 @@ pub(crate) fn adapters() -> &'static [Described] {
 /// The programs whose rows were added.
 pub(crate) fn programs() -> &'static [DescribedProgram] {
     &everything().programs
+}
+
+/// Adds twins of our rows if they are built in, before the registry is used.
+pub(crate) fn add_twins() {
+    TWINS.store(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if twins were asked for.
+pub(crate) fn has_twins() -> bool {
+    TWINS.load(Ordering::Relaxed)
 }
 
 /// Adds the rows of adapters and programs, before the registry is used. Returns what cannot be
@@ -72,10 +84,17 @@ fn build(foreign: Foreign) -> Registry {
     use threadtoll_lab::queue::Queues;
     use threadtoll_peers_rust::twin;
 
+    let Foreign { mut mechanisms, queues, mut locks, .. } = foreign;
+    let mut queues: Vec<Queue> = peers().into_iter().chain(queues).collect();
+    if has_twins() {
+        mechanisms.extend(twin::mechanisms());
+        queues.extend(twin::queues());
+        locks.extend(twin::locks());
+    }
     Registry {
-        mechanisms: Mechanisms::with(foreign.mechanisms).with_twins(twin::mechanisms()),
-        queues: Queues::with(peers().into_iter().chain(foreign.queues).collect(), twin::queues()),
-        locks: Locks::with(foreign.locks).with_twins(twin::locks()),
+        mechanisms: Mechanisms::with(mechanisms),
+        queues: Queues::with(queues),
+        locks: Locks::with(locks),
     }
 }
 
@@ -92,7 +111,7 @@ fn build(foreign: Foreign) -> Registry {
 
     Registry {
         mechanisms: Mechanisms::with(foreign.mechanisms),
-        queues: Queues::with(foreign.queues, Vec::new()),
+        queues: Queues::with(foreign.queues),
         locks: Locks::with(foreign.locks),
     }
 }

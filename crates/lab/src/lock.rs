@@ -9,7 +9,7 @@ pub(crate) mod raw;
 
 use std::sync::Arc;
 
-use threadtoll_record::{Build, LockSubject, NO_LOCK, Origin};
+use threadtoll_record::{Build, NO_LOCK};
 
 use crate::contention::contender::{Contender, contenders};
 use crate::error::Unavailable;
@@ -179,11 +179,10 @@ pub const STRIPED: &str = "striped/K:LOCK";
 /// Its one-sentence description.
 pub const STRIPED_SENTENCE: &str = "K of these locks share the load, such as striped/8:std-mutex; each acquisition takes one at random";
 
-/// All known locks: the built-in ones, then those that the caller adds; and twins of them.
+/// All known locks: the built-in ones, then those that the caller adds.
 #[derive(Clone, Debug)]
 pub struct Locks {
     all: Arc<[Lock]>,
-    twins: Arc<[Lock]>,
 }
 
 impl Default for Locks {
@@ -209,13 +208,7 @@ pub enum NameError {
 impl Locks {
     /// The built-in locks and these.
     pub fn with(extra: impl IntoIterator<Item = Lock>) -> Self {
-        let all = wrapped::<Unwrapped>().into_iter().chain(extra).collect();
-        Locks { all, twins: Arc::default() }
-    }
-
-    /// Adds twins.
-    pub fn with_twins(self, twins: Vec<Lock>) -> Self {
-        Locks { twins: twins.into(), ..self }
+        Locks { all: wrapped::<Unwrapped>().into_iter().chain(extra).collect() }
     }
 
     /// All locks, the built-in ones first.
@@ -234,24 +227,6 @@ impl Locks {
     ///
     /// If there is no such lock, or it cannot be striped like this.
     pub fn parse(&self, name: &str) -> Result<LockSpec, NameError> {
-        Self::parse_among(&self.all, name)
-    }
-
-    /// Returns the twin of the lock or striped lock with this name, if the caller added one.
-    pub fn twin(&self, name: &str) -> Option<LockSpec> {
-        Self::parse_among(&self.twins, name).ok().filter(|spec| spec.lock.is_some())
-    }
-
-    /// Returns the lock that a cell was planned with.
-    pub(crate) fn of(&self, subject: &LockSubject) -> Option<LockSpec> {
-        if subject.origin == Origin::Twin {
-            self.twin(&subject.lock)
-        } else {
-            self.parse(&subject.lock).ok()
-        }
-    }
-
-    fn parse_among(locks: &[Lock], name: &str) -> Result<LockSpec, NameError> {
         if name == NO_LOCK {
             return Ok(LockSpec::NO_LOCK);
         }
@@ -266,7 +241,7 @@ impl Locks {
                 (stripes.ok_or_else(|| NameError::Stripes(count.to_string()))?, plain)
             }
         };
-        let lock = locks.iter().find(|lock| lock.name == plain).ok_or_else(|| unknown(plain))?;
+        let lock = self.find(plain).ok_or_else(|| unknown(plain))?;
         if stripes > 1 && (lock.only_counts || lock.is_elsewhere()) {
             return Err(NameError::Unstriped(lock.name.clone()));
         }

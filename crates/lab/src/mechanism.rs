@@ -15,7 +15,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 pub use threadtoll_record::Class;
-use threadtoll_record::{Build, Layout, Origin, Pause, Subject};
+use threadtoll_record::{Build, Layout, Pause, Subject};
 
 use crate::foreign::program::ProgramFile;
 use crate::program::{Make, Program};
@@ -181,11 +181,10 @@ impl Mechanism {
     }
 }
 
-/// All known mechanisms: the built-in ones, then those that the caller adds; and twins of them.
+/// All known mechanisms: the built-in ones, then those that the caller adds.
 #[derive(Clone, Debug)]
 pub struct Mechanisms {
     all: Arc<[Mechanism]>,
-    twins: Arc<[Mechanism]>,
 }
 
 impl Default for Mechanisms {
@@ -197,12 +196,7 @@ impl Default for Mechanisms {
 impl Mechanisms {
     /// The built-in mechanisms and these.
     pub fn with(extra: impl IntoIterator<Item = Mechanism>) -> Self {
-        Mechanisms { all: ours().into_iter().chain(extra).collect(), twins: Arc::default() }
-    }
-
-    /// Adds twins.
-    pub fn with_twins(self, twins: Vec<Mechanism>) -> Self {
-        Mechanisms { twins: twins.into(), ..self }
+        Mechanisms { all: ours().into_iter().chain(extra).collect() }
     }
 
     /// All mechanisms, the built-in ones first.
@@ -213,15 +207,5 @@ impl Mechanisms {
     /// Returns the mechanism with this name.
     pub fn find(&self, name: &str) -> Option<&Mechanism> {
         self.all().find(|mechanism| mechanism.name == name)
-    }
-
-    /// Returns the twin of the mechanism with this name, if the caller added one.
-    pub fn twin(&self, name: &str) -> Option<&Mechanism> {
-        self.twins.iter().find(|mechanism| mechanism.name == name)
-    }
-
-    /// Returns the mechanism that a cell was planned with.
-    pub(crate) fn of(&self, name: &str, origin: Origin) -> Option<&Mechanism> {
-        if origin == Origin::Twin { self.twin(name) } else { self.find(name) }
     }
 }

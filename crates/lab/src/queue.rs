@@ -423,23 +423,22 @@ queues! {
     raw_copy,
 }
 
-/// All known queues: ours first, then the caller's peers; and twins of ours.
+/// All known queues: ours first, then the caller's peers.
 #[derive(Clone, Debug)]
 pub struct Queues {
     all: Arc<[Queue]>,
-    twins: Arc<[Queue]>,
 }
 
 impl Default for Queues {
     fn default() -> Self {
-        Self::with(Vec::new(), Vec::new())
+        Self::with(Vec::new())
     }
 }
 
 impl Queues {
-    /// Our queues, these peers, and these twins.
-    pub fn with(peers: Vec<Queue>, twins: Vec<Queue>) -> Self {
-        Queues { all: ours().into_iter().chain(peers).collect(), twins: twins.into() }
+    /// Our queues and these peers.
+    pub fn with(peers: Vec<Queue>) -> Self {
+        Queues { all: ours().into_iter().chain(peers).collect() }
     }
 
     /// All queues, ours first.
@@ -452,16 +451,11 @@ impl Queues {
         self.all().find(|queue| queue.name == name)
     }
 
-    /// Returns the twin of the queue with this name, if the caller added one.
-    pub fn twin(&self, name: &str) -> Option<&Queue> {
-        self.twins.iter().find(|queue| queue.name == name)
-    }
-
     /// Returns the program of a cell's threads, or `None` if there is no such queue or it does not
     /// support the cell.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
-        let queue = self.of(subject)?;
+        let queue = self.find(&subject.queue)?;
         let usage = Usage {
             flow: Flow::of(subject),
             class: class(subject.wait),
@@ -470,15 +464,6 @@ impl Queues {
             payload_bytes: planned.cell.payload_bytes,
         };
         queue.way(subject.wait)?.program(scenario, usage)
-    }
-
-    /// Returns the queue that a cell was planned with.
-    pub(crate) fn of(&self, subject: &QueueSubject) -> Option<&Queue> {
-        if subject.origin == Origin::Twin {
-            self.twin(&subject.queue)
-        } else {
-            self.find(&subject.queue)
-        }
     }
 }
 

@@ -24,8 +24,8 @@ impl Registry {
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {
-            Subject::Mechanism { mechanism, origin, .. } => {
-                let found = self.mechanisms.of(mechanism, *origin);
+            Subject::Mechanism { mechanism, .. } => {
+                let found = self.mechanisms.find(mechanism);
                 let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.to_string()))?;
                 Ok(mechanism.program(Settings {
                     payload_bytes: cell.payload_bytes as usize,
@@ -37,15 +37,15 @@ impl Registry {
                 let program = self.queues.program(planned, queue);
                 program.ok_or_else(|| LabError::UnknownQueue(cell.label()))
             }
-            Subject::Lock(lock) => match self.locks.of(lock) {
-                Some(spec) => Ok(match spec.elsewhere().cloned() {
+            Subject::Lock(lock) => match self.locks.parse(&lock.lock) {
+                Ok(spec) => Ok(match spec.elsewhere().cloned() {
                     Some(file) => {
                         let like = Program::Contention(Box::new(spec), lock.clone());
                         Program::Elsewhere { file, like: Box::new(like) }
                     }
                     None => Program::Contention(Box::new(spec), lock.clone()),
                 }),
-                None => Err(LabError::UnknownLock(lock.lock.to_string())),
+                Err(_) => Err(LabError::UnknownLock(lock.lock.to_string())),
             },
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! A cell that fails is given up with the rest of its row ([`Strike`]), and its group is measured
 //! again without it. Each attempt has one cell less, so a group of n cells has at most n attempts.
-//! Every figure depends on the reference: if it or its twin fails, the run ends.
+//! Every figure depends on the reference: if it fails, the run ends.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,7 +125,7 @@ where
 ///
 /// # Errors
 ///
-/// If a reference or its twin fails, the clock fails its recheck, another process fails for a
+/// If a reference fails, the clock fails its recheck, another process fails for a
 /// reason other than a row's, or the file cannot be written. Also if a row hangs or ends a thread
 /// in this process, whose other threads would disturb all that follows: the row is given up, so
 /// that a run resumed in a new process goes on without it. All finished blocks are in `results` and
@@ -207,8 +207,6 @@ fn measure_group(
     if !results.plan.may_strike(index, *cell) {
         return Err(error);
     }
-    let failed = &results.plan.groups[index][*cell].cell;
-    let of_twin = if failed.is_twin() { "its twin failed: " } else { "" };
     let strike = Strike {
         run: results.plan.run.clone(),
         at: timestamp(backend.now().unix_ns).into(),
@@ -216,7 +214,7 @@ fn measure_group(
         attempt: results.groups[index].attempts,
         cell: *cell,
         reason: *reason,
-        what: format!("{of_twin}{clause}").into(),
+        what: clause.clone().into(),
     };
     if let Some(file) = file {
         file.append(&[Line::Strike(Box::new(strike.clone()))])?;

@@ -52,7 +52,6 @@ pub struct SimulatedBackend {
     time: Time,
     registry: Registry,
     kind: Kind,
-    twin_factor: f64,
     processes_apart: f64,
     instances_apart: f64,
     variation: Variation,
@@ -71,7 +70,6 @@ impl SimulatedBackend {
             time: Time::default(),
             registry: Registry::default(),
             kind: Kind::of(seed),
-            twin_factor: 1.0,
             processes_apart: 0.0,
             instances_apart: 0.0,
             variation: Variation::default(),
@@ -107,21 +105,14 @@ impl SimulatedBackend {
         SimulatedBackend { delays, ..self }
     }
 
-    /// Lets the cells of these subjects fail; a twin's name ends in `-twin`.
+    /// Lets the cells of these subjects fail.
     pub fn with_faults(self, faults: Vec<(String, Fault)>) -> Self {
         SimulatedBackend { faults, ..self }
     }
 
     /// The fault of a cell.
     fn fault(&self, cell: &Cell) -> Option<Fault> {
-        let twin = if cell.is_twin() { "-twin" } else { "" };
-        let name = format!("{}{twin}", cell.name());
-        self.faults.iter().find(|(other, _)| *other == name).map(|(_, fault)| *fault)
-    }
-
-    /// Makes twins slower than their originals by this factor.
-    pub fn with_twins_off(self, twin_factor: f64) -> Self {
-        SimulatedBackend { twin_factor, ..self }
+        self.faults.iter().find(|(other, _)| other == cell.name()).map(|(_, fault)| *fault)
     }
 
     /// Slows down each cell in each process by a factor of its own, whose logarithm has this
@@ -141,8 +132,7 @@ impl SimulatedBackend {
         let seed = !self.seed ^ fingerprint(cell) ^ (u64::from(self.process) << 40);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let here = (self.processes_apart * normal(&mut rng)).exp();
-        let here = here * self.variation.factor(cell, self.seed, self.groups);
-        if cell.is_twin() { here * self.twin_factor } else { here }
+        here * self.variation.factor(cell, self.seed, self.groups)
     }
 
     /// The program of a cell's threads: of a cell that is measured elsewhere, one like it.

@@ -1,7 +1,8 @@
 //! Twins: rows of ours once more, their loops compiled in the crate that wraps them.
 //!
 //! A ratio to a foreign row is only as good as the ratio of our row to its own twin. That crate
-//! wraps our ends and locks in types of its own, as it must wrap foreign ones.
+//! wraps our ends and locks in types of its own, as it must wrap foreign ones. A twin is a row like
+//! any other, and only `ci/long/twins.sh` asks for it.
 
 use crate::exchange::Exchange;
 use crate::lock::{self, Lock, RawLock};
@@ -21,14 +22,23 @@ pub trait Wrap: 'static {
     fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
 }
 
-/// The mechanisms that others are compared with.
-pub fn mechanisms<W: Wrap>() -> Vec<Mechanism> {
-    vec![atomic::store::<W>(), futex::futex::<W>()]
+/// Name of a row's twin.
+pub fn name(of: &str) -> String {
+    format!("{of}-twin")
 }
 
-/// All locks.
+/// Twins of the mechanisms that others are compared with.
+pub fn mechanisms<W: Wrap>() -> Vec<Mechanism> {
+    let mut all = vec![atomic::store::<W>(), futex::futex::<W>()];
+    all.iter_mut().for_each(|own| own.name = name(&own.name));
+    all
+}
+
+/// Twins of all locks.
 pub fn locks<W: Wrap>() -> Vec<Lock> {
-    lock::wrapped::<W>()
+    let mut all = lock::wrapped::<W>();
+    all.iter_mut().for_each(|own| own.name = name(&own.name));
+    all
 }
 
 /// Leaves ends and locks as they are.

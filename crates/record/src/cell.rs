@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Build, LockSubject, Origin, Placement, QueueSubject, Relation, Subject, Work};
+use crate::{Build, LockSubject, Placement, QueueSubject, Relation, Subject, Work};
 
 /// Placement of the two counters of a cache-line mechanism.
 #[derive(
@@ -121,22 +121,6 @@ impl Cell {
         }
     }
 
-    /// Returns `true` if this is a row of ours that was compiled and registered like a peer.
-    pub fn is_twin(&self) -> bool {
-        self.subject.origin() == Origin::Twin
-    }
-
-    /// Returns the twin of a cell of ours.
-    pub fn twin(&self) -> Cell {
-        Cell { subject: self.subject.clone().with_origin(Origin::Twin), ..self.clone() }
-    }
-
-    /// Returns the cell that a twin repeats. Any other cell is its own original.
-    pub fn original(&self) -> Cell {
-        let origin = if self.is_twin() { Origin::Ours } else { self.subject.origin() };
-        Cell { subject: self.subject.clone().with_origin(origin), ..self.clone() }
-    }
-
     /// Returns `true` if more threads compete for the CPUs than the cell has, so that the figure
     /// includes the scheduler's time slices.
     ///
@@ -154,7 +138,7 @@ impl Cell {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Class, Load, Wait};
+    use crate::{Class, Load, Origin, Wait};
 
     pub(crate) fn stream(senders: u32) -> Cell {
         Cell {
@@ -201,8 +185,8 @@ pub(crate) mod tests {
         let unknown: Cell = serde_json::from_str(&text.replace("futex", "smoke-signal")).unwrap();
         assert_eq!(unknown.subject.class(), None);
         let twin = text.replace(r#""futex","#, r#""futex","origin":"twin","#);
-        assert_eq!(serde_json::to_string(&cell.twin()).unwrap(), twin);
-        assert_eq!(serde_json::from_str::<Cell>(&twin).unwrap().original(), cell);
+        let twin = serde_json::from_str::<Cell>(&twin).unwrap();
+        assert_eq!(twin.name(), "futex-twin", "a file from when each group had twins");
         let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","capacity":null,"ring_bytes":null,"batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
         assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));

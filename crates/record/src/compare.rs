@@ -46,15 +46,6 @@ pub fn paired(
     Some(Paired { ratio, interval95: interval95?, pairs: ratios.len() })
 }
 
-impl Paired {
-    /// The ratio with an interval that is wider by `factor` at both ends.
-    #[must_use]
-    pub fn widened(self, factor: f64) -> Self {
-        let [low, high] = self.interval95;
-        Paired { interval95: [low / factor, high * factor], ..self }
-    }
-}
-
 /// Verdict for times, where less is better.
 pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     const LEAST: f64 = 1.0 / MARGIN;

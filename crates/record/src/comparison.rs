@@ -221,8 +221,6 @@ pub enum Unjudged {
     OneProcess,
     /// One of the regimes has fewer than 21 blocks of the cell.
     FewBlocks,
-    /// Two copies of one source differ by more than 5% in one of its groups.
-    TwinApart,
 }
 
 /// Compares two runs. `fail_above_percent` is the limit of regressions.
@@ -381,19 +379,13 @@ impl<'a> Comparing<'a> {
     ) -> Compared<'a> {
         let sides = observations.map(Side::of);
         let unjudged = self.unjudged(key, observations, &sides);
-        let twins = [0, 1].map(|run| self.in_regime(run, &key.twin(), regime));
         let sleeps = observations.into_iter().flatten().any(|one| one.sleeps);
         let family = Family::of(self.observed[1].cell(key), sleeps, self.virtualised);
-        let noise = noise::noise(observations, twins.each_ref().map(Vec::as_slice), family);
+        let noise = noise::noise(observations, family);
         let control = self.control(key, regime, observations);
         let change = Change { log: sides[1].log - sides[0].log, noise, control };
         let change = (unjudged != Some(Unjudged::OtherMethod)).then_some(change);
         Compared { key, observed: self.observed, sides, change, unjudged }
-    }
-
-    fn in_regime(&self, run: usize, key: &Key, regime: Option<usize>) -> Vec<&'a Observation> {
-        let all = self.observed[run].of_cell(key).iter();
-        all.filter(|one| self.regimes.index(one) == regime).collect()
     }
 
     fn unjudged(
@@ -410,8 +402,6 @@ impl<'a> Comparing<'a> {
             Some(Unjudged::Reference)
         } else if methods[0] != methods[1] || all().any(|one| methods[0] != Some(one.method)) {
             Some(Unjudged::OtherMethod)
-        } else if all().any(|one| one.twin_apart) {
-            Some(Unjudged::TwinApart)
         } else if observations.into_iter().any(|run| blocks(run) < PAIRS) {
             Some(Unjudged::FewBlocks)
         } else if self.observed[1].figure(key) != Figure::Speedup && sides.iter().any(once) {
@@ -515,7 +505,7 @@ mod tests {
         let usual = Family::of(&crate::cell::tests::stream(1), false, false);
         let change = |log: f64| Change {
             log,
-            noise: noise::noise([&[&one], &[&one]], [&[], &[]], usual),
+            noise: noise::noise([&[&one], &[&one]], usual),
             control: Some(("atomic-store".into(), 0.2)),
         };
         let undecided = |log: f64, figure: Figure| {

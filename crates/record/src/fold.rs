@@ -17,7 +17,6 @@ mod send_call;
 mod shares;
 mod states;
 mod stream;
-mod twin;
 mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +33,6 @@ use crate::{
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
 /// stamped one-way times.
 pub const AGREEMENT: f64 = 0.05;
-/// Code of the warning that a row and its twin are too far apart.
-pub const TWIN_APART: &str = "twin-apart";
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
@@ -43,7 +40,6 @@ use distribution::{Distribution, QUANTILES, intervals, quantiles, quantiles_of, 
 pub use marks::drifted;
 use marks::{Marked, stretch_median, summary};
 use states::State;
-use twin::{Twin, is_twin_of};
 pub use warnings::WARNINGS;
 
 /// Name of a rate in ratios.
@@ -84,9 +80,6 @@ pub fn fold(
             own.map(|(marked, _)| *marked).collect()
         })
         .collect();
-    let twin = |blocks: &[Marked<'_>]| Twin::of(cells, blocks, plan.seed);
-    let (twin_of_all, twins): (_, Vec<_>) =
-        (twin(&all), split.iter().map(|own| twin(own)).collect());
     let has_blocks = |index: &usize| all.iter().any(|marked| marked.block.cell == *index);
     (0..cells.len())
         .filter(has_blocks)
@@ -95,24 +88,14 @@ pub fn fold(
             // intervals.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
-            let folding = Folding {
-                machine,
-                plan,
-                group,
-                attempt,
-                at,
-                index,
-                all: &all,
-                twin: twin_of_all,
-                prediction,
-                seed,
-            };
+            let folding =
+                Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
             if states.len() == 1 || sleeps(&cells[index]) {
                 return folding.record(folding.figures(), Vec::new());
             }
             let (mut main, mut regimes, mut warnings) = (None, Vec::new(), Vec::new());
-            for ((state, blocks), twin) in states.iter().zip(&split).zip(&twins) {
-                let mut figures = Folding { all: blocks, twin: *twin, ..folding }.figures();
+            for (state, blocks) in states.iter().zip(&split) {
+                let mut figures = Folding { all: blocks, ..folding }.figures();
                 let own = blocks.iter().filter(|marked| marked.block.cell == index);
                 regimes.push(figures.regime(state, own.count()));
                 warnings.append(&mut figures.warnings);
@@ -142,7 +125,6 @@ struct Folding<'a> {
     index: usize,
     /// Blocks of the whole group, in one regime.
     all: &'a [Marked<'a>],
-    twin: Option<Twin<'a>>,
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
     seed: u64,
@@ -255,7 +237,7 @@ impl<'a> Folding<'a> {
             .collect()
     }
 
-    /// A ratio with its verdict, allowing for what the group's twin is off.
+    /// A ratio with its verdict.
     fn against(
         &self,
         cell: &Cell,
@@ -264,23 +246,15 @@ impl<'a> Folding<'a> {
         judge: fn([f64; 2], usize) -> Verdict,
     ) -> Against {
         // Judged as it is printed.
-        let interval95 = self.widened(found).interval95.map(significant);
-        let undecided = self.twin.is_some_and(Twin::decides_nothing);
+        let interval95 = found.interval95.map(significant);
         Against {
             cell: cell.clone(),
             of: of.into(),
             ratio: significant(found.ratio).into(),
             interval95: interval95.map(Into::into),
-            interval95_raw: self
-                .twin
-                .map(|_| found.interval95.map(|bound| significant(bound).into())),
             blocks: found.pairs as u32,
-            verdict: if undecided { Verdict::Open } else { judge(interval95, found.pairs) },
+            verdict: judge(interval95, found.pairs),
         }
-    }
-
-    fn widened(&self, found: Paired) -> Paired {
-        self.twin.map_or(found, |twin| found.widened(twin.off))
     }
 
     fn figures(&self) -> Figures {
@@ -298,9 +272,6 @@ impl<'a> Folding<'a> {
         figures.between_processes =
             Processes::of(of_process()).share_between(&values).map(significant);
         figures.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
-        if !figures.against.is_empty() {
-            figures.warnings.extend(self.twin.and_then(Twin::warning));
-        }
         figures
     }
 
@@ -392,7 +363,7 @@ fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     Some(warnings::several_levels(last + 1, apart))
 }
 
-/// The figures of a cell that are compared with those of its twin.
+/// The main figure of a cell's blocks.
 fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTreeMap<Round, f64> {
     let undrifted =
         |figure: fn(&Block) -> Option<f64>| by_round(all, cell, |marked| !marked.drifted, figure);
@@ -419,11 +390,11 @@ fn times(_: Kind) -> Comparison {
 
 /// The cells of a group with which the cell `index` is compared, the reference first.
 ///
-/// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A row
-/// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is
-/// compared with everything in the group that waits as it does; with itself spinning, if it may
-/// sleep but hardly does; and, in batches, with every bare copy. Any queue with several receivers
-/// is compared with itself with one. The plan decides which cells share a group.
+/// A variant that signals after unlocking, or is kept awake, is compared with the plain one, and a
+/// sleeping mechanism with the futex. A threadtoll queue is compared with everything in the group
+/// that waits as it does; with itself spinning, if it may sleep but hardly does; and, in batches,
+/// with every bare copy. Any queue with several receivers is compared with itself with one. The
+/// plan decides which cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -431,9 +402,7 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let cell = &planned.cell;
     let like = |other: &Cell| match &cell.subject {
         Subject::Mechanism { .. } => {
-            partner(cell).as_ref() == Some(other)
-                || is_twin_of(other, cell)
-                || is_futex_for(other, cell)
+            partner(cell).as_ref() == Some(other) || is_futex_for(other, cell)
         }
         Subject::Queue(queue) => {
             is_base_of(other, cell) || queue.origin == Origin::Ours && rivals(planned, queue, other)
@@ -464,7 +433,6 @@ fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
         && !other.keep_awake
         && cell.subject.class() == Some(Class::Sleep)
         && cell.placement == other.placement
-        && !cell.is_twin()
 }
 
 /// Returns `true` if `other` is the same queue with one receiver, or one hop, in place of several.
@@ -479,9 +447,6 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
     let Some(rival) = other.queue() else { return alike };
-    if rival.origin == Origin::Twin {
-        return is_twin_of(other, cell);
-    }
     if rival.load != queue.load {
         return false;
     }

@@ -9,9 +9,6 @@ impl Cell {
     /// Payloads of 8 bytes, own cache lines and the absence of a pause hint are not mentioned.
     pub fn label(&self) -> String {
         let mut label = self.name().to_string();
-        if self.is_twin() {
-            label.push_str(" (twin)");
-        }
         if let Some(queue) = self.queue() {
             if queue.origin != Origin::Raw {
                 label.push_str(&format!(", {}", queue.wait));
@@ -94,7 +91,6 @@ mod tests {
             built: None,
         };
         assert_eq!(cell.label(), "atomic-rmw");
-        assert_eq!(cell.twin().label(), "atomic-rmw (twin)");
         cell.line = Some(Layout::Shared);
         cell.pause = Some(Pause::On);
         cell.keep_awake = true;
@@ -112,13 +108,8 @@ mod tests {
         assert_eq!(stream(2).label(), "funnel, spin-yield, batches of 256, 2 senders");
         let mut bounded = stream(1);
         if let Subject::Queue(queue) = &mut bounded.subject {
-            *queue = crate::QueueSubject {
-                origin: Origin::Twin,
-                capacity: Some(1024),
-                batch: 1,
-                ..queue.clone()
-            };
+            *queue = crate::QueueSubject { capacity: Some(1024), batch: 1, ..queue.clone() };
         }
-        assert_eq!(bounded.label(), "funnel (twin), spin-yield, capacity 1024");
+        assert_eq!(bounded.label(), "funnel, spin-yield, capacity 1024");
     }
 }

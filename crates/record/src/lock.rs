@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_THREADS;
-use crate::{Count, Origin, Share, Text};
+use crate::{Count, Share, Text};
 
 /// Name of the baseline of speed-ups: one thread alone, without a lock.
 pub const NO_LOCK: &str = "none";
@@ -75,9 +75,6 @@ pub struct LockSubject {
     /// a set time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// Origin; absent unless it is a twin.
-    #[serde(default, skip_serializing_if = "Origin::is_ours")]
-    pub origin: Origin,
 }
 
 impl LockSubject {
@@ -143,7 +140,6 @@ mod tests {
             think_ns: 100,
             read_share: None,
             tasks: None,
-            origin: Origin::Ours,
         };
         let locked = LockSubject {
             lock: "std-mutex".into(),

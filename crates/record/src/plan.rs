@@ -33,8 +33,8 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
     /// True if the groups are a sweep of rates that ends where it saturates: a group is not
-    /// measured if each of its queues' rows, twins apart, was saturated at the highest rate below
-    /// at which the groups before it measured the row.
+    /// measured if each of its queues' rows was saturated at the highest rate below at which the
+    /// groups before it measured the row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.

@@ -80,9 +80,6 @@ pub enum Origin {
     /// This project.
     #[default]
     Ours,
-    /// A row of this project, compiled and registered again like a peer. If its ratio to the
-    /// original is not 1, other ratios may be off by as much.
-    Twin,
     /// A Rust crate or the standard library.
     Rust,
     /// A C library.
@@ -103,10 +100,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    pub(crate) fn is_ours(&self) -> bool {
-        *self == Origin::Ours
-    }
-
     /// The origin of what is written in this language.
     pub fn of_language(language: &str) -> Self {
         let languages = [Origin::Rust, Origin::C, Origin::Cpp, Origin::Java, Origin::Go, Origin::D];
@@ -118,7 +111,6 @@ impl Origin {
     pub fn name(self) -> &'static str {
         match self {
             Origin::Ours => "ours",
-            Origin::Twin => "twin",
             Origin::Rust => "rust",
             Origin::C => "c",
             Origin::Cpp => "c++",
@@ -232,7 +224,6 @@ mod tests {
         }
         let origins = [
             Origin::Ours,
-            Origin::Twin,
             Origin::Rust,
             Origin::C,
             Origin::Cpp,

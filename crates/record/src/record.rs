@@ -382,8 +382,7 @@ pub enum Verdict {
     NoWorse,
     /// The lower bound is at least 1/1.05.
     NoBetter,
-    /// The pairs do not decide, there are fewer than 21, or a twin in the group is off by more than
-    /// the margin.
+    /// The pairs do not decide, or there are fewer than 21.
     Open,
 }
 
@@ -406,16 +405,13 @@ pub struct Against {
     /// The other cell.
     pub cell: Cell,
     /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads, relative to
-    /// one alone or to the twin).
+    /// one alone).
     pub of: Text,
     /// Median over the pairs of this cell's figure divided by the other's. For a stream and a cell
     /// without a rate: number of its messages in the time of one hand-off of the other.
     pub ratio: Ratio,
-    /// 95% interval of the median, from resampling pairs, widened by what the group's twin is off.
+    /// 95% interval of the median, from resampling pairs.
     pub interval95: [Ratio; 2],
-    /// The interval before it was widened; null in groups without a twin.
-    #[serde(default)]
-    pub interval95_raw: Option<[Ratio; 2]>,
     /// Number of pairs.
     pub blocks: u32,
     /// Verdict on the interval.

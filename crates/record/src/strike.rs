@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, Layout, Origin, Pause, Plan, Subject, Text};
+use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. Neither it nor its twin has a record, and with most reasons neither have the
-/// other cells of its row that were not yet measured.
+/// A cell that failed. It has no record, and with most reasons neither have the other cells of its
+/// row that were not yet measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.
@@ -43,8 +43,7 @@ pub enum StrikeReason {
 
 impl Strike {
     /// Returns `true` if this line gives up a cell of the plan: the one that failed, or one of its
-    /// row in the same group or a later one. A twin belongs to the row that it repeats: without
-    /// both, a group cannot tell how far apart two measurements of one source are.
+    /// row in the same group or a later one.
     pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
         let (Some(failed), Some(other)) =
             (plan.find(self.group, self.cell), plan.find(group, cell))
@@ -52,7 +51,7 @@ impl Strike {
             return false;
         };
         let of_row = match self.reason {
-            StrikeReason::Refused => group == self.group && failed.original() == other.original(),
+            StrikeReason::Refused => group == self.group && failed == other,
             StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => {
                 group >= self.group && failed.same_row(other)
             }
@@ -64,7 +63,7 @@ impl Strike {
     pub fn name(&self, plan: &Plan) -> String {
         let Some(cell) = plan.find(self.group, self.cell) else { return String::new() };
         match self.reason {
-            StrikeReason::Refused => format!("{} {}", cell.original().label(), cell.placement),
+            StrikeReason::Refused => format!("{} {}", cell.label(), cell.placement),
             StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => cell.row(),
         }
     }
@@ -80,7 +79,7 @@ impl Strike {
             return Err(format!("group {} of the plan has no cell {}", self.group, self.cell));
         }
         if !plan.may_strike(self.group, self.cell) {
-            return Err("a reference or its twin was given up, which ends a run".into());
+            return Err("a reference was given up, which ends a run".into());
         }
         Ok(())
     }
@@ -91,16 +90,15 @@ impl Plan {
         Some(&self.groups.get(group)?.get(cell)?.cell)
     }
 
-    /// Returns `true` if a group means something without this cell: it is neither the reference nor
-    /// its twin.
+    /// Returns `true` if a group means something without this cell: it is not the reference.
     pub fn may_strike(&self, group: usize, cell: usize) -> bool {
         let cells = self.find(group, 0).zip(self.find(group, cell));
-        cells.is_some_and(|(reference, cell)| cell.original() != *reference)
+        cells.is_some_and(|(reference, cell)| cell != reference)
     }
 }
 
 impl Cell {
-    /// Returns `true` if both cells measure one subject that waits in one way, twins included.
+    /// Returns `true` if both cells measure one subject that waits in one way.
     fn same_row(&self, other: &Cell) -> bool {
         let same = match (&self.subject, &other.subject) {
             (Subject::Queue(one), Subject::Queue(other)) => one.wait == other.wait,
@@ -110,11 +108,7 @@ impl Cell {
             (Subject::Lock(_), Subject::Lock(_)) => true,
             _ => false,
         };
-        let origin = |cell: &Cell| match cell.subject.origin() {
-            Origin::Twin => Origin::Ours,
-            origin => origin,
-        };
-        same && self.name() == other.name() && origin(self) == origin(other)
+        same && self.name() == other.name()
     }
 
     /// Name of its row: `rtrb (poll)`, `atomic-rmw (shared line)`.

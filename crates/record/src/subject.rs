@@ -5,7 +5,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Class, LockSubject, Origin, QueueSubject, Text, WaitFamily};
+use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
 /// Keys of subjects that older versions measured. Without them, a cell would be taken for another.
 const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
@@ -21,9 +21,6 @@ pub enum Subject {
         /// Wait strategy of its ends; absent if the name implies it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
-        /// Origin; absent unless it is a twin.
-        #[serde(default, skip_serializing_if = "Origin::is_ours")]
-        origin: Origin,
     },
     /// A queue.
     Queue(QueueSubject),
@@ -36,7 +33,7 @@ impl Subject {
     pub fn mechanism(name: impl Into<Text>, class: Class) -> Self {
         let mechanism = name.into();
         let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
-        Subject::Mechanism { mechanism, class, origin: Origin::Ours }
+        Subject::Mechanism { mechanism, class }
     }
 
     /// Its name, of whatever kind it is.
@@ -46,28 +43,6 @@ impl Subject {
             Subject::Queue(queue) => &queue.queue,
             Subject::Lock(lock) => &lock.lock,
         }
-    }
-
-    /// Its origin, of whatever kind it is.
-    pub fn origin(&self) -> Origin {
-        match self {
-            Subject::Mechanism { origin, .. } => *origin,
-            Subject::Queue(queue) => queue.origin,
-            Subject::Lock(lock) => lock.origin,
-        }
-    }
-
-    fn origin_mut(&mut self) -> &mut Origin {
-        match self {
-            Subject::Mechanism { origin, .. } => origin,
-            Subject::Queue(queue) => &mut queue.origin,
-            Subject::Lock(lock) => &mut lock.origin,
-        }
-    }
-
-    pub(crate) fn with_origin(mut self, origin: Origin) -> Self {
-        *self.origin_mut() = origin;
-        self
     }
 
     /// Class of a mechanism, if known.
@@ -98,11 +73,10 @@ impl<'de> Deserialize<'de> for Subject {
             mechanism: Text,
             #[serde(default)]
             class: Option<Class>,
-            #[serde(default)]
-            origin: Origin,
         }
 
-        let members = Map::deserialize(deserializer)?;
+        let mut members = Map::deserialize(deserializer)?;
+        rename_twin(&mut members);
         let is_of = |name| members.contains_key(name);
         let (mechanism, queue) = (is_of("mechanism"), is_of("queue"));
         let members = Value::Object(members);
@@ -112,9 +86,9 @@ impl<'de> Deserialize<'de> for Subject {
             )));
         }
         if mechanism {
-            let Mechanism { mechanism, class, origin } =
+            let Mechanism { mechanism, class } =
                 Mechanism::deserialize(members).map_err(D::Error::custom)?;
-            Ok(Subject::Mechanism { mechanism, class, origin })
+            Ok(Subject::Mechanism { mechanism, class })
         } else if queue {
             let queue = QueueSubject::deserialize(members).map_err(D::Error::custom)?;
             queue.validate().map_err(D::Error::custom)?;
@@ -123,6 +97,20 @@ impl<'de> Deserialize<'de> for Subject {
             let lock = LockSubject::deserialize(members).map_err(D::Error::custom)?;
             lock.validate().map_err(D::Error::custom)?;
             Ok(Subject::Lock(lock))
+        }
+    }
+}
+
+/// Earlier versions measured some of our rows twice in a group, the second time with the origin
+/// `twin`. Such a row gets a name of its own.
+fn rename_twin(members: &mut Map<String, Value>) {
+    if members.get("origin").and_then(Value::as_str) != Some("twin") {
+        return;
+    }
+    members.insert("origin".into(), "ours".into());
+    for kind in ["mechanism", "queue", "lock"] {
+        if let Some(Value::String(name)) = members.get_mut(kind) {
+            name.push_str("-twin");
         }
     }
 }

@@ -308,7 +308,6 @@ fn unjudged(rows: &[Row<'_>]) -> Vec<Sentence> {
     [
         cells(Unjudged::OtherRegime).map(|cells| say::other_regime(cells, base, new)),
         cells(Unjudged::OneProcess).map(say::one_process),
-        cells(Unjudged::TwinApart).map(say::not_judged_for_its_twin),
         cells(Unjudged::FewBlocks).map(say::few_blocks),
         cells(Unjudged::OtherMethod).map(say::other_method),
     ]

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
+    Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
 };
 
 use crate::claims::sources;
@@ -43,16 +43,10 @@ impl Row<'_> {
         self.main()?.one_way_p50()
     }
 
-    /// Returns `true` for a control, which has no place.
-    pub(crate) fn is_twin(&self) -> bool {
-        self.main().is_some_and(|main| main.cell.is_twin())
-    }
-
     fn standing(&self) -> Standing {
-        let main = self.main().filter(|main| !main.cell.is_twin());
-        main.map_or_else(Standing::default, |main| Standing {
+        self.main().map_or_else(Standing::default, |main| Standing {
             figure: main.one_way_p50_interval95(),
-            ratio: to_reference(&main.against).map(|against| against.interval95.map(f64::from)),
+            ratio: main.against.first().map(|against| against.interval95.map(f64::from)),
         })
     }
 }
@@ -69,7 +63,6 @@ fn index(placement: Placement) -> usize {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Variant<'a> {
     name: &'a str,
-    is_twin: bool,
     payload_bytes: u64,
     line: Option<Layout>,
     pause: Option<Pause>,
@@ -81,7 +74,6 @@ impl<'a> Variant<'a> {
     fn of(cell: &'a Cell) -> Self {
         Variant {
             name: cell.name(),
-            is_twin: cell.is_twin(),
             payload_bytes: cell.payload_bytes,
             line: cell.line,
             pause: cell.pause,
@@ -128,14 +120,9 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The ratio to the reference, which is the first. The reference's own first one is to its twin.
-fn to_reference(against: &[Against]) -> Option<&Against> {
-    against.first().filter(|against| !against.cell.is_twin())
-}
-
 /// The cell that all others are compared with.
 fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r Cell> {
-    rows.iter().filter_map(Row::main).find_map(|main| Some(&to_reference(&main.against)?.cell))
+    rows.iter().filter_map(Row::main).find_map(|main| Some(&main.against.first()?.cell))
 }
 
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {

@@ -45,8 +45,7 @@ impl Row<'_> {
     }
 
     fn label(&self, axis: Axis) -> Label {
-        let twin = if self.record.cell.is_twin() { " (twin)" } else { "" };
-        Label::of(format!("{}{twin}", self.name(axis)), self.record)
+        Label::of(self.name(axis), self.record)
     }
 
     fn marks(&self) -> Marks {
@@ -121,21 +120,16 @@ impl Axis {
 struct Sweep<'a> {
     criteria: Criteria<'a>,
     axis: Axis,
-    /// Without twins.
     rows: Vec<Row<'a>>,
-    /// With twins.
-    all: Vec<Row<'a>>,
 }
 
 impl<'a> Sweep<'a> {
-    fn new(criteria: Criteria<'a>, mut all: Vec<Row<'a>>) -> Self {
-        all.sort_by_key(|row| {
+    fn new(criteria: Criteria<'a>, mut rows: Vec<Row<'a>>) -> Self {
+        rows.sort_by_key(|row| {
             let subject = row.subject;
-            (subject.cycle_ns(), subject.hold_ns, subject.threads, row.record.group, subject.origin)
+            (subject.cycle_ns(), subject.hold_ns, subject.threads, row.record.group)
         });
-        let rows: Vec<Row<'a>> =
-            all.iter().copied().filter(|row| !row.record.cell.is_twin()).collect();
-        Sweep { criteria, axis: Axis::of(&rows), rows, all }
+        Sweep { criteria, axis: Axis::of(&rows), rows }
     }
 
     fn lock(&self) -> String {
@@ -187,7 +181,7 @@ impl<'a> Sweep<'a> {
         Section {
             figure: map::map(self)
                 .map(|map| Figure::SpeedUp(Map { unpredicted: self.unpredicted(), ..map })),
-            ..Section::new(self.heading(), "cell", columns::columns(self), &self.all, label)
+            ..Section::new(self.heading(), "cell", columns::columns(self), &self.rows, label)
         }
     }
 }

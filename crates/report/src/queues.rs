@@ -68,7 +68,7 @@ const OWN_ADAPTERS: [&str; 2] = ["pipe-adapter", "pipe-adapter-park"];
 
 fn is_peer(cell: &Cell) -> bool {
     cell.queue().is_some_and(|queue| {
-        !matches!(queue.origin, Origin::Ours | Origin::Twin | Origin::Raw)
+        !matches!(queue.origin, Origin::Ours | Origin::Raw)
             && !OWN_ADAPTERS.contains(&&*queue.queue)
     })
 }
@@ -88,9 +88,6 @@ impl Row<'_> {
 
     fn name(&self) -> String {
         let mut name = clean(self.record.cell.name());
-        if self.origin() == Some(Origin::Twin) {
-            name.push_str(" (twin)");
-        }
         match self.queue() {
             Some(queue) if queue.origin == Origin::Raw => {
                 name.push_str(&format!(", {} KiB", digits(queue.batch as f64 / 128.0)));
@@ -244,9 +241,6 @@ impl Comparison<'_> {
             let figure = (self.view().interval)(&row.record);
             let base = self.view().ratios_decide.then(|| self.to_base(row)).flatten();
             let ratio = base.map(|against| against.interval95.map(f64::from));
-            if row.record.cell.is_twin() {
-                return Standing::default();
-            }
             Standing { figure: figure.map(times), ratio: ratio.map(times) }
         };
         places(&self.rows.iter().map(standing).collect::<Vec<_>>())
@@ -344,7 +338,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
             batched,
             family,
         };
-        let group = toughest.get(&(scenario, cell.original()));
+        let group = toughest.get(&(scenario, cell.clone()));
         let record = merged(&records, group.copied());
         comparisons.entry(criteria).or_default().push(Row { record, place: None });
     }
@@ -550,10 +544,7 @@ fn card(comparison: &Comparison<'_>) -> Option<Card> {
     const MAX_NAMED: usize = 2;
     let ranked = || {
         comparison.rows.iter().filter(|row| {
-            row.ns().is_some()
-                && row
-                    .queue()
-                    .is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
+            row.ns().is_some() && row.queue().is_some_and(|queue| queue.origin != Origin::Raw)
         })
     };
     let first = ranked().next()?;

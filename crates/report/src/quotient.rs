@@ -5,30 +5,15 @@ use std::fmt;
 use threadtoll_record::{Against, Cell, Record, Verdict, compare};
 
 use crate::label::plural;
-use crate::units::{digits_range, ratio, share};
+use crate::units::{digits_range, ratio};
 
 /// Ratio of a record’s one-way median to another’s, with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quotient {
     pub(crate) ratio: f64,
     pub(crate) interval95: [f64; 2],
-    /// Reason why the interval is wider than that of the pairs alone.
-    widened: Option<Widened>,
-}
-
-/// A reason for a wider interval, with the interval of the pairs alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Widened {
-    why: Why,
-    alone95: [f64; 2],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Why {
-    /// Too few pairs of blocks for a verdict.
-    Pairs(usize),
-    /// A factor by which two copies of one source differ in the group.
-    Twin(f64),
+    /// Number of pairs, if they would decide were they not too few for a verdict.
+    few_pairs: Option<usize>,
 }
 
 impl Quotient {
@@ -45,10 +30,8 @@ impl Quotient {
         let quotient = match (paired, Self::unpaired(record, base)) {
             (Some((paired, pairs)), Some(unpaired)) if pairs < compare::PAIRS => {
                 let ([a, b], [c, d]) = (paired.interval95, unpaired.interval95);
-                let few = Widened { why: Why::Pairs(pairs), alone95: paired.interval95 };
-                let decides = !contains_1(paired.interval95);
-                let widened = if decides { Some(few) } else { paired.widened };
-                Some(Quotient { interval95: [a.min(c), b.max(d)], widened, ..paired })
+                let few_pairs = (!contains_1(paired.interval95)).then_some(pairs);
+                Some(Quotient { interval95: [a.min(c), b.max(d)], few_pairs, ..paired })
             }
             (Some((paired, _)), _) => Some(paired),
             (None, unpaired) => unpaired,
@@ -62,12 +45,7 @@ impl Quotient {
         let is_base = |cell: &Cell, of: &str| *cell == base.cell && of == "one_way.p50";
         let against = record.against.iter().find(|against| is_base(&against.cell, &against.of))?;
         let interval95 = against.interval95.map(f64::from);
-        let widened = against.interval95_raw.map(|raw| raw.map(f64::from)).and_then(|alone95| {
-            let off = interval95[1] / alone95[1];
-            // Less is not worth a word.
-            (off > 1.005).then_some(Widened { why: Why::Twin(off), alone95 })
-        });
-        let quotient = Quotient { ratio: against.ratio.get(), interval95, widened };
+        let quotient = Quotient { ratio: against.ratio.get(), interval95, few_pairs: None };
         Some((quotient, against.blocks as usize))
     }
 
@@ -87,7 +65,7 @@ impl Quotient {
         Some(Quotient {
             ratio: own.ratio.get() / other.ratio.get(),
             interval95: [low / base_high, high / base_low],
-            widened: None,
+            few_pairs: None,
         })
     }
 
@@ -97,31 +75,19 @@ impl Quotient {
         Some(Quotient {
             ratio: record.one_way_p50()? / base.one_way_p50()?,
             interval95: [low / base_high, high / base_low],
-            widened: None,
+            few_pairs: None,
         })
     }
 
     pub(crate) fn inverse(self) -> Self {
-        let inverse = |[low, high]: [f64; 2]| [1.0 / high, 1.0 / low];
-        Quotient {
-            ratio: 1.0 / self.ratio,
-            interval95: inverse(self.interval95),
-            widened: self
-                .widened
-                .map(|widened| Widened { alone95: inverse(widened.alone95), ..widened }),
-        }
+        let [low, high] = self.interval95;
+        Quotient { ratio: 1.0 / self.ratio, interval95: [1.0 / high, 1.0 / low], ..self }
     }
 
-    /// The reason why the interval decides nothing: `with only 9 pairs`, `where a row and
-    /// its twin were 14% apart`, or the interval itself.
+    /// The reason why the interval decides nothing: `with only 9 pairs`, or the interval itself.
     pub(crate) fn doubt(&self) -> String {
-        let open = contains_1(self.interval95);
-        let alone = self.widened.filter(|widened| open && !contains_1(widened.alone95));
-        match alone.map(|widened| widened.why) {
-            Some(Why::Pairs(pairs)) => format!("with only {}", plural(pairs as u64, "pair")),
-            Some(Why::Twin(off)) => {
-                format!("where a row and its twin were {} apart", share(off - 1.0))
-            }
+        match self.few_pairs.filter(|_| contains_1(self.interval95)) {
+            Some(pairs) => format!("with only {}", plural(pairs as u64, "pair")),
             None => format!("ratio {}", digits_range(self.interval95)),
         }
     }

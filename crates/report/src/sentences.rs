@@ -130,14 +130,13 @@ sentences! {
     "Queues": {
         "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget \
          with the whole interval of their CPU time, the p99 of one has a 95% interval below all \
-         others’, by more than the factor by which rows and their twins differ. The next one is that \
-         with the lowest p99 of the others. Lateness is given where it is more than a quarter of the \
-         delivery time."
+         others’. The next one is that with the lowest p99 of the others. Lateness is given where it \
+         is more than a quarter of the delivery time."
         for_me(traffic, queue, figures, next) =
             "For your traffic ({traffic}): {queue}, {figures}. {next}";
 
-        "As `for_me`, where several rows have an interval that lies above no other’s by more than that \
-         factor. CPU times are compared without their intervals."
+        "As `for_me`, where several rows have an interval that lies above no other’s. CPU times are \
+         compared without their intervals."
         for_me_level(traffic, queues, best, figures, cheapest, cheap, next) =
             "For your traffic ({traffic}): {queues}, which these figures do not tell apart. Lowest p99: {best}, {figures}. Least CPU time: {cheapest}, {cheap}. {next}";
 
@@ -258,12 +257,6 @@ sentences! {
         again(command) =
             "That is more than a quarter; try again on a quieter machine: `{command}`.";
 
-        "One of our rows and its twin, which is compiled from the same source and registered as a \
-         peer is, differ by more than 5%: of each group the largest difference, of all groups at most \
-         three."
-        twin_apart(rows) =
-            "No verdict is given in groups where a row and its twin, which is the same source, were further apart than 5%, and all intervals of their ratios are wider by that: {rows}.";
-
         "Cells could not be measured."
         left_out(cells) = "Left out: {cells}.";
 
@@ -345,10 +338,6 @@ sentences! {
          process."
         one_process(cells) =
             "No verdict on {cells}: processes differ in where their memory lies, and one of the files has figures of one process only. Measure both with --relaunch 3.";
-
-        "In one of its groups a twin is off by more than the margin of verdicts."
-        not_judged_for_its_twin(cells) =
-            "No verdict on {cells}: two copies of one source differ by more than 5% next to them.";
 
         "One of the two figures is of fewer than 21 blocks."
         few_blocks(cells) =
@@ -472,8 +461,7 @@ pub fn sentences(about_the_machine: &[WarningForm]) -> String {
          contain 1: the interval of the paired ratio or, if the two were not paired, the quotients of the\n\
          far ends of their intervals, those of their ratios to the reference; with fewer than 21 pairs,\n\
          the interval that contains both of these. Where it contains 1, the reason is named: fewer than\n\
-         21 pairs, if those alone would decide; a row and its twin that differ, if the interval would\n\
-         decide without; otherwise the ratio's interval itself. Nothing is said of two that were measured in\n\
+         21 pairs, if those alone would decide; otherwise the ratio's interval itself. Nothing is said of two that were measured in\n\
          different regimes, where the reference's times are more than 1.3 times apart.\n",
     );
     for chapter in CHAPTERS {

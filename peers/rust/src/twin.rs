@@ -12,7 +12,8 @@ use threadtoll_record::{Origin, Wait};
 
 /// Twins of our queues.
 pub fn queues() -> Vec<Queue> {
-    vec![pipe(), pipe_bounded(), pipe_delayed(), funnel(), funnel_bounded()]
+    let all = [pipe(), pipe_bounded(), pipe_delayed(), funnel(), funnel_bounded()];
+    all.map(|own| Queue { name: twin::name(&own.name), origin: Origin::Rust, ..own }).into()
 }
 
 /// Twins of the mechanisms that others are compared with.
@@ -43,7 +44,6 @@ impl Wrap for AsForeign {
 macro_rules! twin {
     ($of:expr, $senders:ident, $channel:ident :: $form:ident) => {
         Queue {
-            origin: Origin::Twin,
             ways: vec![
                 twin!($senders, $channel::$form, Spin),
                 twin!($senders, $channel::$form, SpinYield),
@@ -68,11 +68,7 @@ fn pipe_bounded() -> Queue {
 
 fn pipe_delayed() -> Queue {
     type Delayed = TwinChannel<pipe::Bounded<SpinBackoff>>;
-    Queue {
-        origin: Origin::Twin,
-        ways: vec![Way::one_sender::<Delayed>(Wait::Spin).in_batches()],
-        ..pipe::delayed()
-    }
+    Queue { ways: vec![Way::one_sender::<Delayed>(Wait::Spin).in_batches()], ..pipe::delayed() }
 }
 
 fn funnel() -> Queue {

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use threadtoll_lab::lock::{Lock, Locks};
+use threadtoll_lab::lock::Locks;
 use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::queue::{CAPACITY, MESSAGE_BYTES, Queues, RING_BYTES, SCENARIOS, check};
 use threadtoll_lab::twin::loops;
 use threadtoll_peers_rust::{peers, twin};
-use threadtoll_record::{Carry, Origin, Pause};
+use threadtoll_record::{Carry, Pause};
 
 /// In two passes, each of which fills every queue more than twice.
 const MESSAGES: u64 = 5_000;
@@ -42,7 +42,7 @@ fn batches_arrive_whole_whatever_their_size() {
 
 /// Those whose slots are written and read in place.
 const IN_PLACE: [&str; 7] =
-    ["rtrb", "ringbuf", "gil", "thingbuf", "pipe", "pipe-bounded", "pipe-delayed"];
+    ["rtrb", "ringbuf", "gil", "thingbuf", "pipe-twin", "pipe-bounded-twin", "pipe-delayed-twin"];
 
 #[test]
 fn messages_of_all_sizes_arrive_whole() {
@@ -123,16 +123,19 @@ fn names_follow_the_contract_and_versions_are_known() {
     }
 }
 
+/// Name of a twin's row.
+fn original(twin: &str) -> &str {
+    twin.strip_suffix("-twin").unwrap()
+}
+
 /// A twin that shares its row's code would not show the effect of compiling it twice. A debug build
 /// merges nothing.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
 fn the_twin_of_a_queue_has_loops_of_its_own() {
-    let queues = Queues::with(peers(), twin::queues());
+    let queues = Queues::default();
     for twin in twin::queues() {
-        assert_eq!(twin.origin, Origin::Twin);
-        let of = queues.find(&twin.name).unwrap();
-        assert_eq!(of.origin, Origin::Ours);
+        let of = queues.find(original(&twin.name)).unwrap();
         for way in &twin.ways {
             let same_wait = of.way(way.wait).unwrap();
             assert_eq!(
@@ -156,7 +159,7 @@ fn the_twin_of_a_queue_has_loops_of_its_own() {
 fn the_twin_of_a_mechanism_has_loops_of_its_own() {
     let mechanisms = Mechanisms::default();
     for twin in twin::mechanisms() {
-        let of = mechanisms.find(&twin.name).unwrap();
+        let of = mechanisms.find(original(&twin.name)).unwrap();
         for pause in [Pause::Off, Pause::On] {
             let own = loops::of_mechanism(&twin, pause).unwrap();
             let others = loops::of_mechanism(of, pause).unwrap();
@@ -171,9 +174,9 @@ fn the_twin_of_a_mechanism_has_loops_of_its_own() {
 fn the_twin_of_a_lock_has_loops_of_its_own() {
     let locks = Locks::default();
     let twins = twin::locks();
-    let names = |locks: Vec<&Lock>| locks.iter().map(|lock| lock.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(twins.iter().collect()), names(locks.all().collect()));
-    for (twin, of) in twins.iter().zip(locks.all()) {
+    assert_eq!(twins.len(), locks.all().count());
+    for twin in &twins {
+        let of = locks.find(original(&twin.name)).unwrap();
         let (Ok(own), Ok(others)) = (loops::of_lock(twin), loops::of_lock(of)) else {
             println!("skipped: this machine does not let us have {twin:?}");
             continue;

@@ -64,6 +64,9 @@ pub(crate) struct MeasureArgs {
     /// Measure on a simulated machine, to test everything but the measuring
     #[arg(long, value_name = "SEED", hide = true, allow_hyphen_values = true)]
     simulated_machine: Option<String>,
+    /// Also measure twins: our rows compiled once more, as a peer's are
+    #[arg(long, hide = true)]
+    twins: bool,
     /// Let rows of the simulated machine fail (NAME=FAULT)
     #[arg(long, value_name = "LIST", hide = true, allow_hyphen_values = true)]
     simulated_faults: Option<String>,
@@ -110,6 +113,7 @@ pub(crate) struct MeasureRequest {
     pub(super) relaunch: Option<u64>,
     /// Zero for never.
     pub(super) repeat_ns: Option<u64>,
+    pub(super) twins: bool,
     pub(super) simulated_machine: Option<u64>,
     simulated_faults: Option<Vec<String>>,
 }
@@ -128,6 +132,7 @@ impl MeasureRequest {
                 count("--relaunch", text, 1, u64::from(MAX_PROCESSES))
             })?,
             repeat_ns: optional(&args.repeat, |text| duration_or_zero_ns("--repeat", text))?,
+            twins: args.twins,
             simulated_machine: optional(&args.simulated_machine, |text| {
                 number("--simulated-machine", text)
             })?,

@@ -12,7 +12,7 @@ use super::options::{self, Options, given};
 use crate::console;
 use crate::failure::Failure;
 use crate::peers::{self, PeersArgs};
-use crate::registry::adapters;
+use crate::registry::{adapters, add_twins};
 
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
@@ -75,6 +75,9 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
     pub(super) fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
         let args = command.measure_args();
         let common = MeasureRequest::check(args)?;
+        if common.twins || resumed.is_some_and(|results| options::twins(&results.plan)) {
+            add_twins();
+        }
         let folder = command.peers().map(PeersArgs::folder).transpose()?.flatten();
         match (&folder, resumed.and_then(|results| options::peers(&results.plan))) {
             (Some(folder), _) => peers::add(folder).map_err(|why| peers::bad(folder, &why))?,

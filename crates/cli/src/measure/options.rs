@@ -30,6 +30,11 @@ pub(super) fn peers(plan: &Plan) -> Option<&str> {
     plan.options.get("peers").and_then(Value::as_str)
 }
 
+/// True if the run also measures twins.
+pub(super) fn twins(plan: &Plan) -> bool {
+    plan.options.get("twins").and_then(Value::as_bool) == Some(true)
+}
+
 pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
     plan.options.get("simulated_machine").and_then(Value::as_u64)
 }

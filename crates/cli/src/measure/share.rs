@@ -26,7 +26,7 @@ use threadtoll_lab::{LabError, Launch, Share, Step, Take, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Line, Machine, Plan, PlannedCell, StrikeReason};
 
-use super::options::{simulated_faults, simulated_machine};
+use super::options::{simulated_faults, simulated_machine, twins};
 use crate::child::{Child, First, Heard, PROGRAM, has_forked};
 use crate::failure::Failure;
 use crate::registry::{self, adapters, programs, registry};
@@ -253,6 +253,9 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
     let (mut first, task) = First::take()
         .and_then(|mut first| task(&mut first).map(|task| (first, task)))
         .map_err(|error| Failure::usage(format!("this is not a share of a run: {error}")))?;
+    if twins(&task.plan) {
+        registry::add_twins();
+    }
     registry::add(&task.adapters, &task.programs);
     let stop = AtomicBool::new(false);
     let measured = backend(&task).and_then(|mut backend| {

@@ -27,3 +27,4 @@ mod strikes;
 mod synthetic;
 mod terminal;
 mod truth;
+mod twins;

@@ -233,7 +233,7 @@ fn a_run_with_arrivals_from_a_file_is_resumed_only_with_that_file() {
     threadtoll(words("queue --quiet --resume", &[&path])).bad().says("has changed");
     std::fs::write(&arrivals, &gaps).unwrap();
     threadtoll(words("queue --quiet --resume", &[&path])).done();
-    assert_eq!(records(&lines(&path)).len(), 3, "the reference, the queue and its twin");
+    assert_eq!(records(&lines(&path)).len(), 2, "the reference and the queue");
 }
 
 /// Tables of scenarios with a load.

@@ -142,11 +142,9 @@ impl Observer for Nobody {
     fn record(&mut self, _: &Record) {}
 }
 
-/// Measures the plan of a file on a simulated machine, without twins, which only the program has.
+/// Measures the plan of a file on a simulated machine.
 fn measured(file: &Results, mut machine: SimulatedBackend) -> Results {
-    let mut plan = file.plan.clone();
-    plan.groups.iter_mut().for_each(|group| group.retain(|planned| !planned.cell.is_twin()));
-    let mut results = Results::empty(file.machine.clone(), plan);
+    let mut results = Results::empty(file.machine.clone(), file.plan.clone());
     let mut launch =
         |_: &_, _: &_, _: threadtoll_lab::Share<'_>, _: &mut threadtoll_lab::Take<'_>| {
             unreachable!("no other process measures anything")

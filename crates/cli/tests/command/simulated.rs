@@ -109,7 +109,7 @@ fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
     for (index, group) in plan(&lines).groups.iter().enumerate() {
         let first = records(&printed).into_iter().find(|record| record.group == index).unwrap();
         assert_eq!(first.cell, group[0].cell, "the reference leads its group");
-        assert!(first.against.iter().all(|against| against.cell.is_twin()));
+        assert!(first.against.is_empty());
         assert!(
             records(&printed).iter().filter(|record| record.group == index).count() == group.len()
         );
@@ -214,13 +214,13 @@ fn what_was_asked_for_stands_in_the_plan() {
 
     let plan = planned("atomic-rmw --placement pinned");
     let labels: Vec<String> = plan.groups[0].iter().map(|planned| planned.cell.label()).collect();
-    assert_eq!(labels[..2], ["atomic-store", "atomic-store (twin)"]);
-    assert_eq!(labels.len(), 6, "both lines, with and without pause");
+    assert_eq!(labels[0], "atomic-store");
+    assert_eq!(labels.len(), 5, "both lines, with and without pause");
     let plan = planned("atomic-rmw --line shared --pause off --placement pinned");
-    assert_eq!(plan.groups[0].len(), 3);
+    assert_eq!(plan.groups[0].len(), 2);
     let plan = planned("futex --keep-awake --placement pinned");
     let awake: Vec<bool> = plan.groups[0].iter().map(|planned| planned.cell.keep_awake).collect();
-    assert_eq!(awake, [false, false, false, true], "with the plain wake-up and its twin");
+    assert_eq!(awake, [false, false, true], "with the plain wake-up");
     let plan = planned("futex --samples 6300 --placement pinned");
     assert_eq!(plan.groups[0][1].budget.stamped_count, Some(300), "in 21 rounds");
     let plan = planned("futex --time 420ms --placement pinned");

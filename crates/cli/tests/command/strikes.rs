@@ -64,7 +64,7 @@ fn every_failure_costs_its_row_and_a_line() {
         let written = lines(&path);
         let [strike] = strikes(&written)[..] else { panic!("{fault}") };
         assert_eq!((strike.name(plan(&written)).as_str(), strike.what.as_str()), (*name, *why));
-        assert_eq!(names(&written), ["atomic-store", "futex", "futex (twin)", "park"]);
+        assert_eq!(names(&written), ["atomic-store", "futex", "park"]);
         assert!(records(&written).iter().all(|record| record.attempt == 2));
 
         // What was given up is named wherever the run is shown, and only there.
@@ -138,7 +138,6 @@ fn tables_and_pages_are_made_without_the_rows_that_all_others_are_compared_with(
     let spin = "--wait spin --batch 1 --time 4ms";
     let runs = [
         (format!("queue stream pipe rtrb {spin}"), "pipe"),
-        (format!("queue stream pipe rtrb {spin}"), "pipe-twin"),
         (format!("queue stream pipe rtrb {spin} --relaunch 1 --repeat 1s"), "rtrb"),
         ("queue ask-reply pipe crossbeam-unbounded --wait park --time 4ms".into(), "pipe"),
         ("queue open-loop pipe rtrb --wait spin --time 20ms".into(), "rtrb"),
@@ -153,19 +152,17 @@ fn tables_and_pages_are_made_without_the_rows_that_all_others_are_compared_with(
              --simulated-faults {failing}=wrong-message"
         );
         let ended = run_in(directory.path(), &line).done();
-        let row = failing.trim_end_matches("-twin");
         assert!(ended.err.lines().all(|line| line.starts_with("warning: ")), "{line}: {ended:#?}");
-        assert!(ended.err.contains(&format!("warning: {row}")), "{line}: {ended:#?}");
-        let twin = failing.ends_with("-twin");
-        assert_eq!(ended.err.contains("its twin failed: "), twin, "{line}: {ended:#?}");
+        assert!(ended.err.contains(&format!("warning: {failing}")), "{line}: {ended:#?}");
         let path = directory.path().join("run.jsonl");
         let results = read(&path).unwrap();
         assert!(results.complete() && !results.nothing_left(), "{line}");
         let all = results.records();
-        assert!(all.iter().any(|record| record.cell.name() != row), "{line}");
+        assert!(all.iter().any(|record| record.cell.name() != *failing), "{line}");
         // Other rows of the queue fail in blocks of their own.
         for strike in &results.strikes {
-            assert_eq!(results.plan.groups[strike.group][strike.cell].cell.name(), row, "{line}");
+            let struck = &results.plan.groups[strike.group][strike.cell].cell;
+            assert_eq!(struck.name(), *failing, "{line}");
         }
         threadtoll(words("report --text", &[&path])).done();
         run_in(directory.path(), "report run.jsonl --fold folded.jsonl").done();

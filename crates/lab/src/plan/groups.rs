@@ -43,8 +43,8 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
 }
 
 /// Packs the mechanisms' bundles of one placement into groups, each with the row that its others
-/// are compared with and with that row's twin: among sleeping mechanisms the futex, otherwise the
-/// reference. Sleeping mechanisms are never mixed with others.
+/// are compared with: among sleeping mechanisms the futex, otherwise the reference. Sleeping
+/// mechanisms are never mixed with others.
 pub(super) fn compared_groups(
     bundles: Vec<Vec<Cell>>,
     site: &CpuSelection<'_>,
@@ -60,9 +60,8 @@ pub(super) fn compared_groups(
         Some(Cell { subject: futex.subject(), keep_awake: false, ..cell.clone() })
     });
     let fixed = |compared: &Cell| {
-        let twin = known.twin(compared.name()).map(|_| compared.twin());
         let compared = Some(compared.clone()).filter(|compared| *compared != reference);
-        std::iter::once(reference.clone()).chain(compared).chain(twin).collect::<Vec<Cell>>()
+        std::iter::once(reference.clone()).chain(compared).collect::<Vec<Cell>>()
     };
     let planned = planned_as(Experiment::Latency, budget);
     [

@@ -2,14 +2,14 @@
 //!
 //! Speed-ups are computed only within a group, so each group includes the single-thread cell that
 //! its cells are compared with. Computing threads do the same total work at any hold share, so one
-//! such cell serves all shares of a sweep. Each group has the twin of its first lock, too.
+//! such cell serves all shares of a sweep.
 
 use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, LockSubject, NO_LOCK, Origin, Placement, PlannedCell, Refused, Relation, Share,
-    Subject, Work,
+    Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Refused, Relation, Share, Subject,
+    Work,
 };
 
 use crate::contention::{Load, Overrides, Scenario};
@@ -58,7 +58,7 @@ pub fn contention(
         locks => locks.to_vec(),
     };
     for placement in &choice.placements {
-        let context = PlanContext { site, scenario, known, choice, placement: *placement };
+        let context = PlanContext { site, scenario, choice, placement: *placement };
         let mut bundles: Vec<Bundle> = Vec::new();
         for name in &locks {
             // The caller has validated the names.
@@ -116,7 +116,6 @@ struct Bundle {
 struct PlanContext<'a> {
     site: &'a CpuSelection<'a>,
     scenario: &'a Scenario,
-    known: &'a Locks,
     choice: &'a LockChoice,
     placement: Placement,
 }
@@ -251,25 +250,9 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The twin of the first lock among these cells: of its first cell whose threads contend, if
-    /// there is one.
-    fn twin<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> Option<Cell> {
-        let mut cells = cells.into_iter();
-        let first = cells.next()?;
-        self.known.twin(first.name())?;
-        let contends = |cell: &&Cell| cell.lock().is_some_and(|lock| lock.threads > 1);
-        let of = std::iter::once(first)
-            .chain(cells.take_while(|cell| cell.name() == first.name()))
-            .find(contends);
-        Some(of.unwrap_or(first).twin())
-    }
-
-    /// Groups the bundle's cells, each group with the reference, the single-thread cell, and a
-    /// twin.
+    /// Groups the bundle's cells, each group with the reference and the single-thread cell.
     fn groups(&self, bundle: &Bundle, groups: &mut Vec<Vec<PlannedCell>>) {
-        let all = || bundle.rows.iter().flat_map(|(_, cells)| cells);
-        let has_twins = all().any(|cell| self.known.twin(cell.name()).is_some());
-        let room = GROUP - 2 - usize::from(has_twins);
+        let room = GROUP - 2;
         let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
         for (load, cells) in &bundle.rows {
             let parts = cells.len().div_ceil(room);
@@ -292,14 +275,8 @@ impl PlanContext<'_> {
                 Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
             let mut group = vec![planned(self.site.reference(), reference)];
             group.push(planned(bundle.alone.clone(), shortened(budget, &bundle.alone)));
-            let cells = || chunk.iter().map(|(_, cell)| *cell);
-            let twin = self.twin(cells());
-            group.extend(
-                cells()
-                    .cloned()
-                    .chain(twin)
-                    .map(|cell| planned(cell.clone(), shortened(budget, &cell))),
-            );
+            let cells = chunk.iter().map(|(_, cell)| *cell);
+            group.extend(cells.map(|cell| planned(cell.clone(), shortened(budget, cell))));
             groups.push(group);
         }
     }
@@ -332,7 +309,6 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
         think_ns: load.think_ns,
         read_share,
         tasks: load.tasks,
-        origin: Origin::Ours,
     }
 }
 

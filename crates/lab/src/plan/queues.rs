@@ -1,8 +1,8 @@
 //! The plan of `queue`: which queues are measured next to each other.
 //!
 //! Ratios are computed only within a group, so each group of peers repeats those of our queues that
-//! are compared with them, and the twin of the first of these. Spinning and sleeping queues are
-//! never mixed, nor are single messages and batches, because they are not comparable.
+//! are compared with them. Spinning and sleeping queues are never mixed, nor are single messages
+//! and batches, because they are not comparable.
 
 use std::collections::BTreeSet;
 
@@ -284,13 +284,6 @@ impl PlanContext<'_> {
         }
     }
 
-    fn twin(&self, row: &Row<'_>) -> Option<Cell> {
-        let twin = self.registry.queues.twin(&row.queue.name)?;
-        let way = twin.way(row.way.wait)?;
-        let takes = self.scenario.takes_with(twin, way, self.load, self.payload_bytes);
-        takes.then(|| row.cell.twin())
-    }
-
     /// CPUs of the threads: one for each while there are enough, and the last one for the thread
     /// that has its CPU to itself.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
@@ -358,21 +351,20 @@ impl GroupPlan<'_> {
     }
 
     /// Groups of rows with all their loads, given by load. Each group has the first load of its
-    /// rows, with which the others are compared, and their twins.
+    /// rows, with which the others are compared.
     fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
-        // Leaves room for the reference, the first load, and the twin.
-        const OTHERS: usize = GROUP - 3;
+        // Leaves room for the reference and the first load.
+        const OTHERS: usize = GROUP - 2;
         let Some((first, others)) = rows.split_first() else { return Vec::new() };
         let mut bundles = Vec::new();
         for (nth, row) in first.iter().enumerate() {
             if self.is_later && !row.has_capacity() {
                 continue;
             }
-            let twin = self.context.twin(row);
             let cells: Vec<Cell> = others.iter().map(|rows| rows[nth].cell.clone()).collect();
             bundles.extend(cells.chunks(OTHERS).map(|part| {
                 let part = part.iter().cloned();
-                std::iter::once(row.cell.clone()).chain(part).chain(twin.clone()).collect()
+                std::iter::once(row.cell.clone()).chain(part).collect()
             }));
         }
         group(bundles, &[self.context.site.reference()], self.packed(), |cell| {
@@ -432,11 +424,9 @@ impl GroupPlan<'_> {
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
         let mut fixed: Vec<Cell> = self.context.wake_up().filter(|_| sleeps).into_iter().collect();
         fixed.extend(rivals.iter().map(|row| row.cell.clone()));
-        let twin = rivals.first().and_then(|row| self.context.twin(row));
-        // Leaves room for the reference, the twin, and at least one peer.
-        fixed.truncate(GROUP - 3);
+        // Leaves room for the reference and at least one peer.
+        fixed.truncate(GROUP - 2);
         compared.extend(fixed.iter().cloned());
-        fixed.extend(twin);
         let most = size(self.packed()).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
@@ -449,12 +439,6 @@ impl GroupPlan<'_> {
                 self.planned(fixed.iter().cloned().chain(peers))
             })
             .collect()
-    }
-
-    /// Our rows, and the twin of the first.
-    fn with_twin(&self, rows: &[&Row<'_>]) -> Vec<Cell> {
-        let twin = rows.first().and_then(|row| self.context.twin(row));
-        rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
     }
 
     /// Groups of our queues: all ways of waiting together, and batches with the bare copy.
@@ -479,11 +463,12 @@ impl GroupPlan<'_> {
             _ => 2,
         };
         bundles.iter_mut().for_each(|(_, bundle)| bundle.sort_by_key(order));
+        let cells =
+            |rows: &[&Row<'_>]| -> Vec<Cell> { rows.iter().map(|row| row.cell.clone()).collect() };
         let raw: Vec<Cell> =
             rows.iter().filter(|row| row.raw() && batched).map(|row| row.cell.clone()).collect();
         if !raw.is_empty() {
-            let has_twins = rows.iter().any(|row| self.context.twin(row).is_some());
-            let room = GROUP - 1 - raw.len() - usize::from(has_twins);
+            let room = GROUP - 1 - raw.len();
             let mut left: Vec<&Row<'_>> = Vec::new();
             let mut chunks: Vec<Vec<&Row<'_>>> = Vec::new();
             for (_, bundle) in &bundles {
@@ -495,9 +480,8 @@ impl GroupPlan<'_> {
             if chunks.is_empty() {
                 chunks.push(Vec::new());
             }
-            let with_raw = |chunk: Vec<&Row<'_>>| {
-                self.planned(raw.iter().cloned().chain(self.with_twin(&chunk)))
-            };
+            let with_raw =
+                |chunk: Vec<&Row<'_>>| self.planned(raw.iter().cloned().chain(cells(&chunk)));
             return chunks.into_iter().map(with_raw).collect();
         }
         // A queue whose rows are all compared with peers needs no group of its own, unless two of
@@ -511,7 +495,7 @@ impl GroupPlan<'_> {
         let bundles = bundles
             .into_iter()
             .filter(|(_, bundle)| alone(bundle))
-            .map(|(_, bundle)| self.with_twin(&bundle))
+            .map(|(_, bundle)| cells(&bundle))
             .collect();
         group(bundles, &[self.context.site.reference()], self.packed(), |cell| {
             self.context.scenario.planned(cell, self.budget)

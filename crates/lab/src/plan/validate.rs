@@ -48,8 +48,8 @@ fn validate_cell(
         return Err("the message size is out of range".into());
     }
     let class = match &cell.subject {
-        Subject::Mechanism { mechanism, origin, .. } => {
-            let Some(mechanism) = registry.mechanisms.of(mechanism, *origin) else {
+        Subject::Mechanism { mechanism, .. } => {
+            let Some(mechanism) = registry.mechanisms.find(mechanism) else {
                 return Err("this version has no such mechanism".into());
             };
             if cell.line.is_some() != mechanism.has_layout
@@ -96,7 +96,7 @@ fn validate_lock(
     registry: &Registry,
 ) -> Result<(), &'static str> {
     let PlannedCell { cell, budget, .. } = planned;
-    let Some(spec) = registry.locks.of(lock) else {
+    let Ok(spec) = registry.locks.parse(&lock.lock) else {
         return Err("this version has no such lock");
     };
     if contention::Scenario::of(&planned.experiment).is_none() {
@@ -149,7 +149,7 @@ fn validate_queue(
     registry: &Registry,
 ) -> Result<(), Cow<'static, str>> {
     let cell = &planned.cell;
-    let Some(queue) = registry.queues.of(asked) else {
+    let Some(queue) = registry.queues.find(&asked.queue) else {
         return Err(match cell.built {
             Some(_) => "that peer is not in the folder any more".into(),
             None => "this version has no such queue".into(),

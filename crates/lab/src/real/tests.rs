@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
-use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Origin, Pause, Relation, Subject};
+use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Pause, Relation, Subject};
 
 use crate::mechanism::tests::{Fault, broken};
 use crate::mechanism::{Mechanism, Mechanisms, Settings};
@@ -28,11 +28,7 @@ fn clock() -> Clock {
 
 fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
     let cell = threadtoll_record::Cell {
-        subject: Subject::Mechanism {
-            mechanism: mechanism.into(),
-            class: None,
-            origin: Origin::Ours,
-        },
+        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement,
         cpus,
         relation: Relation::SameCpu,

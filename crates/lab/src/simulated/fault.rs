@@ -35,8 +35,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Reads `NAME=FAULT`: the name of a mechanism, queue or lock, with `-twin` for its twin, and
-    /// its fault.
+    /// Reads `NAME=FAULT`: the name of a mechanism, queue or lock, and its fault.
     pub fn of_cell(text: &str) -> Option<(String, Fault)> {
         let (name, fault) = text.split_once('=')?;
         let fault = match fault {

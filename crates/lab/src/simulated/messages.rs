@@ -147,9 +147,9 @@ pub(super) fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
     1.0 + NOISE * rng.random::<f64>() * rng.random::<f64>()
 }
 
-/// A factor from 0.8 to 1.2, determined by the cell's name, and equal for a cell and its twin.
+/// A factor from 0.8 to 1.2, determined by the cell's name.
 fn spread(cell: &Cell) -> f64 {
-    0.8 + 0.4 * (fingerprint(&cell.original()) >> 11) as f64 / (1u64 << 53) as f64
+    0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Time of a queue: a round trip, or a stream's time per message.

@@ -49,9 +49,9 @@ impl Regimes {
         }
     }
 
-    /// Slow-down of a cell in a regime; equal for a cell and its twin.
+    /// Slow-down of a cell in a regime.
     pub(super) fn factor(self, regime: usize, cell: &Cell) -> f64 {
-        let unit = (fingerprint(&cell.original()) >> 11) as f64 / (1u64 << 53) as f64;
+        let unit = (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64;
         if regime == 0 { 1.0 } else { 1.5 + 3.0 * unit }
     }
 

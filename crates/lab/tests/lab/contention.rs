@@ -5,7 +5,7 @@ use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, valida
 use threadtoll_lab::simulated::{SimulatedBackend, Variation};
 use threadtoll_record::file::Results;
 use threadtoll_record::{
-    Contention, LockSubject, Origin, Placement, Plan, PlannedCell, Refusal, Share, Subject, Work,
+    Contention, LockSubject, Placement, Plan, PlannedCell, Refusal, Share, Subject, Work,
 };
 
 use super::{OURS, run_simulated};
@@ -52,13 +52,6 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
                 assert!(group.len() <= 8 && group[0].cell.lock().is_none(), "{scenario:?}");
                 let alone = group[1].cell.lock().unwrap();
                 assert!(alone.is_alone() && group.len() > 2, "{scenario:?}");
-                let (twins, originals): (Vec<_>, Vec<_>) =
-                    group.iter().partition(|planned| planned.cell.is_twin());
-                assert_eq!(twins.len(), 1);
-                let of =
-                    originals.iter().position(|planned| planned.cell == twins[0].cell.original());
-                assert_eq!(originals[of.unwrap()].cell.name(), originals[2].cell.name());
-                assert_eq!(twins[0].budget, originals[of.unwrap()].budget);
                 assert!(
                     locks(&group[2..]).all(|lock| lock.is_against(alone)),
                     "{scenario:?} {work}"
@@ -104,8 +97,7 @@ fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
     let overrides =
         Overrides { read_shares: Share::new(0.5).map(|share| vec![share]), ..Overrides::default() };
     let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], overrides);
-    let all =
-        || groups.iter().flat_map(|group| locks(group)).filter(|lock| lock.origin == Origin::Ours);
+    let all = || groups.iter().flat_map(|group| locks(group));
     assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));
     assert_eq!(
         all().filter(|lock| lock.lock == "counter-sharded").count(),

@@ -271,9 +271,7 @@ fn calls_cost_what_the_queue_takes_whatever_its_depth() {
 /// The ratio to the row with one receiver, one hop, or messages that are moved.
 fn to_one(record: &Record) -> f64 {
     let base = record.cell.queue().unwrap().load.base().unwrap();
-    let is_base = |against: &&Against| {
-        against.cell.queue().is_some_and(|queue| queue.load == base) && !against.cell.is_twin()
-    };
+    let is_base = |against: &&Against| against.cell.queue().is_some_and(|queue| queue.load == base);
     record.against.iter().find(is_base).unwrap().ratio.get()
 }
 
@@ -282,8 +280,7 @@ fn receivers_that_are_the_limit_take_a_service_time_a_message_each() {
     let load = LoadChoice { receivers: Some(vec![2, 5]), ..LoadChoice::default() };
     let plan = plan("workers", Overrides { load, ..Overrides::default() });
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
-    let own = records.iter().filter(|record| !record.cell.is_twin());
-    for (record, receivers) in own.zip([1.0, 2.0, 5.0]) {
+    for (record, receivers) in records.iter().zip([1.0, 2.0, 5.0]) {
         near(record.rate_per_s, receivers * 1e9 / SERVICE_NS, 0.01);
         let workers = record.workers.as_ref().unwrap();
         assert!(workers.bundle, "a pipe has one receiver");
@@ -340,9 +337,7 @@ fn messages_in_place_are_as_much_faster_as_the_machine_makes_them() {
     let records = records(&plan, Delays::default());
     for payload_bytes in [4096, 65_536] {
         let words = payload_bytes as f64 / 8.0;
-        let own = records
-            .iter()
-            .filter(|record| record.cell.payload_bytes == payload_bytes && !record.cell.is_twin());
+        let own = records.iter().filter(|record| record.cell.payload_bytes == payload_bytes);
         let mut pairs = 0;
         for record in own {
             let load = &record.cell.queue().unwrap().load;
@@ -448,7 +443,7 @@ fn with_full_queue() -> Registry {
         built: None,
         ways: vec![Way::many_senders::<Simulated>(Wait::Poll)],
     };
-    Registry { queues: Queues::with(vec![full], Vec::new()), ..OURS.clone() }
+    Registry { queues: Queues::with(vec![full]), ..OURS.clone() }
 }
 
 /// Messages of independent Poisson senders together are Poisson, and important ones wait like all.
@@ -464,8 +459,7 @@ fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
         Overrides { senders, time_ns, load, ..Overrides::default() },
     );
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
-    let own: Vec<_> = records.iter().filter(|record| !record.cell.is_twin()).collect();
-    let [alone, among] = own[..] else { panic!("{} records", own.len()) };
+    let [alone, among] = &records[..] else { panic!("{} records", records.len()) };
     near(alone.quantiles.p50, SERVICE_NS, 0.001);
     let none = alone.funnel.as_ref().unwrap();
     assert_eq!((none.chatty.p50, none.fairness), (None, None));
@@ -482,8 +476,7 @@ fn rare_messages_find_the_receiver_idle() {
     let load = LoadChoice { gaps_ns: Some(vec![10_000, 1_000_000_000]), ..LoadChoice::default() };
     let plan = plan("night-watch", Overrides { load, ..Overrides::default() });
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
-    let own = records.iter().filter(|record| !record.cell.is_twin());
-    for (record, gap_ns) in own.zip([1e4, 1e9]) {
+    for (record, gap_ns) in records.iter().zip([1e4, 1e9]) {
         near(record.quantiles.p50, SERVICE_NS, 0.001);
         near(record.max, SERVICE_NS, 0.001);
         let open_loop = record.open_loop.as_ref().unwrap();
@@ -501,7 +494,7 @@ fn a_receiver_that_sleeps_lets_its_cpu_idle() {
     let overrides = Overrides { load, ..Overrides::default() };
     let plan = plan_waiting(Wait::Park, &OURS, "night-watch", "pipe", overrides);
     let records = records(&plan, served(Service::Fixed(100_000.0)));
-    let record = records.iter().find(|record| !record.cell.is_twin()).unwrap();
+    let record = records.first().unwrap();
     let idle = record.idle.as_ref().unwrap().deepest().unwrap();
     assert_eq!(idle.name.as_str(), "C6");
     near(Some(idle.share), 0.9, 0.02);
@@ -544,9 +537,8 @@ fn a_full_queue_refuses_as_many_as_the_textbook_says() {
     };
     let plan = plan_with(&OURS, "for-me", "pipe-bounded", overrides);
     let records = records(&plan, served(Service::Exponential(SERVICE_NS)));
-    let lossy = records.iter().find(|record| {
-        !record.cell.is_twin() && record.cell.queue().unwrap().load.lose == Some(Lose::Newest)
-    });
+    let lossy =
+        records.iter().find(|record| record.cell.queue().unwrap().load.lose == Some(Lose::Newest));
     let record = lossy.unwrap();
     let refused = record.refused.unwrap().as_f64();
     near(Some(refused / (refused + record.count.as_f64())), 1.0 / 3.0, 0.02);

@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use threadtoll_lab::lock::{Locks, RawLock};
-use threadtoll_lab::mechanism::{Exchange, Mechanism, Mechanisms};
+use threadtoll_lab::mechanism::Mechanism;
 use threadtoll_lab::plan::Planned;
 use threadtoll_lab::simulated::SimulatedBackend;
-use threadtoll_lab::twin::{self, Wrap};
 use threadtoll_lab::{LabError, Observer, Outcome, Registry, Share, Take, measure_share};
 use threadtoll_record::file::Results;
 use threadtoll_record::{Machine, Plan, PlannedCell, Record};
@@ -18,6 +16,7 @@ use threadtoll_record::{Machine, Plan, PlannedCell, Record};
 mod comparison;
 mod contention;
 mod foreign;
+mod instances;
 mod load;
 mod plan;
 mod programs;
@@ -28,29 +27,9 @@ mod repeat;
 mod run;
 mod served;
 mod strikes;
-mod twins;
 
-/// The default registry, with twins of mechanisms and locks.
-static OURS: LazyLock<Registry> = LazyLock::new(|| Registry {
-    mechanisms: Mechanisms::default().with_twins(twin::mechanisms::<Unchanged>()),
-    locks: Locks::default().with_twins(twin::locks::<Unchanged>()),
-    ..Registry::default()
-});
-
-enum Unchanged {}
-
-impl Wrap for Unchanged {
-    type End<E: Exchange + 'static> = E;
-    type Lock<L: RawLock> = L;
-
-    fn end<E: Exchange + 'static>(end: E) -> E {
-        end
-    }
-
-    fn lock<L: RawLock>(lock: L) -> L {
-        lock
-    }
-}
+/// The default registry.
+static OURS: LazyLock<Registry> = LazyLock::new(Registry::default);
 
 fn mechanism(name: &str) -> &'static Mechanism {
     OURS.mechanisms.find(name).unwrap()

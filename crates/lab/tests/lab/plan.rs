@@ -120,7 +120,7 @@ fn every_plan_for_every_machine_keeps_its_promises() {
 }
 
 #[test]
-fn every_group_of_mechanisms_has_what_its_others_are_compared_with_and_its_twin() {
+fn every_group_of_mechanisms_has_what_its_others_are_compared_with() {
     for topology in topologies() {
         let cpus = cpus(&topology);
         let sites =
@@ -133,25 +133,17 @@ fn every_group_of_mechanisms_has_what_its_others_are_compared_with_and_its_twin(
             ];
             let is_ladder = |group: &&Vec<PlannedCell>| group[0].experiment == Experiment::Latency;
             for group in plans.iter().flat_map(|(groups, _)| groups).filter(is_ladder) {
-                let twins: Vec<usize> =
-                    (0..group.len()).filter(|at| group[*at].cell.is_twin()).collect();
-                let [twin] = twins.as_slice() else { panic!("{} twins", twins.len()) };
-                let original = group[*twin].cell.original();
-                let of = group.iter().position(|planned| planned.cell == original).unwrap();
-                assert!(compared(group, of).contains(twin));
-                assert_eq!(compared(group, *twin), [0]);
+                assert_eq!(group[0].cell, site.reference());
                 let sleeps =
                     |planned: &PlannedCell| planned.cell.subject.class() == Some(Class::Sleep);
-                let others = group.iter().enumerate().filter(|(at, _)| *at > 0 && at != twin);
-                let sleeping = others.clone().filter(|(_, planned)| sleeps(planned)).count();
-                assert!(sleeping == 0 || sleeping == others.clone().count());
+                let sleeping = group[1..].iter().filter(|planned| sleeps(planned)).count();
+                assert!(sleeping == 0 || sleeping == group.len() - 1);
                 if sleeping > 0 {
-                    assert_eq!(original.name(), "futex");
+                    let of = group.iter().position(|planned| planned.cell.name() == "futex");
+                    let of = of.unwrap();
                     assert!(
-                        others.clone().all(|(at, _)| at == of || compared(group, at).contains(&of))
+                        (1..group.len()).all(|at| at == of || compared(group, at).contains(&of))
                     );
-                } else {
-                    assert_eq!(original, site.reference());
                 }
             }
         }
@@ -219,7 +211,6 @@ fn what_is_to_be_compared_stays_together() {
                 let pinned = |group: &&Vec<PlannedCell>| {
                     group[1..].iter().any(|planned| {
                         planned.cell.name() == name
-                            && !planned.cell.is_twin()
                             && planned.cell.placement == Placement::Pinned
                             && planned.experiment == Experiment::Latency
                     })
@@ -243,11 +234,11 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
     let (groups, _) =
         latency(&site, &OURS.mechanisms, &[mechanism("futex")], &choice, BUDGET, true);
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
-    // Five beside the reference, the futex and its twin.
-    assert_eq!(sizes, [8, 8, 8, 7]);
+    // Six in addition to the reference and the futex.
+    assert_eq!(sizes, [8, 8, 8, 3]);
     let found: Vec<u64> = groups
         .iter()
-        .flat_map(|group| &group[3..])
+        .flat_map(|group| &group[2..])
         .map(|planned| planned.cell.payload_bytes)
         .collect();
     assert_eq!(found, payloads[1..]);
@@ -262,12 +253,11 @@ fn asking_for_the_reference_measures_it_once() {
     let (groups, _) =
         latency(&site, &OURS.mechanisms, &[mechanism("atomic-store")], &plain, BUDGET, true);
     let reference = site.reference();
-    assert_eq!(cells(&groups), [&reference, &reference.twin()]);
+    assert_eq!(cells(&groups), [&reference]);
     let both = [mechanism("atomic-store"), mechanism("futex")];
     let (groups, _) = latency(&site, &OURS.mechanisms, &both, &plain, BUDGET, true);
     let names: Vec<String> = cells(&groups).iter().map(|cell| cell.label()).collect();
-    let expected = ["atomic-store", "atomic-store (twin)", "atomic-store", "futex", "futex (twin)"];
-    assert_eq!(names, expected);
+    assert_eq!(names, ["atomic-store", "atomic-store", "futex"]);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn registry(programs: &[DescribedProgram]) -> Registry {
         locks.extend(rows.locks);
     }
     Registry {
-        queues: Queues::with(queues, Vec::new()),
+        queues: Queues::with(queues),
         mechanisms: threadtoll_lab::mechanism::Mechanisms::with(mechanisms),
         locks: threadtoll_lab::lock::Locks::with(locks),
     }

@@ -8,7 +8,7 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
 use threadtoll_lab::queue::{
     BATCH, Capacity, Channel, MAX_BATCH, Message, Overrides, Queue, Queues, RING_BYTES, SCENARIOS,
-    Scenario, Sink, Slots, Source, Way, funnel, pipe, scenario,
+    Scenario, Sink, Slots, Source, Way, scenario,
 };
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::fold::compared;
@@ -72,15 +72,8 @@ fn fakes() -> Vec<Queue> {
     fakes
 }
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
-    let twin = |queue: Queue| {
-        let way = |wait| Way::many_senders::<Nothing<true>>(wait).in_batches();
-        let ways = [Wait::Spin, Wait::SpinYield, Wait::Adaptive, Wait::Park].map(way).to_vec();
-        Queue { origin: Origin::Twin, ways, ..queue }
-    };
-    let twins = [pipe::unbounded(), funnel::unbounded()].map(twin).to_vec();
-    Registry { queues: Queues::with(fakes(), twins), ..Registry::default() }
-});
+static REGISTRY: LazyLock<Registry> =
+    LazyLock::new(|| Registry { queues: Queues::with(fakes()), ..Registry::default() });
 
 fn choice() -> QueueChoice<'static> {
     QueueChoice {
@@ -153,8 +146,7 @@ fn groups_are_small_and_begin_with_the_reference() {
             }
             let groups = planned(scenario, &overriding(overrides));
             for group in &groups {
-                let twins = group.iter().filter(|planned| planned.cell.is_twin()).count();
-                assert!((2..=8).contains(&group.len()) && twins <= 2, "{group:#?}");
+                assert!((2..=8).contains(&group.len()), "{group:#?}");
                 assert_eq!(group[0].cell.name(), "atomic-store");
                 assert!(group.iter().all(|planned| planned.experiment == scenario.experiment()));
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
@@ -228,30 +220,6 @@ fn ours_stand_beside_every_peer_that_they_are_compared_with() {
         compares(&groups, "pipe, park", "futex") && compares(&groups, "funnel, adaptive", "futex")
     );
     assert!(compares(&groups, "pipe, spin", "ring-5, poll"));
-}
-
-#[test]
-fn the_first_row_of_ours_has_its_twin_in_each_group() {
-    for scenario in SCENARIOS {
-        for group in planned(scenario, &choice()) {
-            let of_ours = |planned: &PlannedCell| {
-                planned.cell.queue().is_some_and(|queue| queue.origin == Origin::Ours)
-            };
-            let Some(first) = group.iter().position(of_ours) else { continue };
-            let label = group[first].cell.label();
-            // There are no fake twins of these.
-            if ["pipe-bounded", "pipe-delayed", "funnel-bounded", "call"]
-                .contains(&group[first].cell.name())
-            {
-                continue;
-            }
-            let twin =
-                compared(&group, first).into_iter().find(|other| group[*other].cell.is_twin());
-            let twin = twin.unwrap_or_else(|| panic!("{label} has no twin in {group:#?}"));
-            assert_eq!(group[twin].cell.label().replace(" (twin)", ""), label);
-            assert_eq!(compared(&group, twin), [0], "a twin is compared with the reference only");
-        }
-    }
 }
 
 #[test]
@@ -362,7 +330,7 @@ fn each_capacity_has_groups_of_its_own() {
     let of = |groups: &[Vec<PlannedCell>], name: &str| -> Vec<(Option<u64>, Option<u64>)> {
         let cells = groups.iter().flatten().filter_map(|planned| planned.cell.queue());
         let mut found: Vec<_> = cells
-            .filter(|queue| queue.queue == name && queue.origin != Origin::Twin)
+            .filter(|queue| queue.queue == name)
             .map(|queue| (queue.capacity, queue.ring_bytes))
             .collect();
         found.sort();
@@ -493,5 +461,5 @@ fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
     let mut rig = SimulatedBackend::new(1);
     let machine = rig.machine();
     let error = rig.open(&machine, &groups[0], &mut |_| Ok(())).err().unwrap().to_string();
-    assert!(error.contains("pipe (twin)"), "{error}");
+    assert!(error.contains("ring-1"), "{error}");
 }

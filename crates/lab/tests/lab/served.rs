@@ -80,7 +80,7 @@ fn registry() -> Registry {
         built: None,
         ways: vec![Way::one_sender::<Served>(Wait::Poll)],
     };
-    Registry { queues: Queues::with(vec![served], Vec::new()), ..OURS.clone() }
+    Registry { queues: Queues::with(vec![served]), ..OURS.clone() }
 }
 
 /// Measures the queue in a scenario: its blocks and its record, for each of its loads.

@@ -2,8 +2,8 @@
 //!
 //! The variance of a change has two parts. Within a run it is that of the record's intervals, which
 //! know the noise between blocks and processes. Between runs it is taken from the same code
-//! measured again: the cell in other groups, minutes apart, and its twin. Few of these tell little,
-//! so they are moderated by what is usual, as in G. K. Smyth, *Linear models and empirical Bayes
+//! measured again: the cell in other groups, minutes apart. Few of these tell little, so they are
+//! moderated by what is usual, as in G. K. Smyth, *Linear models and empirical Bayes
 //! methods* (Statistical Applications in Genetics and Molecular Biology 3, 2004). The parts'
 //! degrees of freedom are joined as in F. E. Satterthwaite, *An approximate distribution of
 //! estimates of variance components* (Biometrics 2, 1946).
@@ -57,26 +57,16 @@ impl Noise {
     }
 }
 
-/// The noise of a cell with these observations and those of its twin, in each of two runs.
-pub(super) fn noise(
-    observations: [&[&Observation]; 2],
-    twins: [&[&Observation]; 2],
-    family: Family,
-) -> Noise {
+/// The noise of a cell with these observations in each of two runs.
+pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise {
     let (mut squares, mut repeats, mut within) = (USUAL * family.usual.powi(2), USUAL, 0.0);
-    for (run, twins) in observations.into_iter().zip(twins) {
+    for run in observations {
         let count = run.len() as f64;
         let mean = run.iter().map(|one| one.log).sum::<f64>() / count;
         squares += run.iter().map(|one| (one.log - mean).powi(2)).sum::<f64>();
         repeats += count - 1.0;
         let of_interval = |one: &&Observation| (one.half_width / NORMAL).powi(2);
         within += run.iter().map(of_interval).sum::<f64>() / count.powi(2);
-        for twin in twins {
-            if let Some(own) = run.iter().find(|own| own.group == twin.group) {
-                squares += (own.log - twin.log).powi(2) / 2.0;
-                repeats += 1.0;
-            }
-        }
     }
     // Groups of one run differ less than those of two, so their number does not divide it.
     let between = 2.0 * squares / repeats;
@@ -134,19 +124,15 @@ mod tests {
     #[test]
     fn repetitions_that_differ_widen_and_those_that_agree_narrow() {
         let usual = Family { usual: 0.02 };
-        let reach = |logs: &[f64], twins: &[f64]| {
+        let reach = |logs: &[f64]| {
             let own: Vec<Observation> =
                 logs.iter().enumerate().map(|(group, log)| observation(*log, group)).collect();
-            let twins: Vec<Observation> =
-                twins.iter().enumerate().map(|(group, log)| observation(*log, group)).collect();
-            let (own, twins): (Vec<&Observation>, Vec<&Observation>) =
-                (own.iter().collect(), twins.iter().collect());
-            noise([&own, &own], [&twins, &twins], usual).reach(5)
+            let own: Vec<&Observation> = own.iter().collect();
+            noise([&own, &own], usual).reach(5)
         };
-        let once = reach(&[1.0], &[]);
+        let once = reach(&[1.0]);
         assert!((0.06..0.12).contains(&once), "{once}");
-        assert!(reach(&[1.0; 10], &[]) < 0.8 * once);
-        assert!(reach(&[0.9, 1.1], &[]) > 1.5 * once);
-        assert!(reach(&[1.0], &[1.0]) < once && reach(&[1.0], &[1.2]) > 1.5 * once);
+        assert!(reach(&[1.0; 10]) < 0.8 * once);
+        assert!(reach(&[0.9, 1.1]) > 1.5 * once);
     }
 }

@@ -27,11 +27,6 @@ impl Key {
         let cell = Cell { built: None, ..with_queue(&record.cell, version) };
         Key { experiment: record.experiment.clone(), cell }
     }
-
-    /// The key of its twin.
-    pub(super) fn twin(&self) -> Self {
-        Key { experiment: self.experiment.clone(), cell: self.cell.twin() }
-    }
 }
 
 fn with_queue(cell: &Cell, change: impl Fn(&QueueSubject) -> QueueSubject) -> Cell {
@@ -59,7 +54,6 @@ pub(super) struct Observation {
     /// True if its time depends on waking threads.
     pub(super) sleeps: bool,
     pub(super) is_reference: bool,
-    pub(super) twin_apart: bool,
 }
 
 #[cfg(test)]
@@ -76,7 +70,6 @@ impl Observation {
             method: None,
             sleeps: false,
             is_reference: false,
-            twin_apart: false,
         }
     }
 }
@@ -91,7 +84,7 @@ struct Row {
 #[derive(Default)]
 pub(super) struct Observed {
     rows: BTreeMap<Key, Row>,
-    /// All cells but twins, in the order of measuring.
+    /// All cells, in the order of measuring.
     pub(super) order: Vec<Key>,
     /// Cells that tell how the machine changed.
     references: Vec<Key>,
@@ -119,7 +112,6 @@ impl Observed {
             let figures = Figures::each(record);
             let of_reference = references.get(&record.group).copied();
             let kinds = planned.budget.kinds().len();
-            let twin_apart = record.warnings.iter().any(|warning| warning.code == "twin-apart");
             for figures in figures {
                 let Some((figure, value, [low, high])) = figures.figure(record.kind) else {
                     continue;
@@ -135,7 +127,6 @@ impl Observed {
                     method: figures.one_way.map(|one_way| one_way.method),
                     sleeps: figures.sleeps(figure, value),
                     is_reference: is_reference(record),
-                    twin_apart,
                 };
                 let asleep = record.cell.lock().is_some_and(|lock| lock.work == Work::Sleep);
                 observed.add(
@@ -154,7 +145,7 @@ impl Observed {
 
     fn add(&mut self, record: &Record, figure: Figure, observation: Observation) {
         let key = Key::of(record);
-        if !key.cell.is_twin() && !self.rows.contains_key(&key) {
+        if !self.rows.contains_key(&key) {
             self.order.push(key.clone());
             if observation.is_reference {
                 self.references.push(key.clone());

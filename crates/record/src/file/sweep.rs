@@ -20,9 +20,6 @@ struct Highest {
 
 /// The cell without its rate, and the rate; `None` unless it is a row of a sweep.
 fn row(cell: &Cell) -> Option<(Cell, u64)> {
-    if cell.is_twin() {
-        return None;
-    }
     let rate_per_s = cell.queue()?.load.rate_per_s?.get();
     let mut row = cell.clone();
     if let crate::Subject::Queue(queue) = &mut row.subject {

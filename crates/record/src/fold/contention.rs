@@ -10,8 +10,8 @@ use crate::{
 
 use super::shares::jain;
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, is_twin_of,
-    oversubscribed, processes, round, significant, stretch_median,
+    Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, oversubscribed,
+    processes, round, significant, stretch_median,
 };
 use crate::limits::DRIFT;
 
@@ -118,10 +118,6 @@ fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
-fn twin(folding: &Folding<'_>) -> Option<usize> {
-    folding.cells().iter().position(|other| is_twin_of(&other.cell, folding.cell()))
-}
-
 pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let kind = rate_kind(folding.planned());
     let of_process = processes(folding.blocks(kind));
@@ -131,9 +127,8 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
         .collect();
     let rate = resample::median_with_interval(&rates, &of_process, folding.seed);
     let speedup = alone(folding.cells(), subject).and_then(|alone| work(folding, alone));
-    let of_twin = twin(folding).and_then(|twin| work(folding, twin));
     let of_reference = hand_offs(folding, kind);
-    let of_work = [speedup, of_twin].into_iter().flatten().map(|(other, found)| {
+    let of_work = speedup.map(|(other, found)| {
         let cell = &folding.cells()[other].cell;
         folding.against(cell, WORK, found, compare::verdict_of_rates)
     });
@@ -147,12 +142,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
             (significant(rate), interval.map(|bounds| bounds.map(significant)))
         }),
         cost: cost(folding.blocks(kind), 1.0),
-        contention: Some(contention(
-            folding,
-            subject,
-            kind,
-            speedup.map(|(_, found)| folding.widened(found)),
-        )),
+        contention: Some(contention(folding, subject, kind, speedup.map(|(_, found)| found))),
         traffic: Traffic::default(),
         against: of_reference.into_iter().chain(of_work).collect(),
         between_processes: None,
@@ -230,7 +220,7 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     }
 }
 
-/// The work of all threads relative to that of cell `other`: one thread alone, or the twin.
+/// The work of all threads relative to that of cell `other`, one thread alone.
 fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[other].cell.cpus);
     let other_kind = rate_kind(&folding.cells()[other]);

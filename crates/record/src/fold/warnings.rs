@@ -31,8 +31,4 @@ crate::warnings! {
      from both mean and median of the stamped round trips."
     "stretches-disagree" stretches_disagree(stretches, stamped) =
         "Stretches gave {stretches:.0} ns there and back, single stamped round trips {stamped:.0} ns: the cell changed between its blocks, so neither is its only figure.";
-
-    "The ratio of a row to its twin is more than 5% from 1."
-    "twin-apart" twin_apart(name, percent) =
-        "{name} and its twin, which is the same source, are {percent:.1}% apart, more than the margin of 5%: no ratio of this group is decided.";
 }

@@ -2,7 +2,7 @@
 
 use threadtoll_record::{
     Block, BlockKind, Calibrated, Cause, Cell, CellPrediction, ContentionBlock, Experiment,
-    LockSubject, NO_LOCK, Origin, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
+    LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -17,7 +17,6 @@ fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
         think_ns: 10_000,
         read_share: None,
         tasks: None,
-        origin: Origin::Ours,
     };
     Cell { subject: Subject::Lock(subject), cpus: cpus.to_vec(), payload_bytes: 0, ..cell("none") }
 }
@@ -98,26 +97,6 @@ fn a_reference_that_moves_is_nothing_to_threads_that_sleep() {
         );
         assert_eq!(speedup(record), expected, "{work}");
     }
-}
-
-#[test]
-fn a_lock_is_compared_with_its_twin() {
-    let mut plan = plan_of(Work::Spin, 3);
-    let mut planned = plan.groups[0][3].clone();
-    planned.cell = planned.cell.twin();
-    plan.groups[0].push(planned);
-    let blocks: Vec<Block> = (0..3)
-        .flat_map(|seq| {
-            let works = [(1, 1500.0), (3, 2400.0), (4, 2000.0)];
-            let worked = works.map(|(index, work)| worked(index, seq, work, &[]));
-            [stretches(0, seq, &[100.0])].into_iter().chain(worked)
-        })
-        .collect();
-    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
-    let lock = records.iter().find(|record| record.cell == plan.groups[0][3].cell).unwrap();
-    let twin = lock.against.iter().find(|against| against.cell.is_twin()).unwrap();
-    assert_eq!((&*twin.of, twin.ratio.get()), ("work_per_s", 1.2));
-    assert_eq!(speedup(lock), Some(1.6), "still relative to one thread alone");
 }
 
 /// Two threads that share nothing do 1.9 times the work of one in the calibration; later the host

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use threadtoll_record::{
     Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram, Line, Machine,
-    Origin, Placement, Plan, PlannedCell, Relation, Strike, StrikeReason, Subject,
+    Placement, Plan, PlannedCell, Relation, Strike, StrikeReason, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -33,11 +33,7 @@ pub(crate) fn machine() -> Machine {
 
 pub(crate) fn cell(mechanism: &str) -> Cell {
     Cell {
-        subject: Subject::Mechanism {
-            mechanism: mechanism.into(),
-            class: None,
-            origin: Origin::Ours,
-        },
+        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement: Placement::Pinned,
         cpus: vec![0, 1],
         relation: Relation::SameLlc,

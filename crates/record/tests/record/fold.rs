@@ -335,22 +335,6 @@ fn the_reference_is_compared_with_nothing() {
 }
 
 #[test]
-fn a_row_is_compared_with_its_twin_and_the_twin_with_the_reference() {
-    let mut plan = plan(4, &[&["atomic-store", "atomic-store", "futex", "futex"]]);
-    for twin in [1, 3] {
-        plan.groups[0][twin].cell = plan.groups[0][twin].cell.twin();
-    }
-    let records = fold(&machine(), &plan, 0, 1, &group(0, 4, 4, 1), &[], AT);
-    let against = |index: usize| -> Vec<String> {
-        records[index].against.iter().map(|against| against.cell.label()).collect()
-    };
-    assert_eq!(against(0), ["atomic-store (twin)"]);
-    assert_eq!(against(1), ["atomic-store"]);
-    assert_eq!(against(2), ["atomic-store", "futex (twin)"]);
-    assert_eq!(against(3), ["atomic-store"]);
-}
-
-#[test]
 fn verdicts_need_pairs_and_allow_five_percent() {
     for (interval, expected) in [
         ([0.90, 0.95], Verdict::Better),
@@ -681,56 +665,6 @@ fn verdicts_on_rates_are_those_on_times_mirrored() {
     assert_eq!(verdict_of_rates([0.5, 0.952], PAIRS), Verdict::Worse);
     assert_eq!(verdict_of_rates([2.0, 3.0], PAIRS - 1), Verdict::Open);
     assert_eq!(verdict_of_rates([0.0, 0.0], PAIRS), Verdict::Worse);
-}
-
-/// A pipe, its twin and a peer that takes half the time per message.
-fn with_twin(twin_ns: f64) -> Vec<Record> {
-    let plan = stream_plan(&[
-        ("pipe", Origin::Ours, Wait::Spin, 1),
-        ("pipe", Origin::Twin, Wait::Spin, 1),
-        ("rtrb", Origin::Rust, Wait::Poll, 1),
-    ]);
-    let blocks: Vec<Block> = (0..21)
-        .flat_map(|seq| {
-            [
-                stretches(0, seq, &[120.0]),
-                messages(1, seq, 10_000, 10.0),
-                messages(2, seq, 10_000, twin_ns),
-                messages(3, seq, 10_000, 5.0),
-            ]
-        })
-        .collect();
-    fold(&machine(), &plan, 0, 1, &blocks, &[], AT)
-}
-
-#[test]
-fn intervals_are_widened_by_what_the_twin_is_off() {
-    for twin_ns in [10.3, 10.0 / 1.03] {
-        let records = with_twin(twin_ns);
-        let to_peer = records[1].against.last().unwrap();
-        assert_eq!(to_peer.cell.name(), "rtrb");
-        let [low, high] = to_peer.interval95.map(f64::from);
-        near(Some(low), 0.5 / 1.03);
-        near(Some(high), 0.5 * 1.03);
-        assert_eq!(to_peer.interval95_raw, Some([0.5.into(); 2]));
-        assert_eq!(to_peer.verdict, Verdict::Worse);
-        assert!(records.iter().all(|record| record.warnings.is_empty()));
-        let raw = records[3].against[0].interval95_raw;
-        assert!(raw.is_some(), "ratios of peers are of the same group");
-    }
-}
-
-#[test]
-fn groups_whose_twin_is_off_beyond_the_margin_decide_nothing() {
-    for twin_ns in [10.6, 9.4] {
-        let records = with_twin(twin_ns);
-        for record in &records[1..] {
-            assert!(record.against.iter().all(|against| against.verdict == Verdict::Open));
-            assert_eq!(record.warnings[0].code, "twin-apart", "{:?}", record.cell.label());
-        }
-    }
-    let record = &folded(&["atomic-store", "futex"], &group(0, 2, 21, 1))[1];
-    assert_eq!(record.against[0].interval95_raw, None, "there is no twin");
 }
 
 #[test]

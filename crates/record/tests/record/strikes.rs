@@ -92,31 +92,6 @@ fn a_refusal_costs_only_its_cell() {
     assert_eq!(results.strikes[0].name(&results.plan), "park pinned");
 }
 
-/// A group with a row and its twin, and the lines of a file that gives up one of them.
-fn of_twins(cell: usize, reason: StrikeReason) -> Results {
-    let mut plan = plan(3, &[&["atomic-store", "futex", "futex", "park"]]);
-    plan.groups[0][2].cell = plan.groups[0][1].cell.twin();
-    let strike = Strike { reason, ..strike(0, 1, cell) };
-    let lines = [
-        Line::Machine(Box::new(machine())),
-        Line::Plan(Box::new(plan)),
-        Line::Strike(Box::new(strike)),
-    ];
-    read_lines(&lines.map(|line| serde_json::to_value(line).unwrap())).unwrap()
-}
-
-#[test]
-fn a_row_and_its_twin_are_given_up_together() {
-    for cell in [1, 2] {
-        let results = of_twins(cell, StrikeReason::Crashed);
-        assert_eq!(results.remaining(0), [0, 3]);
-        assert_eq!(results.strikes[0].name(&results.plan), "futex");
-        let results = of_twins(cell, StrikeReason::Refused);
-        assert_eq!(results.remaining(0), [0, 3]);
-        assert_eq!(results.strikes[0].name(&results.plan), "futex pinned");
-    }
-}
-
 #[test]
 fn nothing_is_left_if_every_row_was_given_up() {
     let plan = plan(3, &[&["atomic-store", "park"], &["atomic-store", "park"]]);

@@ -142,7 +142,7 @@ pub(super) fn is_plain(cell: &Cell) -> bool {
             cell.payload_bytes == 8 && !cell.keep_awake && cell.pause != Some(Pause::On)
         }
     };
-    plain && cell.neighbour.is_none() && !cell.is_twin()
+    plain && cell.neighbour.is_none()
 }
 
 /// `pipe (spin), 8 messages, every 10 µs`, `std-mutex, sleeping, 20 threads`: with the values that

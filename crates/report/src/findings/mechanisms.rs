@@ -74,7 +74,7 @@ fn name(record: &Record) -> String {
 /// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
 /// awake.
 fn plain(cell: &Cell) -> bool {
-    !cell.is_twin() && cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
+    cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }
 
 fn one_hand_off(rows: &[Row<'_>]) -> Option<Sentence> {

@@ -1,9 +1,8 @@
 //! Findings on the run as a whole.
 
-use std::collections::BTreeSet;
 use std::iter;
 
-use threadtoll_record::{Cell, Placement, Record, file::Results, fold};
+use threadtoll_record::{Cell, Placement, Record, file::Results};
 
 use crate::clean::clean;
 use crate::disturbance::{sum, too_disturbed};
@@ -17,7 +16,6 @@ pub(super) fn findings(results: &Results, records: &[Record], regimes: &Regimes)
     let findings = [
         several_regimes(regimes),
         disturbance(results, records),
-        twins_apart(records),
         left_out(results),
         above_saturation(results),
         few_cpus(results),
@@ -52,47 +50,6 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<Sentence> {
         if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
     let again = too_disturbed(&all).then(|| say::again(command(results)));
     Some(say::disturbed(all.disturbed, all.blocks, disturbed, causes).and(again))
-}
-
-fn twins_apart(records: &[Record]) -> Option<Sentence> {
-    const MAX_ROWS: usize = 3;
-    let warned = records
-        .iter()
-        .filter(|record| record.warnings.iter().any(|warning| warning.code == fold::TWIN_APART));
-    let groups: BTreeSet<usize> = warned.map(|record| record.group).collect();
-    let furthest = |group: &usize| {
-        let of_group = records.iter().filter(|record| record.group == *group);
-        let apart = of_group.filter_map(|record| Some((record, from_twin(record)?)));
-        apart.max_by(|a, b| a.1.total_cmp(&b.1))
-    };
-    let mut apart: Vec<(&Record, f64)> = groups.iter().filter_map(furthest).collect();
-    apart.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let more = apart.len().saturating_sub(MAX_ROWS);
-    let mut rows: Vec<String> = apart
-        .iter()
-        .take(MAX_ROWS)
-        .map(|(record, off)| {
-            let cell = &record.cell;
-            format!("{}, {} ({})", clean(&cell.label()), cell.placement, share(off - 1.0))
-        })
-        .collect();
-    if more > 0 {
-        rows.push(format!("{more} more"));
-    }
-    (!rows.is_empty()).then(|| say::twin_apart(rows.join("; ")))
-}
-
-/// The larger figure of a row and its twin divided by the smaller one, in the regime where that is
-/// most.
-fn from_twin(record: &Record) -> Option<f64> {
-    let regimes = record.regimes.iter().flat_map(|regime| &regime.against);
-    let of_twin = record
-        .against
-        .iter()
-        .chain(regimes)
-        .filter(|against| against.cell.is_twin() && against.cell.original() == record.cell);
-    let ratios = of_twin.map(|against| against.ratio.get());
-    ratios.map(|ratio| ratio.max(1.0 / ratio)).filter(|off| off.is_finite()).reduce(f64::max)
 }
 
 pub(crate) fn command(results: &Results) -> String {

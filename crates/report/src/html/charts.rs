@@ -27,7 +27,6 @@ struct Data {
 #[derive(Serialize)]
 struct RunData {
     over_ns: u64,
-    /// Without twins.
     rows: Vec<RowData>,
     matrices: Vec<MatrixData>,
     surfaces: Vec<SurfaceData>,
@@ -119,7 +118,7 @@ fn inert(json: &str) -> String {
 }
 
 fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunData {
-    let charted: Vec<&Row<'_>> = run.rows().iter().filter(|row| !row.is_twin()).collect();
+    let charted: Vec<&Row<'_>> = run.rows().iter().collect();
     let shown = first_shown(&charted);
     let step_ns = run.results().machine.clock.step_ns;
     let rows = charted.iter().enumerate().map(|(index, row)| RowData {

@@ -2,7 +2,7 @@
 
 use threadtoll_record::{Placement, Record, file::Results};
 
-use super::{Row, reference, to_reference};
+use super::{Row, reference};
 use crate::claims::{published, summary};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
@@ -126,12 +126,12 @@ fn interval(record: &Record) -> Cell {
 }
 
 fn ratio_to_reference(record: &Record) -> Cell {
-    let Some(against) = to_reference(&record.against) else { return Cell::empty() };
+    let Some(against) = record.against.first() else { return Cell::empty() };
     let interval = digits_range(against.interval95.map(f64::from));
     Cell {
         value: Some(against.ratio.get()),
         title: format!("{interval} in {}", plural(against.blocks.into(), "pair")),
-        ..regimes::each(record, |figures| Some(ratio(to_reference(figures.against)?.ratio.get())))
+        ..regimes::each(record, |figures| Some(ratio(figures.against.first()?.ratio.get())))
     }
 }
 

@@ -22,8 +22,8 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
     columns.extend(published_queue(sweep));
     columns.extend(wait());
     columns.extend(lock());
-    columns.extend(own_program::column(11, &sweep.all, |row| Some(row.record)));
-    columns.extend(processes::column(12, &sweep.all, |row| Some(row.record)));
+    columns.extend(own_program::column(11, &sweep.rows, |row| Some(row.record)));
+    columns.extend(processes::column(12, &sweep.rows, |row| Some(row.record)));
     columns
 }
 

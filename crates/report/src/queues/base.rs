@@ -11,7 +11,7 @@ fn against(record: &Record) -> Option<&Against> {
     let base = record.cell.queue()?.load.base()?;
     record.against.iter().find(|against| {
         let load = |load: &Load| *load == base;
-        against.cell.queue().is_some_and(|other| load(&other.load)) && !against.cell.is_twin()
+        against.cell.queue().is_some_and(|other| load(&other.load))
     })
 }
 

@@ -90,7 +90,7 @@ impl Jam {
 fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    for row in rows.filter(|row| !row.record.cell.is_twin()) {
+    for row in rows {
         let Some((queue, burst)) = row.queue().zip(burst(row)) else { continue };
         let (Some(size), Some(gap), Some(empty)) =
             (queue.load.burst, queue.load.gap_ns, burst.next_found_empty)

@@ -20,9 +20,9 @@ pub(crate) struct ChartRow {
 }
 
 impl Comparison<'_> {
-    /// The first rows that have a figure, without twins.
+    /// The first rows that have a figure.
     pub(crate) fn chart_rows(&self, max_rows: usize) -> Vec<ChartRow> {
-        let rows = self.rows.iter().take(max_rows).filter(|row| !row.record.cell.is_twin());
+        let rows = self.rows.iter().take(max_rows);
         rows.filter_map(|row| self.chart_row(row)).collect()
     }
 
@@ -36,7 +36,7 @@ impl Comparison<'_> {
             (ns, interval)
         };
         let kind = match row.origin() {
-            Some(Origin::Ours | Origin::Twin) => "threadtoll",
+            Some(Origin::Ours) => "threadtoll",
             Some(Origin::Raw) => "bare copy",
             Some(_) => "peer",
             None => "mechanism",

@@ -169,8 +169,6 @@ impl Candidate<'_, '_> {
 pub(super) struct Answer<'r, 'a> {
     heading: String,
     budget: Option<f64>,
-    /// The largest factor by which a row and its twin differ in p99; 1 if none is known.
-    apart: f64,
     all: Vec<Candidate<'r, 'a>>,
 }
 
@@ -208,34 +206,14 @@ where
         let answer = of_traffic.entry(traffic).or_insert_with(|| Answer {
             heading: heading(criteria.load, traffic),
             budget,
-            apart: 1.0,
             all: Vec::new(),
         });
-        answer.apart = answer.apart.max(apart(&comparison.rows));
-        let rows = comparison.rows.iter().filter(|row| !row.record.cell.is_twin());
+        let rows = comparison.rows.iter();
         answer.all.extend(rows.map(|row| Candidate { row, out: out(row, budget), place: None }));
     }
     let mut answers: Vec<Answer<'_, '_>> = of_traffic.into_values().collect();
     answers.iter_mut().for_each(Answer::rank);
     answers
-}
-
-/// The largest factor by which a row and its twin, which is the same source, differ in p99, of
-/// those that keep up: how long the others' queues are is left to chance.
-fn apart(rows: &[Row<'_>]) -> f64 {
-    let p99 = |row: &Row<'_>| {
-        let known = out(row, None).is_none();
-        row.record.quantiles.p99.map(Ns::get).filter(|_| known)
-    };
-    let twins = rows.iter().filter(|row| row.record.cell.is_twin());
-    let factor = |twin: &Row<'_>| {
-        let itself = rows
-            .iter()
-            .find(|row| !row.record.cell.is_twin() && row.record.cell.twin() == twin.record.cell)?;
-        let ratio = p99(twin)? / p99(itself)?;
-        Some(ratio.max(1.0 / ratio))
-    };
-    twins.filter_map(factor).fold(1.0, f64::max)
 }
 
 fn heading(of: &Load, traffic: Traffic<'_>) -> String {
@@ -268,12 +246,8 @@ fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
 
 impl<'r, 'a> Answer<'r, 'a> {
     fn rank(&mut self) {
-        // Two rows have to be further apart than that.
-        let wider = self.apart.sqrt();
         let standing = |candidate: &Candidate<'_, '_>| Standing {
-            figure: p99_interval(candidate.record())
-                .filter(|_| candidate.out.is_none())
-                .map(|[low, high]| [low / wider, high * wider]),
+            figure: p99_interval(candidate.record()).filter(|_| candidate.out.is_none()),
             ratio: None,
         };
         let places = places(&self.all.iter().map(standing).collect::<Vec<_>>());
@@ -372,13 +346,9 @@ impl<'r, 'a> Answer<'r, 'a> {
             })
         };
         let columns: Vec<Column<'_, '_, '_>> = vec![
-            Column::new(
-                "",
-                "place",
-                1,
-                "first and last that p99 allows, and what twins differ",
-                |one| one.place.map_or_else(Cell::empty, |place| Place::cell(Some(place))),
-            )
+            Column::new("", "place", 1, "first and last that p99 allows", |one| {
+                one.place.map_or_else(Cell::empty, |place| Place::cell(Some(place)))
+            })
             .emphasis(Emphasis::Faint),
             Column::new("", "wait", 1, "wait strategy of the receiver", |one| {
                 Cell::text(one.row.queue().map_or("", |queue| queue.wait.name()))

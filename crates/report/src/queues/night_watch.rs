@@ -136,10 +136,7 @@ impl Gap {
 
 fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let mut all: Vec<Watches> = Vec::new();
-    let rows = || {
-        let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-        rows.filter(|row| !row.record.cell.is_twin())
-    };
+    let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let family = |row: &Row<'_>| row.queue().map(|queue| queue.wait.family());
     let asleep = || rows().filter(|row| family(row) == Some(WaitFamily::Blocking));
     let gap = |row: &Row<'_>| Some(row.queue()?.load.gap_ns?.as_f64());

@@ -125,7 +125,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let rate = |own: &OpenLoop| own.rate_per_s.map_or(0.0, f64::from);
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    for row in rows.filter(|row| !row.record.cell.is_twin()) {
+    for row in rows {
         let (Some(queue), Some(own)) = (row.queue(), open_loop(row)) else { continue };
         let (name, wait) = (pairs::name(row), queue.wait.name());
         let place = all.iter().position(|known| (&known.name, known.wait) == (&name, wait));

@@ -37,11 +37,7 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
         Placement::Free => (vec![0, 1], Relation::Free),
     };
     Cell {
-        subject: Subject::Mechanism {
-            mechanism: mechanism.into(),
-            class: None,
-            origin: Origin::Ours,
-        },
+        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement,
         cpus,
         relation,
@@ -477,7 +473,6 @@ fn measure_queues() -> Results {
                 vec![
                     of("queue/stream"),
                     stream(("pipe", Ours, Spin, 1), 1, 5.0),
-                    stream(("pipe", Origin::Twin, Spin, 1), 1, 5.05),
                     stream(("pipe-bounded", Ours, Spin, 1), 1, 12.1),
                     stream(("rtrb", Rust, Poll, 1), 1, 12.0),
                     stream(("ringbuf", Rust, Poll, 1), 1, 15.0),

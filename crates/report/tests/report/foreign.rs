@@ -124,7 +124,6 @@ fn published_pools_stand_beside_their_equals() {
             think_ns: 95_000_000,
             read_share: None,
             tasks: Some(tasks),
-            origin: Origin::Java,
         });
         record.experiment = Experiment::Contention("pool".into());
         if let Some(contention) = &mut record.contention {

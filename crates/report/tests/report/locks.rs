@@ -41,7 +41,6 @@ impl Measured {
             think_ns: self.cycle_ns - hold_ns,
             read_share: None,
             tasks: None,
-            origin: Origin::Ours,
         };
         let contention = Contention {
             threads: self.threads,

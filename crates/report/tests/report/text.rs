@@ -94,7 +94,7 @@ fn no_difference_is_claimed_where_intervals_overlap() {
 #[test]
 fn the_reason_why_nothing_is_decided_is_named() {
     let results = fixture::survey();
-    let told = |pairs: u32, interval95: [f64; 2], raw: [f64; 2]| {
+    let told = |pairs: u32, interval95: [f64; 2]| {
         let mut records = results.records();
         records.retain(|record| record.cell.name().starts_with("std-condvar"));
         let after = |record: &&mut Record| record.cell.name() == "std-condvar-after";
@@ -103,7 +103,6 @@ fn the_reason_why_nothing_is_decided_is_named() {
         let ratio = after.against.iter_mut().find(partner).unwrap();
         ratio.blocks = pairs;
         ratio.interval95 = interval95.map(Into::into);
-        ratio.interval95_raw = Some(raw.map(Into::into));
         // The unpaired ratio decides nothing.
         for record in &mut records {
             let reference = record.against.first_mut().unwrap();
@@ -116,10 +115,8 @@ fn the_reason_why_nothing_is_decided_is_named() {
             .unwrap()
             .to_string()
     };
-    let wide = [0.8, 1.2];
-    assert!(told(21, wide, wide).ends_with(", ratio 0.800–1.20."));
-    assert!(told(21, wide, [0.9, 0.99]).ends_with(", where a row and its twin were 21% apart."));
-    assert!(told(9, [0.8, 0.9], [0.8, 0.9]).ends_with(", with only 9 pairs."));
+    assert!(told(21, [0.8, 1.2]).ends_with(", ratio 0.800–1.20."));
+    assert!(told(9, [0.8, 0.9]).ends_with(", with only 9 pairs."));
 }
 
 #[test]
@@ -437,7 +434,6 @@ fn queues_have_one_column_of_ratios() {
     let text = tables(&results, &results.records(), &WIDE);
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(row("ringbuf").contains("0.333× worse"), "{text}");
-    assert!(row("pipe (twin)").contains("0.990× within 5%"), "{text}");
 }
 
 #[test]
@@ -503,39 +499,4 @@ fn the_only_pair_of_a_survey_is_in_its_ladder_alone() {
     assert!(text.contains("std-condvar") && !text.contains("Between pairs"), "{text}");
     let alone = fixture::matrix(2);
     assert!(tables(&alone, &alone.records(), &WIDE).contains("31.4–32.0 ns"));
-}
-
-/// The reference, its twin at `twin_ns`, and a sleeping mechanism.
-fn with_twin(twin_ns: f64) -> Results {
-    let mut twin = fixture::reference();
-    twin.cell = twin.cell.twin();
-    twin.round_trip_ns = twin_ns;
-    let futex = fixture::spec("futex", Placement::Pinned, 2780.0, [900.0, 1800.0, 1.0]);
-    fixture::results(fixture::machine(2), &[(21, vec![fixture::reference(), twin, futex])])
-}
-
-#[test]
-fn a_twin_is_a_control_without_a_place() {
-    let results = with_twin(102.0);
-    let text = tables(&results, &results.records(), &WIDE);
-    assert!(text.contains("ratio to") && !text.contains("ratio to (twin)"), "{text}");
-    let words = |name: &str| {
-        let row = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        row.split_whitespace().take(1).collect::<String>()
-    };
-    let places = ["atomic-store (twin)", "atomic-store  ", "futex"].map(words);
-    assert_eq!(places, ["–", "1", "2"], "{text}");
-    let text = findings(&results, &results.records());
-    assert!(text.contains("atomic-store") && !text.contains("twin"), "{text}");
-    let page = page(&[results], &[]);
-    assert!(page.contains("atomic-store (twin)"), "the table has it");
-    assert!(!page.contains(r#""label":"atomic-store (twin)"#), "no chart has it");
-}
-
-#[test]
-fn a_twin_beyond_the_margin_is_said() {
-    let results = with_twin(110.0);
-    let text = findings(&results, &results.records());
-    let start = "which is the same source, were further apart than 5%, and all intervals of their ratios are wider by that: atomic-store, pinned (7.";
-    assert!(text.contains(start), "{text}");
 }

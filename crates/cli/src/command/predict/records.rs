@@ -16,7 +16,7 @@ struct Merged {
     cell: Cell,
     kind: RecordKind,
     histogram: Histogram,
-    /// True if the cell is a twin, or only the reference of its groups.
+    /// True if the cell is only the reference of its groups.
     reference: bool,
 }
 
@@ -68,8 +68,7 @@ fn merged(results: &Results) -> Vec<Merged> {
         };
         let group = results.plan.groups.get(record.group);
         let first = group.and_then(|group| group.first());
-        let reference =
-            record.cell.is_twin() || first.is_some_and(|first| first.cell == record.cell);
+        let reference = first.is_some_and(|first| first.cell == record.cell);
         match cells
             .iter_mut()
             .find(|one| one.experiment == record.experiment && one.cell == record.cell)

@@ -4,11 +4,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use threadtoll_lab::Registry;
-use threadtoll_lab::lock::Locks;
-use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::{Kind, Regimes, SimulatedBackend};
-use threadtoll_peers_rust::{peers, twin};
+use threadtoll_peers_rust::peers;
 use threadtoll_record::compare::PAIRS;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{
@@ -47,11 +45,7 @@ impl Truths {
 impl Measured {
     pub(super) fn read(path: &Path, seed: u64) -> Self {
         let results = file::read(path).unwrap();
-        let registry = Registry {
-            mechanisms: Mechanisms::default().with_twins(twin::mechanisms()),
-            queues: Queues::with(peers(), twin::queues()),
-            locks: Locks::default().with_twins(twin::locks()),
-        };
+        let registry = Registry { queues: Queues::with(peers()), ..Registry::default() };
         let kind = Kind::of(seed);
         Measured {
             records: results.records(),
@@ -85,11 +79,8 @@ impl Measured {
 
     /// The record with this label at this placement.
     pub(super) fn named(&self, label: &str, placement: Placement) -> Option<&Record> {
-        let named = |record: &&Record| {
-            record.cell.placement == placement
-                && !record.cell.is_twin()
-                && record.cell.label() == label
-        };
+        let named =
+            |record: &&Record| record.cell.placement == placement && record.cell.label() == label;
         self.records.iter().find(named)
     }
 
@@ -139,9 +130,10 @@ impl Measured {
     pub(super) fn speedups(&self, cell: &Cell) -> Vec<f64> {
         let group = self.results.plan.groups.iter();
         let group = group.clone().find(|group| group.iter().any(|planned| planned.cell == *cell));
-        let alone = group.into_iter().flatten().find(|planned| {
-            planned.cell.lock().is_some_and(|lock| lock.is_alone() && !planned.cell.is_twin())
-        });
+        let alone = group
+            .into_iter()
+            .flatten()
+            .find(|planned| planned.cell.lock().is_some_and(|lock| lock.is_alone()));
         let Some(alone) = alone else { return Vec::new() };
         self.regimes().map(|regime| self.work(cell, &alone.cell, regime)).collect()
     }

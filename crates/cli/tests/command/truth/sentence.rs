@@ -1,7 +1,7 @@
 //! Judges printed sentences.
 
 use threadtoll_lab::simulated::Regimes;
-use threadtoll_record::{Cell, Class, OneWay, OneWayMethod, Placement, Record, Subject, fold};
+use threadtoll_record::{Cell, Class, OneWay, OneWayMethod, Placement, Record, Subject};
 
 use super::figures::{Figure, figure, parts};
 use super::machine::Measured;
@@ -24,7 +24,6 @@ pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
         one_thread,
         claim,
         regimes,
-        twins,
         disturbed,
         predictions,
     ] {
@@ -212,8 +211,7 @@ fn published(told: &str, run: &Measured, tell: Tell<'_>) {
 /// The cells with several threads of a lock in a sweep or a pool.
 fn cells<'r>(run: &'r Measured, lock: &str) -> Vec<&'r Cell> {
     let of = |cell: &&Cell| {
-        !cell.is_twin()
-            && cell.lock().is_some_and(|subject| subject.lock == lock && !subject.is_alone())
+        cell.lock().is_some_and(|subject| subject.lock == lock && !subject.is_alone())
     };
     run.records.iter().map(|record| &record.cell).filter(of).collect()
 }
@@ -368,16 +366,6 @@ pub(super) fn changed_speed(told: &str) -> Option<(String, Figure)> {
     Some((times.replace(" and ", " & "), figure(main)?.0))
 }
 
-/// A record says it, too.
-fn twins(told: &str, run: &Measured, tell: Tell<'_>) {
-    if told.starts_with("No verdict is given in groups where a row and its twin") {
-        let warned = |record: &Record| {
-            record.warnings.iter().any(|warning| warning.code == fold::TWIN_APART)
-        };
-        tell("twins apart", run.records.iter().any(warned));
-    }
-}
-
 /// The counts are those of the records.
 fn disturbed(told: &str, run: &Measured, tell: Tell<'_>) {
     let form = "{disturbed} of {blocks} blocks ({share}) were disturbed{rest}";
@@ -401,9 +389,8 @@ fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
     let found = forms.iter().find_map(|form| parts(&counts, form));
     let found = found.unwrap_or_else(|| panic!("{told}"));
     let [.., of_all, all] = found[..] else { panic!("{told}") };
-    let told_of = |record: &&Record| {
-        !record.cell.is_twin() && record.contention.as_ref().is_some_and(|lock| lock.threads > 1)
-    };
+    let told_of =
+        |record: &&Record| record.contention.as_ref().is_some_and(|lock| lock.threads > 1);
     let within = run.records.iter().filter(told_of).filter_map(|record| {
         let contention = record.contention.as_ref()?;
         let [low, high] = contention.predicted.as_ref()?.speedup_interval95?;
