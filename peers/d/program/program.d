@@ -17,7 +17,7 @@ import std.string : replace, strip;
 import bench : Bench;
 import clock : now;
 import keys : Keys;
-import registry : scenariosOf, Usage;
+import registry : scenarios;
 import scenario : Scenario;
 
 /// Time for the answers to earlier lines once the input is over.
@@ -30,7 +30,6 @@ struct Queue
     string name;
     string version_;
     string sentence;
-    bool manySenders;
     /// Memory for a message of a bounded queue, 0 if it is unbounded.
     size_t slotBytes;
     bool powerOfTwo;
@@ -39,7 +38,7 @@ struct Queue
 }
 
 /// Makes a scenario; see `make`.
-alias Maker = Scenario function(string scenario, Usage usage, Keys keys);
+alias Maker = Scenario function(string scenario, size_t capacity);
 
 /// Answers until the input is over. The compiler is what its build script found.
 void run(string compiler, string flags, Queue[] peers)
@@ -118,8 +117,6 @@ private string answerTo(string[] words, string compiler, string flags, Queue[] p
     {
     case "hello":
         return describe(compiler, flags, peers);
-    case "clock":
-        return format("clock %d", now());
     case "prepare":
         forget(prepared);
         immutable began = now();
@@ -194,22 +191,13 @@ private Bench prepare(string[] words, Queue[] peers)
     auto wait = keys.text("wait");
     auto maker = wait in queue.waits;
     enforce(maker !is null, format("%s has no wait=%s", queue.name, wait));
-    enforce(scenariosOf(queue.manySenders).canFind(words[2]),
+    enforce(scenarios.canFind(words[2]),
         format("%s has no scenario %s", queue.name, words[2]));
-    Usage usage;
-    usage.mostSenders = queue.manySenders ? 64 : 1;
-    if (queue.slotBytes > 0)
-        usage.capacity = keys.number("capacity", 1, 1 << 26);
-    enforce(!queue.powerOfTwo || (usage.capacity & (usage.capacity - 1)) == 0,
-        format("capacity=%d is impossible: %s takes powers of two", usage.capacity, queue.name));
-    keys.number(1, "batch", 1, 1);
-    keys.number(8, "payload_bytes", 8, 8);
-    immutable seed = keys.number(0, "seed", 0, long.max);
-    auto scenario = (*maker)(words[2], usage, keys);
-    // Read before by scenarios with a choice.
-    keys.number(1, "senders", 1, 1);
+    immutable capacity = queue.slotBytes > 0 ? keys.number("capacity", 1, 1 << 26) : 0;
+    enforce(!queue.powerOfTwo || (capacity & (capacity - 1)) == 0,
+        format("capacity=%d is impossible: %s takes powers of two", capacity, queue.name));
     keys.finish();
-    auto bench = new Bench(scenario, seed, cpus);
+    auto bench = new Bench((*maker)(words[2], capacity), cpus);
     scope (failure)
         bench.close();
     bench.warmUp();
@@ -226,12 +214,9 @@ private string describe(string compiler, string flags, Queue[] peers)
         return `{"kind":"queue","name":` ~ quoted(queue.name)
             ~ `,"version":` ~ quoted(queue.version_)
             ~ `,"sentence":` ~ quoted(queue.sentence)
-            ~ `,"scenarios":[` ~ scenariosOf(queue.manySenders).map!quoted.join(",")
-            ~ `],"senders":` ~ quoted(queue.manySenders ? "many" : "one")
-            ~ `,"receivers":"one"`
-            ~ `,"capacity":` ~ quoted(bounded ? "bounded" : "unbounded")
-            ~ (bounded ? slots : "")
-            ~ `,"waits":[` ~ waitsOf(queue).map!quoted.join(",") ~ `],"batches":false}`;
+            ~ `,"scenarios":[` ~ scenarios.map!quoted.join(",")
+            ~ `]` ~ (bounded ? slots : "")
+            ~ `,"waits":[` ~ waitsOf(queue).map!quoted.join(",") ~ `]}`;
     }
 
     return `{"program":1,"language":"d","runtime":` ~ quoted(compiler)

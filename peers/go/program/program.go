@@ -20,29 +20,22 @@ const grace = 500 * time.Millisecond
 
 // Queue is a peer.
 type Queue struct {
-	Kind       string   `json:"kind"`
-	Name       string   `json:"name"`
-	Version    string   `json:"version"`
-	Sentence   string   `json:"sentence"`
-	Scenarios  []string `json:"scenarios"`
-	Senders    string   `json:"senders"`
-	Receivers  string   `json:"receivers"`
-	Capacity   string   `json:"capacity"`
-	SlotBytes  int      `json:"slot_bytes,omitempty"`
-	PowerOfTwo bool     `json:"power_of_two"`
-	Waits      []string `json:"waits"`
-	Batches    bool     `json:"batches"`
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Sentence  string   `json:"sentence"`
+	Scenarios []string `json:"scenarios"`
+	SlotBytes int      `json:"slot_bytes,omitempty"`
+	Waits     []string `json:"waits"`
 
 	// Threads is true if each end has a thread of its own, on its CPU. Otherwise the ends are
 	// goroutines that the scheduler places on the CPUs.
 	Threads bool `json:"-"`
-	// HoldsNone is true if a send call returns only once its message is received.
-	HoldsNone bool `json:"-"`
 	// Open makes a queue that waits in the given way.
 	Open func(wait string, capacity int) Channel `json:"-"`
 }
 
-// Channel is a queue under test. Several senders, or several receivers, share one.
+// Channel is a queue under test.
 type Channel interface {
 	Send(message uint64)
 	Receive() uint64
@@ -62,12 +55,7 @@ func Run(flags string, peers []Queue) {
 	for i := range peers {
 		peers[i].Kind = "queue"
 		peers[i].Version = strings.TrimPrefix(runtime.Version(), "go")
-		for _, kind := range kinds {
-			if kind.suits(&peers[i]) {
-				peers[i].Scenarios = append(peers[i].Scenarios, kind.name)
-			}
-		}
-		peers[i].Senders, peers[i].Receivers = "many", "many"
+		peers[i].Scenarios = []string{"ask-reply", "stream"}
 	}
 	debug.SetGCPercent(-1)
 	lines := make(chan string, 64)
@@ -111,8 +99,6 @@ func (p *program) answer(words []string) (string, error) {
 		text, err := json.Marshal(description{1, "go", runtime.Version(),
 			runtime.Compiler + " " + runtime.Version(), p.flags, p.peers})
 		return string(text), err
-	case "clock":
-		return fmt.Sprintf("clock %d", nanotime()), nil
 	case "prepare":
 		p.forget()
 		began := nanotime()

@@ -18,7 +18,8 @@ use threadtoll_record::{Kind, Load};
 
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
 use crate::exchange::on_a_line;
-use crate::program::{Make, Program};
+use crate::error::Make;
+use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
 
 use super::paced::{AHEAD_NS, END};

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use threadtoll_record::{BlockKind, Cell};
 
+use crate::LabError;
 use crate::backend::OpenCell;
+use crate::budget::PATIENCE;
 use crate::contention::predict::Calibration;
 use crate::error::Unavailable;
 use crate::samples::BlockSamples;
-use crate::{LabError, real};
 
 /// Blocks before the one that fails.
 const SOUND: u32 = 3;
@@ -28,10 +29,6 @@ pub enum Fault {
     Silent,
     /// The process is aborted.
     Aborts,
-    /// The process is killed, as if it had taken all memory.
-    Killed,
-    /// The process exits as if nothing were wrong.
-    Exits,
 }
 
 impl Fault {
@@ -45,8 +42,6 @@ impl Fault {
             "hung" => Fault::Hung,
             "silent" => Fault::Silent,
             "aborts" => Fault::Aborts,
-            "killed" => Fault::Killed,
-            "exits" => Fault::Exits,
             _ => return None,
         };
         Some((name.into(), fault))
@@ -94,18 +89,13 @@ impl OpenCell for Faulty {
         match self.fault {
             Fault::WrongMessage => Err(LabError::WrongMessage { mechanism, placement }),
             Fault::Refused | Fault::Hung => {
-                let seconds = real::PATIENCE.as_secs();
+                let seconds = PATIENCE.as_secs();
                 Err(LabError::Stuck { mechanism, placement, seconds })
             }
             Fault::Silent => loop {
                 thread::sleep(Duration::from_secs(1));
             },
             Fault::Aborts => std::process::abort(),
-            Fault::Killed => loop {
-                // SAFETY: a plain number.
-                unsafe { libc::raise(libc::SIGKILL) };
-            },
-            Fault::Exits => std::process::exit(0),
         }
     }
 }

@@ -93,8 +93,6 @@ public final class Program {
         switch (words[0]) {
             case "hello":
                 return ((Group) Class.forName(group).getConstructor().newInstance()).describe();
-            case "clock":
-                return "clock " + System.nanoTime();
             case "prepare":
                 return prepare(line);
             case "block":
