@@ -1,11 +1,7 @@
 /// Answers lines on standard input by lines on standard output, as docs/peers.md says.
 module program;
 
-import core.sync.condition : Condition;
-import core.sync.mutex : Mutex;
 import core.sys.posix.unistd : _exit;
-import core.thread : Thread;
-import core.time : msecs;
 import std.algorithm : canFind, map;
 import std.array : join, split;
 import std.conv : to;
@@ -19,10 +15,6 @@ import clock : now;
 import keys : Keys;
 import registry : scenarios;
 import scenario : Scenario;
-
-/// Time for the answers to earlier lines once the input is over.
-private enum grace = 500.msecs;
-private enum quit = "quit";
 
 /// A peer.
 struct Queue
@@ -43,13 +35,11 @@ alias Maker = Scenario function(string scenario, size_t capacity);
 /// Answers until the input is over. The compiler is what its build script found.
 void run(string compiler, string flags, Queue[] peers)
 {
-    auto lines = new Lines;
-    auto reader = new Thread({ read(lines); });
-    reader.isDaemon = true;
-    reader.start();
     Bench prepared;
-    for (string line; (line = lines.take()) != quit;)
+    foreach (line; stdin.byLineCopy)
     {
+        if (line.strip == "quit")
+            break;
         string answer;
         try
             answer = answerTo(line.split, compiler, flags, peers, prepared);
@@ -59,54 +49,6 @@ void run(string compiler, string flags, Queue[] peers)
         stdout.flush();
     }
     _exit(0);
-}
-
-private void read(Lines lines)
-{
-    foreach (line; stdin.byLineCopy)
-    {
-        if (line.strip == quit)
-            break;
-        lines.add(line.strip);
-    }
-    lines.add(quit);
-    Thread.sleep(grace);
-    // Ends a block that is under way, too: its threads may spin or hang.
-    _exit(0);
-}
-
-private final class Lines
-{
-    private Mutex mutex;
-    private Condition added;
-    private string[] lines;
-
-    this()
-    {
-        mutex = new Mutex;
-        added = new Condition(mutex);
-    }
-
-    void add(string line)
-    {
-        synchronized (mutex)
-        {
-            lines ~= line;
-            added.notify();
-        }
-    }
-
-    string take()
-    {
-        synchronized (mutex)
-        {
-            while (lines.length == 0)
-                added.wait();
-            auto line = lines[0];
-            lines = lines[1 .. $];
-            return line;
-        }
-    }
 }
 
 private string answerTo(string[] words, string compiler, string flags, Queue[] peers,
@@ -131,8 +73,9 @@ private string answerTo(string[] words, string compiler, string flags, Queue[] p
 
 private string block(string[] words, ref Bench prepared)
 {
-    enforce(words.length == 2, "a block needs a length, as in `block 50ms`");
-    immutable length = nanoseconds(words[1]);
+    enforce(words.length == 2, "a block needs a length, as in `block 50000000`");
+    immutable length = words[1].to!long;
+    enforce(length >= 1, "a block lasts for 1 ns or more");
     enforce(prepared !is null, "nothing is prepared");
     scope (failure)
         forget(prepared);
@@ -144,37 +87,6 @@ private void forget(ref Bench prepared)
     if (prepared !is null)
         prepared.close();
     prepared = null;
-}
-
-private long nanoseconds(string text)
-{
-    size_t digits;
-    while (digits < text.length && "0123456789.".canFind(text[digits]))
-        digits++;
-    double length;
-    try
-        length = text[0 .. digits].to!double * unit(text[digits .. $]);
-    catch (Exception)
-        throw new Exception(format("“%s” is not a duration", text));
-    enforce(length >= 1 && length <= 3600e9, "a block lasts from 1ns to an hour");
-    return cast(long) length;
-}
-
-private double unit(string name)
-{
-    switch (name)
-    {
-    case "ns":
-        return 1;
-    case "us":
-        return 1e3;
-    case "ms":
-        return 1e6;
-    case "s":
-        return 1e9;
-    default:
-        throw new Exception("no unit");
-    }
 }
 
 private Bench prepare(string[] words, Queue[] peers)

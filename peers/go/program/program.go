@@ -7,16 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// Time for the answers to earlier lines once the input is over.
-const grace = 500 * time.Millisecond
 
 // Queue is a peer.
 type Queue struct {
@@ -58,30 +53,17 @@ func Run(flags string, peers []Queue) {
 		peers[i].Scenarios = []string{"ask-reply", "stream"}
 	}
 	debug.SetGCPercent(-1)
-	lines := make(chan string, 64)
-	go read(lines)
 	out := bufio.NewWriter(os.Stdout)
 	program := program{flags: flags, peers: peers}
-	for line := range lines {
-		answer, err := program.answer(strings.Fields(line))
+	input := bufio.NewScanner(os.Stdin)
+	for input.Scan() && strings.TrimSpace(input.Text()) != "quit" {
+		answer, err := program.answer(strings.Fields(input.Text()))
 		if err != nil {
 			answer = "error " + strings.Join(strings.Fields(err.Error()), " ")
 		}
 		out.WriteString(answer + "\n")
 		out.Flush()
 	}
-	os.Exit(0)
-}
-
-func read(lines chan<- string) {
-	input := bufio.NewScanner(os.Stdin)
-	for input.Scan() && strings.TrimSpace(input.Text()) != "quit" {
-		lines <- input.Text()
-	}
-	close(lines)
-	time.Sleep(grace)
-	// Ends a block that is under way, too: its goroutines may spin or hang.
-	os.Exit(0)
 }
 
 type program struct {
@@ -120,11 +102,11 @@ func (p *program) answer(words []string) (string, error) {
 
 func (p *program) block(words []string) (string, error) {
 	if len(words) != 1 {
-		return "", fmt.Errorf("a block needs a length, as in `block 50ms`")
+		return "", fmt.Errorf("a block needs a length, as in `block 50000000`")
 	}
-	length, err := nanoseconds(words[0])
-	if err != nil {
-		return "", err
+	length, err := strconv.ParseInt(words[0], 10, 64)
+	if err != nil || length < 1 {
+		return "", fmt.Errorf("“%s” is not a number of nanoseconds", words[0])
 	}
 	if p.prepared == nil {
 		return "", fmt.Errorf("nothing is prepared")
@@ -142,20 +124,4 @@ func (p *program) forget() {
 		p.prepared.close()
 		p.prepared = nil
 	}
-}
-
-var duration = regexp.MustCompile(`^(\d+(?:\.\d+)?)(ns|us|ms|s)$`)
-
-func nanoseconds(text string) (int64, error) {
-	parts := duration.FindStringSubmatch(text)
-	if parts == nil {
-		return 0, fmt.Errorf("“%s” is not a duration", text)
-	}
-	unit := map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[parts[2]]
-	number, err := strconv.ParseFloat(parts[1], 64)
-	length := number * unit
-	if err != nil || length < 1 || length > 3600e9 {
-		return 0, fmt.Errorf("a block lasts from 1ns to an hour")
-	}
-	return int64(length), nil
 }

@@ -102,7 +102,7 @@ impl Program {
         let length_ns = length_ns.clamp(1, MAX_BLOCK_NS);
         let begun = Instant::now();
         let time = self.patience + LONGER * Duration::from_nanos(length_ns);
-        self.talk.say(&format!("block {length_ns}ns"), time)?;
+        self.talk.say(&format!("block {length_ns}"), time)?;
         let told = answer::read(&mut self.talk, request.question, kind)?;
         let (claimed, took) = (told.claimed, begun.elapsed());
         if claimed > took {
