@@ -244,6 +244,8 @@ costs! {
     // The receiver waits for as many as were sent.
     a_lost_message_costs_the_row: "lose", "it made no progress for 2 s";
     a_changed_message_costs_the_row: "harm", "a message was wrong, lost, repeated or out of order";
+    a_wrong_length_costs_the_row: "miscount",
+        "a message was wrong, lost, repeated or out of order";
     a_closed_queue_costs_the_row: "closed", "one of its threads ended early";
     a_crash_costs_the_row: "crash", "it ended its process (signal: 11 (SIGSEGV))";
     a_hang_costs_the_row: "hang", "it made no progress for 2 s";

@@ -29,6 +29,8 @@ pub enum Fault {
     Silent,
     /// The process is aborted.
     Aborts,
+    /// The process is killed, as if it had taken all memory.
+    Killed,
 }
 
 impl Fault {
@@ -42,6 +44,7 @@ impl Fault {
             "hung" => Fault::Hung,
             "silent" => Fault::Silent,
             "aborts" => Fault::Aborts,
+            "killed" => Fault::Killed,
             _ => return None,
         };
         Some((name.into(), fault))
@@ -96,6 +99,10 @@ impl OpenCell for Faulty {
                 thread::sleep(Duration::from_secs(1));
             },
             Fault::Aborts => std::process::abort(),
+            Fault::Killed => loop {
+                // SAFETY: a plain number.
+                unsafe { libc::raise(libc::SIGKILL) };
+            },
         }
     }
 }
