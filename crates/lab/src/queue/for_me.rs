@@ -20,8 +20,8 @@ use threadtoll_record::{Kind, Load, Lose, Scale};
 
 use crate::cache_padded::CachePadded;
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
-use crate::error::Unavailable;
 use crate::error::Make;
+use crate::error::Unavailable;
 use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
 

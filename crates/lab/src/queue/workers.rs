@@ -17,8 +17,8 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load};
 
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Seating, Shift, VirtualQueue, Worked};
-use crate::exchange::on_a_line;
 use crate::error::Make;
+use crate::exchange::on_a_line;
 use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
 
