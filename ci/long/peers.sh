@@ -6,7 +6,7 @@
 #
 # usage: peers.sh [FOLDER [RUN...]]      runs: ask-reply stream senders open-loop burst latency
 #                                              ask-reply-2 stream-2 workers funnel depth
-#                                              flood pool agreement
+#                                              flood pool
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/peers-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -32,7 +32,7 @@ measure() {
         return
     fi
     echo "threadtoll $*"
-    # Tables and findings come from the report; what is said of rows that were given up is kept.
+    # Tables and findings come from the report; what is said of rows that were left out is kept.
     "$threadtoll" "$@" --peers target/peers --quiet --out "$folder/$name.jsonl" \
         --html "$folder/$name.html" 2>&1 >/dev/null | tee "$folder/$name.warnings.txt"
     "$threadtoll" report "$folder/$name.jsonl" --text >"$folder/$name.txt"
@@ -52,18 +52,14 @@ measure latency latency --placement pinned
 # Other minutes of the machine.
 measure ask-reply-2 queue ask-reply --placement pinned --time 100ms
 measure stream-2 queue stream --placement pinned --time 100ms
-# One queue or more of each language: with all of them, these would take an hour and a half.
-several=(crossbeam-unbounded go-channel-pinned java-clq java-abq disruptor-blocking
-    jctools-mpsc-blocking d-concurrency moodycamel-cq-blocking asio-post wfcqueue)
+# A queue or more of C and C++: with all of them, these would take an hour and a half.
+several=(crossbeam-unbounded moodycamel-cq-blocking asio-post wfcqueue)
 brief=(--placement pinned --time 50ms --relaunch 1)
-measure workers queue workers pipe funnel d-channel-spin "${several[@]}" --receivers 2 "${brief[@]}"
+measure workers queue workers pipe funnel "${several[@]}" --receivers 2 "${brief[@]}"
 measure funnel queue funnel funnel "${several[@]}" --senders 1,3 "${brief[@]}"
-measure depth queue depth pipe funnel d-channel-spin "${several[@]}" --depth 1,1000,1000000 \
+measure depth queue depth pipe funnel "${several[@]}" --depth 1,1000,1000000 \
     "${brief[@]}"
 measure flood queue flood funnel "${several[@]}" "${brief[@]}"
 # As in Sukhovitsky's article: 100 ms a task, 5 ms of it under the lock.
 measure pool contention pool java-reentrant-fair parking-lot-fair --hold 5ms --think 95ms --tasks 1000
-if [[ $only == "  " || $only == *" agreement "* ]]; then
-    peers/check/agreement.sh 0 1 | tee "$folder/agreement.txt"
-fi
 echo "kept in $folder"

@@ -3,16 +3,14 @@
 //!
 //! The two talk in lines over a socket, and what the other process prints is read but not shown. A
 //! guardian stands between them, so no process outlives the one that was started by hand, whatever
-//! ends that ([`Guarded`]). If the guardian is killed, the kernel kills the process and everything
-//! that is forked from it, to any depth ([`watch_forks`]).
+//! ends that ([`Guarded`]).
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -218,7 +216,6 @@ impl First {
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         let socket = io::stdin().as_fd().try_clone_to_owned()?;
         dup2_stdin(fs::File::open("/dev/null")?)?;
-        watch_forks(&socket)?;
         Ok(First(BufReader::new(socket.into())))
     }
 
@@ -232,36 +229,4 @@ impl First {
     pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
         self.0.get_mut().write_all(format!("{text}\n").as_bytes())
     }
-}
-
-/// The socket, for processes that are forked from this one.
-static SOCKET: AtomicI32 = AtomicI32::new(-1);
-/// True if this process was forked.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// Lets forks of this process end with the thread that made them, and keeps the socket from them,
-/// of which they would not know that it is not theirs. `system` and `posix_spawn` are not seen.
-fn watch_forks(socket: &OwnedFd) -> io::Result<()> {
-    SOCKET.store(socket.as_raw_fd(), Ordering::Relaxed);
-    // SAFETY: both functions only do what may be done in a fork of a process with threads.
-    match unsafe { libc::pthread_atfork(None, Some(in_parent), Some(in_fork)) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
-}
-
-unsafe extern "C" fn in_parent() {
-    FORKED.store(true, Ordering::Relaxed);
-}
-
-unsafe extern "C" fn in_fork() {
-    // SAFETY: plain numbers, of which the kernel ignores the last three.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
-    // SAFETY: closes this process's copy, which nothing in it uses any more.
-    unsafe { libc::close(SOCKET.load(Ordering::Relaxed)) };
-}
-
-/// Returns `true` if this process was forked since it was last asked.
-pub(crate) fn has_forked() -> bool {
-    FORKED.swap(false, Ordering::Relaxed)
 }

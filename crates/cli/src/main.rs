@@ -20,6 +20,7 @@ mod nearest;
 mod neighbour;
 mod page;
 mod parse;
+mod patience;
 mod peers;
 mod progress;
 mod registry;

@@ -14,7 +14,6 @@ mod testbed;
 use std::process::ExitCode;
 
 use threadtoll_lab::Outcome;
-use threadtoll_record::StrikeReason;
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_report::{matrix_csv, no_recommendation};
 
@@ -125,16 +124,11 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The failure of a run whose rows were all given up: a refusal if the machine refused them all.
+/// The failure of a run whose rows were all given up.
 fn nothing_left(results: &Results) -> Failure {
     let [first, ..] = results.strikes.as_slice() else { unreachable!("rows were given up") };
     let (name, why) = (first.name(&results.plan), &first.what);
-    let what = format!("nothing was measured: every row was given up, {name} first: {why}");
-    if results.strikes.iter().all(|strike| strike.reason == StrikeReason::Refused) {
-        Failure::refused(what)
-    } else {
-        Failure::run(what)
-    }
+    Failure::run(format!("nothing was measured: every row was left out, {name} first: {why}"))
 }
 
 #[cfg(test)]

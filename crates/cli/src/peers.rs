@@ -5,21 +5,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use threadtoll_lab::foreign::{self, Described, File, LeftOut, file_name, program};
 use threadtoll_report::clean;
 
-use crate::child::{Child, First, Heard, has_forked};
+use crate::child::{Child, First, Heard};
 use crate::console;
 use crate::failure::Failure;
+use crate::patience::patience;
 use crate::registry;
 
 /// The word on the command line of a process that describes an adapter. No command has this name.
 pub(crate) const COMMAND: &str = "--describe-adapter";
-/// Time for an adapter to be loaded and to describe itself.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(crate) struct PeersArgs {
@@ -68,9 +66,9 @@ pub(crate) fn add(folder: &str) -> Result<(), String> {
     for file in &files {
         let why = match file {
             File::Adapter(path) => describe(path).map(|found| adapters.push(found)),
-            File::Program(path) => program::describe(path)
-                .map(|found| programs.push(found))
-                .map_err(|fault| fault.clause),
+            File::Program(path) => {
+                program::describe(path, patience()).map(|found| programs.push(found))
+            }
         };
         let (File::Adapter(path) | File::Program(path)) = file;
         left_out.extend(why.err().map(|why| LeftOut { name: file_name(path), why }));
@@ -88,7 +86,7 @@ fn describe(path: &Path) -> Result<Described, String> {
     let Some(name) = path.to_str() else { return Err("its name is not UTF-8".into()) };
     let mut child = Child::start(COMMAND).map_err(failed)?;
     child.send(name);
-    match child.listen(PATIENCE).map_err(failed)? {
+    match child.listen(patience()).map_err(failed)? {
         Heard::Line(text) => serde_json::from_slice::<Result<Described, String>>(&text)
             .unwrap_or_else(|_| Err("it writes to files of the process".into())),
         Heard::Ended => {
@@ -96,7 +94,7 @@ fn describe(path: &Path) -> Result<Described, String> {
             Err(format!("it {how} before it had described itself"))
         }
         Heard::Silence => {
-            Err(format!("it did not describe itself within {} s", PATIENCE.as_secs()))
+            Err(format!("it did not describe itself within {} s", patience().as_secs()))
         }
         Heard::Flood => Err("it printed more than 1 MiB before it had described itself".into()),
     }
@@ -107,10 +105,7 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("this is no adapter: {error}"));
     let mut first = First::take().map_err(failed)?;
     let line = first.line().map_err(failed)?;
-    let mut described = foreign::describe(Path::new(line.trim_end_matches('\n')));
-    if has_forked() {
-        described = Err("it started another process".into());
-    }
+    let described = foreign::describe(Path::new(line.trim_end_matches('\n')));
     let text = serde_json::to_string(&described).map_err(|error| failed(error.into()))?;
     first.tell(&text).map_err(failed)?;
     Ok(ExitCode::SUCCESS)

@@ -80,7 +80,7 @@ impl Observer for Progress {
 
     fn struck(&mut self, plan: &Plan, strike: &Strike) {
         let (name, what) = (strike.name(plan), &strike.what);
-        let text = format!("warning: {name} was given up: {what}; the other rows go on.");
+        let text = format!("warning: {name} was left out: {what}; the other rows go on.");
         self.bar.suspend(|| console::err_text(&clean(&text)));
     }
 

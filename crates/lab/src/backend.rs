@@ -3,7 +3,7 @@
 //! Everything above it (plan, order, folding, files, pages) runs unchanged on both, so tests on the
 //! simulated machine are exact.
 
-use threadtoll_record::{BlockKind, Machine, PlannedCell};
+use threadtoll_record::{BlockKind, Machine, OwnProgram, PlannedCell};
 
 use crate::LabError;
 use crate::contention::predict::Calibration;
@@ -87,4 +87,9 @@ pub trait OpenCell {
     ///
     /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
+
+    /// The program of another language that measures the cell itself, if one does.
+    fn own_program(&self) -> Option<OwnProgram> {
+        None
+    }
 }

@@ -1,14 +1,13 @@
 //! Turns the samples of a block into its line in the file.
 
 mod deliveries;
-mod told;
 mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
     Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock, Histogram,
-    IdleBlock, Ns, OneWayBlock, OpenLoopBlock, OwnProgram, Placement, Plan, PlannedCell,
-    SendsBlock, WorkersBlock, Worst, median,
+    IdleBlock, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock,
+    WorkersBlock, Worst, median,
 };
 
 use crate::samples::{
@@ -62,7 +61,6 @@ struct Figures {
     sends: Option<SendsBlock>,
     funnel: Option<FunnelBlock>,
     idle: Option<IdleBlock>,
-    own_program: Option<OwnProgram>,
     worst: Vec<Worst>,
 }
 
@@ -103,7 +101,6 @@ pub(crate) fn to_block(
         Samples::Depth(calls) => depth(&calls),
         Samples::SendCalls(sends) => send_calls(sends, context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
-        Samples::Told(told) => told::figures(told, &context),
     };
     // With more threads than CPUs, scheduling and migration are part of the measurement.
     let crowded = planned.cell.oversubscribed();
@@ -150,7 +147,7 @@ pub(crate) fn to_block(
         sends: figures.sends,
         funnel: figures.funnel,
         idle: figures.idle,
-        own_program: figures.own_program,
+        own_program: None,
         worst: figures.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),
@@ -254,7 +251,11 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Figures {
 /// Figures of waits, which are not consecutive; none if they were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
     let Acquisitions { block, elapsed_ns, waits } = samples;
-    let count = block.acquisitions.iter().map(|count| count.get()).sum::<u64>();
+    // A program of another language does not tell the threads of a pool apart.
+    let count = match block.acquisitions.is_empty() {
+        true => context.planned.cell.lock().and_then(|lock| lock.tasks).unwrap_or(0),
+        false => block.acquisitions.iter().map(|count| count.get()).sum(),
+    };
     let each_ns = elapsed_ns as f64 / count.max(1) as f64;
     let stamped = !waits.is_empty();
     let values = Values::of(waits.iter().map(|wait| wait.ps));

@@ -1,6 +1,11 @@
 //! Rounds and blocks from a time or a number of samples per cell.
 
+use std::time::Duration;
+
 use threadtoll_record::{Budget, MAX_ROUNDS};
+
+/// Time for which a cell may make no progress, in addition to the length of its block.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Rounds needed for a verdict.
 pub const ROUNDS: u32 = 21;

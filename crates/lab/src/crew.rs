@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
 
+use crate::error::Make;
 use crate::error::Unavailable;
 use crate::mechanism::Class;
-use crate::program::Make;
 use crate::samples::Samples;
 
 /// What all parts of a block are told.

@@ -1,6 +1,6 @@
 //! Errors of measuring.
 
-use threadtoll_record::StrikeReason;
+use std::sync::Arc;
 
 /// A mechanism, queue or lock cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,9 @@ impl Unavailable {
         Self::new(what, std::io::Error::last_os_error())
     }
 }
+
+/// Creates shared state, on the thread that uses it first. Called anew for each round.
+pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
 /// Reasons for which measuring fails.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +93,6 @@ pub enum LabError {
         name: String,
         /// Placement.
         placement: String,
-        /// Kind of failure.
-        reason: StrikeReason,
         /// The failure as a clause about “it”.
         clause: String,
     },
@@ -100,8 +101,6 @@ pub enum LabError {
     Cell {
         /// Index of the cell in its group.
         cell: usize,
-        /// Kind of failure.
-        reason: StrikeReason,
         /// The failure as a clause about “it”.
         clause: String,
         /// The failure as a sentence that names the cell.
@@ -121,26 +120,17 @@ pub enum LabError {
 impl LabError {
     /// The error as one of this cell, if it is not one of the whole run.
     pub(crate) fn of_cell(self, cell: usize) -> Self {
-        let (reason, clause) = match &self {
-            LabError::Stuck { seconds, .. } => {
-                (StrikeReason::Hung, format!("it made no progress for {seconds} s"))
-            }
+        let clause = match &self {
+            LabError::Stuck { seconds, .. } => format!("it made no progress for {seconds} s"),
             LabError::WrongMessage { .. } => {
-                let clause = "a message was wrong, lost, repeated or out of order";
-                (StrikeReason::WrongMessage, clause.into())
+                "a message was wrong, lost, repeated or out of order".into()
             }
-            LabError::Ended { .. } => {
-                (StrikeReason::Crashed, "one of its threads ended early".into())
-            }
-            LabError::Unavailable { reason, .. } => {
-                (StrikeReason::Refused, format!("it cannot be measured here: {reason}"))
-            }
-            LabError::Spawn(error) => {
-                (StrikeReason::Refused, format!("a thread cannot be started: {error}"))
-            }
-            LabError::Row { reason, clause, .. } => (*reason, clause.clone()),
+            LabError::Ended { .. } => "one of its threads ended early".into(),
+            LabError::Unavailable { reason, .. } => format!("it cannot be measured here: {reason}"),
+            LabError::Spawn(error) => format!("a thread cannot be started: {error}"),
+            LabError::Row { clause, .. } => clause.clone(),
             _ => return self,
         };
-        LabError::Cell { cell, reason, clause, sentence: self.to_string() }
+        LabError::Cell { cell, clause, sentence: self.to_string() }
     }
 }

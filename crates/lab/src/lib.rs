@@ -19,6 +19,7 @@ pub mod lock;
 pub mod mechanism;
 pub mod plan;
 mod program;
+mod program_file;
 pub mod queue;
 pub mod real;
 mod registry;
@@ -29,6 +30,7 @@ mod stalls;
 mod stream;
 pub mod twin;
 
+pub use budget::PATIENCE;
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
 pub use run::{Launch, Observer, Outcome, Share, Step, Take, measure_share, run};

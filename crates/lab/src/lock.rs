@@ -13,7 +13,7 @@ use threadtoll_record::{Build, NO_LOCK};
 
 use crate::contention::contender::{Contender, contenders};
 use crate::error::Unavailable;
-use crate::foreign::program::ProgramFile;
+use crate::program_file::ProgramFile;
 use crate::twin::{Unwrapped, Wrap};
 
 pub use raw::RawLock;

@@ -17,8 +17,9 @@ use std::sync::Arc;
 pub use threadtoll_record::Class;
 use threadtoll_record::{Build, Layout, Pause, Subject};
 
-use crate::foreign::program::ProgramFile;
-use crate::program::{Make, Program};
+use crate::error::Make;
+use crate::program::Program;
+use crate::program_file::ProgramFile;
 
 pub use crate::error::Unavailable;
 pub use crate::exchange::{Ends, Exchange, Solo};

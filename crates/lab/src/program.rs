@@ -1,21 +1,16 @@
 //! Programs: the code of a cell's threads, before the threads exist.
 
-use std::sync::Arc;
-
 use threadtoll_record::{Class, LockSubject};
 
 use crate::crew::CrewProgram;
-use crate::error::Unavailable;
+use crate::error::Make;
 use crate::exchange::Ends;
-use crate::foreign::program::ProgramFile;
 use crate::lock::LockSpec;
+use crate::program_file::ProgramFile;
 use crate::stream::Streams;
 
 /// Stack of a measured thread: queues may build a block of 31 messages of 64 KiB there.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
-
-/// Creates shared state, on the thread that uses it first. Called anew for each round.
-pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
 /// The program of a cell's threads, by kind.
 pub(crate) enum Program {

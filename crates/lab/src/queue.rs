@@ -31,14 +31,12 @@ use threadtoll_record::{
 use crate::budget::ROUNDS;
 use crate::error::Unavailable;
 use crate::exchange::Ends;
-use crate::foreign::program::ProgramFile;
 use crate::mechanism::Class;
 use crate::program::Program;
+use crate::program_file::ProgramFile;
 use crate::stream::Streams;
 
 pub use arrivals::{MAX_RATE, Trace};
-pub(crate) use depth::enough_memory;
-pub(crate) use funnel_load::IMPORTANT_PER_S;
 pub use message::{MESSAGE_BYTES, Message, Words};
 pub use options::{ArrivalsChoice, LoadChoice, LoadOption, Overrides, Unsuitable};
 pub(crate) use raw_copy::BLOCKS;
@@ -299,25 +297,19 @@ impl Way {
     }
 
     /// A row that a program measures in its own process, where `asked` allows the scenario, the
-    /// load and the size of messages. Queues of ours stand in for it on simulated machines.
+    /// load and the size of messages. A queue of ours stands in for it on simulated machines.
     pub(crate) fn elsewhere(
         wait: Wait,
-        many_senders: bool,
         file: ProgramFile,
         asked: impl Fn(&str, &Load, u64) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let way = Self::new(wait, move |scenario, usage| {
+        Self::new(wait, move |scenario, usage| {
             if !asked(scenario.name, &usage.load, usage.payload_bytes) {
                 return None;
             }
-            let like = if many_senders {
-                self::many_senders(&funnel::Unbounded::<Spin>::default(), scenario, usage)?
-            } else {
-                one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?
-            };
+            let like = one_sender(&pipe::Unbounded::<Spin>::default(), scenario, usage)?;
             Some(Program::Elsewhere { file: file.clone(), like: Box::new(like) })
-        });
-        Way { many_senders, ..way }
+        })
     }
 
     /// A row with its own exchange, for no other scenario.

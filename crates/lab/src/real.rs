@@ -25,13 +25,13 @@ mod tests;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_record::{ClockFacts, Machine, Placement, PlannedCell};
 
 use crate::backend::{At, Backend, Now, OpenCell};
+use crate::budget::PATIENCE;
 use crate::contention::calibration_schedule::PASSES;
 use crate::plan::estimate_ns;
 use crate::program::Program;
@@ -56,8 +56,6 @@ const WARM_UP_FREE_NS: f64 = 5_000_000.0;
 const PILOT_NS: f64 = 1_000_000.0;
 /// Longest block, even if more samples were requested.
 const MAX_BLOCK_NS: f64 = 3.6e12;
-/// Time limit for a block, in addition to its planned length.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Time limit for a step of a share in addition to the time that its whole group takes.
 const SHARE_PATIENCE: Duration = Duration::from_secs(120);
@@ -216,11 +214,7 @@ impl RealBackend {
             Program::Contention(spec, subject) => {
                 Box::new(Contention::open(opening, *spec, subject)?)
             }
-            Program::Elsewhere { file, .. } => {
-                // Some languages have no unsigned numbers of 64 bits.
-                let seed = RandomState::new().hash_one(&planned.cell) >> 32;
-                Box::new(Elsewhere::open(opening, &file, seed)?)
-            }
+            Program::Elsewhere { file, .. } => Box::new(Elsewhere::open(opening, &file)?),
         })
     }
 }

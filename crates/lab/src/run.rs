@@ -16,9 +16,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::file::{Appender, Results};
-use threadtoll_record::{
-    Line, Machine, Plan, PlannedCell, Record, Strike, StrikeReason, fold, timestamp,
-};
+use threadtoll_record::{Block, Line, Machine, Plan, PlannedCell, Record, Strike, fold, timestamp};
 
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
@@ -126,10 +124,10 @@ where
 /// # Errors
 ///
 /// If a reference fails, the clock fails its recheck, another process fails for a
-/// reason other than a row's, or the file cannot be written. Also if a row hangs or ends a thread
-/// in this process, whose other threads would disturb all that follows: the row is given up, so
-/// that a run resumed in a new process goes on without it. All finished blocks are in `results` and
-/// in the file.
+/// reason other than a row's, or the file cannot be written. Also if a row fails in this process,
+/// where threads that it leaves behind would disturb all that follows: the row is given up, so that
+/// a run resumed in a new process goes on without it. All finished blocks are in `results` and in
+/// the file.
 pub fn run(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,
@@ -203,7 +201,7 @@ fn measure_group(
         Ok(outcome) => return Ok(outcome),
     };
     let Attempt { elsewhere, .. } = attempt;
-    let LabError::Cell { cell, reason, clause, .. } = &error else { return Err(error) };
+    let LabError::Cell { cell, clause, .. } = &error else { return Err(error) };
     if !results.plan.may_strike(index, *cell) {
         return Err(error);
     }
@@ -213,7 +211,6 @@ fn measure_group(
         group: index,
         attempt: results.groups[index].attempts,
         cell: *cell,
-        reason: *reason,
         what: clause.clone().into(),
     };
     if let Some(file) = file {
@@ -221,11 +218,7 @@ fn measure_group(
     }
     observer.struck(&results.plan, &strike);
     results.strike(strike);
-    let leaves_threads = match reason {
-        StrikeReason::Hung | StrikeReason::Crashed => !elsewhere && backend.leaves_threads(),
-        StrikeReason::WrongMessage | StrikeReason::Refused => false,
-    };
-    if leaves_threads { Err(error) } else { Ok(Outcome::Complete) }
+    if !elsewhere && backend.leaves_threads() { Err(error) } else { Ok(Outcome::Complete) }
 }
 
 /// An attempt at a group.
@@ -399,6 +392,7 @@ fn measure_cells(
                     let at = timestamp(backend.now().unix_ns);
                     let position = Position { group, attempt, process, cell: index, round, kind };
                     let block = to_block(plan, position, samples, at, &mut history[cell]);
+                    let block = Block { own_program: open[cell].own_program(), ..block };
                     take(Step::Line(Line::Block(Box::new(block))))?;
                     if stop.load(Ordering::Relaxed) {
                         return Ok(Outcome::Interrupted);

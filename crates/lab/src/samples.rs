@@ -2,8 +2,6 @@
 
 use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes};
 
-use crate::foreign::program::Answer;
-
 /// Samples of a block, with its counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockSamples {
@@ -46,16 +44,6 @@ pub enum Samples {
     SendCalls(SendCalls),
     /// Acquisitions of a lock.
     Contention(Acquisitions),
-    /// Figures of a program that measured the block itself.
-    Told(Told),
-}
-
-/// Figures of a program that measured a block itself.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    pub(crate) answer: Answer,
-    /// Time for which it has warmed up, if it says.
-    pub(crate) warm_up_ms: Option<u64>,
 }
 
 /// Times between consecutive stamps.
@@ -74,7 +62,8 @@ pub struct RoundTrips {
     pub stretches: Stretches,
     /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
-    /// CPU of the leading end: a single entry for all stretches, or one for each.
+    /// CPU of the leading end: a single entry for all stretches, or one for each. Empty if a program
+    /// of another language measured them, which also does not tell their order.
     pub lead_cpus: Vec<u32>,
     /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,

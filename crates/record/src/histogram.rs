@@ -80,11 +80,6 @@ impl Histogram {
         self.all().saturating_record(ps.min(MAX_PS));
     }
 
-    /// Counts a value in picoseconds that occurred several times.
-    pub fn record_times_ps(&mut self, ps: u64, times: u64) {
-        self.all().saturating_record_n(ps.min(MAX_PS), times);
-    }
-
     /// Adds all values of `other`.
     pub fn add(&mut self, other: &Histogram) {
         let all = self.all();

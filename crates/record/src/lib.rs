@@ -94,7 +94,7 @@ pub use regime::regimes;
 pub use sends::SendsBlock;
 pub use share::Share;
 pub use sharing::{Workers, WorkersBlock};
-pub use strike::{Strike, StrikeReason};
+pub use strike::Strike;
 pub use subject::Subject;
 pub use text::Text;
 pub use time::{run_id, timestamp, unix_ns};

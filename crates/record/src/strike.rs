@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. It has no record, and with most reasons neither have the other cells of its
+/// A cell that failed. It has no record, and neither have the other cells of its
 /// row that were not yet measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
@@ -19,26 +19,8 @@ pub struct Strike {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// Kind of failure.
-    pub reason: StrikeReason,
     /// The failure, as a clause: `it made no progress for 20 s`.
     pub what: Text,
-}
-
-/// Kind of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StrikeReason {
-    /// It made no progress. Costs the row.
-    Hung,
-    /// A message was wrong, lost, repeated or out of order. Costs the row.
-    WrongMessage,
-    /// It ended its thread or its process, or printed without end, forked or closed files there.
-    /// Costs the row.
-    Crashed,
-    /// The machine or the cell's own code refused a resource. Costs this cell only: others of the
-    /// row may need less, and a refusal takes no time.
-    Refused,
 }
 
 impl Strike {
@@ -50,22 +32,12 @@ impl Strike {
         else {
             return false;
         };
-        let of_row = match self.reason {
-            StrikeReason::Refused => group == self.group && failed == other,
-            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => {
-                group >= self.group && failed.same_row(other)
-            }
-        };
-        of_row && plan.may_strike(group, cell)
+        group >= self.group && failed.same_row(other) && plan.may_strike(group, cell)
     }
 
-    /// Name of what was given up: the row (`rtrb, poll`), or a single cell by its whole label.
+    /// Name of the row that was given up: `rtrb (poll)`.
     pub fn name(&self, plan: &Plan) -> String {
-        let Some(cell) = plan.find(self.group, self.cell) else { return String::new() };
-        match self.reason {
-            StrikeReason::Refused => format!("{} {}", cell.label(), cell.placement),
-            StrikeReason::Hung | StrikeReason::WrongMessage | StrikeReason::Crashed => cell.row(),
-        }
+        plan.find(self.group, self.cell).map_or_else(String::new, Cell::row)
     }
 
     pub(crate) fn validate(&self, plan: &Plan) -> Result<(), String> {

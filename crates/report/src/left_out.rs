@@ -1,4 +1,4 @@
-//! Cells that a plan left out, and rows that were given up, by reason.
+//! Cells that a plan left out, and rows that failed, by reason.
 
 use threadtoll_record::Refused;
 use threadtoll_record::file::Results;
@@ -9,14 +9,14 @@ use crate::label::list;
 /// Maximum number of reasons, and of cells per reason.
 const MAX: usize = 4;
 
-/// What a run lacks: cells that its plan left out, then rows that were given up.
+/// What a run lacks: cells that its plan left out, then rows that failed.
 pub(crate) fn missing(results: &Results) -> Vec<Refused> {
     let plan = &results.plan;
-    let given_up = results.strikes.iter().map(|strike| Refused {
-        what: strike.name(plan).into(),
-        why: format!("given up: {}", strike.what).into(),
-    });
-    plan.refused.iter().cloned().chain(given_up).collect()
+    let failed = results
+        .strikes
+        .iter()
+        .map(|strike| Refused { what: strike.name(plan).into(), why: strike.what.clone() });
+    plan.refused.iter().cloned().chain(failed).collect()
 }
 
 /// The reasons in the order of the plan, each with its cells.

@@ -88,13 +88,13 @@ void main()
     run(import("compiler.txt"), import("flags.txt"), [
         Queue("d-channel", "1",
             "lock-free ring; its ends sleep for 1 µs, 2 µs, … 1 ms (a reconstruction)",
-            false, ulong.sizeof, true, [
+            ulong.sizeof, true, [
                 "poll": &make!(Ring!(Wait.poll)),
                 "poll-backoff": &make!(Ring!(Wait.backoff)),
                 "block": &make!(Ring!(Wait.sleep))
             ]),
         Queue("d-channel-spin", "1",
             "lock-free ring; its ends poll 1,000 times before they sleep (a reconstruction)",
-            false, ulong.sizeof, true, ["block": &make!(Ring!(Wait.spinAndSleep))])
+            ulong.sizeof, true, ["block": &make!(Ring!(Wait.spinAndSleep))])
     ]);
 }

@@ -72,13 +72,13 @@ void main()
 {
     auto release = format("%d.%03d", __VERSION__ / 1000, __VERSION__ % 1000);
     run(import("compiler.txt"), import("flags.txt"), [
-        Queue("d-concurrency", release, "std.concurrency: send and receive", true, 0, false, [
+        Queue("d-concurrency", release, "std.concurrency: send and receive", 0, false, [
             "poll": &make!(Mailbox!(Wait.poll)),
             "poll-backoff": &make!(Mailbox!(Wait.backoff)),
             "block": &make!(Mailbox!(Wait.block))
         ]),
         Queue("d-concurrency-bounded", release,
-            "std.concurrency, a mailbox that blocks senders when it is full", true, slotBytes,
+            "std.concurrency, a mailbox that blocks senders when it is full", slotBytes,
             false, ["block": &make!(Mailbox!(Wait.block, true))])
     ]);
 }

@@ -9,9 +9,7 @@ import std.format : formattedWrite;
 import clock : now;
 import crew : Part;
 import figures : histogram;
-import memory : Padding;
-import message : end, wrongMessage;
-import scenario : Block, Scenario;
+import scenario : end, Padding, Scenario, wrongMessage;
 
 /// One message is under way at a time. The first half of a block has a stamp for each round trip,
 /// the second half one for each stretch of about 20 µs.
@@ -34,9 +32,9 @@ final class AskReply(Channel) : Scenario
         return [asker, answerer];
     }
 
-    override void begin(Block block)
+    override void begin(long lengthNs)
     {
-        asker.lengthNs = block.lengthNs;
+        asker.lengthNs = lengthNs;
     }
 
     override string finish()

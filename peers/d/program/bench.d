@@ -1,14 +1,12 @@
 /// A scenario on its threads, warmed up.
 module bench;
 
-import std.array : array;
 import std.math : abs, isNaN;
-import std.range : cycle, take;
 
 import clock : now;
 import crew : Crew;
 import figures : median;
-import scenario : Block, Scenario, Seating;
+import scenario : Scenario;
 
 final class Bench
 {
@@ -20,25 +18,11 @@ final class Bench
 
     private Scenario scenario;
     private Crew crew;
-    private ulong seed;
 
-    this(Scenario scenario, ulong seed, int[] cpus)
+    this(Scenario scenario, int[] cpus)
     {
         this.scenario = scenario;
-        this.seed = seed;
-        auto parts = scenario.parts;
-        crew = new Crew(parts, places(scenario.seating, cpus, parts.length));
-    }
-
-    private static int[] places(Seating seating, int[] cpus, size_t parts)
-    {
-        if (cpus.length == 0)
-            return null;
-        if (cpus.length == 1 || seating == Seating.inTurn)
-            return cpus.cycle.take(parts).array;
-        if (seating == Seating.senderAlone)
-            return cpus[0] ~ cpus[1 .. $].cycle.take(parts - 1).array;
-        return (cpus[0] ~ cpus[2 .. $]).cycle.take(parts - 1).array ~ cpus[1];
+        crew = new Crew(scenario.parts, cpus);
     }
 
     void close()
@@ -48,12 +32,7 @@ final class Bench
 
     string run(long lengthNs)
     {
-        return run(Block(lengthNs, seed++));
-    }
-
-    private string run(Block block)
-    {
-        scenario.begin(block);
+        scenario.begin(lengthNs);
         crew.work();
         return scenario.finish();
     }
@@ -68,7 +47,7 @@ final class Bench
             double[] figures;
             foreach (_; 0 .. level)
             {
-                run(Block(warmBlockNs, seed++, true));
+                run(warmBlockNs);
                 figures ~= scenario.figure;
             }
             immutable figure = median(figures);

@@ -28,12 +28,12 @@ final class Crew
     private bool over;
     private string refusal;
 
-    /// Runs `parts[i]` on `cpus[i]`, if there are CPUs.
+    /// Runs each part on the next CPU, if there are CPUs.
     this(Part[] parts, int[] cpus)
     {
         gate = new Barrier(cast(uint) parts.length + 1);
         foreach (i, part; parts)
-            start(part, cpus.length ? cpus[i] : -1);
+            start(part, cpus.length ? cpus[i % $] : -1);
         gate.wait();
         if (refusal.length)
             close();

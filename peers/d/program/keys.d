@@ -1,8 +1,8 @@
 /// The key=value words of a request.
 module keys;
 
-import std.algorithm : canFind, map;
-import std.array : array, join, split;
+import std.algorithm : map;
+import std.array : array, split;
 import std.conv : to;
 import std.exception : enforce;
 import std.format : format;
@@ -45,20 +45,6 @@ final class Keys
         enforce(found >= least && found <= most,
             format("%s=%d is impossible: it is from %d to %d", key, found, least, most));
         return found;
-    }
-
-    long number(long otherwise, string key, long least, long most)
-    {
-        return key in left ? number(key, least, most) : otherwise;
-    }
-
-    /// A value out of those that are known.
-    string choice(string key, string[] known...)
-    {
-        auto value = text(key);
-        enforce(known.canFind(value), format("%s=%s is not possible here; use %s", key, value,
-            known.map!(one => key ~ "=" ~ one).join(" or ")));
-        return value;
     }
 
     /// CPUs for the threads; none if they are not pinned.

@@ -1,11 +1,7 @@
 /// Answers lines on standard input by lines on standard output, as docs/peers.md says.
 module program;
 
-import core.sync.condition : Condition;
-import core.sync.mutex : Mutex;
 import core.sys.posix.unistd : _exit;
-import core.thread : Thread;
-import core.time : msecs;
 import std.algorithm : canFind, map;
 import std.array : join, split;
 import std.conv : to;
@@ -17,12 +13,8 @@ import std.string : replace, strip;
 import bench : Bench;
 import clock : now;
 import keys : Keys;
-import registry : scenariosOf, Usage;
+import registry : scenarios;
 import scenario : Scenario;
-
-/// Time for the answers to earlier lines once the input is over.
-private enum grace = 500.msecs;
-private enum quit = "quit";
 
 /// A peer.
 struct Queue
@@ -30,7 +22,6 @@ struct Queue
     string name;
     string version_;
     string sentence;
-    bool manySenders;
     /// Memory for a message of a bounded queue, 0 if it is unbounded.
     size_t slotBytes;
     bool powerOfTwo;
@@ -39,18 +30,16 @@ struct Queue
 }
 
 /// Makes a scenario; see `make`.
-alias Maker = Scenario function(string scenario, Usage usage, Keys keys);
+alias Maker = Scenario function(string scenario, size_t capacity);
 
 /// Answers until the input is over. The compiler is what its build script found.
 void run(string compiler, string flags, Queue[] peers)
 {
-    auto lines = new Lines;
-    auto reader = new Thread({ read(lines); });
-    reader.isDaemon = true;
-    reader.start();
     Bench prepared;
-    for (string line; (line = lines.take()) != quit;)
+    foreach (line; stdin.byLineCopy)
     {
+        if (line.strip == "quit")
+            break;
         string answer;
         try
             answer = answerTo(line.split, compiler, flags, peers, prepared);
@@ -62,54 +51,6 @@ void run(string compiler, string flags, Queue[] peers)
     _exit(0);
 }
 
-private void read(Lines lines)
-{
-    foreach (line; stdin.byLineCopy)
-    {
-        if (line.strip == quit)
-            break;
-        lines.add(line.strip);
-    }
-    lines.add(quit);
-    Thread.sleep(grace);
-    // Ends a block that is under way, too: its threads may spin or hang.
-    _exit(0);
-}
-
-private final class Lines
-{
-    private Mutex mutex;
-    private Condition added;
-    private string[] lines;
-
-    this()
-    {
-        mutex = new Mutex;
-        added = new Condition(mutex);
-    }
-
-    void add(string line)
-    {
-        synchronized (mutex)
-        {
-            lines ~= line;
-            added.notify();
-        }
-    }
-
-    string take()
-    {
-        synchronized (mutex)
-        {
-            while (lines.length == 0)
-                added.wait();
-            auto line = lines[0];
-            lines = lines[1 .. $];
-            return line;
-        }
-    }
-}
-
 private string answerTo(string[] words, string compiler, string flags, Queue[] peers,
     ref Bench prepared)
 {
@@ -118,8 +59,6 @@ private string answerTo(string[] words, string compiler, string flags, Queue[] p
     {
     case "hello":
         return describe(compiler, flags, peers);
-    case "clock":
-        return format("clock %d", now());
     case "prepare":
         forget(prepared);
         immutable began = now();
@@ -134,8 +73,9 @@ private string answerTo(string[] words, string compiler, string flags, Queue[] p
 
 private string block(string[] words, ref Bench prepared)
 {
-    enforce(words.length == 2, "a block needs a length, as in `block 50ms`");
-    immutable length = nanoseconds(words[1]);
+    enforce(words.length == 2, "a block needs a length, as in `block 50000000`");
+    immutable length = words[1].to!long;
+    enforce(length >= 1, "a block lasts for 1 ns or more");
     enforce(prepared !is null, "nothing is prepared");
     scope (failure)
         forget(prepared);
@@ -147,37 +87,6 @@ private void forget(ref Bench prepared)
     if (prepared !is null)
         prepared.close();
     prepared = null;
-}
-
-private long nanoseconds(string text)
-{
-    size_t digits;
-    while (digits < text.length && "0123456789.".canFind(text[digits]))
-        digits++;
-    double length;
-    try
-        length = text[0 .. digits].to!double * unit(text[digits .. $]);
-    catch (Exception)
-        throw new Exception(format("“%s” is not a duration", text));
-    enforce(length >= 1 && length <= 3600e9, "a block lasts from 1ns to an hour");
-    return cast(long) length;
-}
-
-private double unit(string name)
-{
-    switch (name)
-    {
-    case "ns":
-        return 1;
-    case "us":
-        return 1e3;
-    case "ms":
-        return 1e6;
-    case "s":
-        return 1e9;
-    default:
-        throw new Exception("no unit");
-    }
 }
 
 private Bench prepare(string[] words, Queue[] peers)
@@ -194,22 +103,13 @@ private Bench prepare(string[] words, Queue[] peers)
     auto wait = keys.text("wait");
     auto maker = wait in queue.waits;
     enforce(maker !is null, format("%s has no wait=%s", queue.name, wait));
-    enforce(scenariosOf(queue.manySenders).canFind(words[2]),
+    enforce(scenarios.canFind(words[2]),
         format("%s has no scenario %s", queue.name, words[2]));
-    Usage usage;
-    usage.mostSenders = queue.manySenders ? 64 : 1;
-    if (queue.slotBytes > 0)
-        usage.capacity = keys.number("capacity", 1, 1 << 26);
-    enforce(!queue.powerOfTwo || (usage.capacity & (usage.capacity - 1)) == 0,
-        format("capacity=%d is impossible: %s takes powers of two", usage.capacity, queue.name));
-    keys.number(1, "batch", 1, 1);
-    keys.number(8, "payload_bytes", 8, 8);
-    immutable seed = keys.number(0, "seed", 0, long.max);
-    auto scenario = (*maker)(words[2], usage, keys);
-    // Read before by scenarios with a choice.
-    keys.number(1, "senders", 1, 1);
+    immutable capacity = queue.slotBytes > 0 ? keys.number("capacity", 1, 1 << 26) : 0;
+    enforce(!queue.powerOfTwo || (capacity & (capacity - 1)) == 0,
+        format("capacity=%d is impossible: %s takes powers of two", capacity, queue.name));
     keys.finish();
-    auto bench = new Bench(scenario, seed, cpus);
+    auto bench = new Bench((*maker)(words[2], capacity), cpus);
     scope (failure)
         bench.close();
     bench.warmUp();
@@ -226,12 +126,9 @@ private string describe(string compiler, string flags, Queue[] peers)
         return `{"kind":"queue","name":` ~ quoted(queue.name)
             ~ `,"version":` ~ quoted(queue.version_)
             ~ `,"sentence":` ~ quoted(queue.sentence)
-            ~ `,"scenarios":[` ~ scenariosOf(queue.manySenders).map!quoted.join(",")
-            ~ `],"senders":` ~ quoted(queue.manySenders ? "many" : "one")
-            ~ `,"receivers":"one"`
-            ~ `,"capacity":` ~ quoted(bounded ? "bounded" : "unbounded")
-            ~ (bounded ? slots : "")
-            ~ `,"waits":[` ~ waitsOf(queue).map!quoted.join(",") ~ `],"batches":false}`;
+            ~ `,"scenarios":[` ~ scenarios.map!quoted.join(",")
+            ~ `]` ~ (bounded ? slots : "")
+            ~ `,"waits":[` ~ waitsOf(queue).map!quoted.join(",") ~ `]}`;
     }
 
     return `{"program":1,"language":"d","runtime":` ~ quoted(compiler)

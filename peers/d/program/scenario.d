@@ -6,29 +6,15 @@ module scenario;
 
 import crew : Part;
 
-/// Messages that a sender sends between two looks at a flag or a clock.
-enum round = 64;
-/// Time from the moment at which a sender is ready to its first message, in which the receiver
-/// begins to wait.
-enum aheadNs = 100_000;
+/// The number of the message that ends a block; others are numbered from 1.
+enum ulong end = 0;
 
-struct Block
-{
-    long lengthNs;
-    ulong seed;
-    /// Its figures do not count, so it may be quicker than what was asked for.
-    bool warmUp;
-}
+enum wrongMessage = "a message was wrong, lost, repeated or out of order";
 
-/// Which thread has a CPU to itself, if there are two or more.
-enum Seating
+/// Keeps what one thread writes off the cache lines of others.
+struct Padding
 {
-    /// The receiver has the second one. It is the last part.
-    receiverAlone,
-    /// The sender has the first one. It is the first part.
-    senderAlone,
-    /// None: threads take the CPUs in turn.
-    inTurn
+    private ubyte[128] bytes;
 }
 
 /// A way to use a queue, and its figures.
@@ -36,14 +22,8 @@ abstract class Scenario
 {
     /// Work of each thread.
     abstract Part[] parts();
-
-    Seating seating() const
-    {
-        return Seating.receiverAlone;
-    }
-
     /// Called before the parts work.
-    abstract void begin(Block block);
+    abstract void begin(long lengthNs);
     /// Called after the parts have worked; returns the lines of the answer, without `end`.
     abstract string finish();
     /// The figure that levels off in a warm-up: a time per message of the last block.

@@ -2,54 +2,51 @@
 module stream;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
-import std.algorithm : clamp, map, sum;
+import std.algorithm : clamp;
 import std.exception : enforce;
 import std.format : format;
 
 import clock : now;
 import crew : Part;
-import memory : Flag, Padding;
-import message : end, endOf, isEnd, senderOf, wrongMessage;
-import receiving_part : ReceivingPart;
-import scenario : Block, round, Scenario;
+import scenario : end, Padding, Scenario, wrongMessage;
 
-/// When the time is up the receiver raises a flag, and each sender ends with a message without a
+/// When the time is up the receiver raises a flag, and the sender ends with a message without a
 /// number.
 final class Stream(Channel) : Scenario
 {
     /// Messages before the first stamp of a block.
     private enum settling = 256;
+    /// Messages that the sender sends between two looks at the flag.
+    private enum round = 64;
     private enum stretchNs = 50_000.0;
 
     private Flag flag;
-    private Sender[] senders;
+    private Sender sender;
     private Receiver receiver;
 
-    this(Channel channel, size_t count)
+    this(Channel channel)
     {
         flag = new Flag;
-        foreach (i; 0 .. count)
-            senders ~= new Sender(channel, flag, endOf(i));
-        receiver = new Receiver(channel, flag, count);
+        sender = new Sender(channel, flag);
+        receiver = new Receiver(channel, flag);
     }
 
     override Part[] parts()
     {
-        return cast(Part[]) senders ~ receiver;
+        return [sender, receiver];
     }
 
-    override void begin(Block block)
+    override void begin(long lengthNs)
     {
         atomicStore(flag.raised, false);
-        receiver.lengthNs = block.lengthNs;
+        receiver.lengthNs = lengthNs;
     }
 
     override string finish()
     {
-        immutable sent = senders.map!(sender => sender.sent).sum;
+        immutable sent = sender.sent, received = receiver.received;
         enforce(receiver.wrong == 0, wrongMessage);
-        enforce(sent == receiver.received,
-            format("%d of %d messages arrived", receiver.received, sent));
+        enforce(sent == received, format("%d of %d messages arrived", received, sent));
         return format("count %d\nrate_per_s %f\nchecked %d\n", sent, receiver.ratePerS, sent);
     }
 
@@ -58,21 +55,26 @@ final class Stream(Channel) : Scenario
         return 1e9 / receiver.ratePerS;
     }
 
+    private static final class Flag
+    {
+        private Padding before;
+        shared bool raised;
+        private Padding after;
+    }
+
     private static final class Sender : Part
     {
         private Padding before;
         private Channel channel;
         private Flag flag;
-        private ulong last, next;
+        private ulong next = 1;
         ulong sent;
         private Padding after;
 
-        this(Channel channel, Flag flag, ulong last)
+        this(Channel channel, Flag flag)
         {
             this.channel = channel;
             this.flag = flag;
-            this.last = last;
-            next = last + 1;
         }
 
         override void work()
@@ -82,43 +84,39 @@ final class Stream(Channel) : Scenario
             while (!atomicLoad!(MemoryOrder.raw)(flag.raised))
                 foreach (_; 0 .. round)
                     channel.send(next++);
-            channel.send(last);
+            channel.send(end);
             sent = next - this.next;
             this.next = next;
         }
     }
 
-    private static final class Receiver : ReceivingPart!Channel
+    private static final class Receiver : Part
     {
+        private Padding before;
+        private Channel channel;
         private Flag flag;
-        private ulong[] numbers;
+        private ulong number;
         private long perStretch = 16;
         long lengthNs;
         ulong wrong, received;
         double ratePerS;
         private Padding after;
 
-        this(Channel channel, Flag flag, size_t senders)
+        this(Channel channel, Flag flag)
         {
-            super(channel);
+            this.channel = channel;
             this.flag = flag;
-            foreach (i; 0 .. senders)
-                numbers ~= endOf(i);
+        }
+
+        override void enter()
+        {
+            channel.enterReceiver();
         }
 
         override void work()
         {
-            received = 0;
-            if (numbers.length == 1)
-                fromOne();
-            else
-                fromMany();
-        }
-
-        private void fromOne()
-        {
             auto channel = this.channel;
-            auto number = numbers[0];
+            auto number = this.number;
             ulong wrong;
             void take(long messages)
             {
@@ -134,38 +132,9 @@ final class Stream(Channel) : Scenario
             measure(&take);
             for (ulong message; (message = channel.receive()) != end;)
                 wrong |= message ^ ++number;
-            received = number - numbers[0];
-            numbers[0] = number;
+            received = number - this.number;
+            this.number = number;
             this.wrong |= wrong;
-        }
-
-        private void fromMany()
-        {
-            size_t ended;
-            void one()
-            {
-                immutable message = channel.receive();
-                immutable sender = senderOf(message);
-                if (sender >= numbers.length)
-                    wrong = ulong.max;
-                else if (isEnd(message))
-                    ended++;
-                else
-                {
-                    wrong |= message ^ ++numbers[sender];
-                    received++;
-                }
-            }
-
-            void take(long messages)
-            {
-                foreach (_; 0 .. messages)
-                    one();
-            }
-
-            measure(&take);
-            while (ended < numbers.length)
-                one();
         }
 
         /// Takes stretches of messages until the time is up.

@@ -63,19 +63,16 @@ func main() {
 	buffered := program.Queue{
 		Name:      "go-channel",
 		Sentence:  "buffered channel between goroutines that the scheduler places on the CPUs",
-		Capacity:  "bounded",
 		SlotBytes: 8,
 		Waits:     []string{"poll", "poll-backoff", "block"},
 		Open:      open,
 	}
 	// With polling at both ends, neither would ever meet its partner.
 	unbuffered := program.Queue{
-		Name:      "go-channel-unbuffered",
-		Sentence:  "unbuffered channel between goroutines: hands each message over, and holds none",
-		Capacity:  "unbounded",
-		HoldsNone: true,
-		Waits:     []string{"block"},
-		Open:      open,
+		Name:     "go-channel-unbuffered",
+		Sentence: "unbuffered channel between goroutines: hands each message over, and holds none",
+		Waits:    []string{"block"},
+		Open:     open,
 	}
 	onThread := func(queue program.Queue, sentence string) program.Queue {
 		queue.Name += "-pinned"

@@ -32,10 +32,6 @@ const (
 	mostInStretch = 1000
 )
 
-func readAskReply(r *request) func() scenario {
-	return func() scenario { return newAskReply(r.open(), r.open()) }
-}
-
 func newAskReply(there, back Channel) *askReply {
 	a := &askReply{there: there, back: back}
 	a.asker.times = make([]int64, 0, mostStamped)
@@ -44,7 +40,7 @@ func newAskReply(there, back Channel) *askReply {
 
 func (a *askReply) parts() []func() { return []func(){a.ask, a.answer} }
 
-func (a *askReply) begin(block block) { a.lengthNs = block.lengthNs }
+func (a *askReply) begin(lengthNs int64) { a.lengthNs = lengthNs }
 
 func (a *askReply) ask() {
 	there, back := a.there, a.back
@@ -95,7 +91,7 @@ func (a *askReply) answer() {
 	a.answerer.number, a.answerer.wrong = number, wrong
 }
 
-func (a *askReply) end(int64) (string, error) {
+func (a *askReply) end() (string, error) {
 	if a.asker.wrong|a.answerer.wrong != 0 || a.asker.number != a.answerer.number {
 		return "", errWrong
 	}

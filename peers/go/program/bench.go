@@ -17,39 +17,28 @@ const (
 type bench struct {
 	scenario scenario
 	crew     *crew
-	seed     uint64
 }
 
-func newBench(scenario scenario, seating seating, r *request) (*bench, error) {
-	parts := scenario.parts()
-	cpus := r.cpus
-	if r.onThreads() {
-		cpus = seating(cpus, len(parts))
-	}
-	crew, err := newCrew(parts, cpus, r.onThreads())
+func newBench(scenario scenario, r *request) (*bench, error) {
+	crew, err := newCrew(scenario.parts(), r.cpus, r.onThreads())
 	if err != nil {
 		return nil, err
 	}
-	return &bench{scenario, crew, r.seed}, nil
+	return &bench{scenario, crew}, nil
 }
 
 func (b *bench) close() { b.crew.close() }
 
 // Returns the answer, and the CPU time before the first message.
 func (b *bench) run(lengthNs int64) (string, int64, error) {
-	return b.work(block{lengthNs: lengthNs, seed: b.seed})
-}
-
-func (b *bench) work(block block) (string, int64, error) {
-	begun := cpuTime(ofProcess)
-	b.scenario.begin(block)
+	begun := cpuTime()
+	b.scenario.begin(lengthNs)
 	// Between blocks only: channels of numbers make no garbage, this program does.
 	runtime.GC()
 	b.crew.settle()
-	b.seed++
-	before := cpuTime(ofProcess)
+	before := cpuTime()
 	b.crew.work()
-	answer, err := b.scenario.end(cpuTime(ofProcess) - before)
+	answer, err := b.scenario.end()
 	return answer, before - begun, err
 }
 
@@ -60,8 +49,7 @@ func (b *bench) warmUp() error {
 	for nanotime()-began < mostWarmUpNs {
 		var figures []float64
 		for i := 0; i < level; i++ {
-			_, _, err := b.work(block{lengthNs: warmBlockNs, seed: b.seed, warmsUp: true})
-			if err != nil {
+			if _, _, err := b.run(warmBlockNs); err != nil {
 				return err
 			}
 			figures = append(figures, b.scenario.figure())

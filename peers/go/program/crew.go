@@ -49,7 +49,7 @@ func newCrew(parts []func(), cpus []int, threads bool) (*crew, error) {
 		c.start = append(c.start, start)
 		cpu := -1
 		if threads {
-			cpu = cpus[i]
+			cpu = cpus[i%len(cpus)]
 		}
 		go func() {
 			if cpu >= 0 {
@@ -181,15 +181,11 @@ func affinity() []int {
 	return cpus
 }
 
-// Clocks of CPU time.
-const (
-	ofProcess = 2
-	ofThread  = 3
-)
-
-func cpuTime(clock uintptr) int64 {
+// CPU time of the process.
+func cpuTime() int64 {
+	const ofProcess = 2
 	var time syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&time)), 0)
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, ofProcess, uintptr(unsafe.Pointer(&time)), 0)
 	return time.Nano()
 }
 

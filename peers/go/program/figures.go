@@ -6,25 +6,14 @@ import (
 	"strings"
 )
 
-func median[T int64 | float64](values []T) float64 {
-	sorted := append([]T(nil), values...)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i] < sorted[j] })
+func median(values []float64) float64 {
+	sorted := append([]float64(nil), values...)
+	sort.Float64s(sorted)
 	half := len(sorted) / 2
 	if len(sorted)%2 == 1 {
-		return float64(sorted[half])
+		return sorted[half]
 	}
-	return float64(sorted[half-1]+sorted[half]) / 2
-}
-
-func mean(values []int64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sum := 0.0
-	for _, value := range values {
-		sum += float64(value)
-	}
-	return sum / float64(len(values))
+	return (sorted[half-1] + sorted[half]) / 2
 }
 
 // Appends a line for each distinct value, ascending, with the number of times.

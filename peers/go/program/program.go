@@ -7,42 +7,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// Time for the answers to earlier lines once the input is over.
-const grace = 500 * time.Millisecond
 
 // Queue is a peer.
 type Queue struct {
-	Kind       string   `json:"kind"`
-	Name       string   `json:"name"`
-	Version    string   `json:"version"`
-	Sentence   string   `json:"sentence"`
-	Scenarios  []string `json:"scenarios"`
-	Senders    string   `json:"senders"`
-	Receivers  string   `json:"receivers"`
-	Capacity   string   `json:"capacity"`
-	SlotBytes  int      `json:"slot_bytes,omitempty"`
-	PowerOfTwo bool     `json:"power_of_two"`
-	Waits      []string `json:"waits"`
-	Batches    bool     `json:"batches"`
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Sentence  string   `json:"sentence"`
+	Scenarios []string `json:"scenarios"`
+	SlotBytes int      `json:"slot_bytes,omitempty"`
+	Waits     []string `json:"waits"`
 
 	// Threads is true if each end has a thread of its own, on its CPU. Otherwise the ends are
 	// goroutines that the scheduler places on the CPUs.
 	Threads bool `json:"-"`
-	// HoldsNone is true if a send call returns only once its message is received.
-	HoldsNone bool `json:"-"`
 	// Open makes a queue that waits in the given way.
 	Open func(wait string, capacity int) Channel `json:"-"`
 }
 
-// Channel is a queue under test. Several senders, or several receivers, share one.
+// Channel is a queue under test.
 type Channel interface {
 	Send(message uint64)
 	Receive() uint64
@@ -62,38 +50,20 @@ func Run(flags string, peers []Queue) {
 	for i := range peers {
 		peers[i].Kind = "queue"
 		peers[i].Version = strings.TrimPrefix(runtime.Version(), "go")
-		for _, kind := range kinds {
-			if kind.suits(&peers[i]) {
-				peers[i].Scenarios = append(peers[i].Scenarios, kind.name)
-			}
-		}
-		peers[i].Senders, peers[i].Receivers = "many", "many"
+		peers[i].Scenarios = []string{"ask-reply", "stream"}
 	}
 	debug.SetGCPercent(-1)
-	lines := make(chan string, 64)
-	go read(lines)
 	out := bufio.NewWriter(os.Stdout)
 	program := program{flags: flags, peers: peers}
-	for line := range lines {
-		answer, err := program.answer(strings.Fields(line))
+	input := bufio.NewScanner(os.Stdin)
+	for input.Scan() && strings.TrimSpace(input.Text()) != "quit" {
+		answer, err := program.answer(strings.Fields(input.Text()))
 		if err != nil {
 			answer = "error " + strings.Join(strings.Fields(err.Error()), " ")
 		}
 		out.WriteString(answer + "\n")
 		out.Flush()
 	}
-	os.Exit(0)
-}
-
-func read(lines chan<- string) {
-	input := bufio.NewScanner(os.Stdin)
-	for input.Scan() && strings.TrimSpace(input.Text()) != "quit" {
-		lines <- input.Text()
-	}
-	close(lines)
-	time.Sleep(grace)
-	// Ends a block that is under way, too: its goroutines may spin or hang.
-	os.Exit(0)
 }
 
 type program struct {
@@ -111,8 +81,6 @@ func (p *program) answer(words []string) (string, error) {
 		text, err := json.Marshal(description{1, "go", runtime.Version(),
 			runtime.Compiler + " " + runtime.Version(), p.flags, p.peers})
 		return string(text), err
-	case "clock":
-		return fmt.Sprintf("clock %d", nanotime()), nil
 	case "prepare":
 		p.forget()
 		began := nanotime()
@@ -134,11 +102,11 @@ func (p *program) answer(words []string) (string, error) {
 
 func (p *program) block(words []string) (string, error) {
 	if len(words) != 1 {
-		return "", fmt.Errorf("a block needs a length, as in `block 50ms`")
+		return "", fmt.Errorf("a block needs a length, as in `block 50000000`")
 	}
-	length, err := nanoseconds(words[0])
-	if err != nil {
-		return "", err
+	length, err := strconv.ParseInt(words[0], 10, 64)
+	if err != nil || length < 1 {
+		return "", fmt.Errorf("“%s” is not a number of nanoseconds", words[0])
 	}
 	if p.prepared == nil {
 		return "", fmt.Errorf("nothing is prepared")
@@ -156,20 +124,4 @@ func (p *program) forget() {
 		p.prepared.close()
 		p.prepared = nil
 	}
-}
-
-var duration = regexp.MustCompile(`^(\d+(?:\.\d+)?)(ns|us|ms|s)$`)
-
-func nanoseconds(text string) (int64, error) {
-	parts := duration.FindStringSubmatch(text)
-	if parts == nil {
-		return 0, fmt.Errorf("“%s” is not a duration", text)
-	}
-	unit := map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[parts[2]]
-	number, err := strconv.ParseFloat(parts[1], 64)
-	length := number * unit
-	if err != nil || length < 1 || length > 3600e9 {
-		return 0, fmt.Errorf("a block lasts from 1ns to an hour")
-	}
-	return int64(length), nil
 }

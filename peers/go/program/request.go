@@ -2,7 +2,6 @@ package program
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -16,8 +15,6 @@ type request struct {
 	cpus     []int
 	wait     string
 	capacity int
-	senders  int
-	seed     uint64
 }
 
 // Makes a queue as it was asked for.
@@ -25,11 +22,6 @@ func (r *request) open() Channel { return r.queue.Open(r.wait, r.capacity) }
 
 // True if each part keeps its thread, whose CPU time is then that of the part.
 func (r *request) onThreads() bool { return r.queue.Threads && len(r.cpus) > 0 }
-
-// The mean distance of messages.
-func (r *request) gapNs() float64 {
-	return 1e9 / float64(r.number("rate_per_s", 1, 100_000_000))
-}
 
 func (p *program) prepare(words []string) (*bench, error) {
 	if len(words) < 3 || words[0] != "queue" {
@@ -39,26 +31,19 @@ func (p *program) prepare(words []string) (*bench, error) {
 	if queue == nil {
 		return nil, fmt.Errorf("%s is not a peer of this program", words[1])
 	}
-	kind := kindOf(words[2])
-	if kind == nil || !kind.suits(queue) {
+	if words[2] != "ask-reply" && words[2] != "stream" {
 		return nil, fmt.Errorf("%s is not a scenario of %s", words[2], queue.Name)
 	}
 	r := &request{keys: newKeys(words[3:]), queue: queue}
 	r.cpus = r.cpuList("cpus")
 	r.wait = r.word("wait", queue.Waits...)
-	if queue.Capacity == "bounded" {
+	if queue.SlotBytes > 0 {
 		r.capacity = int(r.number("capacity", 1, mostCapacity))
 	}
-	least, most := kind.senders[0], kind.senders[1]
-	r.senders = int(r.numberOr(least, "senders", least, most))
-	r.numberOr(1, "batch", 1, 1)
-	r.numberOr(8, "payload_bytes", 8, 8)
-	r.seed = r.numberOr(0, "seed", 0, math.MaxUint64)
-	open := kind.read(r)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	return newBench(open(), kind.seating, r)
+	return newBench(r.scenario(words[2]), r)
 }
 
 func (p *program) queue(name string) *Queue {
@@ -123,13 +108,6 @@ func (k *keys) number(key string, least, most uint64) uint64 {
 		k.fail("%s=%s is impossible: it is from %d to %d", key, text, least, most)
 	}
 	return number
-}
-
-func (k *keys) numberOr(otherwise uint64, key string, least, most uint64) uint64 {
-	if _, ok := k.left[key]; !ok {
-		return otherwise
-	}
-	return k.number(key, least, most)
 }
 
 // CPUs for the threads; none if they are not pinned.

@@ -13,7 +13,7 @@ const (
 	streamStretchNs    = 50_000
 )
 
-// As many messages as the queue takes. When the time is up the receiver raises a flag, and each
+// As many messages as the queue takes. When the time is up the receiver raises a flag, and the
 // sender ends with a message without a number.
 type stream struct {
 	channel  Channel
@@ -21,67 +21,43 @@ type stream struct {
 	_        padding
 	raised   uint32
 	_        padding
-	senders  []sending
+	next     uint64
+	sent     uint64
+	_        padding
+	number   uint64
 	received uint64
 	wrong    uint64
-	lasts    lasts
 	stretch  int64
 	ratePerS float64
 	_        padding
 }
 
-type sending struct {
-	next, sent uint64
-	_          padding
+func newStream(channel Channel) *stream {
+	return &stream{channel: channel, next: 1, stretch: 16}
 }
 
-func readStream(r *request) func() scenario {
-	return func() scenario { return newStream(r.open(), r.senders) }
-}
+func (s *stream) parts() []func() { return []func(){s.send, s.receive} }
 
-func newStream(channel Channel, senders int) *stream {
-	s := &stream{channel: channel, stretch: 16, lasts: newLasts(senders)}
-	s.senders = make([]sending, senders)
-	for i := range s.senders {
-		s.senders[i].next = firstOf(i)
-	}
-	return s
-}
-
-func (s *stream) parts() []func() {
-	var parts []func()
-	for i := range s.senders {
-		i := i
-		parts = append(parts, func() { s.send(i) })
-	}
-	if len(s.senders) == 1 {
-		return append(parts, s.receiveFromOne)
-	}
-	return append(parts, s.receiveFromMany)
-}
-
-func (s *stream) begin(block block) {
-	s.lengthNs = block.lengthNs
+func (s *stream) begin(lengthNs int64) {
+	s.lengthNs = lengthNs
 	atomic.StoreUint32(&s.raised, 0)
 }
 
-func (s *stream) send(index int) {
-	channel, own := s.channel, &s.senders[index]
-	next := own.next
+func (s *stream) send() {
+	channel, next := s.channel, s.next
 	for atomic.LoadUint32(&s.raised) == 0 {
 		for i := 0; i < round; i++ {
 			channel.Send(next)
 			next++
 		}
 	}
-	channel.Send(endOf(index))
-	own.sent = next - own.next
-	own.next = next
+	channel.Send(end)
+	s.sent = next - s.next
+	s.next = next
 }
 
-func (s *stream) receiveFromOne() {
-	channel, number, wrong := s.channel, s.lasts[0], uint64(0)
-	from := number
+func (s *stream) receive() {
+	channel, number, wrong := s.channel, s.number, uint64(0)
 	take := func(messages int64) {
 		// Copies: the closure reaches captured variables through its context.
 		last, odd := number, wrong
@@ -97,32 +73,8 @@ func (s *stream) receiveFromOne() {
 		number++
 		wrong |= message ^ number
 	}
-	s.lasts[0], s.wrong, s.received = number, wrong, number-from
-}
-
-func (s *stream) receiveFromMany() {
-	channel, lasts, wrong := s.channel, s.lasts, uint64(0)
-	received, ended := uint64(0), 0
-	one := func() {
-		message := channel.Receive()
-		if isEnd(message) && message>>numberBits < uint64(len(lasts)) {
-			ended++
-			return
-		}
-		received++
-		wrong |= lasts.verify(message)
-	}
-	take := func(messages int64) {
-		for i := int64(0); i < messages; i++ {
-			one()
-		}
-	}
-	take(settling)
-	s.measure(take)
-	for ended < len(lasts) {
-		one()
-	}
-	s.wrong, s.received = wrong, received
+	s.received = number - s.number
+	s.number, s.wrong = number, wrong
 }
 
 // Takes stretches of messages until the time is up.
@@ -141,15 +93,14 @@ func (s *stream) measure(take func(messages int64)) {
 	}
 }
 
-func (s *stream) end(int64) (string, error) {
-	sent := uint64(0)
-	for i := range s.senders {
-		sent += s.senders[i].sent
+func (s *stream) end() (string, error) {
+	if s.wrong != 0 {
+		return "", errWrong
 	}
-	if err := verdict(s.wrong, sent, s.received); err != nil {
-		return "", err
+	if s.sent != s.received {
+		return "", fmt.Errorf("%d of %d messages arrived", s.received, s.sent)
 	}
-	return fmt.Sprintf("count %d\nrate_per_s %f\nchecked %d\n", sent, s.ratePerS, sent), nil
+	return fmt.Sprintf("count %d\nrate_per_s %f\nchecked %d\n", s.sent, s.ratePerS, s.sent), nil
 }
 
 func (s *stream) figure() float64 { return 1e9 / s.ratePerS }

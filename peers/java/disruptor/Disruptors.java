@@ -3,21 +3,16 @@ import com.lmax.disruptor.BatchEventProcessorBuilder;
 import com.lmax.disruptor.BlockingWaitStrategy;
 import com.lmax.disruptor.BusySpinWaitStrategy;
 import com.lmax.disruptor.EventHandler;
-import com.lmax.disruptor.EventPoller;
 import com.lmax.disruptor.RingBuffer;
 import com.lmax.disruptor.WaitStrategy;
 import com.lmax.disruptor.YieldingWaitStrategy;
-import com.lmax.disruptor.dsl.ProducerType;
 import java.util.List;
 import java.util.function.Supplier;
 import peers.Channel;
 import peers.Group;
 import peers.Row;
 
-/**
- * LMAX Disruptor: claimed events, read by a handler. Senders park while the ring is full. A handler
- * is given all events that there are, so a receiver that takes turns polls instead.
- */
+/** LMAX Disruptor: claimed events, read by a handler. The sender parks while the ring is full. */
 public final class Disruptors implements Group {
     private static final String VERSION = "4.0.0";
     /** A reference, an event, and its entry in the table of published ones. */
@@ -34,15 +29,13 @@ public final class Disruptors implements Group {
     private static Row row(
             String name, String strategy, String wait, Supplier<WaitStrategy> make) {
         return new Row.Queue("disruptor-" + name, VERSION, "LMAX Disruptor, " + strategy,
-                Row.Ends.MPSC, SLOT_BYTES, true, true, List.of(wait),
+                SLOT_BYTES, true, true, List.of(wait),
                 usage -> open(usage, make.get()));
     }
 
     private static Channel open(Row.Usage usage, WaitStrategy strategy) {
-        ProducerType producers = usage.senders() > 1 ? ProducerType.MULTI : ProducerType.SINGLE;
-        RingBuffer<Event> ring =
-                RingBuffer.create(producers, Event::new, usage.capacity(), strategy);
-        return usage.inTurns() ? new Polled(ring) : new Handled(ring);
+        return new Handled(RingBuffer.createSingleProducer(
+                Event::new, usage.capacity(), strategy));
     }
 
     /** A message in the ring, written again and again. */
@@ -98,45 +91,6 @@ public final class Disruptors implements Group {
             if (!taker.take(event.message)) {
                 processor.halt();
             }
-        }
-    }
-
-    private static final class Polled implements Channel, EventPoller.Handler<Event> {
-        private final RingBuffer<Event> ring;
-        private final EventPoller<Event> poller;
-        private Taker taker;
-        private boolean more;
-
-        Polled(RingBuffer<Event> ring) {
-            this.ring = ring;
-            poller = ring.newPoller();
-            ring.addGatingSequences(poller.getSequence());
-        }
-
-        @Override
-        public Sender sender() {
-            return new Publisher(ring);
-        }
-
-        @Override
-        public Receiver receiver() {
-            return taker -> {
-                this.taker = taker;
-                more = true;
-                try {
-                    while (more) {
-                        poller.poll(this);
-                    }
-                } catch (Exception unexpected) {
-                    throw new IllegalStateException(unexpected);
-                }
-            };
-        }
-
-        @Override
-        public boolean onEvent(Event event, long sequence, boolean endOfBatch) {
-            more = taker.take(event.message);
-            return more;
         }
     }
 }

@@ -26,28 +26,28 @@ public final class JctoolsQueues implements Group {
     @Override
     public List<Row> rows() {
         return List.of(
-                bounded("spsc-bounded", "SpscArrayQueue", Row.Ends.SPSC, SpscArrayQueue::new),
-                unbounded("spsc-unbounded", "SpscUnboundedArrayQueue", Row.Ends.SPSC,
+                bounded("spsc-bounded", "SpscArrayQueue", SpscArrayQueue::new),
+                unbounded("spsc-unbounded", "SpscUnboundedArrayQueue",
                         SpscUnboundedArrayQueue::new),
-                bounded("mpsc-bounded", "MpscArrayQueue", Row.Ends.MPSC, MpscArrayQueue::new),
-                unbounded("mpsc-unbounded", "MpscUnboundedArrayQueue", Row.Ends.MPSC,
+                bounded("mpsc-bounded", "MpscArrayQueue", MpscArrayQueue::new),
+                unbounded("mpsc-unbounded", "MpscUnboundedArrayQueue",
                         MpscUnboundedArrayQueue::new),
                 new Row.Queue("jctools-mpsc-blocking", VERSION,
                         "JCTools MpscBlockingConsumerArrayQueue; senders spin while it is full",
-                        Row.Ends.MPSC, SLOT_BYTES, true, false, List.of("block"),
+                        SLOT_BYTES, true, false, List.of("block"),
                         usage -> new Blocking(usage.capacity())));
     }
 
     private interface Make extends IntFunction<MessagePassingQueue<Long>> {}
 
-    private static Row bounded(String name, String queue, Row.Ends ends, Make make) {
-        return new Row.Queue("jctools-" + name, VERSION, "JCTools " + queue, ends,
+    private static Row bounded(String name, String queue, Make make) {
+        return new Row.Queue("jctools-" + name, VERSION, "JCTools " + queue,
                 SLOT_BYTES, true, true, POLLED, usage -> open(make.apply(usage.capacity()), usage));
     }
 
-    private static Row unbounded(String name, String queue, Row.Ends ends, Make make) {
+    private static Row unbounded(String name, String queue, Make make) {
         String sentence = "JCTools " + queue + ", chunks of " + CHUNK;
-        return new Row.Queue("jctools-" + name, VERSION, sentence, ends,
+        return new Row.Queue("jctools-" + name, VERSION, sentence,
                 0, false, true, POLLED, usage -> open(make.apply(CHUNK), usage));
     }
 

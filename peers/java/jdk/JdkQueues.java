@@ -28,15 +28,15 @@ public final class JdkQueues implements Group {
         return List.of(
                 new Row.Queue("java-clq", VERSION,
                         "java.util.concurrent.ConcurrentLinkedQueue",
-                        Row.Ends.MPMC, 0, false, false, List.of("poll", "poll-backoff"),
+                        0, false, false, List.of("poll", "poll-backoff"),
                         JdkQueues::openLinked),
                 new Row.Queue("java-abq", VERSION,
                         "java.util.concurrent.ArrayBlockingQueue; batches by drainTo",
-                        Row.Ends.MPMC, SLOT_BYTES, false, true, ALL_WAITS,
+                        SLOT_BYTES, false, true, ALL_WAITS,
                         usage -> open(new Array(usage.capacity()), usage)),
                 new Row.Queue("java-ltq", VERSION,
                         "java.util.concurrent.LinkedTransferQueue",
-                        Row.Ends.MPMC, 0, false, false, ALL_WAITS,
+                        0, false, false, ALL_WAITS,
                         usage -> open(new Transfer(), usage)));
     }
 

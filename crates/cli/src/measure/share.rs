@@ -18,23 +18,21 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP};
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::foreign::Described;
-use threadtoll_lab::foreign::guardian::has_started;
 use threadtoll_lab::foreign::program::DescribedProgram;
 use threadtoll_lab::real::{self, RealBackend};
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_lab::{LabError, Launch, Share, Step, Take, measure_share};
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Line, Machine, Plan, PlannedCell, StrikeReason};
+use threadtoll_record::{Line, Machine, Plan, PlannedCell};
 
 use super::options::{simulated_faults, simulated_machine, twins};
-use crate::child::{Child, First, Heard, PROGRAM, has_forked};
+use crate::child::{Child, First, Heard, PROGRAM};
 use crate::failure::Failure;
+use crate::patience::patience;
 use crate::registry::{self, adapters, programs, registry};
 
 /// The word on the command line of the other processes. No command has this name.
 pub(crate) const COMMAND: &str = "--measure-share";
-/// Longest silence of a simulated cell, which takes milliseconds.
-const SIMULATED_SILENCE: Duration = Duration::from_secs(8);
 
 #[derive(Serialize, Deserialize)]
 struct Task {
@@ -49,6 +47,7 @@ struct Task {
     attempt: u32,
     process: u32,
     since_start_s: f64,
+    patience: Duration,
 }
 
 /// A line that a process sends.
@@ -63,7 +62,6 @@ enum Message {
     /// A cell failed.
     CellFailed {
         cell: usize,
-        reason: StrikeReason,
         clause: String,
         sentence: String,
     },
@@ -85,7 +83,8 @@ impl Launcher {
     pub(super) fn new(plan: &Plan, stop: Arc<AtomicBool>) -> Self {
         let simulated = simulated_machine(plan).is_some();
         let faulty = !simulated_faults(plan).is_empty();
-        let silence = faulty.then_some(SIMULATED_SILENCE);
+        // A simulated cell takes milliseconds.
+        let silence = faulty.then(patience);
         let every_share = Path::new(PROGRAM).exists() && (!simulated || faulty);
         Launcher { stop, every_share, silence }
     }
@@ -123,6 +122,7 @@ impl Launch for Launcher {
             attempt,
             process,
             since_start_s,
+            patience: patience(),
         };
         let mut process = Process::start(&task, name, silence, &plan.groups[group])?;
         // Dropping the process kills it, whatever it does after its last message.
@@ -134,8 +134,8 @@ impl Launch for Launcher {
                 }
                 Message::Line(line) => take(Step::Line(line))?,
                 Message::Ended => return Ok(()),
-                Message::CellFailed { cell, reason, clause, sentence } => {
-                    return Err(LabError::Cell { cell, reason, clause, sentence });
+                Message::CellFailed { cell, clause, sentence } => {
+                    return Err(LabError::Cell { cell, clause, sentence });
                 }
                 Message::ClockRefused(why) => return Err(LabError::Clock(why)),
                 Message::Failed(why) => return Err(LabError::Process(why)),
@@ -188,32 +188,28 @@ impl<'a> Process<'a> {
             Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
                 (Ok(message), _) => Ok(Some(message)),
                 // The code of a queue wrote to a file that is not its own.
-                (Err(_), Some(cell)) => Err(self.failure_of(
-                    cell,
-                    StrikeReason::Crashed,
-                    "wrote to files of the process",
-                )),
+                (Err(_), Some(cell)) => Err(self.failure_of(cell, "wrote to files of the process")),
                 (Err(error), None) => Err(failed("understand")(error.into())),
             },
             Heard::Ended => Ok(None),
-            Heard::Flood => Err(self.failure(StrikeReason::Crashed, "printed more than 1 MiB")),
+            Heard::Flood => Err(self.failure("printed more than 1 MiB")),
             Heard::Silence => {
                 let progress = format!("made no progress for {} s", self.silence.as_secs());
-                Err(self.failure(StrikeReason::Hung, &progress))
+                Err(self.failure(&progress))
             }
         }
     }
 
     /// A failure of the cell whose code runs, or of the process.
-    fn failure(&self, reason: StrikeReason, what: &str) -> LabError {
+    fn failure(&self, what: &str) -> LabError {
         match self.at {
-            Some(cell) => self.failure_of(cell, reason, what),
+            Some(cell) => self.failure_of(cell, what),
             None => LabError::Process(format!("{} {what}", self.name)),
         }
     }
 
-    fn failure_of(&self, cell: usize, reason: StrikeReason, what: &str) -> LabError {
-        failure_of(&self.planned[cell], cell, reason, what)
+    fn failure_of(&self, cell: usize, what: &str) -> LabError {
+        failure_of(&self.planned[cell], cell, what)
     }
 
     /// The error of a process that has ended without a last message.
@@ -222,7 +218,7 @@ impl<'a> Process<'a> {
         if let Some(cell) = self.at
             && (!ending.by_itself || crashed(ending.status))
         {
-            return Ok(self.failure_of(cell, StrikeReason::Crashed, &ending.clause()));
+            return Ok(self.failure_of(cell, &ending.clause()));
         }
         Ok(LabError::Process(match ending.words.trim_start_matches("error: ") {
             "" => format!("{} ended early ({})", self.name, ending.how()),
@@ -231,10 +227,10 @@ impl<'a> Process<'a> {
     }
 }
 
-fn failure_of(planned: &PlannedCell, cell: usize, reason: StrikeReason, what: &str) -> LabError {
+fn failure_of(planned: &PlannedCell, cell: usize, what: &str) -> LabError {
     let of = &planned.cell;
     let sentence = format!("{} ({}) {what}", of.name(), of.placement);
-    LabError::Cell { cell, reason, clause: format!("it {what}"), sentence }
+    LabError::Cell { cell, clause: format!("it {what}"), sentence }
 }
 
 /// Exit code of a panic.
@@ -263,21 +259,7 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
         let (group, attempt) = (*group, *attempt);
         let (process, since_start_s) = (*process, *since_start_s);
         let share = Share { group, cells, attempt, process, since_start_s };
-        let mut at = None;
         let mut take = |step: Step| {
-            // A peer's program is started by a fork of this process.
-            let (started, forked) = (has_started(), has_forked());
-            if let Some(cell) = at
-                && forked
-                && !started
-            {
-                let planned = &plan.groups[group][cell];
-                let what = "started another process";
-                return Err(failure_of(planned, cell, StrikeReason::Crashed, what));
-            }
-            if let Step::At(cell) = &step {
-                at = Some(*cell);
-            }
             tell(
                 &mut first,
                 &match step {
@@ -295,8 +277,8 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
     });
     let last = match measured {
         Ok(_) => Message::Ended,
-        Err(LabError::Cell { cell, reason, clause, sentence }) => {
-            Message::CellFailed { cell, reason, clause, sentence }
+        Err(LabError::Cell { cell, clause, sentence }) => {
+            Message::CellFailed { cell, clause, sentence }
         }
         Err(LabError::Clock(why)) => Message::ClockRefused(why),
         Err(error) => Message::Failed(error.to_string()),
@@ -322,6 +304,8 @@ fn backend(task: &Task) -> Result<Box<dyn Backend>, LabError> {
         return Ok(Box::new(backend.continued(task.process, task.since_start_s)));
     }
     let (clock, facts) = Clock::gate().map_err(|refused| LabError::Clock(refused.to_string()))?;
-    let backend = RealBackend::new(clock, facts).with_registry(registry().clone());
+    let backend = RealBackend::new(clock, facts)
+        .with_registry(registry().clone())
+        .with_patience(task.patience);
     Ok(Box::new(backend.since(task.since_start_s)))
 }

@@ -6,12 +6,15 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use threadtoll_machine::machine_lock;
+use threadtoll_record::Line;
 use threadtoll_record::file::read;
-use threadtoll_record::{Line, StrikeReason};
 
 use crate::interrupted::{Started, wait_until};
 use crate::lines::{lines, plan, records};
 use crate::program::{Ended, Held, command, ran, words};
+
+/// Seconds after which what hangs is left out.
+pub(crate) const PATIENCE: (&str, &str) = ("THREADTOLL_PATIENCE_S", "2");
 
 /// Compiles adapters into a folder. A machine that links Rust has `cc`.
 fn build(folder: &Path, names: &[&str]) {
@@ -64,10 +67,8 @@ fn adapters_are_listed_and_each_that_cannot_be_used_costs_a_line() {
             "crash-early",
             "it ended its process (signal: 11 (SIGSEGV)) before it had described itself",
         ),
-        ("exit-early", "it ended its process (exit status: 0) before it had described itself"),
         ("flood-early", "it printed more than 1 MiB before it had described itself"),
-        ("fork-early", "it started another process"),
-        ("hang-early", "it did not describe itself within 10 s"),
+        ("hang-early", "it did not describe itself within 2 s"),
         ("huge", "its description is longer than 64 KiB"),
         ("lacking", "it has no function tt_create"),
         ("rubbish", "its description is not UTF-8"),
@@ -78,7 +79,8 @@ fn adapters_are_listed_and_each_that_cannot_be_used_costs_a_line() {
     std::fs::write(peers.join("notes.txt"), "not a peer").unwrap();
     std::fs::create_dir(peers.join("folder.so")).unwrap();
     let mut list = command();
-    list.current_dir(folder.path()).env("TT_EARLY", "").args(["list", "peers", "--peers", "peers"]);
+    list.current_dir(folder.path()).env("TT_EARLY", "").env(PATIENCE.0, PATIENCE.1);
+    list.args(["list", "peers", "--peers", "peers"]);
     let ended = ran(list).done();
     for name in ["good", "full", "twice"] {
         assert!(ended.out.lines().any(|line| line.starts_with(name)), "{}", ended.out);
@@ -194,8 +196,8 @@ fn a_resumed_run_has_its_peers_or_says_what_is_wrong_with_them() {
     held.unchanged();
 }
 
-/// Measures an adapter next to one that behaves. Returns why its row was given up.
-fn cost(name: &str) -> (StrikeReason, String) {
+/// Measures an adapter next to one that behaves. Returns why its row was left out.
+fn cost(name: &str) -> String {
     let _alone = machine_lock().unwrap();
     let folder = built(&[name, "good"]);
     let variable = format!("TT_{}", name.replace('-', "_"));
@@ -206,7 +208,8 @@ fn cost(name: &str) -> (StrikeReason, String) {
         "queue stream {name} good --peers peers --wait poll --batch 1 --time 20ms --relaunch 1 \
          --quiet --out run.jsonl"
     );
-    queue.current_dir(folder.path()).env(&variable, "").args(words(&line, &[]));
+    queue.current_dir(folder.path()).env(&variable, "").env(PATIENCE.0, PATIENCE.1);
+    queue.args(words(&line, &[]));
     let ended = ran(queue).done();
     let written = lines(&folder.path().join("run.jsonl"));
     let strikes: Vec<_> = written
@@ -223,42 +226,34 @@ fn cost(name: &str) -> (StrikeReason, String) {
     assert!(measured.iter().all(|record| record.cell.name() != name), "{}", ended.out);
     assert!(read(&folder.path().join("run.jsonl")).unwrap().complete());
     assert_eq!(processes(&format!("{variable}=")), [] as [i32; 0], "nothing outlives the run");
-    (strike.reason, strike.what.to_string())
+    strike.what.to_string()
 }
 
 macro_rules! costs {
-    ($($test:ident: $name:literal, $reason:ident, $what:expr;)+) => {$(
+    ($($test:ident: $name:literal, $what:literal;)+) => {$(
         #[test]
         #[ignore = "real machine: ci/real.sh"]
         fn $test() {
-            let (reason, what) = cost($name);
-            assert_eq!(reason, StrikeReason::$reason, "{what}");
-            let expected: &[&str] = &$what;
-            assert!(expected.iter().any(|expected| what.starts_with(expected)), "{what}");
+            let what = cost($name);
+            assert!(what.starts_with($what), "{what}");
         }
     )+};
 }
 
-const WRONG: [&str; 1] = ["a message was wrong, lost, repeated or out of order"];
-
 costs! {
     // The receiver waits for as many as were sent.
-    a_lost_message_costs_the_row: "lose", Hung, ["it made no progress for 20 s"];
-    a_repeated_message_costs_the_row: "repeat", WrongMessage, WRONG;
-    messages_out_of_order_cost_the_row: "reorder", WrongMessage, WRONG;
-    a_changed_message_costs_the_row: "harm", WrongMessage, WRONG;
-    a_wrong_length_costs_the_row: "miscount", WrongMessage, WRONG;
-    a_closed_queue_costs_the_row: "closed", Crashed, ["one of its threads ended early"];
-    a_crash_costs_the_row: "crash", Crashed, ["it ended its process (signal: 11 (SIGSEGV))"];
-    an_exit_costs_the_row: "exit", Crashed, ["it ended its process (exit status: 0)"];
-    a_hang_costs_the_row: "hang", Hung, ["it made no progress for 20 s"];
-    a_flood_costs_the_row: "flood", Crashed, ["it printed more than 1 MiB"];
-    a_fork_costs_the_row: "fork", Crashed, ["it started another process"];
-    closed_files_cost_the_row: "close", Crashed, ["it closed its files", "it ended its process"];
-    a_queue_that_is_not_made_costs_the_row: "refuse", Refused, ["it cannot be measured here: "];
-    a_hang_while_it_is_made_costs_the_row: "hang-create", Hung, ["it made no progress for 20 s"];
-    a_crash_while_it_is_made_costs_the_row: "crash-create", Crashed,
-        ["it ended its process (signal: 11 (SIGSEGV))"];
+    a_lost_message_costs_the_row: "lose", "it made no progress for 2 s";
+    a_changed_message_costs_the_row: "harm", "a message was wrong, lost, repeated or out of order";
+    a_wrong_length_costs_the_row: "miscount",
+        "a message was wrong, lost, repeated or out of order";
+    a_closed_queue_costs_the_row: "closed", "one of its threads ended early";
+    a_crash_costs_the_row: "crash", "it ended its process (signal: 11 (SIGSEGV))";
+    a_hang_costs_the_row: "hang", "it made no progress for 2 s";
+    a_flood_costs_the_row: "flood", "it printed more than 1 MiB";
+    a_queue_that_is_not_made_costs_the_row: "refuse", "it cannot be measured here: ";
+    a_hang_while_it_is_made_costs_the_row: "hang-create", "it made no progress for 2 s";
+    a_crash_while_it_is_made_costs_the_row: "crash-create",
+        "it ended its process (signal: 11 (SIGSEGV))";
 }
 
 /// An adapter's processes end with the tool, even those in sessions of their own.

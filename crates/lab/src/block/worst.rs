@@ -75,6 +75,9 @@ pub(super) fn of_round_trips(
 ) -> Vec<Worst> {
     let samples = &round_trips.stretches.lengths_ps;
     let cpus = &round_trips.lead_cpus;
+    if cpus.is_empty() {
+        return Vec::new();
+    }
     let mut candidates: Vec<usize> = (0..samples.len()).collect();
     let keep = WORST.min(candidates.len());
     if keep < candidates.len() {

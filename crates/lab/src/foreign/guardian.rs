@@ -16,7 +16,6 @@ use std::io::{self, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,14 +33,6 @@ const SWEEP: Duration = Duration::from_secs(5);
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// Time between two looks at the ward where it cannot be waited for: it may be measured meanwhile.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-
-/// True if a process was forked here since it was last asked.
-static STARTED: AtomicBool = AtomicBool::new(false);
-
-/// Returns `true` if this process has forked to start another one since it was last asked.
-pub fn has_started() -> bool {
-    STARTED.swap(false, Ordering::Relaxed)
-}
 
 /// A process whose guardian lives. Dropping it kills the process and everything that it started.
 #[derive(Debug)]
@@ -74,7 +65,6 @@ impl Guarded {
         };
         // SAFETY: between fork and exec, `fork` makes system calls alone and allocates nothing.
         unsafe { command.pre_exec(fork) };
-        STARTED.store(true, Ordering::Relaxed);
         let mut guardian = command.spawn()?;
         // Also its ends of pipes to the process, which would hold them open.
         drop((command, watched, tell));
@@ -155,9 +145,7 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     // Signals from a terminal are for the tool, which then ends its processes in order.
     setsid()?;
     let guardian = getpid();
-    // This process may have been forked by one whose forks are to die with it. Where a sandbox
-    // forbids these calls, processes that leave their group are not found.
-    let _ = set_parent_process_death_signal(None);
+    // Where a sandbox forbids this, processes that leave their group are not found.
     let _ = set_child_subreaper(Some(guardian));
     // SAFETY: the child has a single thread, and only makes system calls until it executes.
     match unsafe { libc::fork() } {

@@ -1,12 +1,9 @@
 //! Programs: peers in processes of their own, which measure themselves and answer lines.
 //!
-//! `docs/peers.md` is the protocol. Everything that a program says may be wrong, and it may say
-//! nothing, or too much: each answer has limits of time and size, has to fit itself and the time
-//! that it took, and the program's clock has to be ours. A program that breaks this costs its rows
-//! and one line ([`Fault`]).
+//! `docs/peers.md` is the protocol. A program that ends, is silent for too long, or answers
+//! anything else fails, and that costs its rows and one line. Errors are clauses about “it”.
 
 mod answer;
-mod clock;
 mod hello;
 mod request;
 mod rows;
@@ -19,75 +16,44 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use threadtoll_record::StrikeReason;
+use threadtoll_record::BlockKind;
 
-use clock::{ClockCheck, Look, monotonic_ns};
-use talk::{Limits, Talk};
+use crate::foreign::description::clean;
+use answer::Told;
+use talk::Talk;
 
-pub(crate) use answer::{Answer, Bursts, Chatty, Deliveries, Tally};
 pub use hello::{Hello, Peer, ProgramQueue};
 pub(crate) use request::Request;
-pub(crate) use rows::ProgramFile;
 pub use rows::{DescribedProgram, ProgramRows, describe};
-pub use talk::Fault;
 pub(crate) use usage::Usage;
 
-/// Limits of a short answer.
-const LINE: usize = 4096;
-/// Limit of a description.
-const DESCRIPTION: usize = 256 << 10;
 /// A block may take this many times as long as asked: queues that have filled are drained, too.
 const LONGER: u32 = 10;
+/// Preparations may take this many times the patience: runtimes compile meanwhile.
+const PREPARING: u32 = 3;
 /// Longest block that is asked for.
 const MAX_BLOCK_NS: u64 = 3_600_000_000_000;
-
-/// Time that a program has for its answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// For its description, and so to start.
-    pub hello: Duration,
-    /// To be prepared: runtimes compile meanwhile.
-    pub prepare: Duration,
-    /// For a block, in addition to several times its length, and for its clock.
-    pub block: Duration,
-}
-
-impl Patience {
-    /// The patience with a cell that makes no progress for this long.
-    pub fn of(patience: Duration) -> Self {
-        Patience { hello: patience.mul_f64(1.5), prepare: 3 * patience, block: patience }
-    }
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self::of(crate::real::PATIENCE)
-    }
-}
 
 /// A program that runs. When this is dropped, it is told to end, and a second later it and all
 /// that it has started are killed.
 pub struct Program {
     talk: Talk,
     hello: Hello,
-    clock: ClockCheck,
-    patience: Patience,
+    patience: Duration,
 }
 
 impl Program {
-    /// Starts a program, on these CPUs if there are any, and asks for its description.
+    /// Starts a program, on these CPUs if there are any, and asks for its description. It fails
+    /// if it keeps silent for longer than its patience allows.
     ///
     /// # Errors
     ///
     /// If it cannot be started, or does not describe itself.
-    pub fn start(path: &Path, cpus: &[u32], patience: Patience) -> Result<Program, Fault> {
+    pub fn start(path: &Path, cpus: &[u32], patience: Duration) -> Result<Program, String> {
         let mut talk = Talk::start(path.as_os_str(), cpus)?;
-        let limits = Limits { line: DESCRIPTION, answer: DESCRIPTION, time: patience.hello };
-        let line = talk.ask("hello", limits)?;
-        let hello = Hello::read(&line)?;
-        let mut program = Program { talk, hello, clock: ClockCheck::default(), patience };
-        program.check_clock()?;
-        Ok(program)
+        talk.say("hello", patience)?;
+        let hello = Hello::read(&talk.line()?)?;
+        Ok(Program { talk, hello, patience })
     }
 
     /// Its description.
@@ -106,75 +72,44 @@ impl Program {
     /// # Errors
     ///
     /// If it refuses, or breaks the protocol.
-    pub(crate) fn prepare(&mut self, request: &Request) -> Result<Option<u64>, Fault> {
-        let begun = Instant::now();
-        let limits = self.short(self.patience.prepare);
-        let line = self.talk.ask(&request.prepare, limits)?;
+    pub(crate) fn prepare(&mut self, request: &Request) -> Result<Option<u64>, String> {
+        self.talk.say(&request.prepare, PREPARING * self.patience)?;
+        let line = self.talk.line()?;
         if let Some(sentence) = answer::error(&line) {
-            let clause = format!("it cannot be prepared: {sentence}");
-            return Err(Fault::new(StrikeReason::Refused, clause));
+            return Err(format!("it cannot be prepared: {sentence}"));
         }
-        let warm_up = match line.split_once(' ') {
-            None if line == "ready" => return Ok(None),
-            Some(("ready", rest)) => rest.strip_prefix("warm_up_ms="),
-            _ => None,
-        };
-        let digits = warm_up.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let Some(warm_up_ms) = digits.and_then(|digits| digits.parse().ok()) else {
-            let said = answer::said(&line);
-            return Err(Fault::rubbish(format!("it said “{said}” instead of “ready”")));
-        };
-        let took_ms = begun.elapsed().as_millis() as u64;
-        if warm_up_ms > took_ms + 1 {
-            let clause = format!("it warmed up for {warm_up_ms} ms within {took_ms} ms");
-            return Err(Fault::new(StrikeReason::WrongMessage, clause));
+        if line == "ready" {
+            return Ok(None);
         }
-        Ok(Some(warm_up_ms))
+        let digits = line.strip_prefix("ready warm_up_ms=");
+        match digits.and_then(|digits| digits.parse().ok()) {
+            Some(warm_up_ms) => Ok(Some(warm_up_ms)),
+            None => Err(format!("it said “{}” instead of “ready”", clean(&line))),
+        }
     }
 
-    /// Measures a block of this length; returns the CPU time, too, in nanoseconds, that the
-    /// program says went by before its first message.
+    /// Measures a block of this length.
     ///
     /// # Errors
     ///
-    /// If it reports an error, its figures do not fit, its clock is not ours, or it breaks the
-    /// protocol.
+    /// If it reports an error, its figures do not fit, or it breaks the protocol.
     pub(crate) fn block(
         &mut self,
         request: &Request,
+        kind: BlockKind,
         length_ns: u64,
-    ) -> Result<(Answer, u64), Fault> {
+    ) -> Result<Told, String> {
         let length_ns = length_ns.clamp(1, MAX_BLOCK_NS);
-        let time = self.patience.block + LONGER * Duration::from_nanos(length_ns);
         let begun = Instant::now();
-        self.talk.say(&format!("block {length_ns}ns"))?;
-        let lines = self.talk.listen(answer::limits(time));
-        let (answer, settling_ns) = answer::read(lines, request.question)?;
-        answer.check_time(length_ns, begun.elapsed())?;
-        self.check_clock()?;
-        Ok((answer, settling_ns))
-    }
-
-    fn check_clock(&mut self) -> Result<(), Fault> {
-        let limits = self.short(self.patience.block);
-        let before_ns = monotonic_ns();
-        let line = self.talk.ask("clock", limits)?;
-        let after_ns = monotonic_ns();
-        let own_ns = line.strip_prefix("clock ").and_then(|digits| digits.parse().ok());
-        let Some(own_ns) = own_ns else {
-            let said = answer::said(&line);
-            return Err(Fault::rubbish(format!("it said “{said}” instead of its clock")));
-        };
-        self.clock.check(Look { before_ns, own_ns, after_ns })
-    }
-
-    /// Tells it to end, and kills it a second later; returns `true` if it ended as it should.
-    pub fn quit(mut self) -> bool {
-        self.talk.quit().is_some_and(|status| status.success())
-    }
-
-    fn short(&self, time: Duration) -> Limits {
-        Limits { line: LINE, answer: LINE, time }
+        let time = self.patience + LONGER * Duration::from_nanos(length_ns);
+        self.talk.say(&format!("block {length_ns}"), time)?;
+        let told = answer::read(&mut self.talk, request.question, kind)?;
+        let (claimed, took) = (told.claimed, begun.elapsed());
+        if claimed > took {
+            let [claimed_ms, took_ms] = [claimed, took].map(|time| time.as_millis());
+            return Err(format!("its block of {claimed_ms} ms was over after {took_ms} ms"));
+        }
+        Ok(told)
     }
 }
 

@@ -20,8 +20,9 @@ use threadtoll_record::{Kind, Load, Lose, Scale};
 
 use crate::cache_padded::CachePadded;
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
+use crate::error::Make;
 use crate::error::Unavailable;
-use crate::program::{Make, Program};
+use crate::program::Program;
 use crate::samples::{Deliveries, Samples};
 
 use super::arrivals::{MAX_MESSAGES, Pattern, Schedule};

@@ -167,7 +167,7 @@ impl Loops for Compiled {
     }
 }
 
-fn program(usage: &Usage, senders: Senders, make: crate::program::Make<Crew>) -> Program {
+fn program(usage: &Usage, senders: Senders, make: crate::error::Make<Crew>) -> Program {
     Program::Crew(CrewProgram {
         make,
         threads: senders.all + 1,

@@ -17,8 +17,9 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Kind, Load};
 
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
+use crate::error::Make;
 use crate::exchange::on_a_line;
-use crate::program::{Make, Program};
+use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
 
 use super::paced::{AHEAD_NS, END};

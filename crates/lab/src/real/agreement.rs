@@ -13,8 +13,8 @@ use crate::LabError;
 use crate::mechanism::{Settings, atomic};
 use crate::twin::Unwrapped;
 
-use super::PATIENCE;
 use super::pair::{Job, PairSpec, Watch};
+use crate::budget::PATIENCE;
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;

@@ -14,7 +14,7 @@ use threadtoll_record::{BlockKind, IdleBlock, Placement, PlannedCell};
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::crew::{Crew, CrewProgram, Log, Part, Shift, Worked};
-use crate::program::Make;
+use crate::error::Make;
 use crate::samples::{BlockSamples, Counters, Samples};
 
 use super::displacement::Displacement;

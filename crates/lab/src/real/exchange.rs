@@ -9,9 +9,9 @@ use threadtoll_record::{BlockKind, Placement, PlannedCell, fold};
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::budget::MAX_BLOCK_SAMPLES;
+use crate::error::Make;
 use crate::exchange::Ends;
 use crate::mechanism::Class;
-use crate::program::Make;
 use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 use crate::stalls::stalled_ps;
 

@@ -9,7 +9,8 @@ use crate::LabError;
 use crate::mechanism::{Mechanism, Settings};
 
 use super::pair::{Job, PairSpec, Watch};
-use super::{PATIENCE, WARM_UP_NS, per_stretch};
+use super::{WARM_UP_NS, per_stretch};
+use crate::budget::PATIENCE;
 
 /// Mean round trips of neighbouring blocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

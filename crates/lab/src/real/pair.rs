@@ -9,8 +9,8 @@ use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_record::Placement;
 
 use crate::LabError;
+use crate::error::Make;
 use crate::exchange::{DRAIN_ROUNDS, Ends, Follow, Lead, LoopSpec, Stamps, StopAt};
-use crate::program::Make;
 
 use super::buffers::{Buffers, SharedBuffers};
 use super::displacement::Displacement;

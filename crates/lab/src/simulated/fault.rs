@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use threadtoll_record::{BlockKind, Cell};
 
+use crate::LabError;
 use crate::backend::OpenCell;
+use crate::budget::PATIENCE;
 use crate::contention::predict::Calibration;
 use crate::error::Unavailable;
 use crate::samples::BlockSamples;
-use crate::{LabError, real};
 
 /// Blocks before the one that fails.
 const SOUND: u32 = 3;
@@ -30,8 +31,6 @@ pub enum Fault {
     Aborts,
     /// The process is killed, as if it had taken all memory.
     Killed,
-    /// The process exits as if nothing were wrong.
-    Exits,
 }
 
 impl Fault {
@@ -45,7 +44,6 @@ impl Fault {
             "silent" => Fault::Silent,
             "aborts" => Fault::Aborts,
             "killed" => Fault::Killed,
-            "exits" => Fault::Exits,
             _ => return None,
         };
         Some((name.into(), fault))
@@ -93,7 +91,7 @@ impl OpenCell for Faulty {
         match self.fault {
             Fault::WrongMessage => Err(LabError::WrongMessage { mechanism, placement }),
             Fault::Refused | Fault::Hung => {
-                let seconds = real::PATIENCE.as_secs();
+                let seconds = PATIENCE.as_secs();
                 Err(LabError::Stuck { mechanism, placement, seconds })
             }
             Fault::Silent => loop {
@@ -104,7 +102,6 @@ impl OpenCell for Faulty {
                 // SAFETY: a plain number.
                 unsafe { libc::raise(libc::SIGKILL) };
             },
-            Fault::Exits => std::process::exit(0),
         }
     }
 }

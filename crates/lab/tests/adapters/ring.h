@@ -4,7 +4,6 @@
  *
  *   DESCRIPTION            in place of a correct one
  *   ON_SEND(ring, sent)    before the message with this number, from 0, is put into the ring
- *   ON_RECV(ring, taken)   before the message with this number is taken from the ring
  *   LENGTH                 the answer of tt_try_recv, in place of `len`
  *   ON_DESCRIBE            before the adapter describes itself
  *   ON_CREATE              before a queue is made
@@ -23,9 +22,6 @@
 
 #ifndef ON_SEND
 #define ON_SEND(ring, sent)
-#endif
-#ifndef ON_RECV
-#define ON_RECV(ring, taken)
 #endif
 #ifndef ON_DESCRIBE
 #define ON_DESCRIBE
@@ -99,7 +95,6 @@ long tt_try_recv(void *queue, void *message, size_t len)
     struct ring *ring = queue;
     size_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
     if (taken == atomic_load_explicit(&ring->sent, memory_order_acquire)) return TT_NOTHING;
-    ON_RECV(ring, taken)
     memcpy(message, &ring->slots[taken % ring->capacity], 8);
     atomic_store_explicit(&ring->taken, taken + 1, memory_order_release);
     (void)len;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use threadtoll_record::{
     Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram, Line, Machine,
-    Placement, Plan, PlannedCell, Relation, Strike, StrikeReason, Subject,
+    Placement, Plan, PlannedCell, Relation, Strike, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -54,7 +54,6 @@ pub(crate) fn strike(group: usize, attempt: u32, cell: usize) -> Strike {
         group,
         attempt,
         cell,
-        reason: StrikeReason::Hung,
         what: "it made no progress for 20 s".into(),
     }
 }

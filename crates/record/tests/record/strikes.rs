@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use threadtoll_record::file::{Fault, Results, fold, read};
-use threadtoll_record::{Block, Line, Plan, Strike, StrikeReason};
+use threadtoll_record::{Block, Line, Plan};
 
 use crate::fixture::{AT, group, machine, plan, strike};
 
@@ -81,18 +81,6 @@ fn a_run_that_ends_with_the_line_shows_the_other_rows_and_measures_them_again() 
 }
 
 #[test]
-fn a_refusal_costs_only_its_cell() {
-    let mut lines = run();
-    lines.truncate(STRIKE + 1);
-    lines[STRIKE]["reason"] = "refused".into();
-    let results = read_lines(&lines).unwrap();
-    assert_eq!(results.remaining(0), [0, 1]);
-    assert_eq!(results.remaining(1), [0, 1]);
-    assert!(results.groups[1].records.is_none());
-    assert_eq!(results.strikes[0].name(&results.plan), "park pinned");
-}
-
-#[test]
 fn nothing_is_left_if_every_row_was_given_up() {
     let plan = plan(3, &[&["atomic-store", "park"], &["atomic-store", "park"]]);
     let mut lines = vec![
@@ -100,8 +88,7 @@ fn nothing_is_left_if_every_row_was_given_up() {
         serde_json::to_value(Line::Plan(Box::new(plan))).unwrap(),
     ];
     assert!(!read_lines(&lines).unwrap().nothing_left());
-    let strike = Strike { reason: StrikeReason::Crashed, ..strike(0, 1, 1) };
-    lines.push(serde_json::to_value(Line::Strike(Box::new(strike))).unwrap());
+    lines.push(serde_json::to_value(Line::Strike(Box::new(strike(0, 1, 1)))).unwrap());
     let results = read_lines(&lines).unwrap();
     assert!(results.nothing_left() && results.complete());
 }
@@ -148,7 +135,6 @@ fn lines_that_contradict_the_run_are_rejected() {
     rejected(&strike_of("cell", json!(3)), STRIKE, "no cell 3");
     rejected(&strike_of("cell", json!(0)), STRIKE, "a reference");
     rejected(&strike_of("attempt", json!(3)), STRIKE, "does not follow");
-    rejected(&strike_of("reason", json!("bored")), STRIKE, "unknown variant");
     let again = |lines: &mut Vec<Value>| {
         let mut line = lines[STRIKE].clone();
         line["attempt"] = 2.into();

@@ -28,7 +28,7 @@ final class AskReply implements Scenario {
     }
 
     @Override
-    public void begin(long lengthNs, long seed) {
+    public void begin(long lengthNs) {
         asker.lengthNs = lengthNs;
     }
 

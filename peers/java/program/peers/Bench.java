@@ -13,19 +13,17 @@ public final class Bench implements LongFunction<String>, Closeable {
     private static final long SHORT_BLOCK_NS = 2_000_000;
     private static final long SHORT_BLOCKS_NS = 1_000_000_000;
     private static final long WARM_BLOCK_NS = 20_000_000;
-    /** Blocks that are longer than this whatever was asked for are not for a warm-up. */
-    private static final long LONG_BLOCK_NS = 100_000_000;
     private static final long MOST_WARM_UP_NS = 8_000_000_000L;
     /** Medians of this number of blocks are compared. */
     private static final int LEVEL = 10;
     /** Comparisons in a row that find no change. */
     private static final int LEVELS = 2;
     private static final double LEVEL_WITHIN = 0.05;
+    private static final int MOST_CAPACITY = 1 << 26;
 
     private final Scenario scenario;
     private final Crew crew;
     private final Pool pool;
-    private long seed;
 
     /** Prepares what a line asks for. */
     public Bench(String group, String line) throws Exception {
@@ -53,17 +51,18 @@ public final class Bench implements LongFunction<String>, Closeable {
         pool = null;
         switch (words[1]) {
             case "queue" -> {
-                seed = keys.number("seed", 0, 0, Long.MAX_VALUE);
                 Row.Queue row = find(peers, Row.Queue.class, words[2]);
-                scenario = new QueueRequest(row, keys).scenario(words[3]);
+                scenario = queue(row, words[3], keys);
             }
-            case "latency" -> scenario =
-                    latency(find(peers, Row.Mechanism.class, words[2]), keys);
+            case "latency" -> {
+                Row.Mechanism row = find(peers, Row.Mechanism.class, words[2]);
+                var usage = new Row.Usage("poll", 1, 1);
+                scenario = new AskReply(row.there().open(usage), row.back().open(usage));
+            }
             default -> throw new IllegalArgumentException("“" + words[1] + "” cannot be prepared");
         }
         keys.finish();
-        List<Runnable> parts = scenario.parts();
-        crew = new Crew(parts, scenario.seating().cpus(cpus, parts.size()));
+        crew = new Crew(scenario.parts(), cpus);
         try {
             warmUp();
         } catch (RuntimeException failure) {
@@ -82,29 +81,52 @@ public final class Bench implements LongFunction<String>, Closeable {
         throw new IllegalArgumentException(wanted + " is not a peer of this program");
     }
 
-    private static Scenario latency(Row.Mechanism row, Keys keys) {
-        keys.number("payload_bytes", 8, 8, 8);
-        var usage = new Row.Usage("poll", 1, 1, 1, false);
-        return new AskReply(row.there().open(usage), row.back().open(usage));
+    private static Scenario queue(Row.Queue row, String scenario, Keys keys) {
+        String wait = keys.text("wait");
+        require(row.waits().contains(wait), row.name() + " has no wait=" + wait);
+        int capacity = row.slotBytes() > 0 ? (int) keys.number("capacity", 1, MOST_CAPACITY) : 0;
+        require(!row.powerOfTwo() || Integer.bitCount(capacity) == 1,
+                "capacity=" + capacity + " is impossible: " + row.name() + " takes powers of two");
+        switch (scenario) {
+            case "ask-reply":
+                var single = new Row.Usage(wait, capacity, 1);
+                return new AskReply(apart(row, single), apart(row, single));
+            case "stream":
+                int batch = (int) keys.number("batch", 1, 1, row.batches() ? 1 << 16 : 1);
+                require(row.slotBytes() == 0 || batch <= capacity,
+                        "batch=" + batch + " is impossible: it is larger than the queue");
+                return new Stream(row.opener().open(new Row.Usage(wait, capacity, batch)), batch);
+            default:
+                throw new IllegalArgumentException(
+                        scenario + " is not a scenario of " + row.name());
+        }
     }
 
-    private void warmUp() {
-        if (!(scenario instanceof Rehearsed rehearsed)) {
-            levelOff();
-            return;
+    private static void require(boolean condition, String otherwise) {
+        if (!condition) {
+            throw new IllegalArgumentException(otherwise);
         }
-        rehearsed.rehearse(true);
-        levelOff();
-        rehearsed.rehearse(false);
-        if (rehearsed.leastNs(WARM_BLOCK_NS, seed) < LONG_BLOCK_NS) {
-            for (int i = 0; i < LEVEL; i++) {
-                run(WARM_BLOCK_NS);
-            }
+    }
+
+    private static Channel apart(Row.Queue row, Row.Usage usage) {
+        return new Apart(row.opener().open(usage), new byte[1024]);
+    }
+
+    /** A queue, and memory that keeps the next one off its cache lines. */
+    private record Apart(Channel channel, byte[] space) implements Channel {
+        @Override
+        public Sender sender() {
+            return channel.sender();
+        }
+
+        @Override
+        public Receiver receiver() {
+            return channel.receiver();
         }
     }
 
     /** Runs blocks until their figures have levelled off and nothing was compiled meanwhile. */
-    private void levelOff() {
+    private void warmUp() {
         CompilationMXBean compiler = ManagementFactory.getCompilationMXBean();
         long began = System.nanoTime();
         while (System.nanoTime() - began < SHORT_BLOCKS_NS) {
@@ -129,7 +151,7 @@ public final class Bench implements LongFunction<String>, Closeable {
     }
 
     private Answer run(long lengthNs) {
-        scenario.begin(lengthNs, seed++);
+        scenario.begin(lengthNs);
         crew.work();
         return scenario.end();
     }

@@ -5,10 +5,10 @@ public interface Channel {
     /** Ends a block; messages are numbered from 1. */
     long END = 0;
 
-    /** Makes the end of one sender; called once on each sender's thread. */
+    /** Makes the sending end; called once on the sender's thread. */
     Sender sender();
 
-    /** Makes the end of one receiver; called once on each receiver's thread. */
+    /** Makes the receiving end; called once on the receiver's thread. */
     Receiver receiver();
 
     /** Executes pause hints. */
@@ -32,16 +32,13 @@ public interface Channel {
 
     /** Receives in the row's way of waiting while the queue is empty. */
     interface Receiver {
-        /**
-         * Hands over messages until {@code taker} returns false. What is in the queue then is for
-         * other receivers, unless the queue is used in turns.
-         */
+        /** Hands over messages until {@code taker} returns false. */
         void receive(Taker taker);
     }
 
     /** Takes messages. */
     interface Taker {
-        /** Returns false if this is the last message of a block, or of a turn. */
+        /** Returns false if this is the last message of a block. */
         boolean take(long message);
     }
 }

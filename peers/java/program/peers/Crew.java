@@ -15,12 +15,12 @@ final class Crew implements Closeable {
     private volatile boolean over;
     private volatile Throwable failure;
 
-    /** Runs {@code parts[i]} on the CPU {@code cpus[i]}, if there are CPUs. */
+    /** Runs each part on the next CPU, if there are CPUs. */
     Crew(List<Runnable> parts, int[] cpus) {
         gate = new CyclicBarrier(parts.size() + 1);
         for (int i = 0; i < parts.size(); i++) {
             Runnable part = parts.get(i);
-            int cpu = cpus.length > 0 ? cpus[i] : -1;
+            int cpu = cpus.length > 0 ? cpus[i % cpus.length] : -1;
             var thread = new Thread(() -> live(part, cpu), "part-" + i);
             thread.setDaemon(true);
             thread.start();

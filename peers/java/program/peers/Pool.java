@@ -9,6 +9,7 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -19,7 +20,6 @@ final class Pool {
     private final int tasks;
     private final long holdNs;
     private final long thinkNs;
-    private final boolean sleeps;
     private final ThreadPoolExecutor threads;
     private final ReentrantLock lock = new ReentrantLock(true);
     private volatile String refusal;
@@ -34,8 +34,7 @@ final class Pool {
         holdNs = keys.number("hold_ns", 0, 60_000_000_000L);
         thinkNs = keys.number("think_ns", 0, 60_000_000_000L);
         String work = keys.text("work");
-        sleeps = work.equals("sleep");
-        if (!sleeps && !work.equals("clock")) {
+        if (!work.equals("sleep")) {
             throw new IllegalArgumentException("work=" + work + " is not known");
         }
         keys.finish();
@@ -105,18 +104,19 @@ final class Pool {
         pass(thinkNs);
     }
 
-    private void pass(long ns) {
-        long until = System.nanoTime() + ns;
-        if (!sleeps) {
-            Clock.spinUntil(until);
-        } else if (ns % 1_000_000 == 0) {
+    private static void pass(long ns) {
+        if (ns % 1_000_000 == 0) {
             try {
                 Thread.sleep(ns / 1_000_000);
             } catch (InterruptedException nobody) {
                 throw new IllegalStateException(nobody);
             }
-        } else {
-            Clock.sleepUntil(until, 0);
+            return;
+        }
+        // `Thread.sleep` rounds to milliseconds before Java 21.
+        long until = System.nanoTime() + ns;
+        for (long left = ns; left > 0; left = until - System.nanoTime()) {
+            LockSupport.parkNanos(left);
         }
     }
 

@@ -12,12 +12,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.LongFunction;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /**
  * Answers lines on standard input by lines on standard output, as docs/peers.md says.
@@ -26,11 +21,6 @@ import java.util.regex.Pattern;
  * compiler do not spoil the inlining of the next one.
  */
 public final class Program {
-    /** Time for the answers to earlier lines once the input is over. */
-    private static final Duration GRACE = Duration.ofMillis(500);
-    private static final String QUIT = "quit";
-    private static final Pattern DURATION = Pattern.compile("(\\d+(?:\\.\\d+)?)(ns|us|ms|s)");
-
     private final String group;
     private final ClassLoader own = Program.class.getClassLoader();
     private Object prepared;
@@ -45,12 +35,9 @@ public final class Program {
         var out = new PrintStream(file, false, StandardCharsets.UTF_8);
         // Whatever a library prints must not mix with the answers.
         System.setOut(System.err);
-        BlockingQueue<String> lines = new LinkedBlockingQueue<>();
-        var reader = new Thread(() -> read(lines), "lines");
-        reader.setDaemon(true);
-        reader.start();
+        var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         var program = new Program(arguments[0]);
-        for (String line; !(line = lines.take()).equals(QUIT); ) {
+        for (String line; (line = input.readLine()) != null && !line.equals("quit"); ) {
             boolean usable = true;
             String answer;
             try {
@@ -68,33 +55,11 @@ public final class Program {
         Runtime.getRuntime().halt(0);
     }
 
-    private static void read(BlockingQueue<String> lines) {
-        try {
-            var bytes = new InputStreamReader(System.in, StandardCharsets.UTF_8);
-            var input = new BufferedReader(bytes);
-            for (String line; (line = input.readLine()) != null && !line.strip().equals(QUIT); ) {
-                lines.add(line.strip());
-            }
-        } catch (IOException closed) {
-            // As at the end of input.
-        }
-        lines.add(QUIT);
-        try {
-            Thread.sleep(GRACE.toMillis());
-        } catch (InterruptedException nobody) {
-            // Nobody interrupts this thread.
-        }
-        // Ends a block that is under way, too: its threads may spin or hang.
-        Runtime.getRuntime().halt(0);
-    }
-
     private String answer(String line) throws Throwable {
         String[] words = line.split("\\s+");
         switch (words[0]) {
             case "hello":
                 return ((Group) Class.forName(group).getConstructor().newInstance()).describe();
-            case "clock":
-                return "clock " + System.nanoTime();
             case "prepare":
                 return prepare(line);
             case "block":
@@ -130,10 +95,10 @@ public final class Program {
     }
 
     private String block(String[] words) throws Throwable {
-        if (words.length != 2) {
-            throw new IllegalArgumentException("a block needs a length, as in `block 50ms`");
+        if (words.length != 2 || !words[1].matches("[1-9]\\d{0,17}")) {
+            throw new IllegalArgumentException("a block needs a length, as in `block 50000000`");
         }
-        long length = nanoseconds(words[1]);
+        long length = Long.parseLong(words[1]);
         if (prepared == null) {
             throw new IllegalStateException("nothing is prepared");
         }
@@ -145,24 +110,6 @@ public final class Program {
             forget();
             throw failure;
         }
-    }
-
-    private static long nanoseconds(String text) {
-        Matcher parts = DURATION.matcher(text);
-        if (!parts.matches()) {
-            throw new IllegalArgumentException("“" + text + "” is not a duration");
-        }
-        double unit = switch (parts.group(2)) {
-            case "ns" -> 1;
-            case "us" -> 1e3;
-            case "ms" -> 1e6;
-            default -> 1e9;
-        };
-        double length = Double.parseDouble(parts.group(1)) * unit;
-        if (length < 1 || length > 3600e9) {
-            throw new IllegalArgumentException("a block lasts from 1ns to an hour");
-        }
-        return (long) length;
     }
 
     private static String sentence(Throwable failure) {

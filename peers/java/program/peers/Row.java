@@ -22,35 +22,11 @@ public sealed interface Row {
      * @param way how its ends wait: {@code poll}, {@code poll-backoff} or {@code block}
      * @param capacity messages that a bounded queue holds
      * @param batch largest batch, 1 for single messages
-     * @param inTurns true if the receiver also stops while messages are left in the queue
      */
-    record Usage(String way, int capacity, int batch, int senders, boolean inTurns) {
+    record Usage(String way, int capacity, int batch) {
         /** Pause hints after an attempt that failed. */
         public int pauses() {
             return way.equals("poll-backoff") ? 100 : 0;
-        }
-
-        Usage holding(int capacity) {
-            return new Usage(way, capacity, batch, senders, inTurns);
-        }
-
-        Usage takingTurns() {
-            return new Usage(way, capacity, batch, senders, true);
-        }
-    }
-
-    /** The numbers of threads that may send to a queue, and receive from it. */
-    enum Ends {
-        SPSC,
-        MPSC,
-        MPMC;
-
-        boolean manySenders() {
-            return this != SPSC;
-        }
-
-        boolean manyReceivers() {
-            return this == MPMC;
         }
     }
 
@@ -64,7 +40,6 @@ public sealed interface Row {
             String name,
             String version,
             String sentence,
-            Ends ends,
             int slotBytes,
             boolean powerOfTwo,
             boolean batches,
@@ -75,16 +50,10 @@ public sealed interface Row {
             boolean bounded = slotBytes > 0;
             String slots = ",\"slot_bytes\":" + slotBytes + ",\"power_of_two\":" + powerOfTwo;
             return "{\"kind\":\"queue\"," + head(this.name, version, sentence)
-                    + ",\"scenarios\":[" + list(QueueRequest.scenarios(this)) + "]"
-                    + ",\"senders\":" + quoted(ends.manySenders() ? "many" : "one")
-                    + ",\"receivers\":" + quoted(ends.manyReceivers() ? "many" : "one")
-                    + ",\"capacity\":" + quoted(bounded ? "bounded" : "unbounded")
+                    + ",\"scenarios\":[\"ask-reply\",\"stream\"]"
                     + (bounded ? slots : "")
-                    + ",\"waits\":[" + list(waits) + "],\"batches\":" + batches + "}";
-        }
-
-        private static String list(List<String> words) {
-            return words.stream().map(Group::quoted).collect(Collectors.joining(","));
+                    + ",\"waits\":[" + waits.stream().map(Group::quoted).collect(Collectors.joining(","))
+                    + "],\"batches\":" + batches + "}";
         }
     }
 
@@ -103,7 +72,7 @@ public sealed interface Row {
             implements Row {
         public String describe() {
             return "{\"kind\":\"mechanism\"," + head(name, version, sentence)
-                    + ",\"class\":" + quoted(kind) + ",\"waits\":[]}";
+                    + ",\"class\":" + quoted(kind) + "}";
         }
     }
 

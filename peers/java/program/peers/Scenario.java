@@ -6,19 +6,12 @@ import java.util.List;
 /** Threads that measure a queue, a block at a time. */
 interface Scenario {
     String WRONG = "a message was wrong, lost, repeated or out of order";
-    /** Time before the first message of some blocks, in which the receivers begin to wait. */
-    long AHEAD_NS = 100_000;
 
     /** The work of each thread in a block. */
     List<Runnable> parts();
 
-    /** The CPUs of the parts. */
-    default Seating seating() {
-        return Seating.RECEIVER_ALONE;
-    }
-
     /** Called before the parts run. */
-    void begin(long lengthNs, long seed);
+    void begin(long lengthNs);
 
     /** Called after the parts have run. */
     Answer end();
@@ -37,9 +30,5 @@ interface Scenario {
         if (!right) {
             throw new IllegalStateException(otherwise);
         }
-    }
-
-    static void verifyCount(long received, long sent) {
-        verify(received == sent, received + " of " + sent + " messages arrived");
     }
 }

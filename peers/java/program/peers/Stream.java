@@ -1,11 +1,10 @@
 package peers;
 
-import java.util.ArrayList;
 import java.util.List;
 import jdk.internal.vm.annotation.Contended;
 
 /**
- * As many messages as the queue takes. When the time is up the receiver raises a flag, and each
+ * As many messages as the queue takes. When the time is up the receiver raises a flag, and the
  * sender ends with a message without a number.
  */
 final class Stream implements Scenario {
@@ -17,41 +16,34 @@ final class Stream implements Scenario {
     private static final int MOST_IN_STRETCH = 4096;
 
     private final Flag flag = new Flag();
-    private final List<Sending> senders = new ArrayList<>();
+    private final Sending sending;
     private final Receiving receiving;
 
-    Stream(Channel channel, int count, int batch) {
-        for (int i = 0; i < count; i++) {
-            senders.add(new Sending(channel, Numbers.end(i), batch, flag));
-        }
-        receiving = count == 1 ? new FromOne(channel, flag) : new FromMany(channel, flag, count);
+    Stream(Channel channel, int batch) {
+        sending = new Sending(channel, batch, flag);
+        receiving = new Receiving(channel, flag);
     }
 
     @Override
     public List<Runnable> parts() {
-        var parts = new ArrayList<Runnable>(senders);
-        parts.add(1, receiving);
-        return parts;
+        return List.of(sending, receiving);
     }
 
     @Override
-    public void begin(long lengthNs, long seed) {
+    public void begin(long lengthNs) {
         flag.raised = false;
         receiving.lengthNs = lengthNs;
     }
 
     @Override
     public Answer end() {
-        long sent = 0;
-        for (Sending sender : senders) {
-            sent += sender.sent;
-        }
         Scenario.verify(receiving.wrong == 0, WRONG);
-        Scenario.verifyCount(receiving.received, sent);
+        Scenario.verify(receiving.received == sending.sent,
+                receiving.received + " of " + sending.sent + " messages arrived");
         return new Answer()
-                .line("count", sent)
+                .line("count", sending.sent)
                 .line("rate_per_s", receiving.ratePerS)
-                .line("checked", sent);
+                .line("checked", sending.sent);
     }
 
     @Override
@@ -67,19 +59,16 @@ final class Stream implements Scenario {
     @Contended
     private static final class Sending implements Runnable {
         private final Channel channel;
-        private final long end;
         private final int batch;
         private final Flag flag;
         private Channel.Sender sender;
-        private long next;
+        private long next = Channel.END + 1;
         private long sent;
 
-        Sending(Channel channel, long end, int batch, Flag flag) {
+        Sending(Channel channel, int batch, Flag flag) {
             this.channel = channel;
-            this.end = end;
             this.batch = batch;
             this.flag = flag;
-            next = end + 1;
         }
 
         @Override
@@ -90,7 +79,7 @@ final class Stream implements Scenario {
             long first = next;
             next = batch > 1 ? inBatches(sender, first) : oneByOne(sender, first);
             sent = next - first;
-            sender.send(end);
+            sender.send(Channel.END);
         }
 
         /** Returns the number after that of the last message. */
@@ -113,63 +102,35 @@ final class Stream implements Scenario {
     }
 
     @Contended
-    private abstract static class Receiving extends ReceivingPart {
+    private static final class Receiving implements Runnable, Channel.Taker {
+        private final Channel channel;
         private final Flag flag;
+        private Channel.Receiver receiver;
         private long lengthNs;
         private long perStretch = 16;
         private long begun;
         private long stamped;
         private double ratePerS;
-
+        private long number;
         /** Messages until the next stamp. */
-        long left;
-        long wrong;
-        long received;
+        private long left;
+        private long wrong;
+        private long received;
 
         Receiving(Channel channel, Flag flag) {
-            super(channel);
+            this.channel = channel;
             this.flag = flag;
         }
 
         @Override
-        void beginBlock() {
+        public void run() {
+            if (receiver == null) {
+                receiver = channel.receiver();
+            }
             left = SETTLING;
             stamped = -1;
             received = 0;
-        }
-
-        /** Called when {@code left} has come down to 0. */
-        final void stamp() {
-            received += stamped < 0 ? SETTLING : perStretch;
-            left = perStretch;
-            long now = System.nanoTime();
-            if (stamped < 0) {
-                begun = now;
-                stamped = 0;
-                return;
-            }
-            stamped += perStretch;
-            if (now - begun >= lengthNs) {
-                ratePerS = stamped * 1e9 / (now - begun);
-                double messages = ratePerS * STRETCH_NS / 1e9;
-                perStretch = (long) Math.max(1, Math.min(MOST_IN_STRETCH, messages));
-                // From here on, the messages counted are those that the senders had under way.
-                left = Long.MAX_VALUE;
-                flag.raised = true;
-            }
-        }
-
-        final void finish() {
-            received += Long.MAX_VALUE - left;
-        }
-    }
-
-    @Contended
-    private static final class FromOne extends Receiving {
-        private long number;
-
-        FromOne(Channel channel, Flag flag) {
-            super(channel, flag);
+            receiver.receive(this);
         }
 
         @Override
@@ -191,54 +152,28 @@ final class Stream implements Scenario {
                 return true;
             }
             number--;
-            finish();
+            received += Long.MAX_VALUE - left;
             return false;
         }
-    }
 
-    @Contended
-    private static final class FromMany extends Receiving {
-        private final long[] numbers;
-        private int ended;
-
-        FromMany(Channel channel, Flag flag, int senders) {
-            super(channel, flag);
-            numbers = new long[senders];
-            for (int i = 0; i < senders; i++) {
-                numbers[i] = Numbers.end(i);
+        private void stamp() {
+            received += stamped < 0 ? SETTLING : perStretch;
+            left = perStretch;
+            long now = System.nanoTime();
+            if (stamped < 0) {
+                begun = now;
+                stamped = 0;
+                return;
             }
-        }
-
-        @Override
-        public boolean take(long message) {
-            int sender = Numbers.sender(message);
-            if (sender >= numbers.length) {
-                wrong = -1;
-                return true;
+            stamped += perStretch;
+            if (now - begun >= lengthNs) {
+                ratePerS = stamped * 1e9 / (now - begun);
+                double messages = ratePerS * STRETCH_NS / 1e9;
+                perStretch = (long) Math.max(1, Math.min(MOST_IN_STRETCH, messages));
+                // From here on, the messages counted are those that the sender had under way.
+                left = Long.MAX_VALUE;
+                flag.raised = true;
             }
-            long difference = message ^ ++numbers[sender];
-            if (difference != 0) {
-                return odd(sender, message, difference);
-            }
-            if (--left == 0) {
-                stamp();
-            }
-            return true;
-        }
-
-        private boolean odd(int sender, long message, long difference) {
-            if (!Numbers.isEnd(message)) {
-                wrong |= difference;
-                numbers[sender] = message;
-                return true;
-            }
-            numbers[sender]--;
-            if (++ended < numbers.length) {
-                return true;
-            }
-            ended = 0;
-            finish();
-            return false;
         }
     }
 }

@@ -1,28 +1,17 @@
-//! A program's answers to `block`, checked against themselves and against the time that it took.
-
-mod deliveries;
-mod lines;
+//! A program's answers to `block`, as samples.
 
 use std::time::Duration;
 
-use threadtoll_record::StrikeReason;
+use threadtoll_record::{BlockKind, ContentionBlock};
 
-use super::talk::{Fault, Limits, Listening};
-use lines::Lines;
+use super::talk::Talk;
+use crate::foreign::description::clean;
+use crate::samples::{Acquisitions, RoundTrips, Samples, Stretches};
 
-pub(crate) use deliveries::{Besides, Bursts, Chatty, Deliveries};
-pub(crate) use lines::Tally;
-pub(super) use lines::{error, said};
-
-/// A program stamps with the clock that it is timed by; its figures are rounded.
-const ROUNDING: f64 = 1.01;
-/// Least share of a block that its round trips take together.
-const LEAST_COVERED: f64 = 0.5;
-
-/// Limits of the answer to `block`.
-pub(super) fn limits(time: Duration) -> Limits {
-    Limits { line: 4096, answer: 64 << 20, time }
-}
+/// Most round trips of a block that have a stamp each.
+const MAX_STAMPED: u64 = 2_000_000;
+/// Largest figure that is believed, so that none overflows.
+const MAX: f64 = 1e15;
 
 /// The kind of answer that a block has.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,250 +20,179 @@ pub(crate) enum Question {
     RoundTrips,
     /// Messages as fast as possible.
     Stream,
-    /// As many messages as possible, shared by this many receivers.
-    Shared { receivers: u64 },
-    /// Messages that are due at this rate.
-    Deliveries { per_s: f64, besides: Besides },
-    /// Send and receive calls on a queue that holds this many messages.
-    Calls { depth: u64 },
-    /// Send calls into a flooded queue.
-    SendCalls,
-    /// This many tasks of this many threads.
-    Pool { tasks: u64, threads: u32 },
+    /// Tasks of a pool, and the work that each of them is.
+    Pool { tasks: u64, cycle_ns: u64 },
 }
 
 /// A block, as a program measured it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
-    /// Round trips.
-    RoundTrips {
-        /// Those with a stamp each.
-        stamped: Tally,
-        /// Number of those without.
-        others: u64,
-        /// Their mean.
-        mean_ns: f64,
-    },
-    /// Messages as fast as possible.
-    Stream {
-        /// Their number.
-        messages: u64,
-        /// Messages per second.
-        rate_per_s: f64,
-    },
-    /// As many messages as possible, shared by receivers.
-    Shared {
-        /// Time from the first send call until the last receiver was done.
-        elapsed_ns: u64,
-        /// Their number, by receiver.
-        received: Vec<u64>,
-        /// True if each receiver has a queue of its own.
-        bundle: bool,
-    },
-    /// Messages that were sent when they were due.
-    Deliveries(Deliveries),
-    /// Calls on a queue that holds many messages.
-    Calls {
-        /// Number of send calls that were timed, and of receive calls.
-        count: u64,
-        /// Median of the send calls, and of the receive calls.
-        send_ns: f64,
-        receive_ns: f64,
-        /// Time from the first message until the queue was drained.
-        elapsed_ns: u64,
-        /// All messages of the block.
-        messages: u64,
-    },
-    /// Send calls into a flooded queue.
-    SendCalls {
-        /// Their times.
-        calls: Tally,
-        /// Time from the begin of the first one to the end of the last one.
-        elapsed_ns: u64,
-        /// Messages of all senders.
-        messages: u64,
-    },
-    /// Tasks of a pool.
-    Pool {
-        /// Their number.
-        tasks: u64,
-        /// Time for all of them.
-        elapsed_ns: u64,
-        /// Mean number of threads still waiting when one has just acquired the lock.
-        queue_on_entry_mean: f64,
-    },
-}
-
-impl Answer {
+pub(crate) struct Told {
+    pub(crate) samples: Samples,
     /// Messages, round trips or tasks of the block.
-    pub(crate) fn operations(&self) -> u64 {
-        match self {
-            Answer::RoundTrips { stamped, others, .. } => stamped.count() + others,
-            Answer::Stream { messages, .. } => *messages,
-            Answer::Shared { received, .. } => received.iter().sum(),
-            Answer::Deliveries(deliveries) => deliveries.sent,
-            Answer::Calls { messages, .. } | Answer::SendCalls { messages, .. } => *messages,
-            Answer::Pool { tasks, .. } => *tasks,
-        }
-    }
-
-    /// Longest time that the program says has passed in a block of this length, in nanoseconds.
-    fn claimed_ns(&self, length_ns: u64) -> f64 {
-        match self {
-            Answer::RoundTrips { stamped, others, mean_ns } => {
-                stamped.sum_ns() as f64 + *others as f64 * mean_ns
-            }
-            Answer::Stream { .. } => length_ns as f64,
-            Answer::Deliveries(deliveries) => deliveries.longest_ns(),
-            Answer::Shared { elapsed_ns, .. }
-            | Answer::Calls { elapsed_ns, .. }
-            | Answer::SendCalls { elapsed_ns, .. }
-            | Answer::Pool { elapsed_ns, .. } => *elapsed_ns as f64,
-        }
-    }
-
-    /// Checks that the answer to a request for a block of `length_ns` fits into the time that it
-    /// took, and a rate to its messages.
-    pub(super) fn check_time(&self, length_ns: u64, took: Duration) -> Result<(), Fault> {
-        if let Answer::Stream { messages, rate_per_s } = self {
-            // The other messages began and ended the stream.
-            let timed = rate_per_s * length_ns as f64 / 1e9;
-            if timed > *messages as f64 * ROUNDING {
-                let clause = format!("at its rate, {timed:.0} messages came, but it counted");
-                return Err(wrong(format!("{clause} {messages}")));
-            }
-        }
-        let (claimed_ns, took_ns) = (self.claimed_ns(length_ns), took.as_nanos() as f64);
-        // Round trips follow one another for the whole block: a clock that stops while a thread
-        // sleeps would leave most of it out.
-        if matches!(self, Answer::RoundTrips { .. })
-            && claimed_ns < LEAST_COVERED * length_ns as f64
-        {
-            let [claimed_ms, length_ms] = [claimed_ns / 1e6, length_ns as f64 / 1e6];
-            return Err(wrong(format!(
-                "its round trips take {claimed_ms:.1} ms of a block of {length_ms:.0} ms"
-            )));
-        }
-        if claimed_ns <= took_ns * ROUNDING {
-            return Ok(());
-        }
-        let (claimed_ms, took_ms) = (claimed_ns / 1e6, took_ns / 1e6);
-        Err(wrong(format!("its block of {claimed_ms:.0} ms was over after {took_ms:.0} ms")))
-    }
+    pub(crate) operations: u64,
+    /// CPU time that went by before the first message, in nanoseconds.
+    pub(crate) settling_ns: u64,
+    /// Least time that the block took, by the program's clock.
+    pub(super) claimed: Duration,
 }
 
-/// The fault of figures that do not fit together.
-fn wrong(clause: impl Into<String>) -> Fault {
-    Fault::new(StrikeReason::WrongMessage, clause)
-}
-
-/// Reads the answer to a block, and the CPU time that went by before its first message, in
-/// nanoseconds.
-pub(super) fn read(lines: Listening<'_>, question: Question) -> Result<(Answer, u64), Fault> {
-    let mut lines = Lines::of(lines);
-    let answer = match question {
-        Question::RoundTrips => round_trips(&mut lines)?,
+/// Reads the answer to a block of this kind.
+pub(super) fn read(talk: &mut Talk, question: Question, kind: BlockKind) -> Result<Told, String> {
+    let mut lines = Lines(talk);
+    let (samples, operations, claimed_ns) = match question {
+        Question::RoundTrips => round_trips(&mut lines, kind)?,
         Question::Stream => stream(&mut lines)?,
-        Question::Shared { receivers } => shared(&mut lines, receivers)?,
-        Question::Deliveries { per_s, besides } => {
-            Answer::Deliveries(deliveries::read(&mut lines, per_s, besides)?)
-        }
-        Question::Calls { depth } => calls(&mut lines, depth)?,
-        Question::SendCalls => send_calls(&mut lines)?,
-        Question::Pool { tasks, threads } => pool(&mut lines, tasks, threads)?,
+        Question::Pool { tasks, cycle_ns } => pool(&mut lines, tasks, cycle_ns)?,
     };
     let last = lines.next()?;
     let settling_ns = match last.strip_prefix("end settling_ns=") {
-        Some(digits) => lines::number("settling_ns", digits)?,
+        Some(digits) => number("settling_ns", digits)?,
         None if last == "end" => 0,
-        None => {
-            return Err(Fault::rubbish(format!("it said “{}” instead of “end”", said(&last))));
-        }
+        None => return Err(format!("it said “{}” instead of “end”", clean(&last))),
     };
-    Ok((answer, settling_ns))
+    let claimed = Duration::from_nanos(claimed_ns);
+    Ok(Told { samples, operations, settling_ns, claimed })
 }
 
-fn round_trips(lines: &mut Lines<'_>) -> Result<Answer, Fault> {
-    let stamped = lines.tally("count", 1)?;
-    let mean_ns = lines.positive("mean_ns")?;
-    let checked = lines.number("checked")?;
-    let count = stamped.count();
-    match checked.checked_sub(count) {
-        Some(others) if others > 0 && count > 0 => {
-            Ok(Answer::RoundTrips { stamped, others, mean_ns })
+/// One stretch of this many operations.
+fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
+    let lengths_ps = vec![(elapsed_ns * 1000.0).round() as u64];
+    Stretches { lengths_ps, operations_each: operations }
+}
+
+type Read = (Samples, u64, u64);
+
+/// A program measures both kinds in each block. Of the stamped round trips, neither the order nor
+/// the CPUs are known.
+fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
+    let values = lines.number("count")?;
+    let (mut lengths_ps, mut stamped_ns) = (Vec::new(), 0_u64);
+    for _ in 0..values {
+        let (value, times) = lines.pair()?;
+        let (ns, times) = (number(&value, &value)?, number(&value, &times)?);
+        let all = times.saturating_add(lengths_ps.len() as u64);
+        if all > MAX_STAMPED {
+            return Err(format!("it has {all} round trips with a stamp"));
         }
-        _ => Err(wrong(format!(
-            "it checked {checked} round trips, of which {count} had a stamp: some of each were \
-             expected"
-        ))),
+        stamped_ns = ns.saturating_mul(times).saturating_add(stamped_ns);
+        lengths_ps.extend(std::iter::repeat_n(ns * 1000, times as usize));
     }
+    let mean_ns = lines.decimal("mean_ns")?;
+    let checked = lines.number("checked")?;
+    let others = checked.checked_sub(lengths_ps.len() as u64).filter(|others| *others > 0);
+    let (Some(others), false) = (others, lengths_ps.is_empty()) else {
+        let stamped = lengths_ps.len();
+        return Err(format!("it checked {checked} round trips, of which {stamped} had a stamp"));
+    };
+    let others_ns = others as f64 * mean_ns;
+    let stretches = match kind {
+        BlockKind::Stamped => Stretches { lengths_ps, operations_each: 1 },
+        BlockKind::Stretch => stretch(others, others_ns),
+    };
+    let samples = Samples::Exchange(RoundTrips { stretches, ..RoundTrips::default() });
+    Ok((samples, checked, stamped_ns.saturating_add(others_ns as u64)))
 }
 
-fn stream(lines: &mut Lines<'_>) -> Result<Answer, Fault> {
-    let messages = lines.positive_number("count")?;
-    let rate_per_s = lines.positive("rate_per_s")?;
+fn stream(lines: &mut Lines<'_>) -> Result<Read, String> {
+    let messages = lines.number("count")?;
+    let rate_per_s = lines.decimal("rate_per_s")?;
     lines.all_checked(messages)?;
-    Ok(Answer::Stream { messages, rate_per_s })
+    let elapsed_ns = messages as f64 / rate_per_s * 1e9;
+    if elapsed_ns > MAX {
+        return Err(format!("it counted {messages} messages at {rate_per_s}/s"));
+    }
+    Ok((Samples::Stream(stretch(messages, elapsed_ns)), messages, 0))
 }
 
-fn shared(lines: &mut Lines<'_>, receivers: u64) -> Result<Answer, Fault> {
-    let messages = lines.positive_number("count")?;
-    let elapsed_ns = lines.positive_number("elapsed_ns")?;
-    let shared = lines.number("shared")?;
-    let received: Vec<u64> =
-        (0..receivers).map(|_| lines.number("received")).collect::<Result<_, _>>()?;
-    lines.all_checked(messages)?;
-    let sum = received.iter().try_fold(0u64, |sum, own| sum.checked_add(*own));
-    if sum != Some(messages) {
-        return Err(wrong(format!(
-            "it sent {messages} messages, but its receivers got another number of them"
-        )));
-    }
-    if shared > 1 {
-        return Err(Fault::rubbish(format!("its “shared” is {shared}, neither 0 nor 1")));
-    }
-    Ok(Answer::Shared { elapsed_ns, received, bundle: shared == 0 })
-}
-
-fn calls(lines: &mut Lines<'_>, depth: u64) -> Result<Answer, Fault> {
-    let count = lines.positive_number("count")?;
-    let send_ns = lines.positive("send_ns")?;
-    let receive_ns = lines.positive("receive_ns")?;
-    let elapsed_ns = lines.positive_number("elapsed_ns")?;
-    let messages = depth.saturating_add(count);
-    lines.all_checked(messages)?;
-    // At least half of the calls take as long as their median.
-    if (send_ns + receive_ns) * count as f64 / 2.0 > elapsed_ns as f64 * ROUNDING {
-        return Err(wrong("its calls take longer than its block"));
-    }
-    Ok(Answer::Calls { count, send_ns, receive_ns, elapsed_ns, messages })
-}
-
-fn send_calls(lines: &mut Lines<'_>) -> Result<Answer, Fault> {
-    let calls = lines.tally("count", 0)?;
-    let elapsed_ns = lines.positive_number("elapsed_ns")?;
-    let messages = lines.positive_number("sent")?;
-    lines.all_checked(messages)?;
-    let count = calls.count();
-    if count == 0 || count > messages {
-        return Err(wrong(format!("it sent {messages} messages, and timed {count} of the calls")));
-    }
-    if calls.sum_ns() as f64 > elapsed_ns as f64 * ROUNDING + count as f64 {
-        return Err(wrong("its send calls take longer than its block"));
-    }
-    Ok(Answer::SendCalls { calls, elapsed_ns, messages })
-}
-
-fn pool(lines: &mut Lines<'_>, asked: u64, threads: u32) -> Result<Answer, Fault> {
-    let tasks = lines.positive_number("count")?;
-    let elapsed_ns = lines.positive_number("elapsed_ns")?;
-    let queue_on_entry_mean = lines.decimal("queue_on_entry_mean")?;
+/// A pool's threads are not told apart.
+fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String> {
+    let tasks = lines.number("count")?;
+    let elapsed_ns = lines.decimal("elapsed_ns")? as u64;
+    let queue_on_entry_mean = lines.zero_or_more("queue_on_entry_mean")?;
     lines.all_checked(tasks)?;
     if tasks != asked {
-        return Err(wrong(format!("it did {tasks} tasks instead of {asked}")));
+        return Err(format!("it did {tasks} tasks instead of {asked}"));
     }
-    if queue_on_entry_mean > f64::from(threads) {
-        return Err(wrong("more of its threads waited for the lock than it has"));
+    let block = ContentionBlock {
+        work: (tasks as f64 * cycle_ns as f64).into(),
+        acquisitions: Vec::new(),
+        work_by_cpu: Vec::new(),
+        work_together: None,
+        queue_on_entry_mean: Some(queue_on_entry_mean.into()),
+        seen: None,
+    };
+    let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits: Vec::new() });
+    Ok((samples, tasks, elapsed_ns))
+}
+
+/// Lines of an answer, each with a name and a figure, or an error.
+struct Lines<'a>(&'a mut Talk);
+
+impl Lines<'_> {
+    fn next(&mut self) -> Result<String, String> {
+        let line = self.0.line()?;
+        match error(&line) {
+            Some(sentence) => Err(format!("it reports: {sentence}")),
+            None => Ok(line),
+        }
     }
-    Ok(Answer::Pool { tasks, elapsed_ns, queue_on_entry_mean })
+
+    fn pair(&mut self) -> Result<(String, String), String> {
+        let line = self.next()?;
+        match line.split_once(' ') {
+            Some((name, value)) => Ok((name.into(), value.into())),
+            None => Err(format!("it said “{}”, which has no figure", clean(&line))),
+        }
+    }
+
+    fn value(&mut self, name: &str) -> Result<String, String> {
+        let (found, value) = self.pair()?;
+        if found == name {
+            return Ok(value);
+        }
+        Err(format!("it said “{}” instead of “{name}”", clean(&found)))
+    }
+
+    fn number(&mut self, name: &str) -> Result<u64, String> {
+        number(name, &self.value(name)?)
+    }
+
+    fn zero_or_more(&mut self, name: &str) -> Result<f64, String> {
+        let value = self.value(name)?;
+        let parsed = value.parse().ok().filter(|number| (0.0..MAX).contains(number));
+        parsed.ok_or_else(|| no_figure(name, &value))
+    }
+
+    /// A figure that is not 0.
+    fn decimal(&mut self, name: &str) -> Result<f64, String> {
+        match self.zero_or_more(name)? {
+            0.0 => Err(format!("its “{name}” is 0")),
+            number => Ok(number),
+        }
+    }
+
+    fn all_checked(&mut self, count: u64) -> Result<(), String> {
+        let checked = self.number("checked")?;
+        if checked == count && count > 0 {
+            return Ok(());
+        }
+        Err(format!("it counted {count} messages, but checked {checked}"))
+    }
+}
+
+/// The sentence of a line that reports an error.
+pub(super) fn error(line: &str) -> Option<String> {
+    let sentence = line.strip_prefix("error")?;
+    let whole = sentence.is_empty() || sentence.starts_with(' ');
+    let sentence = if sentence.trim().is_empty() { "an error" } else { sentence.trim() };
+    whole.then(|| clean(sentence))
+}
+
+fn number(name: &str, digits: &str) -> Result<u64, String> {
+    let parsed = digits.parse().ok().filter(|number| *number <= MAX as u64);
+    parsed.ok_or_else(|| no_figure(name, digits))
+}
+
+fn no_figure(name: &str, value: &str) -> String {
+    format!("it said “{}” where the figure of “{}” was expected", clean(value), clean(name))
 }

@@ -2,20 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use threadtoll_record::{Build, Checksum, Load, Origin, StrikeReason};
+use threadtoll_record::{Build, Checksum, Load, Origin};
 
 use super::hello::{Hello, Peer, ProgramQueue};
-use super::{Fault, Patience, Program, request};
+use super::{Program, request};
 use crate::lock::Lock;
 use crate::mechanism::Mechanism;
+use crate::program_file::ProgramFile;
 use crate::queue::{Capacity, Queue, Slots, Way};
-
-/// Scenarios of queues that a program can be asked for.
-const SCENARIOS: [&str; 8] =
-    ["ask-reply", "stream", "open-loop", "burst", "workers", "funnel", "depth", "flood"];
 
 /// A program and what it says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,42 +38,17 @@ pub struct ProgramRows {
     pub left_out: Vec<(String, String)>,
 }
 
-/// Starts a program, lets it describe itself, and ends it.
+/// Starts a program, lets it describe itself within this time, and ends it.
 ///
 /// # Errors
 ///
-/// If it cannot be read or started, or does not describe itself.
-pub fn describe(path: &Path) -> Result<DescribedProgram, Fault> {
-    let unreadable = |error: std::io::Error| Fault {
-        reason: StrikeReason::Refused,
-        clause: format!("it cannot be read: {error}"),
-    };
+/// If it cannot be read or started, or does not describe itself. The error is a clause.
+pub fn describe(path: &Path, patience: Duration) -> Result<DescribedProgram, String> {
+    let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let path = path.canonicalize().map_err(unreadable)?;
     let sha256 = Checksum::of_bytes(&fs::read(&path).map_err(unreadable)?);
-    let program = Program::start(&path, &[], Patience::default())?;
-    let hello = program.hello().clone();
-    program.quit();
+    let hello = Program::start(&path, &[], patience)?.hello().clone();
     Ok(DescribedProgram { path, sha256, hello })
-}
-
-/// The file of a program, which may have changed since it described itself.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProgramFile {
-    path: Arc<Path>,
-    sha256: Checksum,
-}
-
-impl ProgramFile {
-    /// Starts it.
-    pub(crate) fn start(&self, cpus: &[u32], patience: Patience) -> Result<Program, Fault> {
-        let unchanged =
-            fs::read(&self.path).is_ok_and(|bytes| Checksum::of_bytes(&bytes) == self.sha256);
-        if !unchanged {
-            let clause = "its file has changed since the run began".into();
-            return Err(Fault { reason: StrikeReason::Refused, clause });
-        }
-        Program::start(&self.path, cpus, patience)
-    }
 }
 
 impl DescribedProgram {
@@ -91,17 +63,17 @@ impl DescribedProgram {
             flags: flags.as_str().into(),
             sha256: self.sha256.clone(),
         };
-        let file = ProgramFile { path: self.path.as_path().into(), sha256: self.sha256.clone() };
+        let file = ProgramFile::new(&self.path, self.sha256.clone());
         let mut rows = ProgramRows::default();
         for peer in peers {
             match peer {
                 Peer::Queue(queue) => rows.queues.push(row(queue, &file, &built)),
-                Peer::Mechanism { name, sentence, class, .. } => {
+                Peer::Mechanism { name, sentence, class } => {
                     let mechanism =
                         Mechanism::elsewhere(name, *class, sentence, file.clone(), built.clone());
                     rows.mechanisms.push(mechanism);
                 }
-                Peer::Contention { scenario, name, sentence, .. } if scenario == "pool" => {
+                Peer::Contention { scenario, name, sentence } if scenario == "pool" => {
                     let lock = Lock::elsewhere(name, sentence, file.clone(), built.clone());
                     rows.locks.push(lock);
                 }
@@ -116,19 +88,17 @@ impl DescribedProgram {
 }
 
 fn row(queue: &ProgramQueue, file: &ProgramFile, built: &Build) -> Queue {
-    let slots = queue.slot_bytes.filter(|_| queue.bounded).map(|bytes| {
+    let slots = queue.slot_bytes.map(|bytes| {
         let slots = Slots::groups(1, bytes.into());
         if queue.power_of_two { slots.power_of_two() } else { slots }
     });
     let way = |wait| {
-        let known = queue.scenarios.iter().filter(|name| SCENARIOS.contains(&name.as_str()));
-        let known: Vec<String> = known.cloned().collect();
+        let known = queue.scenarios.clone();
         let asked = move |scenario: &str, load: &Load, payload_bytes: u64| {
-            payload_bytes == 8
-                && request::has_load(load)
-                && known.iter().any(|name| name == request::asked_as(scenario))
+            known.iter().any(|name| name == scenario)
+                && request::question(scenario, load, payload_bytes).is_some()
         };
-        let way = Way::elsewhere(wait, queue.many_senders, file.clone(), asked);
+        let way = Way::elsewhere(wait, file.clone(), asked);
         if queue.batches { way.in_batches() } else { way }
     };
     Queue {

@@ -2,52 +2,21 @@
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
-use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
-use threadtoll_record::StrikeReason;
 
 use crate::foreign::guardian::Guarded;
 
 /// Time in which a program has to end.
-pub(super) const QUIT: Duration = Duration::from_secs(1);
-/// Longest sentence of a program that is repeated to the user, in characters.
-const SENTENCE: usize = 200;
+const QUIT: Duration = Duration::from_secs(1);
 const CHUNK: usize = 64 << 10;
-
-/// Why a program, or a row of it, is given up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{clause}")]
-pub struct Fault {
-    /// Kind of failure.
-    pub reason: StrikeReason,
-    /// The failure as a clause about “it”.
-    pub clause: String,
-}
-
-impl Fault {
-    pub(super) fn new(reason: StrikeReason, clause: impl Into<String>) -> Self {
-        Fault { reason, clause: clause.into() }
-    }
-
-    /// The fault of an answer that breaks the protocol.
-    pub(super) fn rubbish(clause: impl Into<String>) -> Self {
-        Self::new(StrikeReason::Crashed, clause)
-    }
-}
-
-/// Limits of an answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Bytes of a line.
-    pub(super) line: usize,
-    /// Bytes of all lines.
-    pub(super) answer: usize,
-    /// Time until the last line has come.
-    pub(super) time: Duration,
-}
+/// Most bytes of a line: that of the description is the longest.
+const MAX_LINE: usize = 256 << 10;
+/// Most bytes of an answer.
+const MAX_ANSWER: usize = 64 << 20;
 
 /// A program that answers lines.
 pub(super) struct Talk {
@@ -57,14 +26,16 @@ pub(super) struct Talk {
     /// Bytes that have come; those from `taken` on were not taken yet.
     come: Vec<u8>,
     taken: usize,
+    /// Bytes that the present answer may still have, and the time by which it has to be whole.
+    left: usize,
+    deadline: Instant,
+    time: Duration,
     pub(super) program: Guarded,
 }
 
 impl Talk {
-    pub(super) fn start(path: &OsStr, cpus: &[u32]) -> Result<Self, Fault> {
-        let refused = |error: std::io::Error| {
-            Fault::new(StrikeReason::Refused, format!("it cannot be started: {error}"))
-        };
+    pub(super) fn start(path: &OsStr, cpus: &[u32]) -> Result<Self, String> {
+        let refused = |error: std::io::Error| format!("it cannot be started: {error}");
         let mut command = Command::new(path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut program = Guarded::start(command, cpus).map_err(refused)?;
@@ -72,71 +43,59 @@ impl Talk {
         let (to, from) = program.take_pipes().ok_or_else(no_pipes)?;
         ioctl_fionbio(&to, true).map_err(|error| refused(error.into()))?;
         ioctl_fionbio(&from, true).map_err(|error| refused(error.into()))?;
-        Ok(Talk { to: Some(to), from, come: Vec::new(), taken: 0, program })
+        let (come, time) = (Vec::new(), Duration::ZERO);
+        let deadline = Instant::now();
+        Ok(Talk { to: Some(to), from, come, taken: 0, left: 0, deadline, time, program })
     }
 
-    /// Sends a request. Nothing may have come that was not asked for.
-    pub(super) fn say(&mut self, line: &str) -> Result<(), Fault> {
-        if self.come() || self.take_in()? == Come::Some {
-            let end = self.come.len().min(self.taken + SENTENCE);
-            let what = spoken(&self.come[self.taken..end]);
-            return Err(Fault::rubbish(format!("it said “{what}” without being asked")));
-        }
-        let Some(to) = &mut self.to else { return Err(Fault::rubbish("it was told to end")) };
+    /// Sends a request, of which the whole answer has to come within this time.
+    pub(super) fn say(&mut self, line: &str, time: Duration) -> Result<(), String> {
+        (self.left, self.time, self.deadline) = (MAX_ANSWER, time, Instant::now() + time);
+        let Some(to) = &mut self.to else { return Err("it was told to end".into()) };
         match to.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                Err(Fault::rubbish("it does not read its input"))
+                Err("it does not read its input".into())
             }
             Err(_) => Err(self.gone("closed its input")),
         }
     }
 
-    /// Begins to listen for an answer.
-    pub(super) fn listen(&mut self, limits: Limits) -> Listening<'_> {
-        Listening {
-            deadline: Instant::now() + limits.time,
-            left: limits.answer,
-            limits,
-            talk: self,
-        }
-    }
-
-    /// Sends a request and returns the first line of the answer.
-    pub(super) fn ask(&mut self, line: &str, limits: Limits) -> Result<String, Fault> {
-        self.say(line)?;
-        self.listen(limits).line()
-    }
-
-    /// Tells the program to end; `None` if it had to be killed.
-    pub(super) fn quit(&mut self) -> Option<ExitStatus> {
-        if let Some(mut to) = self.to.take() {
-            let _ = to.write_all(b"quit\n");
-        }
-        // A program that still has something to say must not wait for it to be read.
-        let begun = Instant::now();
+    /// The next line of the answer, without its line feed.
+    pub(super) fn line(&mut self) -> Result<String, String> {
+        let mut searched = 0;
         loop {
-            self.come.clear();
-            self.taken = 0;
-            let _ = self.take_in();
-            let status = self.program.ending(Duration::ZERO);
-            if status.is_some() || begun.elapsed() >= QUIT {
-                let _ = self.program.kill();
-                return status;
+            let own = &self.come[self.taken..];
+            if let Some(end) = own[searched..].iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8(own[..searched + end].to_vec());
+                self.taken += searched + end + 1;
+                let left = self.left.checked_sub(searched + end + 1);
+                self.left = left.ok_or(format!("its answer has over {} MiB", MAX_ANSWER >> 20))?;
+                return line.map_err(|_| "its answer is not text".into());
             }
-            std::thread::sleep(Duration::from_millis(2));
+            searched = own.len();
+            if searched > MAX_LINE {
+                return Err(format!("its answer has a line of over {} KiB", MAX_LINE >> 10));
+            }
+            self.take_in()?;
         }
     }
 
-    fn come(&self) -> bool {
-        self.taken < self.come.len()
-    }
-
-    /// Reads what has come, up to a limit.
-    fn take_in(&mut self) -> Result<Come, Fault> {
-        if self.taken > 0 {
-            self.come.drain(..self.taken);
-            self.taken = 0;
+    /// Waits until more has come, and reads it.
+    fn take_in(&mut self) -> Result<(), String> {
+        self.come.drain(..self.taken);
+        self.taken = 0;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let seconds = self.time.as_secs_f64();
+            return Err(format!("it gave no whole answer within {seconds:.0} s"));
+        }
+        let limit =
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut from = [PollFd::new(&self.from, PollFlags::IN)];
+        match poll(&mut from, Some(&limit)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(format!("its output cannot be waited for: {error}")),
         }
         let before = self.come.len();
         self.come.resize(before + CHUNK, 0);
@@ -144,115 +103,35 @@ impl Talk {
         self.come.truncate(before + read.as_ref().copied().unwrap_or(0));
         match read {
             Ok(0) => Err(self.gone("closed its output")),
-            Ok(_) => Ok(Come::Some),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Come::Nothing),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Come::Nothing),
-            Err(error) => Err(Fault::rubbish(format!("its output cannot be read: {error}"))),
+            Ok(_) => Ok(()),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(format!("its output cannot be read: {error}")),
         }
     }
 
-    /// The fault of a program whose pipe is closed: it has ended, or else did only that.
-    fn gone(&mut self, closed: &str) -> Fault {
+    /// The failure of a program whose pipe is closed: it has ended, or else did only that.
+    fn gone(&mut self, closed: &str) -> String {
         match self.program.ending(QUIT) {
             Some(status) => {
                 let how = status.to_string();
-                let how = how.trim_end_matches(" (core dumped)");
-                Fault::rubbish(format!("its program ended by itself ({how})"))
+                format!("its program ended by itself ({})", how.trim_end_matches(" (core dumped)"))
             }
-            None => Fault::rubbish(format!("it {closed}")),
+            None => format!("it {closed}"),
         }
     }
 }
 
 impl Drop for Talk {
+    /// Tells the program to end, and kills it and all that it has started a second later.
     fn drop(&mut self) {
-        if self.to.is_some() {
-            self.quit();
+        if let Some(mut to) = self.to.take() {
+            let _ = to.write_all(b"quit\n");
         }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Come {
-    Some,
-    Nothing,
-}
-
-/// An answer, as it comes.
-pub(super) struct Listening<'a> {
-    talk: &'a mut Talk,
-    limits: Limits,
-    /// Bytes that the answer may still have.
-    left: usize,
-    deadline: Instant,
-}
-
-impl Listening<'_> {
-    /// The next line, without its line feed.
-    pub(super) fn line(&mut self) -> Result<String, Fault> {
-        loop {
-            let own = &self.talk.come[self.talk.taken..];
-            let end = own.iter().position(|byte| *byte == b'\n');
-            let length = end.unwrap_or(own.len());
-            if length > self.limits.line {
-                let limit = self.limits.line;
-                return Err(Fault::rubbish(format!("its answer has a line of over {limit} bytes")));
-            }
-            let Some(end) = end else {
-                self.wait()?;
-                continue;
-            };
-            let line = String::from_utf8(own[..end].to_vec());
-            self.talk.taken += end + 1;
-            let left = self.left.checked_sub(end + 1);
-            let limit = self.limits.answer;
-            self.left =
-                left.ok_or_else(|| Fault::rubbish(format!("its answer has over {limit} bytes")))?;
-            return line.map_err(|_| Fault::rubbish("its answer is not text"));
-        }
-    }
-
-    /// Waits until more has come.
-    fn wait(&mut self) -> Result<(), Fault> {
-        if self.talk.take_in()? == Come::Some {
-            return Ok(());
-        }
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            let seconds = self.limits.time.as_secs_f64();
-            let clause = format!("it gave no whole answer within {seconds:.0} s");
-            return Err(Fault::new(StrikeReason::Hung, clause));
-        }
-        let limit =
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        let mut from = [PollFd::new(&self.talk.from, PollFlags::IN)];
-        match poll(&mut from, Some(&limit)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(Fault::rubbish(format!("its output cannot be waited for: {error}"))),
-        }
-    }
-}
-
-/// A program's words for people: on one line, without control characters, and not too long.
-pub(super) fn spoken(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let mut said: String = text.chars().take(SENTENCE).map(plain).collect();
-    said.truncate(said.trim_end().len());
-    if text.chars().nth(SENTENCE).is_some() {
-        said.push('…');
-    }
-    said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_a_program_do_no_harm_on_a_terminal() {
-        assert_eq!(spoken(b"no\x1b[2J such\nrow\xff "), "no [2J such row\u{fffd}");
-        assert_eq!(spoken("ä".repeat(SENTENCE).as_bytes()).chars().count(), SENTENCE);
-        assert!(spoken("ä".repeat(SENTENCE + 1).as_bytes()).ends_with("ä…"));
+        self.program.ending(QUIT);
+        let _ = self.program.kill();
     }
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use threadtoll_record::StrikeReason::{self, Crashed, Hung, Refused, WrongMessage};
 
-use super::answer::{Besides, Question};
+use super::answer::Question;
 use super::*;
+use crate::samples::{Samples, Stretches};
 
 /// The program that another run of these tests is to hold.
 const HELD: &str = "THREADTOLL_TEST_PROGRAM";
@@ -59,196 +59,123 @@ impl Folder {
 }
 
 /// Short where the program is to hang.
-fn patience(mode: &str) -> Patience {
-    let (long, short) = (Duration::from_secs(30), Duration::from_secs(1));
-    Patience {
-        hello: if mode == "mute" { short } else { long },
-        prepare: long,
-        block: if mode == "silent" || mode == "drips" { short } else { long },
-    }
+fn patience(mode: &str) -> Duration {
+    Duration::from_secs(if matches!(mode, "mute" | "silent" | "drips") { 1 } else { 20 })
 }
 
 const LENGTH_NS: u64 = 10_000_000;
-const OPEN: Question = deliveries(Besides::Nothing);
-const BURST: Question = deliveries(Besides::Bursts);
-const FUNNEL: Question = Question::Deliveries { per_s: 1_000.0, besides: Besides::Chatty(3) };
-const WORKERS: Question = Question::Shared { receivers: 2 };
-const DEPTH: Question = Question::Calls { depth: 50 };
-const FLOOD: Question = Question::SendCalls;
-const POOL: Question = Question::Pool { tasks: 20, threads: 4 };
-
-const fn deliveries(besides: Besides) -> Question {
-    Question::Deliveries { per_s: 100_000.0, besides }
-}
+const POOL: Question = Question::Pool { tasks: 20, cycle_ns: 1_000_000 };
 
 fn request(question: Question) -> Request {
     let what = match question {
         Question::RoundTrips => "queue made-up ask-reply wait=poll",
         Question::Stream => "queue made-up stream wait=poll",
-        OPEN => "queue made-up open-loop wait=poll",
-        FUNNEL => "queue made-up funnel senders=4 important=1 wait=poll",
-        Question::Deliveries { .. } => "queue made-up burst wait=poll",
-        Question::Shared { .. } => "queue made-up workers receivers=2 wait=poll",
-        Question::Calls { .. } => "queue made-up depth depth=50 wait=poll",
-        Question::SendCalls => "queue made-up flood wait=poll",
         Question::Pool { .. } => "contention pool",
     };
-    Request { prepare: format!("prepare {what} cpus="), question, roams: Vec::new() }
+    Request::pinned(format!("prepare {what} cpus="), question)
 }
 
-fn measure(path: &Path, question: Question) -> Result<(Option<u64>, Answer), Fault> {
+fn measure(
+    path: &Path,
+    question: Question,
+    kind: BlockKind,
+) -> Result<(Option<u64>, Told), String> {
     let mode = path.file_name().unwrap().to_str().unwrap();
     let request = request(question);
     let mut program = Program::start(path, &[], patience(mode))?;
     let warm_up_ms = program.prepare(&request)?;
-    let (answer, settling_ns) = program.block(&request, LENGTH_NS)?;
-    assert_eq!(settling_ns, if mode == "settles" { 6_000_000 } else { 0 });
-    assert!(program.quit());
-    Ok((warm_up_ms, answer))
+    let told = program.block(&request, kind, LENGTH_NS)?;
+    Ok((warm_up_ms, told))
 }
 
 #[test]
 fn figures_are_read() {
     let folder = Folder::new();
     let path = folder.peer("good");
-    let (warm_up_ms, answer) = measure(&path, Question::RoundTrips).unwrap();
-    let stamped = Tally(vec![(500, 5), (1000, 3000)]);
-    assert_eq!(answer, Answer::RoundTrips { stamped, others: 13_000, mean_ns: 500.5 });
-    assert_eq!((warm_up_ms, answer.operations()), (Some(0), 16_005));
-    let (_, stream) = measure(&path, Question::Stream).unwrap();
-    assert_eq!(stream, Answer::Stream { messages: 30_000, rate_per_s: 2e6 });
-    let (_, settled) = measure(&folder.peer("settles"), Question::Stream).unwrap();
-    assert_eq!(settled, stream);
-    let (_, open) = measure(&path, OPEN).unwrap();
-    let Answer::Deliveries(open) = open else { panic!("{open:?}") };
-    assert_eq!((open.delivered.count(), open.late.max_ns(), open.sent), (900, 40, 1000));
-    assert_eq!(
-        (open.busy_ns, open.due, open.received, open.bursts),
-        (Some(450_000), 900, 890, None)
-    );
-    let (_, burst) = measure(&path, BURST).unwrap();
-    let Answer::Deliveries(burst) = burst else { panic!("{burst:?}") };
-    let bursts =
-        Bursts { first_ns: 300.0, last_ns: 600.0, drain_ns: 100.5, bursts: 9, found_empty: 9 };
-    assert_eq!(burst.bursts, Some(bursts));
-    let (_, funnel) = measure(&path, FUNNEL).unwrap();
-    let Answer::Deliveries(funnel) = funnel else { panic!("{funnel:?}") };
-    let chatty = Chatty { delivered: Tally(vec![(700, 800)]), means_ns: vec![700.0; 3] };
-    assert_eq!((funnel.delivered.count(), funnel.chatty), (9, Some(chatty)));
-    let (_, workers) = measure(&path, WORKERS).unwrap();
-    let received = vec![1000, 1000];
-    assert_eq!(workers, Answer::Shared { elapsed_ns: 9_500_000, received, bundle: false });
-    let (_, depth) = measure(&path, DEPTH).unwrap();
-    let expected = Answer::Calls {
-        count: 6400,
-        send_ns: 10.0,
-        receive_ns: 20.5,
-        elapsed_ns: 9_000_000,
-        messages: 6450,
-    };
-    assert_eq!(depth, expected);
-    let (_, flood) = measure(&path, FLOOD).unwrap();
-    let calls = Tally(vec![(250, 90)]);
-    assert_eq!(flood, Answer::SendCalls { calls, elapsed_ns: 9_000_000, messages: 5000 });
-    let (_, pool) = measure(&path, POOL).unwrap();
-    let expected = Answer::Pool { tasks: 20, elapsed_ns: 9_000_000, queue_on_entry_mean: 1.5 };
-    assert_eq!(pool, expected);
+    let (warm_up_ms, told) = measure(&path, Question::RoundTrips, BlockKind::Stamped).unwrap();
+    assert_eq!((warm_up_ms, told.operations, told.settling_ns), (Some(0), 16_005, 0));
+    let Samples::Exchange(trips) = told.samples else { panic!("{told:?}") };
+    let (lengths_ps, each) = (trips.stretches.lengths_ps, trips.stretches.operations_each);
+    assert_eq!((lengths_ps.len(), each), (3005, 1));
+    assert_eq!((lengths_ps[4], lengths_ps[5]), (500_000, 1_000_000));
+    let (_, told) = measure(&path, Question::RoundTrips, BlockKind::Stretch).unwrap();
+    let Samples::Exchange(trips) = told.samples else { panic!("{told:?}") };
+    let stretch =
+        |elapsed_ps, operations_each| Stretches { lengths_ps: vec![elapsed_ps], operations_each };
+    assert_eq!(trips.stretches, stretch(6_506_500_000, 13_000));
+    let settles = folder.peer("settles");
+    let (_, told) = measure(&settles, Question::Stream, BlockKind::Stretch).unwrap();
+    assert_eq!(told.samples, Samples::Stream(stretch(15_000_000_000, 30_000)));
+    assert_eq!(told.settling_ns, 6_000_000);
+    let (_, told) = measure(&path, POOL, BlockKind::Stretch).unwrap();
+    let Samples::Contention(pool) = told.samples else { panic!("{told:?}") };
+    assert_eq!((pool.elapsed_ns, told.operations), (9_000_000, 20));
+    assert_eq!(pool.block.work.get(), 20e6);
+    assert_eq!(pool.block.queue_on_entry_mean.map(|mean| mean.get()), Some(1.5));
     assert_eq!(folder.processes(), []);
 }
 
-/// The user reads a clause of each fault.
+/// The user reads a clause of each failure.
 #[test]
 fn each_misbehaviour_is_named_and_leaves_no_process() {
     let folder = Folder::new();
     let trips = Question::RoundTrips;
-    let other_pool = Question::Pool { tasks: 25, threads: 4 };
-    let cases: &[(&str, Question, StrikeReason, &str)] = &[
-        ("mute", trips, Hung, "it gave no whole answer within 1 s"),
-        ("not-json", trips, Crashed, "its description cannot be read: expected value"),
-        ("own-wait", trips, Crashed, "waits by poll, poll-backoff or block, not by spin"),
-        ("dies", trips, Crashed, "its program ended by itself (exit status: 1)"),
-        ("ahead", trips, WrongMessage, "its clock is 3.0 s ahead of CLOCK_MONOTONIC"),
-        ("fast", trips, WrongMessage, "its clock gained "),
-        ("refuses", trips, Refused, "it cannot be prepared: there is no memory for that"),
-        ("boasts", trips, WrongMessage, "it warmed up for 600000 ms within "),
-        ("talks", trips, Crashed, "it said “by the way” without being asked"),
-        ("closes-input", trips, Crashed, "it closed its input"),
-        ("unsettled", trips, Crashed, "it said “end settled” instead of “end”"),
-        ("slow-stamps", trips, WrongMessage, "its round trips take 3.2 ms of a block of 10 ms"),
-        ("early", trips, WrongMessage, "its block of 100000 ms was over after "),
-        ("exits", trips, Crashed, "its program ended by itself (exit status: 3)"),
-        ("crashes", trips, Crashed, "its program ended by itself (signal: 6 (SIGABRT))"),
-        ("silent", trips, Hung, "it gave no whole answer within 1 s"),
-        ("drips", trips, Hung, "it gave no whole answer within 1 s"),
-        ("floods", trips, Crashed, "its answer has a line of over 4096 bytes"),
-        ("many-lines", trips, Crashed, "its answer has over 2000000 lines"),
-        ("rubbish", trips, Crashed, "its answer is not text"),
-        ("words", trips, Crashed, "it said “segmentation” instead of “count”"),
-        ("closes-output", trips, Crashed, "it closed its output"),
-        ("reports", trips, WrongMessage, "it reports: a message was lost"),
-        ("disorder", trips, Crashed, "its values after “count” do not ascend"),
-        ("disorder", BURST, WrongMessage, "the first message of its bursts comes after the last"),
-        ("twice", trips, Crashed, "its values after “count” do not ascend"),
-        ("negative", trips, Crashed, "it said “-500” where the figure of “mean_ns” was expected"),
-        ("no-mean", trips, Crashed, "it said “mean” instead of “mean_ns”"),
-        ("loses", trips, WrongMessage, "it checked 3004 round trips, of which 3005 had a stamp"),
-        ("loses", Question::Stream, WrongMessage, "it counted 30000 messages, but checked 29999"),
-        ("repeats", Question::Stream, WrongMessage, "30000 messages, but checked 30001"),
-        ("brags", Question::Stream, WrongMessage, "200000000 messages came, but it counted 30000"),
-        ("hurries", Question::Stream, WrongMessage, "its block of 10 ms was over after 0 ms"),
-        ("loses", OPEN, WrongMessage, "it counted 1000 messages, but checked 999"),
-        ("slow", OPEN, WrongMessage, "its messages were due at 44444/s instead of 100000/s"),
-        ("loses", WORKERS, WrongMessage, "it counted 2000 messages, but checked 1999"),
-        ("hides", WORKERS, WrongMessage, "its receivers got another number of them"),
-        ("early-workers", WORKERS, WrongMessage, "its block of 1000000 ms was over after "),
-        ("loses", FUNNEL, WrongMessage, "it counted 1000 messages, but checked 999"),
-        ("disorder", FUNNEL, WrongMessage, "the mean of a chatty sender is above all of its"),
-        ("loses", DEPTH, WrongMessage, "it counted 6450 messages, but checked 6449"),
-        ("long-calls", DEPTH, WrongMessage, "its calls take longer than its block"),
-        ("loses", FLOOD, WrongMessage, "it counted 5000 messages, but checked 4999"),
-        ("long-calls", FLOOD, WrongMessage, "its send calls take longer than its block"),
-        ("more", trips, Crashed, "it said “checked 5” instead of “end”"),
-        ("good", other_pool, WrongMessage, "it did 20 tasks instead of 25"),
+    let other_pool = Question::Pool { tasks: 25, cycle_ns: 1 };
+    let cases: &[(&str, Question, &str)] = &[
+        ("mute", trips, "it gave no whole answer within 1 s"),
+        ("not-json", trips, "its description cannot be read: expected value"),
+        ("own-wait", trips, "waits by something other than poll, poll-backoff or block"),
+        ("dies", trips, "its program ended by itself (exit status: 1)"),
+        ("refuses", trips, "it cannot be prepared: there is no memory for that"),
+        ("talks", trips, "it said “by” instead of “count”"),
+        ("closes-input", trips, "it closed its input"),
+        ("unsettled", trips, "it said “end settled” instead of “end”"),
+        ("early", trips, "its block of 100000 ms was over after "),
+        ("exits", trips, "its program ended by itself (exit status: 3)"),
+        ("crashes", trips, "its program ended by itself (signal: 6 (SIGABRT))"),
+        ("silent", trips, "it gave no whole answer within 1 s"),
+        ("drips", trips, "it gave no whole answer within 1 s"),
+        ("floods", trips, "its answer has a line of over 256 KiB"),
+        ("many-trips", trips, "it has 99999999 round trips with a stamp"),
+        ("rubbish", trips, "its answer is not text"),
+        ("words", trips, "it said “segmentation” instead of “count”"),
+        ("closes-output", trips, "it closed its output"),
+        ("reports", trips, "it reports: a message was lost"),
+        ("negative", trips, "it said “-500” where the figure of “mean_ns” was expected"),
+        ("no-mean", trips, "it said “mean” instead of “mean_ns”"),
+        ("loses", trips, "it checked 3004 round trips, of which 3005 had a stamp"),
+        ("loses", Question::Stream, "it counted 30000 messages, but checked 29999"),
+        ("good", other_pool, "it did 20 tasks instead of 25"),
     ];
-    for (mode, question, reason, line) in cases {
+    for (mode, question, line) in cases {
         let path = folder.0.path().join(mode);
         let path = if path.exists() { path } else { folder.peer(mode) };
-        let fault = match measure(&path, *question) {
-            Err(fault) => fault,
+        let why = match measure(&path, *question, BlockKind::Stamped) {
+            Err(why) => why,
             Ok(measured) => panic!("{mode}: {measured:?}"),
         };
-        assert!(fault.clause.contains(line), "{mode}: {fault}");
-        assert_eq!(fault.reason, *reason, "{mode}");
+        assert!(why.contains(line), "{mode}: {why}");
         assert_eq!(folder.processes(), [], "{mode}");
     }
-    let fault = measure(&folder.0.path().join("nobody"), trips).unwrap_err();
-    assert!(fault.clause.starts_with("it cannot be started: "), "{fault}");
-    assert_eq!(fault.reason, Refused);
+    let nobody = folder.0.path().join("nobody");
+    let why = measure(&nobody, trips, BlockKind::Stamped).unwrap_err();
+    assert!(why.starts_with("it cannot be started: "), "{why}");
 }
 
 #[test]
 fn whatever_a_program_leaves_behind_ends_with_it() {
     let folder = Folder::new();
-    for (mode, obeys) in
-        [("good", true), ("forks", true), ("escapes", true), ("ignores-quit", false)]
-    {
-        let path = folder.peer(mode);
-        for quits in [true, false] {
-            let mut program = Program::start(&path, &[], patience(mode)).unwrap();
-            let request = request(Question::RoundTrips);
-            program.prepare(&request).unwrap();
-            program.block(&request, LENGTH_NS).unwrap();
-            let processes = if matches!(mode, "forks" | "escapes") { 2 } else { 1 };
-            assert_eq!(folder.processes().len(), processes, "{mode}");
-            let begun = Instant::now();
-            if quits {
-                assert_eq!(program.quit(), obeys, "{mode}");
-            } else {
-                drop(program);
-            }
-            assert_eq!(folder.processes(), [], "{mode}");
-            assert!(begun.elapsed() < Duration::from_secs(8), "{mode}: {:?}", begun.elapsed());
-        }
+    for mode in ["good", "forks", "escapes", "ignores-quit"] {
+        let mut program = Program::start(&folder.peer(mode), &[], patience(mode)).unwrap();
+        let request = request(Question::RoundTrips);
+        program.prepare(&request).unwrap();
+        program.block(&request, BlockKind::Stamped, LENGTH_NS).unwrap();
+        let processes = if matches!(mode, "forks" | "escapes") { 2 } else { 1 };
+        assert_eq!(folder.processes().len(), processes, "{mode}");
+        let begun = Instant::now();
+        drop(program);
+        assert_eq!(folder.processes(), [], "{mode}");
+        assert!(begun.elapsed() < Duration::from_secs(8), "{mode}: {:?}", begun.elapsed());
     }
 }
 
@@ -262,8 +189,8 @@ fn a_program_ends_with_its_guardian() {
     let guardian = Pid::from_raw(parent.unwrap().parse().unwrap()).unwrap();
     kill_process(guardian, Signal::KILL).unwrap();
     folder.wait_for(false);
-    let fault = program.prepare(&request(Question::RoundTrips)).unwrap_err();
-    assert_eq!(fault.clause, "its program ended by itself (signal: 9 (SIGKILL))");
+    let why = program.prepare(&request(Question::RoundTrips)).unwrap_err();
+    assert_eq!(why, "its program ended by itself (signal: 9 (SIGKILL))");
 }
 
 /// As if the tool were killed: another run of this test binary holds the program.

@@ -1,0 +1,27 @@
+//! The file of a program of another language, which may change after it has described itself.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use threadtoll_record::Checksum;
+
+/// A program's path, and the checksum that its file had when it described itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ProgramFile {
+    path: Arc<Path>,
+    sha256: Checksum,
+}
+
+impl ProgramFile {
+    pub(crate) fn new(path: &Path, sha256: Checksum) -> Self {
+        ProgramFile { path: path.into(), sha256 }
+    }
+
+    /// The path. The error, a clause, is that another file is there now.
+    pub(crate) fn unchanged(&self) -> Result<&Path, String> {
+        let same =
+            fs::read(&self.path).is_ok_and(|bytes| Checksum::of_bytes(&bytes) == self.sha256);
+        if same { Ok(&self.path) } else { Err("its file has changed since the run began".into()) }
+    }
+}
