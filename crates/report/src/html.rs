@@ -1,9 +1,9 @@
 //! HTML: one page that works offline, from a file, in light and dark.
 //!
-//! Figures, sentences and tables are static, so that they are there without scripts; plotly,
-//! embedded in the page, draws the charts. Templates escape all texts. In addition, the
-//! Content-Security-Policy allows only our two scripts, by hash, and no requests.
+//! All of it is there without scripts; the only one sorts tables. Templates escape all texts. In
+//! addition, the Content-Security-Policy allows only that script, by hash, and no requests.
 
+mod chart;
 mod charts;
 mod details;
 mod distribution;
@@ -24,9 +24,8 @@ use run::{Run, contents};
 
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");
-const JS_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js.hash"));
-const PLOTLY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
-const PLOTLY_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.hash"));
+/// Of [`JS`], for the Content-Security-Policy.
+const JS_HASH: &str = "sha256-DxCBqKsFuXe6g432aBUnOWOd7bee5d2IT4JiAJA1CoI=";
 
 /// Beginnings of the titles of pages, by which a newer page knows one that it may replace.
 pub const TITLES: [&str; 6] = [
@@ -88,8 +87,9 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
         (runs, _) => format!("{}: {}", TITLES[4], runs.len()),
     };
     let policy = format!(
-        "default-src 'none'; script-src '{JS_HASH}' '{PLOTLY_HASH}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src '{JS_HASH}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     );
+    let curves = runs.iter().map(|run| run.curves(runs.len())).max().unwrap_or(0);
     // All texts are clean already; this catches any that was forgotten.
     let main = strip(body(runs, profiles).into_string());
     html! {
@@ -102,15 +102,11 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
                 meta name="color-scheme" content="light dark"; "\n"
                 link rel="icon" href="data:,"; "\n"
                 title { (title) } "\n"
-                style { "\n" (PreEscaped(CSS)) } "\n"
+                style { "\n" (PreEscaped(CSS)) (PreEscaped(distribution::rules(curves))) } "\n"
             } "\n"
             body { "\n"
+                (chart::shapes())
                 main { "\n" (PreEscaped(main)) } "\n"
-                script type="application/json" id="data" { (charts::json(runs)) } "\n"
-                // Profiles are drawn without it.
-                @if !runs.is_empty() || profiles.is_empty() {
-                    script type="text/plain" id="plotly" { (PreEscaped(PLOTLY)) } "\n"
-                }
                 script { (PreEscaped(JS)) } "\n"
             } "\n"
         } "\n"
@@ -152,5 +148,19 @@ fn reading() -> Markup {
                 dd { "A block during which other work took time from its CPUs. Disturbed blocks are marked, never deleted." }
             }
         } "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_allows_the_script_as_it_is() {
+        assert_eq!(JS_HASH, format!("sha256-{}", BASE64.encode(Sha256::digest(JS))));
     }
 }

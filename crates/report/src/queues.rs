@@ -158,10 +158,6 @@ impl Comparison<'_> {
         self.criteria.scenario.view()
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
     fn heading(&self) -> String {
         let Criteria { placement, neighbour, senders, batched, family, .. } = self.criteria;
         let mut parts: Vec<String> = payload(&self.criteria).into_iter().collect();

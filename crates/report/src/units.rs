@@ -27,12 +27,17 @@ pub(crate) fn maybe_time(ns: Option<impl Into<f64>>) -> String {
 /// A round time, without superfluous digits: `45 ns`, `10 µs`, `2.5 ms`.
 pub(crate) fn round_time(ns: f64) -> String {
     let (figure, unit) = scaled(ns);
-    let short = if figure.contains('.') {
-        figure.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &figure
-    };
-    if short.is_empty() { UNKNOWN.into() } else { format!("{short} {unit}") }
+    let figure = without_zeros(&figure);
+    if figure.is_empty() { UNKNOWN.into() } else { format!("{figure} {unit}") }
+}
+
+/// A round number, without superfluous digits: `0.5`, `10`.
+pub(crate) fn round_digits(value: f64) -> String {
+    without_zeros(&digits(value)).into()
+}
+
+fn without_zeros(figure: &str) -> &str {
+    if figure.contains('.') { figure.trim_end_matches('0').trim_end_matches('.') } else { figure }
 }
 
 /// Two times as a range, with one unit if both have it: `2.08–2.36 µs`.
@@ -267,6 +272,7 @@ mod tests {
         assert_eq!(round_time(100.0), "100 ns");
         assert_eq!(round_time(0.0), "0 ns");
         assert_eq!(round_time(2500.0), "2.5 µs");
+        assert_eq!([0.0, 0.5, 10.0, 200.0].map(round_digits), ["0", "0.5", "10", "200"]);
         assert_eq!(range(2082.0, 2360.0), "2.08–2.36 µs");
         assert_eq!(range(45.0, 45.0), "45 ns");
         assert_eq!(range(450.0, 4500.0), "450 ns–4.50 µs");

@@ -152,8 +152,8 @@ fn tables_maps_and_the_page() {
     insta::assert_snapshot!("pool", plain.join("\n"));
     run_in(directory.path(), "report r.jsonl --html page.html").done();
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
-    assert!(page.contains("<h2>Locks</h2>") && page.contains("data-chart=\"surface\""));
-    assert!(page.contains("\"surfaces\":[{"), "the chart has nothing to be drawn from");
+    assert!(page.contains("<h2>Locks</h2>") && page.contains("<figure class=\"chart cells\""));
+    assert!(page.contains("\n9 threads, hold share 50%: measured "), "values on hover");
 }
 
 /// Files of versions whose predictions had a 99% interval of the simulation, and refused nothing.
@@ -345,8 +345,9 @@ fn the_page_of_a_hold_sweep_has_its_knee_and_the_threads_worth_having() {
 fn the_page_of_a_sweep_of_frequencies_begins_with_its_first_lock() {
     let line = "contention frequency-sweep ticket counter-atomic std-mutex mcs spin";
     let page = page_of(line);
-    let charts: Vec<&str> = page.split("data-chart=\"surface\" data-label=\"").skip(1).collect();
-    assert!(charts[0].starts_with("frequency-sweep: ticket"), "{}", &charts[0][..60]);
+    let (_, chart) = page.split_once("<figure class=\"chart cells\"").unwrap();
+    let (_, title) = chart.split_once("<title>").unwrap();
+    assert!(title.starts_with("frequency-sweep: ticket"), "{}", &title[..60]);
     for part in [
         ">10 threads</span><span class=\"what\">knee at a hold share of 10%<",
         ">2 threads</span><span class=\"what\">worth having from an interval of 100 ns on<",

@@ -43,30 +43,30 @@ fn a_page_draws_each_table() {
     );
     run_in(directory.path(), "report r.jsonl --html page.html");
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
-    let data = page
-        .split_once("id=\"data\">")
-        .and_then(|(_, rest)| rest.split_once("</script>"))
-        .unwrap()
-        .0;
-    let data: Value = serde_json::from_str(data).unwrap();
-    let queues = data["runs"][0]["queues"].as_array().unwrap();
-    assert_eq!(queues.len(), page.matches("<div class=\"chart\" data-chart=\"queue\"").count());
-    assert!(queues.len() >= 2, "one by one, and in batches");
-    for (nth, queue) in queues.iter().enumerate() {
-        assert!(page.contains(&format!("data-nth=\"{nth}\"")));
-        let marks = queue["marks"].as_array().unwrap();
-        let figures: Vec<f64> = marks.iter().map(|mark| mark["figure"].as_f64().unwrap()).collect();
-        assert!(figures.is_sorted_by(|a, b| a >= b), "the most messages first: {figures:?}");
-        for mark in marks {
-            let interval = mark["interval"].as_array().unwrap();
-            let figure = mark["figure"].as_f64().unwrap();
-            assert!(
-                interval[0].as_f64().unwrap() <= figure && figure <= interval[1].as_f64().unwrap()
-            );
-            let label = mark["label"].as_str().unwrap();
-            let kind = if label.starts_with("raw-copy") { "bare copy" } else { "peer" };
-            assert_eq!(mark["kind"], kind, "{label}");
+    let charts: Vec<&str> = page.split("<figure class=\"chart list\"").skip(1).collect();
+    assert_eq!(charts.len(), page.matches("<h3>Stream").count());
+    assert!(charts.len() >= 2, "one by one, and in batches");
+    for chart in charts {
+        let (chart, _) = chart.split_once("</figure>").unwrap();
+        // Down the page and to the left: fewer messages per second.
+        let mut places = Vec::new();
+        for mark in chart.split("<use class=\"mark\" ").skip(1) {
+            let (mark, _) = mark.split_once("</title>").unwrap();
+            let (place, title) = mark.split_once("><title>").unwrap();
+            let number = |name: &str| -> f64 {
+                let (_, rest) = place.split_once(&format!(" {name}=\"")).unwrap();
+                rest.split(['%', '"']).next().unwrap().parse().unwrap()
+            };
+            places.push((number("y"), number("x")));
+            let kind = if title.starts_with("raw-copy") { "bare copy" } else { "peer" };
+            let (head, figures) = title.split_once('\n').unwrap();
+            assert!(head.ends_with(&format!(", {kind}")), "{title}");
+            assert!(figures.contains(" M/s"), "{title}");
         }
+        assert!(!places.is_empty());
+        assert_eq!(chart.matches("class=\"interval\"").count(), places.len());
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(places.is_sorted_by(|a, b| a.1 >= b.1), "the most messages first: {places:?}");
     }
 }
 

@@ -130,7 +130,7 @@ impl Is {
     }
 }
 
-/// Returns `true` for a cell without twin, payload, CPU kept awake, neighbours or pause hint; of
+/// Returns `true` for a cell without payload, CPU kept awake, neighbours or pause hint; of
 /// locks, for one that admits one thread at a time.
 pub(super) fn is_plain(cell: &Cell) -> bool {
     let plain = match &cell.subject {

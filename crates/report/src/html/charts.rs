@@ -1,214 +1,90 @@
-//! Data of the charts, as compact JSON.
+//! The charts of a run.
 
-use maud::PreEscaped;
-use serde::Serialize;
-use threadtoll_record::{Placement, Record};
+use maud::{Markup, html};
+use threadtoll_record::{Placement, Record, median};
 
-use super::distribution::{BINS_PER_DECADE, Distribution, short, three_digits};
-use super::run::{MAX_QUEUE_ROWS, Run};
+use super::chart::{
+    Axis, Cell, Dot, Dots, Edge, Grid, Key, Line, Lines, Point, Row as ChartRow, Shades, Shape,
+    colour, scale_of_colours,
+};
 use crate::claims::published;
 use crate::cost::{cpu_ns, switches};
 use crate::figure::{Map, Pairs};
+use crate::label::{plural, relation};
 use crate::ladder::Row;
-use crate::queues::ChartRow;
-use crate::units::{maybe_time, per_op, round_time, share, time, time_within};
+use crate::queues::{ChartRow as QueueRow, Comparison};
+use crate::units::{
+    digits, maybe_time, per_op, range, ratio, round_digits, round_time, share, time, time_within,
+};
 
-/// Maximum number of distributions on a page; each takes about 3 kB.
-const MAX_DISTRIBUTIONS: usize = 300;
-/// Maximum number of matrix figures on a page; each takes about 5 bytes.
-const MAX_PAIRS: usize = 300_000;
+/// Margin beyond the figures of an axis, as a factor.
+const MARGIN: f64 = 1.3;
+/// Maximum number of cells of all matrices on a page; a cell takes about 8 bytes.
+const MAX_CELLS: usize = 300_000;
+/// Ratio of the slowest pair to the fastest from which on their colours are explained.
+const SPREAD: f64 = 1.6;
+/// Columns from which on a matrix has no figures, and half as many of their lines.
+const MANY: usize = 32;
 
-#[derive(Serialize)]
-struct Data {
-    per_decade: f64,
-    runs: Vec<RunData>,
+/// Class of the marks of a placement.
+pub(super) fn class_of(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Pinned => "c0",
+        Placement::SameCpu => "c2",
+        Placement::Free => "c1",
+    }
 }
 
-#[derive(Serialize)]
-struct RunData {
-    over_ns: u64,
-    rows: Vec<RowData>,
-    matrices: Vec<MatrixData>,
-    surfaces: Vec<SurfaceData>,
-    queues: Vec<QueuesData>,
-}
-
-/// Queues that can be compared, best first.
-#[derive(Serialize)]
-struct QueuesData {
-    streams: bool,
-    axis: &'static str,
-    marks: Vec<ChartRowData>,
-}
-
-#[derive(Serialize)]
-struct ChartRowData {
-    label: String,
-    kind: &'static str,
-    figure: f64,
-    interval: Option<[f64; 2]>,
-    lines: Vec<String>,
-}
-
-/// Speed-ups of a lock by threads and hold share or interval.
-#[derive(Serialize)]
-struct SurfaceData {
-    label: String,
-    across: &'static str,
-    threads: Vec<u32>,
-    columns: Vec<String>,
-    measured: Vec<Vec<Option<f64>>>,
-    predicted: Vec<Vec<Option<f64>>>,
-}
-
-#[derive(Serialize)]
-struct RowData {
-    label: String,
-    /// `true` if its distribution is shown at first.
-    shown: bool,
-    /// By placement.
-    sides: Vec<SideData>,
-    /// Published one-way times, each with its source.
-    published: Vec<(f64, String)>,
-}
-
-#[derive(Serialize)]
-struct SideData {
-    placement: &'static str,
-    p50: Option<f64>,
-    interval: Option<[f64; 2]>,
-    /// All known figures, one per line.
-    lines: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distribution: Option<Distribution>,
-}
-
-#[derive(Serialize)]
-struct MatrixData {
-    label: String,
-    cpus: Vec<u32>,
-    /// Node, last-level cache and core of each; `None` where the machine does not say.
-    seats: Vec<Option<(u32, Option<u32>, u32)>>,
-    /// `true` if `values` is the whole square, `false` if it is the part above the diagonal, row by
-    /// row.
-    square: bool,
-    values: Vec<Option<f64>>,
-}
-
-pub(super) fn json(runs: &[Run<'_>]) -> PreEscaped<String> {
-    let mut distributions = MAX_DISTRIBUTIONS;
-    let mut pairs = MAX_PAIRS;
-    let data = Data {
-        per_decade: BINS_PER_DECADE,
-        runs: runs.iter().map(|run| run_data(run, &mut distributions, &mut pairs)).collect(),
+/// One-way medians by placement, and published figures.
+pub(super) fn ladder(rows: &[Row<'_>]) -> Markup {
+    let shape = |placement| match placement {
+        Placement::Pinned => Shape::Circle,
+        Placement::SameCpu => Shape::Square,
+        Placement::Free => Shape::Triangle,
     };
-    match serde_json::to_string(&data) {
-        Ok(json) => PreEscaped(inert(&json)),
-        Err(error) => unreachable!("the data is made of structs and numbers: {error}"),
-    }
-}
-
-/// Escapes JSON for a script element, so that nothing in it ends the element or starts a comment.
-fn inert(json: &str) -> String {
-    json.replace('&', "\\u0026")
-        .replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
-}
-
-fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunData {
-    let charted: Vec<&Row<'_>> = run.rows().iter().collect();
-    let shown = first_shown(&charted);
-    let step_ns = run.results().machine.clock.step_ns;
-    let rows = charted.iter().enumerate().map(|(index, row)| RowData {
-        label: row.label.clone(),
-        shown: shown.contains(&index),
-        sides: Placement::ALL
-            .iter()
-            .filter_map(|placement| row.record(*placement))
-            .map(|record| side(record, step_ns.get(), distributions))
-            .collect(),
-        published: Placement::ALL
-            .iter()
-            .filter_map(|placement| row.record(*placement))
-            .flat_map(|record| published(record))
-            .map(|figure| (figure.ns, format!("{}\n{}", figure.machine, figure.source)))
-            .fold(Vec::new(), |mut all, figure| {
-                if !all.contains(&figure) {
-                    all.push(figure);
-                }
-                all
-            }),
-    });
-    RunData {
-        over_ns: run.results().plan.over_ns,
-        rows: rows.collect(),
-        matrices: run.pairs().filter_map(|matrix| matrix_data(matrix, pairs)).collect(),
-        surfaces: run
-            .maps()
-            .filter_map(|(heading, map)| surface_data(heading, map, pairs))
-            .collect(),
-        queues: queues_data(run),
-    }
-}
-
-fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
-    let mut left = MAX_QUEUE_ROWS;
-    let mut all = Vec::new();
-    for comparison in &run.comparisons {
-        if left == 0 {
-            break;
-        }
-        let marks = comparison.chart_rows(left);
-        left -= comparison.rows().min(left);
-        let marks = marks.into_iter().map(|ChartRow { label, kind, figure, interval, lines }| {
-            ChartRowData {
-                label,
-                kind,
-                figure: short(figure),
-                interval: interval.map(|interval| interval.map(short)),
-                lines,
-            }
-        });
-        let axis = comparison.view().axis;
-        all.push(QueuesData { streams: comparison.streams(), axis, marks: marks.collect() });
-    }
-    all
-}
-
-/// Five rows spread over the ladder, including the cheapest between threads: more would hide each
-/// other.
-fn first_shown(rows: &[&Row<'_>]) -> Vec<usize> {
-    let plain: Vec<usize> = rows
-        .iter()
-        .enumerate()
-        .filter(|(_, row)| {
-            row.main().is_some_and(|main| main.histogram.is_some() && !main.cell.keep_awake)
-        })
-        .filter(|(_, row)| row.main().is_some_and(|main| main.cell.cpus.len() > 1))
-        .map(|(index, _)| index)
+    let placements = Placement::ALL.iter().copied();
+    let mut keys: Vec<Key> = placements
+        .map(|placement| Key::new(placement.name(), shape(placement), class_of(placement)))
         .collect();
-    let most = plain.len().min(5);
-    (0..most).map(|nth| plain[nth * (plain.len() - 1) / (most - 1).max(1)]).collect()
+    keys.push(Key::new("published", Shape::Diamond, "hollow"));
+    let mut charted = Vec::new();
+    let mut dots = Vec::new();
+    for row in rows {
+        let records = Placement::ALL.iter().enumerate();
+        let known: Vec<(usize, &Record, f64)> = records
+            .filter_map(|(key, placement)| {
+                let record = row.record(*placement)?;
+                let p50 = record.one_way_p50().filter(|p50| p50.is_finite() && *p50 > 0.0)?;
+                Some((key, record, p50))
+            })
+            .collect();
+        let Some((_, _, first)) = known.first() else { continue };
+        let at = charted.len();
+        charted.push(ChartRow { label: row.label.clone(), figure: time(*first) });
+        for (key, record, value) in known {
+            let placement = record.cell.placement.name();
+            let title = format!("{}, {placement}\n{}", row.label, lines(record).join("\n"));
+            let interval = record.one_way_p50_interval95();
+            dots.push(Dot { row: at, key, value, interval, title });
+            for figure in published(record) {
+                let source = format!("published: {}", time(figure.ns));
+                let title =
+                    format!("{}, {source}\n{}\n{}", row.label, figure.source, figure.machine);
+                let known = |dot: &Dot| dot.row == at && dot.key == 3 && dot.title == title;
+                if !dots.iter().any(known) {
+                    dots.push(Dot { row: at, key: 3, value: figure.ns, interval: None, title });
+                }
+            }
+        }
+    }
+    let values = dots.iter().map(|dot| dot.value);
+    let Some(axis) = Axis::log(values, MARGIN, round_time) else { return html! {} };
+    let label = "One-way medians of all mechanisms on a logarithmic axis; the table below has the same figures";
+    Dots { label, axis, keys: &keys, rows: &charted, dots: &dots }.draw()
 }
 
-fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
-    let distribution =
-        record.histogram.as_ref().filter(|histogram| histogram.count() > 0 && *distributions > 0);
-    if distribution.is_some() {
-        *distributions -= 1;
-    }
-    SideData {
-        placement: record.cell.placement.name(),
-        p50: record.one_way_p50().filter(|p50| *p50 > 0.0).map(short),
-        interval: record.one_way_p50_interval95().map(|interval| interval.map(short)),
-        lines: lines(record),
-        distribution: distribution.map(|histogram| Distribution::new(histogram, step_ns)),
-    }
-}
-
-fn lines(record: &Record) -> Vec<String> {
+/// All known figures, one per line.
+pub(super) fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(p50) = record.one_way_p50() {
         lines.push(format!("one way p50 {}", time_within(p50, record.one_way_p50_interval95())));
@@ -237,51 +113,258 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-fn surface_data(heading: &str, map: &Map, budget: &mut usize) -> Option<SurfaceData> {
-    *budget = budget.checked_sub(2 * map.threads.len() * map.columns.len())?;
-    let rounded = |grid: &[Vec<Option<f64>>]| {
-        grid.iter().map(|row| row.iter().map(|value| value.map(short)).collect()).collect()
-    };
-    Some(SurfaceData {
-        label: heading.to_string(),
-        across: map.across,
-        threads: map.threads.clone(),
-        columns: map.columns.clone(),
-        measured: rounded(&map.measured),
-        predicted: rounded(&map.predicted),
-    })
-}
-
-fn matrix_data(pairs: &Pairs, budget: &mut usize) -> Option<MatrixData> {
-    let cpus = &pairs.cpus;
-    let square = cpus.len() <= 200
-        && pairs.values.keys().any(|(a, b)| a != b && pairs.values.contains_key(&(*b, *a)));
-    let columns = |row: usize| if square { &cpus[..] } else { &cpus[row + 1..] };
-    let needed: usize = (0..cpus.len()).map(|row| columns(row).len()).sum();
-    *budget = budget.checked_sub(needed)?;
-    let values = cpus.iter().enumerate().flat_map(|(row, a)| {
-        columns(row).iter().map(move |b| pairs.value(*a, *b).map(three_digits))
-    });
-    let seat = |cpu: &u32| {
-        let place = pairs.places.get(cpu)?;
-        Some((place.node, place.llc, place.core))
-    };
-    Some(MatrixData {
-        label: pairs.label.clone(),
-        seats: cpus.iter().map(seat).collect(),
-        cpus: cpus.clone(),
-        square,
-        values: values.collect(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_cannot_end_its_element() {
-        let json = inert(r#"{"a":"</script><!--\u2028 & "}"#);
-        assert!(!json.contains(['<', '>', '&']));
+/// The main figures of queues that can be compared, best first, by kind of queue.
+pub(super) fn queue(comparison: &Comparison<'_>, max_rows: usize) -> Markup {
+    let keys = [
+        Key::new("threadtoll", Shape::Circle, "c0"),
+        Key::new("peer", Shape::Square, "c1"),
+        Key::new("mechanism", Shape::Diamond, "c2"),
+        Key::new("bare copy", Shape::Triangle, "c3"),
+    ];
+    let drawn: Vec<QueueRow> = comparison.chart_rows(max_rows);
+    let drawn = drawn.into_iter().filter(|row| row.figure.is_finite() && row.figure > 0.0);
+    let (mut rows, mut dots) = (Vec::new(), Vec::new());
+    for QueueRow { label, kind, figure, text, interval, lines } in drawn {
+        let key = keys.iter().position(|key| key.name == kind).unwrap_or(0);
+        let title = format!("{label}, {kind}\n{text}\n{}", lines.join("\n"));
+        dots.push(Dot { row: rows.len(), key, value: figure, interval, title });
+        rows.push(ChartRow { label, figure: text });
     }
+    // An interval that nearly reaches zero would leave no room for the others.
+    let values = dots.iter().flat_map(|dot| {
+        let ends = dot.interval.unwrap_or([dot.value; 2]);
+        [dot.value].into_iter().chain(ends.into_iter().filter(|end| *end > dot.value / 10.0))
+    });
+    let rate = |value: f64| format!("{} M/s", round_digits(value));
+    let axis = if comparison.streams() {
+        Axis::log(values, MARGIN, rate)
+    } else {
+        Axis::log(values, MARGIN, round_time)
+    };
+    let Some(axis) = axis else { return html! {} };
+    let view = comparison.view();
+    let label = format!("{} by queue, best first; the table below has the figures", view.caption);
+    Dots { label: &label, axis: axis.titled(view.axis), keys: &keys, rows: &rows, dots: &dots }
+        .draw()
+}
+
+/// Speed-ups of a lock by threads and hold share or interval, measured and predicted. A curve over
+/// the threads with only one of these.
+pub(super) fn surface(heading: &str, map: &Map) -> Markup {
+    let told = map.predicted.iter().flatten().any(|value| value.is_some_and(|value| value > 0.0));
+    let halves = [("measured", &map.measured), ("predicted", &map.predicted)];
+    let halves = &halves[..if told { 2 } else { 1 }];
+    if map.columns.len() == 1 {
+        return curve(heading, map, halves);
+    }
+    let known = |value: &Option<f64>| value.filter(|value| value.is_finite() && *value > 0.0);
+    let all = map.measured.iter().chain(&map.predicted).flatten().filter_map(known);
+    let most = all.fold(1.2, f64::max);
+    let threads: Vec<String> = map.threads.iter().map(u32::to_string).collect();
+    let decimals = if map.columns.len() > 12 { 1 } else { 2 };
+    let figure = |value: f64| {
+        if value < 99.0 { format!("{value:.decimals$}") } else { digits(value) }
+    };
+    let grid = |name: &str, values: &[Vec<Option<f64>>]| {
+        let value = |grid: &[Vec<Option<f64>>], row: usize, column: usize| {
+            known(grid.get(row)?.get(column)?)
+        };
+        let cell = |row: usize, column: usize| match value(values, row, column) {
+            Some(value) => Some(Cell { value, text: figure(value) }),
+            None => value(&map.measured, row, column)
+                .map(|_| Cell { value: f64::NAN, text: "–".into() }),
+        };
+        let title = |row: usize, column: usize| {
+            let speedup = value(values, row, column)
+                .map_or_else(|| format!("not {name}"), |value| format!("{name} {}", ratio(value)));
+            let threads = plural(u64::from(map.threads[row]), "thread");
+            format!("{heading}\n{threads}, {} {}: {speedup}", map.across, map.columns[column])
+        };
+        let label = format!(
+            "Speed-up by threads and {}, {name}; the table below has the figures",
+            map.across
+        );
+        Grid {
+            label: &label,
+            rows: &threads,
+            columns: &map.columns,
+            axes: ["threads", map.across],
+            shades: Shades::SpeedUp { most },
+            cells: &cell,
+            title: &title,
+            area: &|_, _| String::new(),
+            edges: &[],
+            size: (if map.columns.len() > 8 { 54.0 } else { 72.0 }, 34.0),
+        }
+        .draw()
+    };
+    html! {
+        div class="pair" { "\n"
+            @for (name, values) in halves {
+                div {
+                    h4 { "Speed-up, " (name) } "\n"
+                    (grid(name, values))
+                }
+            }
+        } "\n"
+        (scale_of_colours("slower than one thread", &ratio(most), true))
+    }
+}
+
+/// The name of a half of the figures, and these by threads and column.
+type Half<'m> = (&'static str, &'m Vec<Vec<Option<f64>>>);
+
+fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
+    let values = halves.iter().flat_map(|(_, values)| values.iter().flatten().flatten().copied());
+    let threads = map.threads.iter().map(|threads| f64::from(*threads));
+    let (Some(x), Some(y)) =
+        (Axis::from_zero(threads, 1.04, round_digits), Axis::from_zero(values, 1.1, round_digits))
+    else {
+        return html! {};
+    };
+    let line = |(nth, (name, values)): (usize, &Half<'_>)| {
+        let point = |(threads, values): (&u32, &Vec<Option<f64>>)| {
+            let value = values.first().copied().flatten().unwrap_or(f64::NAN);
+            let title = format!(
+                "{heading}, {name}\n{}: {}",
+                plural(u64::from(*threads), "thread"),
+                ratio(value)
+            );
+            Point { x: f64::from(*threads), y: value, interval: None, title }
+        };
+        Line {
+            class: if nth == 0 { colour(0) } else { format!("{} dashes", colour(1)) },
+            title: name.to_string(),
+            points: map.threads.iter().zip(values.iter()).map(point).collect(),
+            band: false,
+        }
+    };
+    // What was measured lies above.
+    let lines: Vec<Line> = halves.iter().enumerate().rev().map(line).collect();
+    let shapes = [Shape::Line, Shape::Dashes];
+    let keys: Vec<Key> = halves
+        .iter()
+        .enumerate()
+        .map(|(nth, (name, _))| Key::new(name, shapes[nth], colour(nth)))
+        .collect();
+    Lines {
+        label: "Speed-up by threads, measured and predicted; the table below has the figures",
+        x: x.whole().titled("threads"),
+        y: y.titled("speed-up"),
+        height: 260.0,
+        keys: &keys,
+        lines: &lines,
+        now: None,
+    }
+    .draw()
+}
+
+/// One-way medians by pair of CPUs, one of so many matrices of the page.
+pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
+    let cpus = &pairs.cpus;
+    if cpus.len() * cpus.len() > MAX_CELLS / matrices.max(1) {
+        return html! { p class="note" { "There are too many pairs to draw; the table sums them up." } "\n" };
+    }
+    let known = |row: usize, column: usize| {
+        let value = pairs.value(cpus[row], cpus[column]).filter(|_| row != column)?;
+        (value.is_finite() && value > 0.0).then_some(value)
+    };
+    let all = (0..cpus.len()).flat_map(|row| (0..cpus.len()).map(move |column| (row, column)));
+    let all: Vec<f64> = all.filter_map(|(row, column)| known(row, column)).collect();
+    let low = all.iter().copied().fold(f64::MAX, f64::min);
+    let high = all.iter().copied().fold(0.0, f64::max);
+    if low > high {
+        return html! {};
+    }
+    // A small spread should not look large.
+    let middle = (low.ln() / 2.0 + high.ln() / 2.0).exp();
+    let shades = Shades::Log { low: low.min(middle / 1.25), high: high.max(middle * 1.25) };
+    let (unit, scale) = if high >= 999.5 { ("µs", 1e3) } else { ("ns", 1.0) };
+    let decimals = if high < 99.5 || unit == "µs" { 1 } else { 0 };
+    let cell = |row: usize, column: usize| {
+        let value = known(row, column)?;
+        let text = match value / scale {
+            _ if cpus.len() > MANY => String::new(),
+            figure if figure >= 99.5 => digits(figure),
+            figure => format!("{figure:.decimals$}"),
+        };
+        Some(Cell { value, text })
+    };
+    let title = |row: usize, column: usize| {
+        let (a, b) = (cpus[row], cpus[column]);
+        let pair = if pairs.values.contains_key(&(a, b)) { (a, b) } else { (b, a) };
+        let of = pairs.relations.get(&pair).map(|of| format!(", {}", relation(*of)));
+        let value =
+            known(row, column).map(|value| time_within(value, pairs.intervals.get(&pair).copied()));
+        format!("CPUs {a} and {b}{}: {}", of.unwrap_or_default(), value.unwrap_or_default())
+    };
+    let area = |rows: [usize; 2], columns: [usize; 2]| {
+        let inside = (rows[0]..rows[1])
+            .flat_map(|row| (columns[0]..columns[1]).filter_map(move |column| known(row, column)));
+        let values: Vec<f64> = inside.collect();
+        let Some(middle) = median(values.iter().copied()) else { return String::new() };
+        let low = values.iter().copied().fold(f64::MAX, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        let names = |[from, to]: [usize; 2]| match to - from {
+            1 => cpus[from].to_string(),
+            _ => format!("{} to {}", cpus[from], cpus[to - 1]),
+        };
+        format!(
+            "CPUs {} with CPUs {}\nmedian {}, {} in {}",
+            names(rows),
+            names(columns),
+            time(middle),
+            range(low, high),
+            plural(values.len() as u64, "pair")
+        )
+    };
+    let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    let size = match cpus.len() {
+        0..=4 => (84.0, 56.0),
+        5..=8 => (64.0, 44.0),
+        9..=MANY => (36.0, 30.0),
+        many => (900.0 / many as f64, 900.0 / many as f64),
+    };
+    let label = "One-way medians for pairs of CPUs as a heat map; the table below sums them up";
+    html! {
+        (Grid {
+            label,
+            rows: &names,
+            columns: &names,
+            axes: ["CPU", &if cpus.len() > MANY { "CPU".into() } else { format!("CPU; figures in {unit}") }],
+            shades,
+            cells: &cell,
+            title: &title,
+            area: &area,
+            edges: &edges(pairs),
+            size,
+        }.draw())
+        @if high / low >= SPREAD { (scale_of_colours(&time(low), &time(high), false)) }
+    }
+}
+
+/// Lines between nodes, last-level caches and, where these have several threads, cores.
+fn edges(pairs: &Pairs) -> Vec<(usize, Edge)> {
+    let seats: Vec<_> = pairs.cpus.iter().map(|cpu| pairs.places.get(cpu)).collect();
+    let neighbours = || {
+        seats
+            .windows(2)
+            .enumerate()
+            .filter_map(|(index, pair)| Some((index + 1, pair[0]?, pair[1]?)))
+    };
+    let threads = neighbours().any(|(_, before, after)| before.core == after.core);
+    neighbours()
+        .filter_map(|(index, before, after)| {
+            let edge = if before.node != after.node {
+                Edge::Heavy
+            } else if before.llc != after.llc {
+                Edge::Medium
+            } else if before.core != after.core && threads && seats.len() <= MANY {
+                Edge::Light
+            } else {
+                return None;
+            };
+            Some((index, edge))
+        })
+        .collect()
 }

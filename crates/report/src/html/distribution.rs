@@ -1,35 +1,258 @@
-//! Distributions of round trips, in a compact form.
+//! Distributions of round trips: as strips, and by percentile.
 
-use serde::Serialize;
-use threadtoll_record::{Histogram, resample};
+use maud::{Markup, html};
+use threadtoll_record::{Histogram, Placement, Record, resample};
 
-pub(super) const BINS_PER_DECADE: f64 = 40.0;
-const POINTS_PER_DECADE: u32 = 12;
+use super::chart::{Axis, COLOURS, Line, Lines, Point, Row as ChartRow, Strip, Strips, colour};
+use super::charts::class_of;
+use crate::ladder::Row;
+use crate::units::{count, round_time, share, time};
 
-#[derive(Serialize)]
-pub(super) struct Distribution {
-    /// Number of the first bin, which begins at 10^(from / per_decade) ns.
-    from: i32,
-    /// Share of all round trips in each bin from there on.
-    shares: Vec<f64>,
-    /// 1 / (1 - p) and the round trip at p, in nanoseconds.
-    curve: Vec<[f64; 2]>,
+const BINS_PER_DECADE: f64 = 40.0;
+const POINTS_PER_DECADE: u32 = 5;
+/// Maximum number of distributions on a page; each takes about 2 kB.
+const MAX_DISTRIBUTIONS: usize = 300;
+/// Curves that are shown at first; more would hide each other.
+const FIRST_SHOWN: usize = 5;
+/// Shares of a distribution that its axis leaves out, in all.
+const INVISIBLE: f64 = 2e-4;
+
+/// A row's distribution in one placement.
+struct Distribution<'a> {
+    label: &'a str,
+    record: &'a Record,
+    histogram: &'a Histogram,
 }
 
-impl Distribution {
-    pub(super) fn new(histogram: &Histogram, step_ns: f64) -> Self {
-        let (from, shares) = bins(histogram, step_ns);
-        Distribution { from, shares, curve: curve(histogram) }
+/// Style rules by which the boxes of curves show them, for pages with this number of curves in a
+/// chart. Browsers without `:has()` show all curves.
+pub(super) fn rules(curves: usize) -> String {
+    let shown: Vec<String> =
+        (0..curves).map(|nth| format!(".curves:has(.p{nth}:checked) .s{nth}")).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    format!(
+        "@supports selector(:has(a)) {{\n.curves .series {{ display: none; }}\n{} {{ display: inline; }}\n}}\n",
+        shown.join(",\n")
+    )
+}
+
+fn distributions<'a>(rows: &'a [Row<'_>], runs: usize) -> Vec<(Placement, Vec<Distribution<'a>>)> {
+    let mut left = MAX_DISTRIBUTIONS / runs.max(1);
+    let mut placements = Vec::new();
+    for placement in Placement::ALL {
+        let known = rows.iter().filter_map(|row| {
+            let record = row.record(placement)?;
+            let histogram = record.histogram.as_ref().filter(|it| it.count() > 0)?;
+            Some(Distribution { label: &row.label, record, histogram })
+        });
+        let known: Vec<Distribution<'_>> = known.take(left).collect();
+        left -= known.len();
+        if !known.is_empty() {
+            placements.push((placement, known));
+        }
+    }
+    placements
+}
+
+/// The largest number of curves in a chart of these rows.
+pub(super) fn curves(rows: &[Row<'_>], runs: usize) -> usize {
+    distributions(rows, runs).iter().map(|(_, all)| all.len()).max().unwrap_or(0)
+}
+
+/// Draws the distributions of a run, one of `runs`.
+pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
+    let placements = distributions(rows, runs);
+    html! {
+        @if !placements.is_empty() {
+            h2 id={ "distributions-" (index) } { "Every round trip" } "\n"
+            p { "The distribution of the stamped round trips of each row, to the height of its most frequent time. Marks: p50, p90, p99 and so on as far as 20 samples lie beyond, and the maximum." } "\n"
+            div class="distributions" { "\n"
+                @if placements.len() > 1 {
+                    div class="controls" role="radiogroup" aria-label="placement" {
+                        @for (nth, (placement, _)) in placements.iter().enumerate() {
+                            label class="choice" {
+                                input type="radio" name={ "placement-" (index) } class={ "pick-" (placement.name()) } checked[nth == 0];
+                                " " (placement.name())
+                            } "\n"
+                        }
+                    } "\n"
+                }
+                @for (placement, all) in &placements {
+                    div class={ "of of-" (placement.name()) } { "\n"
+                        @if placements.len() > 1 { h3 { (placement.name()) } "\n" }
+                        (strips(*placement, all, step_ns))
+                        p { "The same by percentile: the slowest one in ten, hundred, thousand." } "\n"
+                        (percentiles(all))
+                    } "\n"
+                }
+            } "\n"
+        }
     }
 }
 
-/// A histogram in bins of equal width on a logarithmic axis: the number of the first bin, and the
-/// share in each.
+fn strips(placement: Placement, all: &[Distribution<'_>], step_ns: f64) -> Markup {
+    let rows: Vec<ChartRow> = all
+        .iter()
+        .map(|it| ChartRow {
+            label: it.label.to_string(),
+            figure: it.histogram.quantile_ns(0.5).map(time).unwrap_or_default(),
+        })
+        .collect();
+    let strips: Vec<Strip> = all
+        .iter()
+        .map(|it| {
+            let bins = bins(it.histogram, step_ns);
+            let peak = bins.iter().copied().max_by(|a, b| a[2].total_cmp(&b[2]));
+            let peak = peak.map(|[begin, end, part]| {
+                format!("\nat most {} between {} and {}", share(part), time(begin), time(end))
+            });
+            let samples = it.histogram.count();
+            let of = if samples == 1 { "round trip" } else { "round trips" };
+            let title = format!(
+                "{}, {}\n{} {of}{}",
+                it.label,
+                placement.name(),
+                count(samples),
+                peak.unwrap_or_default()
+            );
+            Strip { bins, marks: marks(it), title }
+        })
+        .collect();
+    let visible = strips.iter().flat_map(|strip| {
+        let bins = strip.bins.iter().filter(|bin| bin[2] >= INVISIBLE);
+        let bins = bins.flat_map(|[begin, end, _]| [*begin, *end]);
+        bins.chain(strip.marks.iter().map(|(ns, _)| *ns))
+    });
+    let Some(axis) = Axis::log(visible, 1.25, round_time) else { return html! {} };
+    let label = "Distributions of round trips on a logarithmic axis";
+    let class = class_of(placement);
+    Strips { label, axis, class, rows: &rows, strips: &strips }.draw()
+}
+
+/// Percentiles as far as enough samples lie beyond, and the maximum.
+fn marks(it: &Distribution<'_>) -> Vec<(f64, String)> {
+    let named = |(beyond, ns): (f64, f64)| (ns, said(it.label, beyond, ns));
+    let mut marks: Vec<(f64, String)> = named_percentiles(it.histogram).map(named).collect();
+    if let Some(max) = it.record.max.map(f64::from).filter(|max| max.is_finite() && *max > 0.0) {
+        marks.push((max, format!("{}, maximum: {}", it.label, time(max))));
+    }
+    marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    marks
+}
+
+/// The median and the slowest one in ten, hundred and so on.
+fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> {
+    let powers = (1..=9).map(|power| 10_f64.powi(power));
+    let enough = |beyond: &f64| resample::enough(histogram.count(), 1.0 - 1.0 / beyond);
+    [2.0].into_iter().chain(powers).take_while(enough).filter_map(|beyond| {
+        let ns = histogram.quantile_ns(1.0 - 1.0 / beyond)?;
+        (ns > 0.0).then_some((beyond, ns))
+    })
+}
+
+/// `futex, p99.9: 6.84 µs`
+fn said(label: &str, beyond: f64, ns: f64) -> String {
+    format!("{label}, {}: {}", percentile(beyond), time(ns))
+}
+
+/// `p50` and `p99.9` of 2 and 1000.
+fn percentile(beyond: f64) -> String {
+    let nines = beyond.log10().round().max(2.0) as usize - 2;
+    if beyond < 3.0 { "p50".into() } else { format!("p{:.nines$}", 100.0 - 100.0 / beyond) }
+}
+
+fn percentiles(all: &[Distribution<'_>]) -> Markup {
+    let shown = first_shown(all);
+    let colour_of = |nth: usize| match shown.iter().position(|first| *first == nth) {
+        Some(place) => colour(place),
+        None => {
+            let place = (0..nth).filter(|other| !shown.contains(other)).count();
+            colour(shown.len() + place % (COLOURS - shown.len()))
+        }
+    };
+    let lines: Vec<Line> = all
+        .iter()
+        .enumerate()
+        .map(|(nth, it)| Line {
+            class: format!("{} s{nth}", colour_of(nth)),
+            title: it.label.to_string(),
+            points: curve(it),
+            band: false,
+        })
+        .collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let rarest = points().map(|point| point.x).fold(100.0, f64::max);
+    let ticks = [1.0, 2.0].into_iter().chain((1..=9).map(|power| 10_f64.powi(power)));
+    let ticks = ticks
+        .filter(|beyond| *beyond <= rarest * 1.1)
+        .map(|beyond| (beyond, if beyond == 1.0 { "p0".into() } else { percentile(beyond) }));
+    let x = Axis::marked(1.0, rarest * 1.15, ticks.collect());
+    let Some(y) = Axis::log(points().map(|point| point.y), 1.4, round_time) else {
+        return html! {};
+    };
+    html! {
+        div class="curves" { "\n"
+            div class="controls" role="group" aria-label="rows" {
+                @for (nth, it) in all.iter().enumerate() {
+                    label class={ "chip " (colour_of(nth)) } {
+                        input type="checkbox" class={ "p" (nth) } checked[shown.contains(&nth)];
+                        " " (it.label)
+                    } "\n"
+                }
+            } "\n"
+            (Lines {
+                label: "Round trips by percentile on logarithmic axes",
+                x: x.titled("percentile"),
+                y: y.titled("round trip"),
+                height: 340.0,
+                keys: &[],
+                lines: &lines,
+                now: None,
+            }.draw())
+        } "\n"
+    }
+}
+
+/// Rows spread over the ladder, including the cheapest between threads.
+fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
+    let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
+    let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();
+    if rows.is_empty() {
+        rows = (0..all.len()).collect();
+    }
+    let most = rows.len().min(FIRST_SHOWN);
+    (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
+}
+
+/// The percentile curve by the inverse of the share beyond, up to where fewer than 20 samples lie
+/// beyond. Named percentiles have titles.
+fn curve(it: &Distribution<'_>) -> Vec<Point> {
+    let mut curve = Vec::new();
+    for point in 0..=POINTS_PER_DECADE * 9 {
+        let beyond = 10f64.powf(f64::from(point) / f64::from(POINTS_PER_DECADE));
+        if !resample::enough(it.histogram.count(), 1.0 - 1.0 / beyond) {
+            break;
+        }
+        if let Some(ns) = it.histogram.quantile_ns(1.0 - 1.0 / beyond).filter(|ns| *ns > 0.0) {
+            curve.push(Point { x: beyond, y: ns, interval: None, title: String::new() });
+        }
+    }
+    for (beyond, ns) in named_percentiles(it.histogram) {
+        let title = said(it.label, beyond, ns);
+        curve.retain(|point| (point.x / beyond - 1.0).abs() > 1e-9);
+        curve.push(Point { x: beyond, y: ns, interval: None, title });
+    }
+    curve.sort_by(|a, b| a.x.total_cmp(&b.x));
+    curve
+}
+
+/// A histogram in bins of equal width on a logarithmic axis: begin, end and share of each.
 ///
-/// Each value is spread evenly over one step of the clock; otherwise the steps would shape the
-/// picture.
-/// the steps, and not the mechanism, would shape the picture.
-fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
+/// Each value is spread evenly over one step of the clock; otherwise the steps, and not the
+/// mechanism, would shape the picture.
+fn bins(histogram: &Histogram, step_ns: f64) -> Vec<[f64; 3]> {
     // From a tenth of a nanosecond to the longest time that a histogram holds.
     const FIRST: i32 = -(BINS_PER_DECADE as i32);
     const LAST: i32 = 11 * BINS_PER_DECADE as i32;
@@ -54,38 +277,9 @@ fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
     }
     let first = bins.iter().position(|share| *share > 0.0).unwrap_or(0);
     let last = bins.iter().rposition(|share| *share > 0.0).unwrap_or(0);
-    (FIRST + first as i32, bins[first..=last].iter().map(|share| three_digits(*share)).collect())
-}
-
-/// The percentile curve, up to where fewer than 20 samples lie beyond.
-fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
-    let mut curve = Vec::new();
-    for point in 0..=POINTS_PER_DECADE * 9 {
-        let beyond = 10f64.powf(-f64::from(point) / f64::from(POINTS_PER_DECADE));
-        if !resample::enough(histogram.count(), 1.0 - beyond) {
-            break;
-        }
-        if let Some(ns) = histogram.quantile_ns(1.0 - beyond) {
-            curve.push([short(1.0 / beyond), short(ns)]);
-        }
-    }
-    curve
-}
-
-pub(super) fn short(value: f64) -> f64 {
-    significant(value, 4)
-}
-
-pub(super) fn three_digits(value: f64) -> f64 {
-    significant(value, 2)
-}
-
-fn significant(value: f64, after_first: i32) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    // By way of text: arithmetic with powers of ten would leave extra digits.
-    format!("{value:.*e}", after_first as usize).parse().unwrap_or(value)
+    (first..=last)
+        .map(|nth| [begins(FIRST + nth as i32), begins(FIRST + nth as i32 + 1), bins[nth]])
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,11 +293,10 @@ mod tests {
             histogram.record_ps(value);
         }
         for step in [0.0, 10.0, 1e9, f64::INFINITY] {
-            let (_, shares) = bins(&histogram, step);
-            let sum: f64 = shares.iter().sum();
+            let sum: f64 = bins(&histogram, step).iter().map(|bin| bin[2]).sum();
             assert!((sum - 1.0).abs() < 0.02, "{step}: {sum}");
         }
-        assert_eq!(bins(&Histogram::new(), 10.0).1, [0.0]);
+        assert_eq!(bins(&Histogram::new(), 10.0)[0][2], 0.0);
     }
 
     #[test]
@@ -112,16 +305,22 @@ mod tests {
         for step in 8..40 {
             histogram.record_ps(step * 10_000);
         }
-        let (_, shares) = bins(&histogram, 10.0);
-        assert!(shares.iter().all(|share| *share > 0.0), "{shares:?}");
+        let bins = bins(&histogram, 10.0);
+        assert!(bins.iter().all(|bin| bin[2] > 0.0), "{bins:?}");
     }
 
     #[test]
-    fn a_curve_ends_where_too_few_samples_lie_beyond() {
+    fn percentiles_end_where_too_few_samples_lie_beyond() {
         let mut histogram = Histogram::new();
         (1..=2000).for_each(|ns| histogram.record_ps(ns * 1000));
-        let curve = curve(&histogram);
-        assert!(curve.last().is_some_and(|[beyond, _]| *beyond <= 100.0));
-        assert!(curve.windows(2).all(|pair| pair[0][1] <= pair[1][1]));
+        let named: Vec<f64> = named_percentiles(&histogram).map(|(beyond, _)| beyond).collect();
+        assert_eq!(named, [2.0, 10.0, 100.0]);
+        assert_eq!(named_percentiles(&Histogram::new()).count(), 0);
+    }
+
+    #[test]
+    fn percentiles_are_named_by_their_nines() {
+        let names = [2.0, 10.0, 100.0, 1000.0, 1e4, 1e6].map(percentile);
+        assert_eq!(names, ["p50", "p90", "p99", "p99.9", "p99.99", "p99.9999"]);
     }
 }

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use threadtoll_record::file::Profiled;
 use threadtoll_record::profile::{Lock, Profile, Role, Site, Verdict};
 
+use super::chart::px;
 use super::run::day;
 use super::table::{more_rows, plain, sortable};
 use crate::clean::clean;
@@ -111,7 +112,7 @@ fn thread_time(profile: &Profile) -> Markup {
         p { "Shares of the time of all threads together, with 95% intervals." } "\n"
         svg class="time" viewBox={ "0 0 " (BAR) " 36" } preserveAspectRatio="none" role="img" aria-label="Time of the threads by kind; the table below has the figures" {
             @for (part, x, width) in &bars {
-                rect class={ "spent-" (part.spent.name()) } x=(figure(*x)) y="0" width=(figure(*width)) height="36" {
+                rect class={ "spent-" (part.spent.name()) } x=(px(*x)) y="0" width=(px(*width)) height="36" {
                     title { (part.name) " " (percent(part.share)) }
                 }
             }
@@ -123,11 +124,6 @@ fn thread_time(profile: &Profile) -> Markup {
         } "\n"
         (plain(&time::section(time)))
     }
-}
-
-/// A coordinate of a drawing.
-fn figure(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 fn table(index: usize, profile: &Profile, costs: &[Seen<'_>]) -> Markup {

@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 use threadtoll_record::{Placement, Record, file::Results};
 
-use super::TITLES;
 use super::details::{disturbance, noise, refused, reproduce, worst};
 use super::headline::{findings, headline};
 use super::table::{more_rows, notes, plain, sortable};
+use super::{TITLES, charts, distribution};
 use crate::clean::clean;
-use crate::figure::{Figure, Map, Pairs};
+use crate::figure::Figure;
 use crate::label::{cpus, relation};
 use crate::ladder::{self, Row};
 use crate::queues::{self, Comparison};
@@ -50,22 +50,9 @@ impl<'a> Run<'a> {
         &self.ladder[..self.ladder.len().min(MAX_LADDER_ROWS)]
     }
 
-    fn sections(&self, topic: Topic) -> impl Iterator<Item = &'a Section> {
-        self.report.table(topic).into_iter().flat_map(|table| &table.sections)
-    }
-
-    pub(super) fn pairs(&self) -> impl Iterator<Item = &'a Pairs> {
-        self.sections(Topic::Matrix).filter_map(|section| match &section.figure {
-            Some(Figure::Pairs(pairs)) => Some(pairs),
-            _ => None,
-        })
-    }
-
-    pub(super) fn maps(&self) -> impl Iterator<Item = (&'a str, &'a Map)> {
-        self.sections(Topic::Locks).filter_map(|section| match &section.figure {
-            Some(Figure::SpeedUp(map)) => Some((section.heading.as_str(), map)),
-            _ => None,
-        })
+    /// The largest number of curves in one of its charts of percentiles.
+    pub(super) fn curves(&self, runs: usize) -> usize {
+        distribution::curves(self.rows(), runs)
     }
 
     pub(super) fn name(&self) -> String {
@@ -85,22 +72,22 @@ impl<'a> Run<'a> {
     pub(super) fn section(&self, runs: usize) -> Markup {
         let table = |topic| self.report.table(topic);
         html! {
-            section class="run" id={ "run-" (self.index) } data-run=(self.index) { "\n"
+            section class="run" id={ "run-" (self.index) } { "\n"
                 (headline(self, runs))
                 @match table(self.topic()).map(|table| (table.topic, table)) {
                     Some((Topic::Ladder, _)) => (self.ladder_chart()),
                     Some((Topic::Queues, table)) => (self.first_queues(table)),
                     Some((Topic::Locks, table)) => (first_locks(table)),
-                    Some((Topic::Matrix, table)) => (first_matrix(table)),
+                    Some((Topic::Matrix, table)) => (first_matrix(table, runs)),
                     None => {}
                 }
                 (findings(self))
                 @if let Some(table) = table(Topic::Ladder) { (ladder(table)) }
                 @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
                 @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
-                (self.distributions())
+                (self.distributions(runs))
                 @if let Some(table) = table(Topic::Matrix) {
-                    (matrix(table, self.topic() == Topic::Matrix))
+                    (matrix(table, self.topic() == Topic::Matrix, runs))
                 }
                 (noise(&self.results().machine.noise))
                 (disturbance(self.records()))
@@ -114,7 +101,7 @@ impl<'a> Run<'a> {
     fn ladder_chart(&self) -> Markup {
         html! {
             h2 id={ "ladder-" (self.index) } { "The ladder" } "\n"
-            div class="chart" data-chart="ladder" role="img" aria-label="One-way medians of all mechanisms on a logarithmic axis; the table below has the same figures" {} "\n"
+            (charts::ladder(self.rows()))
             p {
                 "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
                 (self.pinned_pair())
@@ -142,7 +129,7 @@ impl<'a> Run<'a> {
         html! {
             @if let Some((section, comparison)) = table.sections.first().zip(self.comparisons.first()) {
                 h2 { (section.heading) } "\n"
-                (queue_chart(0, comparison))
+                (charts::queue(comparison, MAX_QUEUE_ROWS))
             }
             @for pairs in table.sections.iter().skip(self.comparisons.len()) {
                 h2 { (pairs.heading) } "\n"
@@ -165,7 +152,7 @@ impl<'a> Run<'a> {
                 @let shown = take(section, &mut left);
                 @if shown > 0 {
                     h3 { (section.heading) } "\n"
-                    @if nth > 0 || !drawn_first { (queue_chart(nth, comparison)) }
+                    @if nth > 0 || !drawn_first { (charts::queue(comparison, shown)) }
                     (sortable(section, &section.heading, shown))
                 }
             }
@@ -191,18 +178,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn distributions(&self) -> Markup {
-        let any = self.rows().iter().filter_map(Row::main).any(|main| main.histogram.is_some());
-        html! {
-            @if any {
-                h2 id={ "distributions-" (self.index) } { "Every round trip" } "\n"
-                p { "Stamped round trips, with the share of them in each bin. Choose a placement and the rows to overlay; drag to zoom, double-click to zoom out." } "\n"
-                div class="controls" data-controls {} "\n"
-                div class="chart tall" data-chart="histogram" role="img" aria-label="Histograms of round trips on a logarithmic axis" {} "\n"
-                p { "The same by percentile: the slowest one in ten, hundred, thousand. Curves end where fewer than 20 samples lie beyond." } "\n"
-                div class="chart tall" data-chart="percentiles" role="img" aria-label="Round trips by percentile on logarithmic axes" {} "\n"
-            }
-        }
+    fn distributions(&self, runs: usize) -> Markup {
+        let step_ns = self.results().machine.clock.step_ns.get();
+        distribution::section(self.rows(), self.index, runs, step_ns)
     }
 }
 
@@ -222,13 +200,6 @@ fn ladder(table: &Table) -> Markup {
     }
 }
 
-fn queue_chart(nth: usize, comparison: &Comparison<'_>) -> Markup {
-    let figures = comparison.view().caption;
-    html! {
-        div class="chart" data-chart="queue" data-nth=(nth) role="img" aria-label={ (figures) " by queue, best first; the table below has the figures" } {} "\n"
-    }
-}
-
 fn first_figure(table: &Table) -> Option<&Section> {
     table.sections.iter().find(|section| section.figure.is_some())
 }
@@ -245,7 +216,7 @@ fn first_locks(table: &Table) -> Markup {
 fn lock_chart(section: &Section) -> Markup {
     html! {
         @if let Some(Figure::SpeedUp(map)) = &section.figure {
-            div class="chart" data-chart="surface" data-label=(section.heading) role="img" aria-label="Speed-up by threads, measured and predicted; the table below has the figures" {} "\n"
+            (charts::surface(&section.heading, map))
             @if map.columns.len() > 1 && map.predicted.iter().flatten().any(Option::is_some) {
                 @for reason in &map.unpredicted { p class="note" { "–  " (reason) } "\n" }
             }
@@ -254,24 +225,24 @@ fn lock_chart(section: &Section) -> Markup {
 }
 
 /// The first chart of pairs, and its table.
-fn first_matrix(table: &Table) -> Markup {
+fn first_matrix(table: &Table, runs: usize) -> Markup {
     html! {
-        @if let Some(section) = table.sections.first() { (pairs(section)) }
+        @if let Some(section) = table.sections.first() { (pairs(section, table, runs)) }
     }
 }
 
-fn matrix(table: &Table, drawn_first: bool) -> Markup {
+fn matrix(table: &Table, drawn_first: bool, runs: usize) -> Markup {
     html! {
-        @for section in table.sections.iter().skip(usize::from(drawn_first)) { (pairs(section)) }
+        @for section in table.sections.iter().skip(usize::from(drawn_first)) { (pairs(section, table, runs)) }
     }
 }
 
-fn pairs(section: &Section) -> Markup {
+fn pairs(section: &Section, table: &Table, runs: usize) -> Markup {
     html! {
         @if let Some(Figure::Pairs(pairs)) = &section.figure && pairs.values.len() > 1 {
             h2 { "Between pairs of CPUs: " (pairs.label) } "\n"
             p { "One way (half a round trip), p50. Lines separate nodes, last-level caches and cores." } "\n"
-            div class="chart matrix" data-chart="matrix" data-label=(pairs.label) role="img" aria-label="One-way medians for pairs of CPUs as a heat map; the table below sums them up" {} "\n"
+            (charts::pairs(pairs, table.sections.len() * runs))
         }
         (plain(section))
     }

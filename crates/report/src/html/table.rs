@@ -136,9 +136,10 @@ fn sort_key(cell: &Cell) -> Option<String> {
     }
 }
 
-/// Formats a number for the script; empty if not finite.
+/// Formats a number for the script, to six digits; empty if not finite.
 pub(super) fn number(value: f64) -> String {
-    if value.is_finite() { format!("{value:e}") } else { String::new() }
+    let rounded = format!("{value:.5e}").parse().unwrap_or(value);
+    if value.is_finite() { format!("{rounded:e}") } else { String::new() }
 }
 
 fn title(cell: &Cell) -> Option<&str> {

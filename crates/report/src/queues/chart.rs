@@ -14,6 +14,8 @@ pub(crate) struct ChartRow {
     pub(crate) kind: &'static str,
     /// Million messages per second, or a time in nanoseconds.
     pub(crate) figure: f64,
+    /// The figure in words.
+    pub(crate) text: String,
     pub(crate) interval: Option<[f64; 2]>,
     /// Details, one per line.
     pub(crate) lines: Vec<String>,
@@ -52,7 +54,8 @@ impl Comparison<'_> {
             capacity.unwrap_or_default(),
             Marks::of(record)
         );
-        Some(ChartRow { label, kind, figure, interval, lines: self.lines(row) })
+        let text = (self.view().text)(record);
+        Some(ChartRow { label, kind, figure, text, interval, lines: self.lines(row) })
     }
 
     fn lines(&self, row: &Row<'_>) -> Vec<String> {

@@ -198,7 +198,8 @@ fn a_page_shows_time_locks_graph_and_curve() {
         "class=\"graph\"",
         "refresher (TID 4712)",
         "8 × worker",
-        "class=\"predicted\"",
+        "<title>predicted, 4 threads: ",
+        "<title>now, 8 threads: 2.80</title>",
         "now: 2.80 with 8",
         "Cache::refresh(std::string const&amp;)",
         "What would help",
@@ -219,7 +220,7 @@ fn profiles_and_measurements_share_a_page() {
     let results = fixture::results(fixture::machine(2), &[(2, vec![fixture::reference()])]);
     let page = page(&[results], &[profiled]);
     assert!(page.contains("id=\"run-0\"") && page.contains("id=\"profile-0\""));
-    assert!(page.contains("id=\"plotly\"") && page.contains("The last line is incomplete."));
+    assert!(page.contains("class=\"chart list\"") && page.contains("The last line is incomplete."));
     assert!(page.contains("was interrupted, or is still running"));
 }
 

@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{figure, verdict_class};
+use super::verdict_class;
+use crate::html::chart::px;
 use crate::profile::Seen;
 use crate::profile::locks::{Threads, by_name, shortened};
 use crate::units::percent;
@@ -50,7 +51,7 @@ pub(super) fn graph(index: usize, costs: &[Seen<'_>]) -> Markup {
         h2 { "Who makes whom wait" } "\n"
         p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: the holder in turn waits for another lock." } "\n"
         div class="scroll drawing" {
-            svg class="graph" viewBox={ "0 0 " (WIDTH) " " (figure(height)) } role="img" aria-label="Holders, locks and waiters; the lists below have the figures" {
+            svg class="graph" viewBox={ "0 0 " (WIDTH) " " (px(height)) } role="img" aria-label="Holders, locks and waiters; the lists below have the figures" {
                 defs {
                     marker id=(tip) viewBox="0 0 8 8" refX="0" refY="4" markerWidth="12" markerHeight="12" markerUnits="userSpaceOnUse" orient="auto" {
                         path class="tip" d="M0 0 L8 4 L0 8 z" {}
@@ -91,18 +92,18 @@ fn edges(row: &Row<'_>, arrow: &str) -> Markup {
         let bend = (from.0 + to.0) / 2.0;
         format!(
             "M{} {} C{} {} {} {} {} {}",
-            figure(from.0),
-            figure(from.1),
-            figure(bend),
-            figure(from.1),
-            figure(bend),
-            figure(to.1),
-            figure(to.0),
-            figure(to.1)
+            px(from.0),
+            px(from.1),
+            px(bend),
+            px(from.1),
+            px(bend),
+            px(to.1),
+            px(to.0),
+            px(to.1)
         )
     };
     let center = |nth, count| row.node(nth, count) + NODE.1 / 2.0;
-    let width = |threads: &Threads| figure(1.0 + 7.0 * threads.share);
+    let width = |threads: &Threads| px(1.0 + 7.0 * threads.share);
     html! {
         @for (nth, holder) in row.holders.iter().enumerate() {
             path class="edge" stroke-width=(width(holder)) d=(between((NODE.0 + 1.0, center(nth, row.holders.len())), (LOCK.0, middle))) {}
@@ -136,8 +137,8 @@ fn chains(rows: &[Row<'_>], nth: usize, arrow: &str) -> Markup {
             @let end = |row: &Row<'_>, down: bool| row.middle() + if down { LOCK.1 } else { -LOCK.1 } / 2.0;
             @let x = LOCK.0 + NODE.0 / 2.0;
             @let (from, to) = (end(other, down), end(row, !down) - if down { ARROW } else { -ARROW });
-            path class="chain" marker-end=(arrow) d={ "M" (figure(x)) " " (figure(from)) " L" (figure(x)) " " (figure(to)) } {}
-            text x=(figure(x + 10.0)) y=(figure((from + to) / 2.0 + 4.0)) { "in turn waits, " (percent(share)) }
+            path class="chain" marker-end=(arrow) d={ "M" (px(x)) " " (px(from)) " L" (px(x)) " " (px(to)) } {}
+            text x=(px(x + 10.0)) y=(px((from + to) / 2.0 + 4.0)) { "in turn waits, " (percent(share)) }
         }
     }
 }
@@ -151,9 +152,9 @@ fn nodes(row: &Row<'_>) -> Markup {
         let y = row.node(nth, count);
         html! {
             g class="thread" {
-                rect x=(figure(x)) y=(figure(y)) width=(figure(NODE.0)) height=(figure(NODE.1)) rx="7" {}
-                text x=(figure(x + 10.0)) y=(figure(y + 19.0)) { (shortened(&threads.name, MAX_CHARS)) }
-                text class="share" x=(figure(x + NODE.0 - 10.0)) y=(figure(y + 19.0)) { (percent(threads.share)) }
+                rect x=(px(x)) y=(px(y)) width=(px(NODE.0)) height=(px(NODE.1)) rx="7" {}
+                text x=(px(x + 10.0)) y=(px(y + 19.0)) { (shortened(&threads.name, MAX_CHARS)) }
+                text class="share" x=(px(x + NODE.0 - 10.0)) y=(px(y + 19.0)) { (percent(threads.share)) }
             }
         }
     };
@@ -161,9 +162,9 @@ fn nodes(row: &Row<'_>) -> Markup {
         @for (nth, holder) in row.holders.iter().enumerate() { (thread(1.0, nth, row.holders.len(), holder)) }
         @for (nth, waiter) in row.waiters.iter().enumerate() { (thread(WAITERS, nth, row.waiters.len(), waiter)) }
         g class={ "node " (verdict_class(seen.lock)) } {
-            rect x=(figure(LOCK.0)) y=(figure(row.middle() - LOCK.1 / 2.0)) width=(figure(NODE.0)) height=(figure(LOCK.1)) rx="9" {}
-            text x=(figure(WIDTH / 2.0)) y=(figure(row.middle() - 4.0)) { (shortened(&seen.name(), MAX_CHARS)) }
-            text class="figures" x=(figure(WIDTH / 2.0)) y=(figure(row.middle() + 15.0)) {
+            rect x=(px(LOCK.0)) y=(px(row.middle() - LOCK.1 / 2.0)) width=(px(NODE.0)) height=(px(LOCK.1)) rx="9" {}
+            text x=(px(WIDTH / 2.0)) y=(px(row.middle() - 4.0)) { (shortened(&seen.name(), MAX_CHARS)) }
+            text class="figures" x=(px(WIDTH / 2.0)) y=(px(row.middle() + 15.0)) {
                 @if !held.is_empty() { "held " (held) }
                 @if !held.is_empty() && !queue.is_empty() { " · " }
                 @if !queue.is_empty() { "queue " (queue) }
