@@ -6,8 +6,8 @@
 //! thread without the lock, whose blocks are interleaved with theirs.
 
 pub(crate) mod calibration_schedule;
-pub(crate) mod contender;
 pub(crate) mod lengths;
+pub(crate) mod policy;
 pub mod predict;
 pub(crate) mod repeated;
 pub(crate) mod units;

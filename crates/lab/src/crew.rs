@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use threadtoll_machine::clock::Clock;
+use threadtoll_record::Class;
 
 use crate::error::Make;
 use crate::error::Unavailable;
-use crate::mechanism::Class;
 use crate::samples::Samples;
 
 /// What all parts of a block are told.

@@ -21,6 +21,7 @@ pub mod plan;
 mod program;
 mod program_file;
 pub mod queue;
+mod raw_lock;
 pub mod real;
 mod registry;
 mod run;
@@ -29,6 +30,7 @@ pub mod simulated;
 mod stalls;
 mod stream;
 pub mod twin;
+mod wrap;
 
 pub use budget::PATIENCE;
 pub use error::{LabError, Unavailable};

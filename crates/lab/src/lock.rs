@@ -5,18 +5,19 @@
 //! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` hold no
 //! lock: they show the cost of counting if the section is only a count.
 
-pub(crate) mod raw;
+pub(crate) mod contender;
 
 use std::sync::Arc;
 
 use threadtoll_record::{Build, NO_LOCK};
 
-use crate::contention::contender::{Contender, contenders};
 use crate::error::Unavailable;
 use crate::program_file::ProgramFile;
-use crate::twin::{Unwrapped, Wrap};
+use crate::wrap::{Unwrapped, Wrap};
+use contender::{Contender, contenders};
 
-pub use raw::RawLock;
+pub use crate::contention::policy::GrantPolicy;
+pub use crate::raw_lock::RawLock;
 
 macro_rules! locks {
     ($($file:ident),+ $(,)?) => {
@@ -47,34 +48,6 @@ locks! {
 pub const MAX_STRIPES: u32 = 1024;
 /// Most threads that share a lock.
 pub const MAX_THREADS: u32 = 1024;
-
-/// Which waiting thread gets a released lock. Hand-off times are not part of the policy; they are
-/// measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrantPolicy {
-    /// The longest-waiting thread; waiters sleep.
-    InOrder,
-    /// The longest-waiting thread; waiters spin.
-    InOrderSpinning,
-    /// The first thread to arrive; waiters may spin for a while before they sleep.
-    Barging,
-    /// The first thread to arrive; waiters spin.
-    BargingSpinning,
-    /// No thread ever waits.
-    NeverWaits,
-}
-
-impl GrantPolicy {
-    /// Returns `true` if waiters never give up their CPU.
-    pub fn spins(self) -> bool {
-        matches!(self, GrantPolicy::InOrderSpinning | GrantPolicy::BargingSpinning)
-    }
-
-    /// Returns `true` if threads are served in arrival order.
-    pub fn in_order(self) -> bool {
-        matches!(self, GrantPolicy::InOrder | GrantPolicy::InOrderSpinning)
-    }
-}
 
 /// Creates the contenders of a striped set of locks. Arguments: stripes, threads.
 type MakeContenders =

@@ -39,7 +39,6 @@ use crate::stream::Streams;
 pub use arrivals::{MAX_RATE, Trace};
 pub use message::{MESSAGE_BYTES, Message, Words};
 pub use options::{ArrivalsChoice, LoadChoice, LoadOption, Overrides, Unsuitable};
-pub(crate) use raw_copy::BLOCKS;
 pub use slots::{Capacity, Slots};
 pub use stream::{BATCH, RING_BYTES};
 
@@ -50,6 +49,8 @@ pub const CAPACITY: u64 = 1024;
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest configurable capacity.
 pub const MAX_CAPACITY: u64 = 1 << 24;
+/// Block sizes of bare copies in words: 4, 16, 64 and 256 KiB.
+pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 /// Largest configurable batch: the messages in a ring of [`RING_BYTES`].
 pub const MAX_BATCH: u64 = BLOCKS[3];
 /// Most sending threads.

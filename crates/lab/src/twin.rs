@@ -4,23 +4,10 @@
 //! wraps our ends and locks in types of its own, as it must wrap foreign ones. A twin is a row like
 //! any other, and only `ci/long/twins.sh` asks for it.
 
-use crate::exchange::Exchange;
-use crate::lock::{self, Lock, RawLock};
+use crate::lock::{self, Lock};
 use crate::mechanism::{Mechanism, atomic, futex};
 
-/// Types that the loops of a row are compiled for instead of its own.
-pub trait Wrap: 'static {
-    /// An end of a mechanism.
-    type End<E: Exchange + 'static>: Exchange + 'static;
-    /// A lock.
-    type Lock<L: RawLock>: RawLock;
-
-    /// Wraps an end.
-    fn end<E: Exchange + 'static>(end: E) -> Self::End<E>;
-
-    /// Wraps a lock.
-    fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
-}
+pub use crate::wrap::Wrap;
 
 /// Name of a row's twin.
 pub fn name(of: &str) -> String {
@@ -39,24 +26,6 @@ pub fn locks<W: Wrap>() -> Vec<Lock> {
     let mut all = lock::wrapped::<W>();
     all.iter_mut().for_each(|own| own.name = name(&own.name));
     all
-}
-
-/// Leaves ends and locks as they are.
-pub(crate) enum Unwrapped {}
-
-impl Wrap for Unwrapped {
-    type End<E: Exchange + 'static> = E;
-    type Lock<L: RawLock> = L;
-
-    #[inline(always)]
-    fn end<E: Exchange + 'static>(end: E) -> E {
-        end
-    }
-
-    #[inline(always)]
-    fn lock<L: RawLock>(lock: L) -> L {
-        lock
-    }
 }
 
 /// Addresses of the measured loops, for a test that a row and its twin do not share them.

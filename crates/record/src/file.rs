@@ -10,5 +10,34 @@ mod write;
 
 pub use fold::{FoldFault, fold};
 pub use profile::{MAX_PROFILE_LINE, Profiled, read_profile};
-pub use read::{Contents, Fault, GroupState, Results, read, read_any};
+pub use read::{Fault, GroupState, Results, read};
 pub use write::{Appender, WriteFault};
+
+use std::path::Path;
+
+use read::{begin_reading, read_results};
+
+/// Contents of a file.
+#[derive(Debug)]
+pub enum Contents {
+    /// Measurements.
+    Results(Box<Results>),
+    /// A profile.
+    Profile(Box<Profiled>),
+}
+
+/// Reads a file of measurements, as [`read`] does, or a profile, as
+/// [`read_profile`] does.
+///
+/// # Errors
+///
+/// If it cannot be read or is invalid.
+pub fn read_any(path: &Path) -> Result<Contents, Fault> {
+    let (mut reader, machine, plan) = begin_reading(path)?;
+    if plan.is_profile() {
+        let profiled = profile::read_rest(&mut reader, machine, plan)?;
+        Ok(Contents::Profile(Box::new(profiled)))
+    } else {
+        Ok(Contents::Results(Box::new(read_results(&mut reader, machine, plan)?)))
+    }
+}

@@ -9,6 +9,7 @@ mod address;
 mod change;
 mod interval;
 mod lock;
+mod name_from;
 mod process;
 mod site;
 
@@ -21,9 +22,10 @@ pub use address::Address;
 pub use change::Change;
 pub use interval::Interval;
 pub use lock::{
-    Cause, CauseKind, ChainLink, Durations, HandOffs, Lock, LockKind, NameFrom, Predicted,
+    Cause, CauseKind, ChainLink, Durations, HandOffs, Lock, LockKind, Predicted,
     ThreadShare, Verdict, WhatIf,
 };
+pub use name_from::NameFrom;
 pub use process::{Ended, IoKind, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
 

@@ -1,5 +1,6 @@
 //! Locks: the speed-up of threads that share one, measured and predicted.
 
+mod card;
 mod cards;
 mod columns;
 mod findings;

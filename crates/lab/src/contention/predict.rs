@@ -6,8 +6,8 @@ use threadtoll_record::{
     Calibrated, Cell, CellPrediction, LockSubject, Placement, PlannedCell, Refusal, Work,
 };
 
-use crate::lock::GrantPolicy;
 
+use super::policy::GrantPolicy;
 use super::repeated::Part;
 
 /// Calibration of a cell.

@@ -13,7 +13,7 @@ use threadtoll_record::Pause;
 
 use super::lanes::Lane;
 use super::{Class, Ends, Exchange, Mechanism, Settings};
-use crate::twin::{Unwrapped, Wrap};
+use crate::wrap::{Unwrapped, Wrap};
 
 const STORE: u8 = 0;
 const RMW: u8 = 1;

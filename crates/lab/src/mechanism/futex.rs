@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cache_padded::CachePadded;
-use crate::twin::{Unwrapped, Wrap};
+use crate::wrap::{Unwrapped, Wrap};
 
 use super::crossed::crossed;
 use super::lanes::Lane;

@@ -24,9 +24,6 @@ use super::stream::{StretchStamps, receive_pass};
 use super::words::{count_up, sum};
 use super::{Capacity, Queue, Way};
 
-/// Block sizes in words: 4, 16, 64 and 256 KiB.
-pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
-
 pub(super) fn queues() -> [Queue; 1] {
     [Queue {
         name: "raw-copy".into(),

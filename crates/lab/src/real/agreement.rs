@@ -11,7 +11,7 @@ use threadtoll_record::{Layout, Pause, Placement};
 
 use crate::LabError;
 use crate::mechanism::{Settings, atomic};
-use crate::twin::Unwrapped;
+use crate::wrap::Unwrapped;
 
 use super::pair::{Job, PairSpec, Watch};
 use crate::budget::PATIENCE;

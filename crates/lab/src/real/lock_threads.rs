@@ -11,7 +11,7 @@ use threadtoll_model::queue_trace::Acquisition;
 use threadtoll_record::{Placement, Work};
 
 use crate::LabError;
-use crate::contention::contender::{
+use crate::lock::contender::{
     Contender, Done, HandoffProbe, HandoffRound, HandoffSample, WindowSpec,
 };
 use crate::contention::lengths::{Step, TimeDistributions};

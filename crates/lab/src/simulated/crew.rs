@@ -9,7 +9,8 @@ use crate::crew::{CrewProgram, Shift, VirtualQueue, Worked};
 use crate::mechanism::Class;
 use crate::samples::{BlockSamples, Counters, Samples};
 
-use super::messages::{self, noise};
+use super::messages;
+use super::variation::noise;
 use super::{Delays, Draws, Service, Thief};
 
 /// Messages per simulated block: enough for every quantile but the last.

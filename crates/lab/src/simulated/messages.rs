@@ -12,13 +12,12 @@ use crate::backend::OpenCell;
 use crate::mechanism::Class;
 use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 
+use super::variation::noise;
 use super::{Draws, Thief, fingerprint};
 
 /// Values per simulated block: enough for every quantile but the last.
 const STRETCHES: u64 = 60;
 const SAMPLES: u64 = 1200;
-/// Values vary by this, times the product of two numbers from 0 to 1.
-const NOISE: f64 = 0.08;
 
 pub(super) struct Messages {
     draws: Draws,
@@ -140,11 +139,6 @@ impl OpenCell for Messages {
         };
         Ok(BlockSamples { counters, samples })
     }
-}
-
-/// Variation of a value within a block.
-pub(super) fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    1.0 + NOISE * rng.random::<f64>() * rng.random::<f64>()
 }
 
 /// A factor from 0.8 to 1.2, determined by the cell's name.

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Cell;
 
-use super::{fingerprint, messages, normal};
+use super::{fingerprint, normal, variation};
 
 /// Regimes of the simulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -82,7 +82,7 @@ impl Regimes {
         const DRAWS: usize = 100_001;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut draws: Vec<f64> =
-            (0..DRAWS).map(|_| self.noise(&mut rng) * messages::noise(&mut rng)).collect();
+            (0..DRAWS).map(|_| self.noise(&mut rng) * variation::noise(&mut rng)).collect();
         *draws.select_nth_unstable_by(DRAWS / 2, f64::total_cmp).1
     }
 

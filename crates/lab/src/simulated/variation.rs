@@ -1,6 +1,6 @@
 //! Differences between runs of the simulated machine, with known truth.
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Cell;
 
@@ -35,4 +35,12 @@ impl Variation {
         let slower = self.slower.iter().filter(|(name, _)| *name == cell.name());
         noise.exp() * slower.map(|(_, factor)| factor).product::<f64>()
     }
+}
+
+/// Values vary by this, times the product of two numbers from 0 to 1.
+const NOISE: f64 = 0.08;
+
+/// Variation of a value within a block.
+pub(super) fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    1.0 + NOISE * rng.random::<f64>() * rng.random::<f64>()
 }

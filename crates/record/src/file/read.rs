@@ -9,7 +9,6 @@ use crate::{
     Block, BlockKind, CellPrediction, Line, Machine, Plan, PlannedCell, Record, Strike, fold,
 };
 
-use super::profile::{self, Profiled};
 use super::source::Source;
 
 /// Longest plan line: 125,000 pairs of CPUs need less.
@@ -235,31 +234,6 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
     read_results(&mut reader, machine, plan)
 }
 
-/// Contents of a file.
-#[derive(Debug)]
-pub enum Contents {
-    /// Measurements.
-    Results(Box<Results>),
-    /// A profile.
-    Profile(Box<Profiled>),
-}
-
-/// Reads a file of measurements, as [`read`] does, or a profile, as
-/// [`read_profile`](super::read_profile) does.
-///
-/// # Errors
-///
-/// If it cannot be read or is invalid.
-pub fn read_any(path: &Path) -> Result<Contents, Fault> {
-    let (mut reader, machine, plan) = begin_reading(path)?;
-    if plan.is_profile() {
-        let profiled = profile::read_rest(&mut reader, machine, plan)?;
-        Ok(Contents::Profile(Box::new(profiled)))
-    } else {
-        Ok(Contents::Results(Box::new(read_results(&mut reader, machine, plan)?)))
-    }
-}
-
 /// Opens a file and reads its first two lines.
 pub(super) fn begin_reading(path: &Path) -> Result<(Reader<'_>, Machine, Plan), Fault> {
     let system = |error| Fault::System { path: path.to_path_buf(), error };
@@ -289,7 +263,7 @@ pub(super) fn begin_reading(path: &Path) -> Result<(Reader<'_>, Machine, Plan), 
     Ok((reader, machine, plan))
 }
 
-fn read_results(reader: &mut Reader<'_>, machine: Machine, plan: Plan) -> Result<Results, Fault> {
+pub(super) fn read_results(reader: &mut Reader<'_>, machine: Machine, plan: Plan) -> Result<Results, Fault> {
     let mut results = Results::empty(machine, plan);
     let mut seen: Vec<HashSet<(usize, u32, BlockKind)>> =
         vec![HashSet::new(); results.groups.len()];

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Change, Interval, Site};
+use super::{Address, Change, Interval, NameFrom, Site};
 use crate::{Count, Fraction, Histogram, Ns, Ratio, Text};
 
 /// A lock.
@@ -133,22 +133,6 @@ impl LockKind {
             LockKind::Parker => "parker",
         }
     }
-}
-
-/// Origin of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NameFrom {
-    /// Given by the program.
-    Given,
-    /// The symbol at its address.
-    Symbol,
-    /// The code that made it.
-    CreationSite,
-    /// The code that waited for it most.
-    WaiterSite,
-    /// Its address.
-    Address,
 }
 
 /// A distribution of times.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use threadtoll_record::Record;
 
+use super::card::Card;
 use super::findings::{Errors, enough_threads};
 use super::{Axis, Row, Sweep, sweeps, within};
 use crate::label::plural;
@@ -11,12 +12,6 @@ use crate::units::{digits, digits_range, share, time};
 
 /// Largest speed-up, relative to that of fewer threads, that counts as no gain.
 const GOOD_ENOUGH: f64 = 1.05;
-
-pub(crate) struct Card {
-    pub(crate) figure: String,
-    pub(crate) heading: String,
-    pub(crate) detail: String,
-}
 
 /// Cards of the first lock, and the error of all predictions.
 pub(crate) fn cards(of_one: &[Record], all: &[Record]) -> Vec<Card> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use threadtoll_record::{Record, median, upper_median};
 
-use super::cards::Card;
+use super::card::Card;
 use super::{Axis, Row, Sweep, sweeps, within};
 use crate::claims;
 use crate::label::plural;

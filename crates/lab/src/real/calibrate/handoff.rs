@@ -11,7 +11,7 @@ use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
 
 use crate::LabError;
 use crate::contention::calibration_schedule::PASSES;
-use crate::contention::contender::{HandoffProbe, HandoffRound};
+use crate::lock::contender::{HandoffProbe, HandoffRound};
 use crate::contention::predict;
 use crate::contention::predict::WaitedHandoff;
 use crate::contention::repeated::{BATCHES, Part, Repeated};

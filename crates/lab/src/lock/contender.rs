@@ -8,10 +8,10 @@ use threadtoll_model::queue_trace::{Acquisition, share_within};
 
 use crate::cache_padded::CachePadded;
 use crate::exchange::on_a_line;
-use crate::lock::raw::RawLock;
+use crate::raw_lock::RawLock;
 
-use super::lengths::Step;
-use super::units::BusyWork;
+use crate::contention::lengths::Step;
+use crate::contention::units::BusyWork;
 
 /// The window of a block and the load of its threads. Stamps are clock ticks, which agree on all
 /// CPUs.

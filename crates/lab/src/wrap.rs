@@ -1,0 +1,36 @@
+//! Types that another crate puts around ends and locks, so that it compiles their loops.
+
+use crate::exchange::Exchange;
+use crate::raw_lock::RawLock;
+
+/// Types that the loops of a row are compiled for instead of its own.
+pub trait Wrap: 'static {
+    /// An end of a mechanism.
+    type End<E: Exchange + 'static>: Exchange + 'static;
+    /// A lock.
+    type Lock<L: RawLock>: RawLock;
+
+    /// Wraps an end.
+    fn end<E: Exchange + 'static>(end: E) -> Self::End<E>;
+
+    /// Wraps a lock.
+    fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
+}
+
+/// Leaves ends and locks as they are.
+pub(crate) enum Unwrapped {}
+
+impl Wrap for Unwrapped {
+    type End<E: Exchange + 'static> = E;
+    type Lock<L: RawLock> = L;
+
+    #[inline(always)]
+    fn end<E: Exchange + 'static>(end: E) -> E {
+        end
+    }
+
+    #[inline(always)]
+    fn lock<L: RawLock>(lock: L) -> L {
+        lock
+    }
+}

@@ -1,0 +1,7 @@
+//! A card of a page.
+
+pub(crate) struct Card {
+    pub(crate) figure: String,
+    pub(crate) heading: String,
+    pub(crate) detail: String,
+}
