@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Measures rows of ours next to their twins, which are the same source compiled and registered as a
-# foreign row is, and prints the ratio of each twin to its row, of times or rates, with its paired 95%
-# interval. Fails if a twin is missing, shares machine code with its row, or is decided to be off by
-# more than 5%, the margin of verdicts. Takes about two minutes once built, and nothing else should
-# run. Run it after each change to the loops of `lab`.
+# foreign row is, and prints the ratio of each twin to its row, of times or rates, with its paired
+# 95% interval. Fails if a twin is missing, shares machine code with its row, or is decided to be
+# off by more than 5%, the margin of verdicts. Takes some four minutes once built, and nothing else
+# should run. Run it after each change to the loops of `lab`.
 #
 # usage: twins.sh [--seed N] [--time D] [--keep DIR]
 set -euo pipefail
@@ -45,7 +45,6 @@ done
 # Of the queues in a stream single messages and batches, of all others one row.
 python3 - $((2 * 3 + 3 + 2 + ${#locks[@]})) "$keep"/*.jsonl <<'PYTHON'
 import json
-import math
 import random
 import statistics
 import sys
@@ -74,17 +73,17 @@ def of_records(records):
 def of_locks(plan, blocks):
     """The tool pairs a lock with one thread alone only, so its blocks are paired here."""
     for group, cells in enumerate(plan["groups"]):
-        at = {name(cell): index for index, cell in enumerate(cells) if cell.get("lock")}
-        for row in (row for row in at if f"{row}-twin" in at):
-            work = [{(block["process"], block["seq"]): block["contention"]["work"] / block["elapsed_ns"]
-                     for block in blocks
-                     if (block["group"], block["cell"], block["kind"]) == (group, index, "stretch")}
-                    for index in (at[f"{row}-twin"], at[row])]
-            logs = [math.log(work[0][seq] / work[1][seq]) for seq in work[0].keys() & work[1].keys()]
-            rng = random.Random(1)
-            medians = sorted(statistics.median(rng.choices(logs, k=len(logs))) for _ in range(1000))
-            found = [math.exp(log) for log in (statistics.median(logs), medians[25], medians[974])]
-            yield (cells[at[row]]["experiment"], row, 1), found[0], found[1:], len(logs)
+        locks = {name(one["cell"]): at for at, one in enumerate(cells) if "lock" in one["cell"]}
+        for row in (row for row in locks if f"{row}-twin" in locks):
+            own, twin = ({block["seq"]: block["contention"]["work"] / block["elapsed_ns"]
+                          for block in blocks if (block["group"], block["cell"]) == (group, at)}
+                         for at in (locks[row], locks[f"{row}-twin"]))
+            ratios = [twin[seq] / own[seq] for seq in own.keys() & twin.keys()]
+            draw = random.Random(1).choices
+            draws = (draw(ratios, k=len(ratios)) for _ in range(1000))
+            medians = sorted(map(statistics.median, draws))
+            of = cells[0]["experiment"], row, 1
+            yield of, statistics.median(ratios), (medians[25], medians[974]), len(ratios)
 
 
 rows = []
@@ -100,6 +99,7 @@ for (experiment, row, batch), ratio, (low, high), pairs in sorted(rows):
     off = pairs >= PAIRS and (low > MARGIN or high < 1 / MARGIN)
     failed |= off
     label = f"{experiment}: {row}" + (f", batches of {batch}" if batch > 1 else "")
-    print(f"{label:45} {ratio:.3f} ({low:.3f} to {high:.3f}) in {pairs} pairs{': off' if off else ''}")
+    found = f"{ratio:.3f} ({low:.3f} to {high:.3f}) in {pairs} pairs"
+    print(f"{label:45} {found}{': off' if off else ''}")
 sys.exit(failed)
 PYTHON

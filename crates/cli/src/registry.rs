@@ -45,11 +45,6 @@ pub(crate) fn add_twins() {
     TWINS.store(true, Ordering::Relaxed);
 }
 
-/// Returns `true` if twins were asked for.
-pub(crate) fn has_twins() -> bool {
-    TWINS.load(Ordering::Relaxed)
-}
-
 /// Adds the rows of adapters and programs, before the registry is used. Returns what cannot be
 /// measured.
 pub(crate) fn add(adapters: &[Described], programs: &[DescribedProgram]) -> Vec<LeftOut> {
@@ -86,7 +81,7 @@ fn build(foreign: Foreign) -> Registry {
 
     let Foreign { mut mechanisms, queues, mut locks, .. } = foreign;
     let mut queues: Vec<Queue> = peers().into_iter().chain(queues).collect();
-    if has_twins() {
+    if TWINS.load(Ordering::Relaxed) {
         mechanisms.extend(twin::mechanisms());
         queues.extend(twin::queues());
         locks.extend(twin::locks());

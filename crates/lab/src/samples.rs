@@ -62,8 +62,8 @@ pub struct RoundTrips {
     pub stretches: Stretches,
     /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
-    /// CPU of the leading end: a single entry for all stretches, or one for each. Empty if a program
-    /// of another language measured them, which also does not tell their order.
+    /// CPU of the leading end: a single entry for all stretches, or one for each. Empty if a
+    /// program of another language measured them, which does not tell their order either.
     pub lead_cpus: Vec<u32>,
     /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,

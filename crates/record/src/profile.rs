@@ -22,8 +22,8 @@ pub use address::Address;
 pub use change::Change;
 pub use interval::Interval;
 pub use lock::{
-    Cause, CauseKind, ChainLink, Durations, HandOffs, Lock, LockKind, Predicted,
-    ThreadShare, Verdict, WhatIf,
+    Cause, CauseKind, ChainLink, Durations, HandOffs, Lock, LockKind, Predicted, ThreadShare,
+    Verdict, WhatIf,
 };
 pub use name_from::NameFrom;
 pub use process::{Ended, IoKind, Process, ThreadTime, TimeIntervals};

@@ -10,6 +10,7 @@ mod distribution;
 mod headline;
 mod profile;
 mod run;
+mod section;
 mod table;
 
 use maud::{Markup, PreEscaped, html};
@@ -20,7 +21,8 @@ use crate::clean::strip;
 use crate::format::Format;
 use crate::report::Report;
 use crate::table::Topic;
-use run::{Run, contents};
+use run::Run;
+use section::contents;
 
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");

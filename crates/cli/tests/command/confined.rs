@@ -35,7 +35,7 @@ fn on_cpus(cpus: &[u32], line: &str, paths: &[&Path]) -> Ended {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn one_cpu_is_enough_for_a_survey() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
@@ -102,7 +102,7 @@ fn a_cpuset_hides_cpus() {
 
 /// A file of a run on a CPU that is now unavailable cannot be completed, and is not changed.
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn a_run_is_not_resumed_without_its_cpus() {
     let Some([first, second]) = two_cpus() else { return };
     let _alone = machine_lock().unwrap();
@@ -166,14 +166,14 @@ fn without_membarrier_a_check_says_so() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn without_membarrier_it_measures() {
     let _alone = machine_lock().unwrap();
     forbidding(&[libc::SYS_membarrier], libc::ENOSYS, "latency futex --time 1ms").done();
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn mechanisms_that_a_sandbox_forbids_cost_their_rows_and_not_the_run() {
     let _alone = machine_lock().unwrap();
     let forbidden = [libc::SYS_socket, libc::SYS_eventfd2];
@@ -262,7 +262,7 @@ fn with_own_mounts(mut command: Command, hide: &'static [&'static CStr]) -> Opti
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn a_machine_that_shows_nothing_is_measured_all_the_same() {
     let _alone = machine_lock().unwrap();
     for hide in [&[c"/sys"][..], &[c"/sys", c"/proc"]] {

@@ -286,7 +286,7 @@ pub(crate) fn measures_locks(locks: &str) {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn figures_of_the_real_machine_make_sense() {
     let _alone = machine_lock().unwrap();
     measures_locks("std-mutex mcs counter-atomic striped/4:std-mutex std-rwlock");
@@ -295,7 +295,7 @@ fn figures_of_the_real_machine_make_sense() {
 /// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as
 /// predicted.
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();

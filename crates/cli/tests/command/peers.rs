@@ -232,7 +232,7 @@ fn cost(name: &str) -> String {
 macro_rules! costs {
     ($($test:ident: $name:literal, $what:literal;)+) => {$(
         #[test]
-        #[ignore = "real machine: ci/real.sh"]
+        #[ignore = "real machine: ci/long/real.sh"]
         fn $test() {
             let what = cost($name);
             assert!(what.starts_with($what), "{what}");
@@ -258,7 +258,7 @@ costs! {
 
 /// An adapter's processes end with the tool, even those in sessions of their own.
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn no_process_of_an_adapter_outlives_a_tool_that_is_killed() {
     let _alone = machine_lock().unwrap();
     let folder = built(&["orphan"]);

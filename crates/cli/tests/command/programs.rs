@@ -75,7 +75,7 @@ fn a_program_that_cannot_be_asked_costs_a_line() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn programs_stand_in_the_groups_of_our_queues() {
     let _alone = machine_lock().unwrap();
     if allowed_cpus().len() < 2 {
@@ -110,7 +110,7 @@ fn programs_stand_in_the_groups_of_our_queues() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn a_pool_of_a_program_can_be_read_again() {
     let _alone = machine_lock().unwrap();
     let folder = Folder::of(&["good"]);
@@ -126,7 +126,7 @@ fn a_pool_of_a_program_can_be_read_again() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn no_program_outlives_the_command() {
     let _alone = machine_lock().unwrap();
     if allowed_cpus().len() < 2 {

@@ -640,7 +640,7 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn queues_of_the_real_machine_give_figures_that_make_sense() {
     let _alone = machine_lock().unwrap();
     if allowed_cpus().len() < 2 {
@@ -676,7 +676,7 @@ fn queues_of_the_real_machine_give_figures_that_make_sense() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn other_placements_and_neighbours_are_measured_on_request() {
     let _alone = machine_lock().unwrap();
     let command = "queue stream std-mpsc-unbounded flume-bounded --wait block --placement same-cpu --placement free --neighbour churn --time 1ms --json";

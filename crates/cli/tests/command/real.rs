@@ -1,5 +1,5 @@
 //! Plausible figures on the real machine. One test covers a little of everything; closer ones, here
-//! and in other files, are ignored unless `ci/real.sh` runs them.
+//! and in other files, are ignored unless `ci/long/real.sh` runs them.
 
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
@@ -11,19 +11,12 @@ use threadtoll_record::{
 use crate::contention::measures_locks;
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{threadtoll, words};
-use crate::queue::{measures_loads, measures_streams};
 
 #[test]
 fn the_real_machine_is_measured() {
     let _alone = machine_lock().unwrap();
     measures_hand_offs();
     measures_locks("std-mutex");
-    if allowed_cpus().len() > 1 {
-        measures_streams("crossbeam-unbounded");
-        measures_loads("rtrb");
-    } else {
-        println!("skipped: queues between two CPUs, of which there is one");
-    }
 }
 
 fn measures_hand_offs() {
@@ -100,7 +93,7 @@ fn measures_hand_offs() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn samples_and_payloads_are_what_was_asked_for() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
@@ -130,7 +123,7 @@ fn samples_and_payloads_are_what_was_asked_for() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn an_interrupted_run_on_the_real_machine_is_completed() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
@@ -147,7 +140,7 @@ fn an_interrupted_run_on_the_real_machine_is_completed() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn neighbours_and_kept_awake_cpus_are_measured_beside() {
     let _alone = machine_lock().unwrap();
     let ended =

@@ -6,7 +6,6 @@ use threadtoll_record::{
     Calibrated, Cell, CellPrediction, LockSubject, Placement, PlannedCell, Refusal, Work,
 };
 
-
 use super::policy::GrantPolicy;
 use super::repeated::Part;
 

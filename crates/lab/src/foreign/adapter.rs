@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use threadtoll_record::{Build, Carry, Wait};
 
 use crate::error::Unavailable;
-use crate::queue::{Channel, Message, Queue, Scenario, Sink, Source, Usage, Way};
+use crate::queue::{Channel, Message, Queue, Sink, Source, Usage, Way};
 
 use super::description::{self, Described as DescribedQueue};
 use super::file_name;
@@ -89,7 +89,7 @@ fn ways(
             (false, false) => Way::one_sender_of(adapter, wait),
         };
         let (batches, claims, sizes) = (queue.batches, queue.claims, sizes.clone());
-        let way = way.limited_to(move |_: &Scenario, usage: &Usage| match usage.load.carry {
+        let way = way.limited_to(move |_: &str, usage: &Usage| match usage.load.carry {
             Some(Carry::InPlace) => claims && sizes.contains(&usage.payload_bytes),
             Some(Carry::Moved) | None => sizes.contains(&usage.payload_bytes),
         });

@@ -49,7 +49,8 @@ pub fn payload(
     // As if it grew: the sender then also waits for the receiver.
     let load = Load { carry: Some(carry), ..Load::NONE };
     let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
-    let Some(Program::Stream { make, .. }) = way.program(&super::payload::SCENARIO, usage) else {
+    let Some(Program::Stream { make, .. }) = way.program(super::payload::SCENARIO.name, usage)
+    else {
         return Ok(false);
     };
     let delivered = spawn(move || deliver(make().map_err(|why| why.to_string())?, messages));
@@ -164,7 +165,7 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
 pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: CAPACITY as usize };
     let Some(Program::Exchange { make, .. }) =
-        way.program(&super::ask_reply::SCENARIO, usage(flow))
+        way.program(super::ask_reply::SCENARIO.name, usage(flow))
     else {
         return Err("it does not ask and reply".into());
     };
@@ -196,7 +197,7 @@ fn usage(flow: Flow) -> Usage {
 }
 
 fn streams(way: &Way, flow: Flow) -> Result<Streams, String> {
-    match way.program(&super::stream::SCENARIO, usage(flow)) {
+    match way.program(super::stream::SCENARIO.name, usage(flow)) {
         Some(Program::Stream { make, .. }) => make().map_err(|why| why.to_string()),
         _ => Err("it does not stream".into()),
     }

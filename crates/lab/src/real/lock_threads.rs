@@ -11,12 +11,12 @@ use threadtoll_model::queue_trace::Acquisition;
 use threadtoll_record::{Placement, Work};
 
 use crate::LabError;
-use crate::lock::contender::{
-    Contender, Done, HandoffProbe, HandoffRound, HandoffSample, WindowSpec,
-};
 use crate::contention::lengths::{Step, TimeDistributions};
 use crate::contention::units::{BusyWork, clear_upper_halves, sleep_exactly};
 use crate::lock::LockSpec;
+use crate::lock::contender::{
+    Contender, Done, HandoffProbe, HandoffRound, HandoffSample, WindowSpec,
+};
 
 use super::pool::{Pool, Worker};
 

@@ -169,7 +169,7 @@ fn rows_of_programs_are_planned_with_how_they_were_built() {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn a_program_is_measured_in_turns_with_ours_and_its_fault_costs_its_row() {
     let _alone = machine_lock().unwrap();
     if allowed_cpus().len() < 2 {

@@ -209,7 +209,7 @@ fn labels(results: &Results) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "real machine: ci/real.sh"]
+#[ignore = "real machine: ci/long/real.sh"]
 fn every_fault_of_a_queue_costs_its_row_and_a_line() {
     let _alone = machine_lock().unwrap();
     if allowed_cpus().len() < 2 {

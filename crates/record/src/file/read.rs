@@ -263,7 +263,11 @@ pub(super) fn begin_reading(path: &Path) -> Result<(Reader<'_>, Machine, Plan), 
     Ok((reader, machine, plan))
 }
 
-pub(super) fn read_results(reader: &mut Reader<'_>, machine: Machine, plan: Plan) -> Result<Results, Fault> {
+pub(super) fn read_results(
+    reader: &mut Reader<'_>,
+    machine: Machine,
+    plan: Plan,
+) -> Result<Results, Fault> {
     let mut results = Results::empty(machine, plan);
     let mut seen: Vec<HashSet<(usize, u32, BlockKind)>> =
         vec![HashSet::new(); results.groups.len()];

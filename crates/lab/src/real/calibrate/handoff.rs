@@ -11,11 +11,11 @@ use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
 
 use crate::LabError;
 use crate::contention::calibration_schedule::PASSES;
-use crate::lock::contender::{HandoffProbe, HandoffRound};
 use crate::contention::predict;
 use crate::contention::predict::WaitedHandoff;
 use crate::contention::repeated::{BATCHES, Part, Repeated};
 use crate::lock::LockSpec;
+use crate::lock::contender::{HandoffProbe, HandoffRound};
 
 use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;

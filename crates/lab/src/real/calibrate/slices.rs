@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::LabError;
 use crate::contention::calibration_schedule::{PASSES, SLICE_NS, SLICE_WARM_UP_NS, SLICES};
-use crate::lock::contender::Done;
 use crate::contention::lengths::TimeDistributions;
+use crate::lock::contender::Done;
 
 use super::super::lock_threads::{LockThreads, Task, ThreadReport};
 use super::Bench;

@@ -1,0 +1,219 @@
+//! What the threads of a queue do: the interface of the scenarios.
+
+use threadtoll_record::{
+    Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, PlannedCell,
+};
+
+use super::QUEUE_ROUNDS;
+use super::channel::{AnySize, Channel, ManySenders};
+use super::message::MESSAGE_BYTES;
+use super::options::{LoadOption, Overrides, Unsuitable};
+use super::slots::Slots;
+use super::way::{Flow, Queue, Usage, Way, class};
+use crate::program::Program;
+
+/// Messages for which a row is planned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) load: &'a Load,
+    /// Largest batch, if requested.
+    pub(crate) batch: Option<u64>,
+}
+
+/// A queue scenario.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One-sentence description.
+    pub sentence: &'static str,
+    /// Kind of loop that the threads run.
+    pub kind: Kind,
+    /// Options for loads that the scenario has.
+    pub(super) options: &'static [LoadOption],
+    /// Options of which at least one must be given; none of a scenario that has a default.
+    pub(super) required: &'static [LoadOption],
+    /// Rejects other options that the scenario does not have, and unusable values.
+    pub(super) check: fn(&Overrides) -> Result<(), Unsuitable>,
+    /// Loads of a queue's cells.
+    pub(crate) loads: fn(&Overrides) -> Vec<Load>,
+    /// Bytes of its messages.
+    pub(crate) payloads: fn(&Overrides) -> Vec<u64>,
+    /// Checks that the scenario can have this load. The error is a clause.
+    pub(crate) has_load: fn(&Load) -> Result<(), String>,
+    pub(crate) budget: fn(&Overrides, &Load) -> Budget,
+    pub(crate) capacity: fn(&Slots, &Load) -> u64,
+    /// Default numbers of senders, given the options and the number of CPUs.
+    pub(crate) senders: fn(&Overrides, usize) -> Vec<u32>,
+    /// Largest batches of a queue's cells.
+    pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
+    /// Mechanism measured next to queues whose receiver sleeps.
+    pub(crate) wake_up: Option<&'static str>,
+    pub(crate) grouping: Grouping,
+}
+
+/// Cells that are compared with each other, and so share a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Rows with the same load.
+    Load,
+    /// A row's cells with all loads.
+    Row,
+    /// Rows with the same load, and our rows' cells with all loads.
+    LoadAndRow,
+}
+
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Loads of a scenario that sends as fast as it can.
+pub(super) fn no_loads(_: &Overrides) -> Vec<Load> {
+    vec![Load::NONE]
+}
+
+/// Messages of one word.
+pub(super) fn one_word(_: &Overrides) -> Vec<u64> {
+    vec![8]
+}
+
+pub(super) fn has_no_load(load: &Load) -> Result<(), String> {
+    (*load == Load::NONE).then_some(()).ok_or_else(|| "the scenario has no such load".into())
+}
+
+/// A possible number of rounds.
+pub(super) fn rounds(wanted: f64) -> u32 {
+    wanted.round().clamp(f64::from(QUEUE_ROUNDS), f64::from(MAX_ROUNDS)) as u32
+}
+
+/// Measuring time per round of cells other than queues in scenarios of their own kinds.
+const OTHERS_NS: u64 = 3_000_000;
+
+/// The loops of a scenario, compiled for every queue, which return the program of its threads;
+/// `None` if the scenario does not apply.
+pub(super) trait Loops {
+    fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program>;
+
+    /// For a queue whose sending end is cloned.
+    fn many_senders<C: ManySenders>(channel: &C, usage: Usage) -> Option<Program> {
+        Self::one_sender(channel, usage)
+    }
+
+    /// For a queue whose ends are both cloned.
+    fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
+        channel: &C,
+        usage: Usage,
+    ) -> Option<Program> {
+        Self::many_senders(channel, usage)
+    }
+}
+
+impl Scenario {
+    /// The experiment of the scenario's cells.
+    pub fn experiment(&self) -> Experiment {
+        Experiment::queue(self.name)
+    }
+
+    pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
+        // The reference, and the mechanism behind a wake-up, are exchanges.
+        let budget = match self.kind {
+            Kind::OpenLoop | Kind::Depth | Kind::SendCall if cell.queue().is_none() => {
+                Budget { stretch_ns: OTHERS_NS, stamped_ns: 0, stamped_count: None, ..budget }
+            }
+            _ => budget,
+        };
+        PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
+    }
+
+    /// Returns `true` if the scenario has several senders by default.
+    pub fn has_several_senders(&self) -> bool {
+        (self.senders)(&Overrides::default(), 1).iter().any(|senders| *senders > 1)
+    }
+
+    /// Checks that the scenario has these options.
+    ///
+    /// # Errors
+    ///
+    /// If it does not have them, or not with these values.
+    pub fn check(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
+        let foreign = LoadOption::ALL
+            .into_iter()
+            .find(|option| option.is_given(&overrides.load) && !self.options.contains(option));
+        if let Some(option) = foreign {
+            return Err(Unsuitable {
+                why: format!("{} does not apply to {}", option.name(), self.name),
+                hint: "omit it, or use another scenario: `threadtoll list scenarios`",
+            });
+        }
+        let is_given = |option: &LoadOption| option.is_given(&overrides.load);
+        if !self.required.is_empty() && !self.required.iter().any(is_given) {
+            let names: Vec<&str> = self.required.iter().map(|option| option.name()).collect();
+            return Err(Unsuitable {
+                why: format!("{} has no default traffic: give {}", self.name, names.join(" or ")),
+                hint: "such as --rate 50000 for 50,000 messages per second, or --arrivals FILE",
+            });
+        }
+        self.check_flow(overrides)
+    }
+
+    /// Checks everything but which options for loads are given.
+    pub(crate) fn check_flow(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
+        (self.check)(overrides)
+    }
+
+    /// Returns `true` if the scenario applies to a queue's row, with any load.
+    pub fn takes(&self, way: &Way) -> bool {
+        let carry = self.has_carries().then_some(Carry::Moved);
+        self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
+    }
+
+    /// Returns `true` if a queue's row can lose such messages in the scenario.
+    pub fn loses(&self, queue: &Queue, way: &Way, lose: Lose) -> bool {
+        let load = Load { lose: Some(lose), ..Load::NONE };
+        self.takes_usage(way, !queue.bounded(), &load, 8)
+    }
+
+    /// Returns `true` if the scenario applies to a queue's row with this load and messages of this
+    /// size.
+    pub(crate) fn takes_with(
+        &self,
+        queue: &Queue,
+        way: &Way,
+        load: &Load,
+        payload_bytes: u64,
+    ) -> bool {
+        self.takes_usage(way, !queue.bounded(), load, payload_bytes)
+    }
+
+    fn takes_usage(&self, way: &Way, grows: bool, load: &Load, payload_bytes: u64) -> bool {
+        let flow = Flow { senders: 1, batch: 1, capacity: 1 };
+        let class = class(way.wait);
+        let usage = Usage { flow, class, grows, load: load.clone(), payload_bytes };
+        way.program(self.name, usage).is_some()
+    }
+
+    /// Returns `true` if messages are carried in several ways.
+    pub fn has_carries(&self) -> bool {
+        self.options.contains(&LoadOption::Carry)
+    }
+
+    /// Returns `true` if the queue has a row that carries messages in this way.
+    pub fn carries(&self, queue: &Queue, carry: Carry) -> bool {
+        let load = Load { carry: Some(carry), ..Load::NONE };
+        queue.ways.iter().any(|way| {
+            MESSAGE_BYTES.into_iter().any(|bytes| self.takes_with(queue, way, &load, bytes))
+        })
+    }
+
+    /// Returns `true` if the scenario can have messages of this many bytes.
+    pub(crate) fn has_payload(&self, bytes: u64) -> bool {
+        bytes == 8 || self.options.contains(&LoadOption::Payload)
+    }
+
+    /// Returns `true` if a thread waits for the time of each message without sleeping.
+    pub(crate) fn paces(&self) -> bool {
+        self.kind == Kind::OpenLoop
+    }
+}

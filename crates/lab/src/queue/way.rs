@@ -1,0 +1,159 @@
+//! A queue, and its rows: one for each way of waiting.
+
+use std::sync::Arc;
+
+use threadtoll_record::{Build, Load, Origin, QueueSubject, Wait};
+
+use super::CAPACITY;
+use super::slots::{Capacity, Slots};
+use crate::mechanism::Class;
+use crate::program::Program;
+
+/// A queue's row for one way of waiting.
+#[derive(Clone)]
+pub struct Way {
+    /// The receiver's way of waiting.
+    pub wait: Wait,
+    /// True if it has batch calls, at either end.
+    pub batches: bool,
+    /// True if several threads may send.
+    pub many_senders: bool,
+    /// True if several threads may receive.
+    pub many_receivers: bool,
+    pub(super) programs: Programs,
+}
+
+/// Returns the program of a row's threads in the scenario with this name, or
+/// `None` if it does not apply.
+type Programs = Arc<dyn Fn(&str, Usage) -> Option<Program> + Send + Sync>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Usage {
+    pub(crate) flow: Flow,
+    pub(crate) class: Class,
+    /// True if the queue allocates memory as it fills.
+    pub(crate) grows: bool,
+    pub(crate) load: Load,
+    pub(crate) payload_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    pub(crate) senders: u32,
+    pub(crate) batch: u64,
+    /// Capacity of the queue, if it is bounded.
+    pub(crate) capacity: usize,
+}
+
+impl Flow {
+    pub(crate) fn of(subject: &QueueSubject) -> Self {
+        Flow { senders: subject.senders, batch: subject.batch, capacity: capacity(subject) }
+    }
+}
+
+pub(crate) fn capacity(subject: &QueueSubject) -> usize {
+    subject.capacity.unwrap_or(CAPACITY) as usize
+}
+
+impl Way {
+    pub(super) fn new(
+        wait: Wait,
+        programs: impl Fn(&str, Usage) -> Option<Program> + Send + Sync + 'static,
+    ) -> Self {
+        Way {
+            wait,
+            batches: false,
+            many_senders: false,
+            many_receivers: false,
+            programs: Arc::new(programs),
+        }
+    }
+
+    /// Marks the row as having batch calls.
+    pub fn in_batches(self) -> Self {
+        Way { batches: true, ..self }
+    }
+
+    /// Limits the row to uses that suit it.
+    pub(crate) fn limited_to(
+        self,
+        suits: impl Fn(&str, &Usage) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let Way { programs, .. } = self;
+        let limited = move |scenario: &str, usage: Usage| {
+            if suits(scenario, &usage) { programs(scenario, usage) } else { None }
+        };
+        Way { programs: Arc::new(limited), ..self }
+    }
+
+    /// Returns the program of the row's threads in the scenario with this name, or
+    /// `None` if it does not apply.
+    pub(crate) fn program(&self, scenario: &str, usage: Usage) -> Option<Program> {
+        (self.programs)(scenario, usage)
+    }
+}
+
+/// A queue, as registered.
+#[derive(Clone)]
+pub struct Queue {
+    /// Its name on the command line and in files.
+    pub name: String,
+    /// Origin.
+    pub origin: Origin,
+    /// Version of the measured code.
+    pub version: String,
+    /// One-sentence description.
+    pub sentence: String,
+    /// Capacity.
+    pub capacity: Capacity,
+    /// The facts of its build, if it was not built with this program.
+    pub built: Option<Build>,
+    /// Rows, one for each way of waiting.
+    pub ways: Vec<Way>,
+}
+
+impl std::fmt::Debug for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.wait.name())
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl PartialEq for Queue {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Queue {
+    /// Returns `true` if a sender may have to wait.
+    pub fn bounded(&self) -> bool {
+        !matches!(self.capacity, Capacity::Unbounded)
+    }
+
+    /// Memory layout of its messages, if the capacity is configurable.
+    pub fn slots(&self) -> Option<&Slots> {
+        match &self.capacity {
+            Capacity::Slots(slots) => Some(slots),
+            Capacity::Unbounded | Capacity::Fixed => None,
+        }
+    }
+
+    /// The row for a way of waiting, if the queue has one.
+    pub fn way(&self, wait: Wait) -> Option<&Way> {
+        self.ways.iter().find(|way| way.wait == wait)
+    }
+}
+
+pub(crate) fn class(wait: Wait) -> Class {
+    match wait {
+        Wait::Spin | Wait::Poll | Wait::PollBackoff => Class::Spin,
+        Wait::SpinYield => Class::Poll,
+        Wait::Park | Wait::Adaptive | Wait::Block => Class::Sleep,
+    }
+}
