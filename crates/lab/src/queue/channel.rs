@@ -85,7 +85,7 @@ pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     fn open(&self, capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
 }
 
-/// A queue that carries messages of all sizes in [`MESSAGE_BYTES`].
+/// A queue that carries messages of all sizes in [`MESSAGE_BYTES`](super::MESSAGE_BYTES).
 pub trait AnySize:
     Channel + Channel<Words<8>> + Channel<Words<64>> + Channel<Words<512>> + Channel<Words<8192>>
 {

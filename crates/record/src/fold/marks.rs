@@ -37,7 +37,7 @@ pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// Returns for each block whether the reference changed unusually and by more than [`DRIFT`], or by
+/// Returns for each block whether the reference changed unusually and by more than `DRIFT`, or by
 /// more than 30%, between its neighbours in time, which were measured by the same process.
 ///
 /// Each round has another instance of the reference, with other addresses. Instances differ by a
