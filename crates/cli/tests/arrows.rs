@@ -19,7 +19,7 @@ use syn::{Item, Meta, UseTree};
 /// A module's path inside its crate; the crate's root is empty.
 type Module = Vec<String>;
 
-/// What a crate may use of the others.
+/// Crates that each crate may use.
 const USES: &[(&str, &[&str])] = &[
     ("threadtoll", &[]),
     ("record", &[]),
@@ -77,7 +77,7 @@ struct Crate {
     paths: Vec<Written>,
 }
 
-/// What a name in a module stands for.
+/// Meaning of a name in a module.
 enum Export {
     /// An item of the module, or a child.
     Own,

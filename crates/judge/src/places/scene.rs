@@ -81,7 +81,7 @@ impl Stand<'_> {
     }
 }
 
-/// What one sample shows of a lock's word and of threads.
+/// One sample of a lock's word and of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The lock is held. Leave scenes out whose word changed while threads were looked at.

@@ -202,7 +202,7 @@ fn who_has_not_run_since_the_word_was_free_is_no_holder() {
     let all = threads.map(|stand| Stand { bystander: false, ..stand });
     let holder = places.holder(Scene { threads: &all, ..scene }, Explained::default());
     assert_eq!(holder, Holder::OneOf(vec![1, 2, 1000]));
-    // That tells of its place, too.
+    // This sample counts for its place, too.
     for _ in 0..100 {
         places.learn(scene);
     }

@@ -1,4 +1,4 @@
-//! What the threads of a queue do: the interface of the scenarios.
+//! The interface of the scenarios, which decide what the threads of a queue do.
 
 use threadtoll_record::{
     Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, PlannedCell,

@@ -56,7 +56,7 @@ pub struct Object {
     /// Time for which samples saw it held, and the part of it in which readers shared it.
     held: f64,
     shared: f64,
-    /// Who holds it, where it is a lock.
+    /// Its holder, if it is a lock.
     pub(crate) holder: LockHolder,
     patterns: PatternCounts,
     /// Looks at which a thread had taken it before a waiter that was woken, by that thread.
