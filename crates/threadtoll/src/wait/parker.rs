@@ -42,6 +42,7 @@ pub(crate) struct Parker<'a> {
 }
 
 impl Parker<'_> {
+    #[inline]
     pub(super) fn clear(&self, bits: u32) {
         if self.pending_wakeups.is_none() {
             self.word.fetch_and(!bits, Ordering::Relaxed);
@@ -49,6 +50,7 @@ impl Parker<'_> {
     }
 
     /// Returns `true` in a forked child, if the kernel has wiped the word.
+    #[inline]
     pub(super) fn is_wiped(&self) -> bool {
         self.word.load(Ordering::Relaxed) & ALIVE == 0
     }

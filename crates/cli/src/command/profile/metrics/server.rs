@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
@@ -38,19 +38,20 @@ impl Served {
     }
 
     fn serve(&self, listener: &TcpListener) {
-        let mut clients: VecDeque<Arc<TcpStream>> = VecDeque::new();
+        // Their threads alone keep them open: a client that goes on sending after its answer is
+        // reset only once its connection is closed.
+        let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
         for client in listener.incoming() {
             let Ok(client) = client.map(Arc::new) else {
                 sleep(PAUSE);
                 continue;
             };
-            // One that only this list still knows has its answer.
-            clients.retain(|client| Arc::strong_count(client) > 1);
+            clients.retain(|client| client.strong_count() > 0);
             if clients.len() == MAX_CLIENTS {
-                let oldest = clients.pop_front();
+                let oldest = clients.pop_front().and_then(|oldest| oldest.upgrade());
                 oldest.map(|oldest| oldest.shutdown(Shutdown::Both));
             }
-            clients.push_back(Arc::clone(&client));
+            clients.push_back(Arc::downgrade(&client));
             let text = self.clone();
             // Without a thread it is dropped, and may ask again. So is one that fails.
             let _ = Builder::new().spawn(move || {
