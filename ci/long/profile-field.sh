@@ -76,7 +76,7 @@ below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 < b + 0) }'; }
 
 matches() {
     local regex=$1 screen=$2 code=0
-    grep -E -i -q -e "$regex" "$screen" "$screen.folded" || code=$?
+    LC_ALL=C.UTF-8 grep -E -i -q -e "$regex" "$screen" "$screen.folded" || code=$?
     ((code < 2)) || die "grep refuses $regex"
     return "$code"
 }
@@ -191,6 +191,7 @@ gather() {
     local expectation=$1 folder=$2 name section record
     name=$(basename "$expectation") section=$(word "$expectation" section)
     record=$(record_of "$expectation")
+    rm -f "$folder/json" "$folder/whole"
     : >"$folder/screen"
     if [[ -n $section ]]; then
         local log
@@ -203,7 +204,6 @@ gather() {
     elif [[ -n $record ]]; then
         "$THREADTOLL" profile show --color never "$record" 2>/dev/null | head_of >"$folder/screen" || true
     fi
-    rm -f "$folder/json"
     if [[ -n $record ]]; then
         "$THREADTOLL" profile show --json "$record" >"$folder/json" 2>/dev/null || true
     fi
