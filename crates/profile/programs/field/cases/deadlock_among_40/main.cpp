@@ -1,6 +1,6 @@
 // Two of 40 threads are deadlocked (copy holds source_side and waits for target_side, restore the
 // other way round); the others go on, and take progress_lock for 100 us of sleep each 20 ms: it is
-// held a fifth of the time, and 38 threads wait for it now and then.
+// held a third of the time, and 38 threads wait for it now and then: queue about 0.5.
 #include "account.h"
 #include <mutex>
 

@@ -1,5 +1,5 @@
-//! Ten threads compute 30 us under `TOTALS` and sleep 300 us outside it. A holder never sleeps: moving
-//! sleep out of the lock is no advice here. Held about 80%, queue 2 to 5.
+//! Twelve threads compute 60 us under `TOTALS` and sleep 200 us outside it. A holder never sleeps:
+//! moving sleep out of the lock is no advice here. Held 90% and more, queue 5 to 8.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ fn add_up() {
     let asked = Instant::now();
     let mut totals = TOTALS.lock().unwrap();
     let got = Instant::now();
-    while got.elapsed() < Duration::from_micros(30) {}
+    while got.elapsed() < Duration::from_micros(60) {}
     *totals += 1;
     WAITED.fetch_add((got - asked).as_nanos() as u64, Relaxed);
     HELD.fetch_add(got.elapsed().as_nanos() as u64, Relaxed);
@@ -23,14 +23,14 @@ fn add_up() {
 
 #[inline(never)]
 fn rest() {
-    thread::sleep(Duration::from_micros(300));
+    thread::sleep(Duration::from_micros(200));
     std::hint::black_box(0);
 }
 
 fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(7.0);
     let begun = Instant::now();
-    for _ in 0..10 {
+    for _ in 0..12 {
         thread::Builder::new()
             .name("adder".into())
             .spawn(|| loop {

@@ -23,11 +23,11 @@ APART static void poll_device(void) {
     STAY;
 }
 static void *flusher(void *with) {
-    for (;;) { flush_device(); nap_us(400); }
+    for (;;) { flush_device(); nap_us(100); }
     return with;
 }
 static void *poller(void *with) {
-    for (;;) poll_device();
+    for (;;) { poll_device(); compute_us(50); }
     return with;
 }
 
