@@ -74,24 +74,28 @@ is_number() { [[ $1 =~ ^-?[0-9]+(\.[0-9]+)?$ ]]; }
 
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 < b + 0) }'; }
 
-matches() {
-    local regex=$1 screen=$2 code=0
-    LC_ALL=C.UTF-8 grep -E -i -q -e "$regex" "$screen" "$screen.folded" || code=$?
+# The first text that a pattern matches, in a line or over several.
+found() {
+    local regex=$1 screen=$2 code=0 text
+    text=$(LC_ALL=C.UTF-8 grep -E -i -o -h -e "$regex" "$screen" "$screen.folded") || code=$?
     ((code < 2)) || die "grep refuses $regex"
-    return "$code"
+    echo "${text%%$'\n'*}"
 }
 
 # Judges one rule: says nothing, or "partly …" or "wrong …".
 judge_rule() {
     local screen=$1 json=$2 kind=$3 rest=$4 low high expression answer from to
     case $kind in
-        must) matches "$rest" "$screen" || echo "partly: must $rest" ;;
-        avoid) ! matches "$rest" "$screen" || echo "partly: avoid $rest" ;;
-        never) ! matches "$rest" "$screen" || echo "wrong: never $rest" ;;
+        must | avoid | never) answer=$(found "$rest" "$screen") || exit 2 ;;
+    esac
+    case $kind in
+        must) [[ -n $answer ]] || echo "partly: must $rest" ;;
+        avoid) [[ -z $answer ]] || echo "partly: avoid $rest, found: $answer" ;;
+        never) [[ -z $answer ]] || echo "wrong: never $rest, found: $answer" ;;
         within)
             read -r low high expression <<<"$rest"
             is_number "$low" && is_number "$high" && [[ -n $expression ]] || die "no rule: $rest"
-            answer=$(ask "$json" "$expression")
+            answer=$(ask "$json" "$expression") || exit 2
             if ! is_number "$answer"; then
                 echo "partly: missing: $expression"
             elif below "$answer" "$low" || below "$high" "$answer"; then
@@ -102,7 +106,7 @@ judge_rule() {
             read -r low expression <<<"$rest"
             high=${low#*..} low=${low%..*}
             is_number "$low" && is_number "$high" && [[ -n $expression ]] || die "no rule: $rest"
-            answer=$(ask "$json" "$expression")
+            answer=$(ask "$json" "$expression") || exit 2
             read -r from to <<<"$answer"
             if [[ -z $to ]]; then
                 echo "partly: missing: $expression"
@@ -116,13 +120,13 @@ judge_rule() {
 
 # Judges a screen and a record by the rules of files: prints the verdict, then what failed.
 judge() {
-    local screen=$1 json=$2 kind rest failed='' verdict=right
+    local screen=$1 json=$2 kind rest line failed='' verdict=right
     shift 2
     tr '\n' ' ' <"$screen" | tr -s ' ' >"$screen.folded"
     while read -r kind rest; do
         case $kind in '' | '#'* | case | record | section) continue ;; esac
-        failed+=$(judge_rule "$screen" "$json" "$kind" "$rest" && echo .)
-        failed=${failed%.}
+        line=$(judge_rule "$screen" "$json" "$kind" "$rest") || exit 2
+        failed+=${line:+$line$'\n'}
     done < <(cat "$@")
     if [[ $failed == *wrong:* ]]; then verdict=wrong; elif [[ -n $failed ]]; then verdict=partly; fi
     printf '%s\n%s' "$verdict" "$failed"
@@ -206,6 +210,7 @@ gather() {
     fi
     if [[ -n $record ]]; then
         "$THREADTOLL" profile show --json "$record" >"$folder/json" 2>/dev/null || true
+        jq empty "$folder/json" 2>/dev/null || rm -f "$folder/json"
     fi
     [[ -s $folder/screen ]]
 }
@@ -278,7 +283,8 @@ for expectation in "$own"/expect/*; do
     if [[ -n ${reasons[$from]:-} ]]; then
         unjudged+=("$name: ${reasons[$from]}")
     elif ! gather "$expectation" "$work"; then
-        ! known "$from" || unjudged+=("$name: no screen ($out/$from.log)")
+        log=$out/$from.log
+        if [[ -f $log ]] && known "$from"; then unjudged+=("$name: no screen ($log)"); fi
     else
         judged=$(judge "$work/screen" "$work/json" "$expectation" "$own/expect/_every")
         verdict=${judged%%$'\n'*}
