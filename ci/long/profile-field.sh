@@ -74,10 +74,11 @@ is_number() { [[ $1 =~ ^-?[0-9]+(\.[0-9]+)?$ ]]; }
 
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 < b + 0) }'; }
 
-# The first text that a pattern matches, in a line or over several.
+# The first text in files that a pattern matches.
 found() {
-    local regex=$1 screen=$2 code=0 text
-    text=$(LC_ALL=C.UTF-8 grep -E -i -o -h -e "$regex" "$screen" "$screen.folded") || code=$?
+    local regex=$1 code=0 text
+    shift
+    text=$(LC_ALL=C.UTF-8 grep -E -i -o -h -e "$regex" "$@") || code=$?
     ((code < 2)) || die "grep refuses $regex"
     echo "${text%%$'\n'*}"
 }
@@ -86,9 +87,11 @@ found() {
 judge_rule() {
     local screen=$1 json=$2 kind=$3 rest=$4 low high expression answer from to
     case $kind in
-        must | avoid | never) answer=$(found "$rest" "$screen") || exit 2 ;;
+        must | avoid | never) answer=$(found "$rest" "$screen" "$screen.folded") || exit 2 ;;
+        title) answer=$(found "$rest" "$screen.title") || exit 2 ;;
     esac
     case $kind in
+        title) [[ -n $answer ]] || echo "partly: title $rest" ;;
         must) [[ -n $answer ]] || echo "partly: must $rest" ;;
         avoid) [[ -z $answer ]] || echo "partly: avoid $rest, found: $answer" ;;
         never) [[ -z $answer ]] || echo "wrong: never $rest, found: $answer" ;;
@@ -135,8 +138,9 @@ judge() {
 # A judge that cannot fail is worthless: the made-up screen is wrong, partly right and right.
 check_judge() {
     local folder=$1 expected rules
-    printf '%s\n' 'prog (PID 1) · 5 threads' 'Locks: threads waited for them 80% of the time; job_lock' \
-        '  costs most.' >"$folder/screen"
+    printf '%s\n' 'deadlock (PID 1) · 5 threads · 4 s · 350' '  samples' \
+        'Locks: threads waited for them 80% of the time; job_lock' '  costs most.' '' \
+        'Intervals: 95%. More: threadtoll show convoy' 'deadlock' | divide "$folder/screen"
     echo '{"processes":[{"time":{"lock_wait":0.8,"io":{}},"locks":[{"name":"job_lock",
         "queue_mean":3.9,"queue_mean_interval95":[3.8,4],"gain":null}]}]}' >"$folder/json"
     while IFS='|' read -r expected rules; do
@@ -146,6 +150,7 @@ check_judge() {
     done <<'RULES'
 right|must ^LOCKS:\nnever ^not locks\n# a comment\n\nmust job_lock costs most
 right|within 3 4 lock("job").queue_mean\ncovers 3.7..3.85 top.queue_mean_interval95
+right|title PID 1\nnever convoy|deadlock|samples\nmust Intervals
 partly|must ^deadlock\nmust ^locks
 partly|avoid job_lock
 partly|within 0 1 lock("job_lock").gain
@@ -174,8 +179,19 @@ known() {
     return 1
 }
 
-# Lines of the first screen, which ends with the command that shows more.
-head_of() { awk -v most=$first_screen 'NR <= most; /More: / { exit }'; }
+# Divides what a program printed: the first screen, up to the command that shows more, goes to a file,
+# and its title to another. Title and command hold names of cases, which are no answer.
+divide() {
+    local screen=$1
+    : >"$screen.title"
+    awk -v most=$first_screen -v title="$screen.title" '
+        NR > most { exit }
+        NR == 1 && / · .*(thread|sample)/ { in_title = 1 }
+        NR > 1 && !/^  / { in_title = 0 }
+        in_title { print >title; next }
+        sub(/ *More: .*/, "") { print; exit }
+        { print }' >"$screen"
+}
 
 # Finds the record of an expectation: that of its name, or the newest of a pattern whose text matches.
 record_of() {
@@ -202,11 +218,12 @@ gather() {
         log=$out/$(case_of "$expectation").log
         [[ ! -f $log ]] || awk -v title="=== $section" '
             /^===/ { inside = index($0, title) == 1; next } inside' "$log" >"$folder/whole"
-        [[ ! -s $folder/whole ]] || head_of <"$folder/whole" >"$folder/screen"
+        [[ ! -s $folder/whole ]] || divide "$folder/screen" <"$folder/whole"
     elif [[ -z $(word "$expectation" record) && -s $out/$name/screen ]]; then
-        head_of <"$out/$name/screen" >"$folder/screen"
+        divide "$folder/screen" <"$out/$name/screen"
     elif [[ -n $record ]]; then
-        "$THREADTOLL" profile show --color never "$record" 2>/dev/null | head_of >"$folder/screen" || true
+        "$THREADTOLL" profile show --color never "$record" 2>/dev/null |
+            divide "$folder/screen" || true
     fi
     if [[ -n $record ]]; then
         "$THREADTOLL" profile show --json "$record" >"$folder/json" 2>/dev/null || true
