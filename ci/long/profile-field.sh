@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Profiles programs as people write and run them, and judges each first screen by what is true of the
-# program. Cases live in folders: crates/profile/programs/field, and each FOLDER given, with the same
-# layout (its README.md tells the format of cases and expectations). An hour for all, on a machine
-# with nothing else to do; some cases need root or packages, and are listed as not run without.
-# Screens, records and logs are left in /tmp/threadtoll-field/out.
+# Profiles programs as people write and run them, and judges each first screen by what is true of
+# the program. Cases live in folders: crates/profile/programs/field, and each FOLDER given, with the
+# same layout (its README.md tells the format of cases and expectations). 40 minutes for all, on
+# a machine with nothing else to do; some cases need root or packages, and are listed as not run
+# without. Screens, records and logs are left in /tmp/threadtoll-field/out.
 #
 # wrong:  a sentence that must not be there, or a figure that excludes the truth
 # partly: something is missing
 # right:  neither
 #
-# Exit code 1 if one is wrong or fewer than 90% are right. THREADTOLL=FILE names an existing command.
-# --judge judges what an earlier run left. --only picks cases, or single outputs with --judge.
+# Exit code 1 if one is wrong or fewer than 90% are right. THREADTOLL=FILE names an existing
+# command. --judge judges what an earlier run left. --only picks cases, or single outputs with
+# --judge.
 #
 # usage: profile-field.sh [--judge] [--only PATTERN] [FOLDER...]
 set -euo pipefail
@@ -50,10 +51,6 @@ read -r -d '' prelude <<'JQ' || true
 def locks: .processes[].locks[];
 def lock($name): first(locks | select(.name | test($name))) // null;
 def top: [locks] | max_by(.queue_mean // 0);
-def threads: .time // first(.processes[].time);
-def idle($name): [.processes[] | (.condvars, .semaphores, .barriers, .joins, .onces, .parkers,
-    .unknown)[] | select(.name | test($name)) | .queue_mean] | add;
-def in_io($kind): threads.io[$kind] // 0;
 JQ
 
 # The words of a file that a rule's JQ expression yields: a number, a pair, or "missing". A schema
@@ -179,8 +176,8 @@ known() {
     return 1
 }
 
-# Divides what a program printed: the first screen, up to the command that shows more, goes to a file,
-# and its title to another. Title and command hold names of cases, which are no answer.
+# Divides what a program printed: the first screen, up to the command that shows more, goes to a
+# file, and its title to another. Title and command hold names of cases, which are no answer.
 divide() {
     local screen=$1
     : >"$screen.title"
@@ -193,7 +190,8 @@ divide() {
         { print }' >"$screen"
 }
 
-# Finds the record of an expectation: that of its name, or the newest of a pattern whose text matches.
+# Finds the record of an expectation: that of its name, or the newest of a pattern whose text
+# matches.
 record_of() {
     local glob regex file
     read -r glob regex <<<"$(word "$1" record)"
@@ -233,9 +231,10 @@ gather() {
 }
 
 builds() {
-    local name=$1 other
+    local name=$1 others other
     # Some cases run programs of others.
-    for other in $(grep -E -o '(cases|\.\.)/[a-z0-9_]+' "$scratch/cases/$name/run.sh" | sed 's|.*/||') "$name"; do
+    others=$(grep -E -o '(cases|\.\.)/[a-z0-9_]+' "$scratch/cases/$name/run.sh" | sed 's|.*/||')
+    for other in $others "$name"; do
         [[ -f $scratch/cases/$other/build.sh && -z ${built[$other]:-} ]] || continue
         built[$other]=yes
         (cd "$scratch/cases" && bash "$other/build.sh") >"$out/$other.build" 2>&1 </dev/null ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts a program, which ends by itself after some seconds, and profiles it for four of them. Leaves
-# screen, record and page in a folder of the output's name; prints both accounts.
+# Starts a program, which ends by itself after some seconds, and profiles it for four of them.
+# Leaves screen, record and page in a folder of the output's name; prints both accounts.
 #
 # --launch lets the profiler start the program, and profiles it to its end
 # --pid FILE profiles the process whose number the program has written into FILE

@@ -1,6 +1,6 @@
-// index_mutex's holder waits for table_mutex, whose holder waits for disk_mutex, which a flusher holds
-// 97%, asleep for 5 ms in flush_pages. Only disk_mutex is worth a change. Three threads wait for
-// index_mutex, one of them holds it; one waits for disk_mutex with table_mutex.
+// index_mutex's holder waits for table_mutex, whose holder waits for disk_mutex, which a flusher
+// holds 97%, asleep for 5 ms in flush_pages. Only disk_mutex is worth a change. Three threads wait
+// for index_mutex, one of them holds it; one waits for disk_mutex with table_mutex.
 #include "account.h"
 #include <mutex>
 

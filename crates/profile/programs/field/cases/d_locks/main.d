@@ -1,5 +1,6 @@
 // By the second argument. mutex: core.sync.mutex held 99%, asleep 3 ms in saveGame, queue nearly 3.
-// monitor: the monitor of a synchronized class, the same. compute: six threads compute, with no lock.
+// monitor: the monitor of a synchronized class, the same. compute: six threads compute, with no
+// lock.
 import core.atomic, core.stdc.stdlib, core.sync.mutex, core.thread, core.time, std.conv, std.stdio;
 
 __gshared Mutex gameMutex;

@@ -1,5 +1,5 @@
-// A launched program goes on in the background (fork, setsid) and its first process ends at once. The
-// daemon contends for queue_lock; whoever profiles the first process has to be told of it.
+// A launched program goes on in the background (fork, setsid) and its first process ends at once.
+// The daemon contends for queue_lock; whoever profiles the first process has to be told of it.
 #include "account.h"
 
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;

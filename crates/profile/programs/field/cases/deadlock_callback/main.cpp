@@ -1,5 +1,5 @@
-// A listener adds a listener while Hub::publish holds the hub's mutex: the publisher waits for a lock
-// that it holds itself. Two more threads wait for it.
+// A listener adds a listener while Hub::publish holds the hub's mutex: the publisher waits for a
+// lock that it holds itself. Two more threads wait for it.
 #include "account.h"
 #include <functional>
 #include <mutex>

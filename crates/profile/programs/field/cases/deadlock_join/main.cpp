@@ -1,4 +1,5 @@
-// shut_down joins a thread while it holds sessions_lock, for which that thread waits, in end_session.
+// shut_down joins a thread while it holds sessions_lock, for which that thread waits, in
+// end_session.
 #include "account.h"
 #include <mutex>
 #include <thread>

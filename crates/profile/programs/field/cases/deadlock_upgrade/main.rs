@@ -1,5 +1,6 @@
 //! Two threads read `PLAN` and then want to write it before they let go of their reading: neither
-//! ever gets it, nor do three more that only read. std's readers-writer lock does not say who reads.
+//! ever gets it, nor do three more that only read. std's readers-writer lock does not say who
+//! reads.
 
 use std::sync::RwLock;
 use std::thread;

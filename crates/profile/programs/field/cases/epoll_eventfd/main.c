@@ -1,6 +1,6 @@
-// Four clients ask a worker, which computes 500 us and sleeps 4 ms for each answer. Each client waits in
-// epoll_wait with nothing but an eventfd, which the worker writes: they wait for another thread
-// nearly all the time; they have work. No lock.
+// Four clients ask a worker, which computes 500 us and sleeps 4 ms for each answer. Each client
+// waits in epoll_wait with nothing but an eventfd, which the worker writes: they wait for another
+// thread nearly all the time; they have work. No lock.
 #include "account.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

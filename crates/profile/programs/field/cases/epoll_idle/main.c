@@ -1,5 +1,5 @@
-// Two event loops idle in epoll_wait, each with a listening socket that nobody connects to. They wait
-// for work, which comes from outside: idle, no lock.
+// Two event loops idle in epoll_wait, each with a listening socket that nobody connects to. They
+// wait for work, which comes from outside: idle, no lock.
 #include "account.h"
 #include <netinet/in.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
-// An eventfd in semaphore mode is a lock: 3 of 4 threads wait in read for it, the fourth sleeps 4 ms
-// in use_device and writes 1. Nobody waits for work, a disk or a network.
+// An eventfd in semaphore mode is a lock: 3 of 4 threads wait in read for it, the fourth sleeps 4
+// ms in use_device and writes 1. Nobody waits for work, a disk or a network.
 #include "account.h"
 #include <sys/eventfd.h>
 

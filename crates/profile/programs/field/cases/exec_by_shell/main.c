@@ -1,5 +1,5 @@
-// Started by a shell that executes it after 0.3 s: one lock, cart_lock, held 98%, asleep in check_out;
-// queue nearly 4. The shell itself has no lock.
+// Started by a shell that executes it after 0.3 s: one lock, cart_lock, held 98%, asleep in
+// check_out; queue nearly 4. The shell itself has no lock.
 #include "account.h"
 
 static pthread_mutex_t cart_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,5 @@
-// Three threads read a named pipe, into which one thread writes a byte each 20 ms: they wait for a pipe,
-// and a pipe with a name is no disk. No lock.
+// Three threads read a named pipe, into which one thread writes a byte each 20 ms: they wait for a
+// pipe, and a pipe with a name is no disk. No lock.
 #include "account.h"
 #include <fcntl.h>
 #include <sys/stat.h>

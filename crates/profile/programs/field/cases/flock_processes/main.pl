@@ -23,7 +23,8 @@ for (1 .. 4) {
     open my $file, '>', 'catalog.lock' or die;
     my $waited = 0;
     $waited += update($file) while time < $end;
-    printf "truth: one of four waited %.0f%% of its time for catalog.lock\n", 100 * $waited / $seconds;
+    my $share = 100 * $waited / $seconds;
+    printf "truth: one of four waited %.0f%% of its time for catalog.lock\n", $share;
     exit 0;
 }
 1 while wait != -1;

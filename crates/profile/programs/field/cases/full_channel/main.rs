@@ -1,5 +1,5 @@
-//! `dispatch` sends to a full channel while it holds `ROUTES`; the channel's only receiver waits for
-//! `ROUTES`. Nothing could end it. Two more threads wait for the mutex.
+//! `dispatch` sends to a full channel while it holds `ROUTES`; the channel's only receiver waits
+//! for `ROUTES`. Nothing could end it. Two more threads wait for the mutex.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,6 +1,6 @@
-// By the second argument. channel: six goroutines send to each other in a circle of full channels: they
-// stand still, while one ticks. mutex: ten goroutines take a sync.Mutex across a sleep of 2 ms; nine
-// wait. From outside, either shows as parked threads.
+// By the second argument. channel: six goroutines send to each other in a circle of full channels:
+// they stand still, while one ticks. mutex: ten goroutines take a sync.Mutex across a sleep of 2
+// ms; nine wait. From outside, either shows as parked threads.
 package main
 
 import (

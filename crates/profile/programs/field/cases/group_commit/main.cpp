@@ -1,6 +1,6 @@
-// Group commit: the first of those who wait writes for all, 4 ms asleep in write_log; the others wait,
-// each on a condition variable of its own, until it has. 5 to 6 of 6 threads are in commit; those who
-// wait have work. log_mutex itself is hardly held.
+// Group commit: the first of those who wait writes for all, 4 ms asleep in write_log; the others
+// wait, each on a condition variable of its own, until it has. 5 to 6 of 6 threads are in commit;
+// those who wait have work. log_mutex itself is hardly held.
 #include "account.h"
 #include <condition_variable>
 #include <deque>

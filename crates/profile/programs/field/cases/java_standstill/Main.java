@@ -5,9 +5,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * By the second argument. monitors: two threads hold a monitor each and wait for the other's, two more
- * wait (a deadlock). reentrant: the same with ReentrantLock. park: a first-come, first-served lock of
- * LockSupport.park, held asleep 3 ms: 4 of 5 threads wait for it. sleepers: five threads sleep, no lock.
+ * By the second argument. monitors: two threads hold a monitor each and wait for the other's, two
+ * more wait (a deadlock). reentrant: the same with ReentrantLock. park: a first-come, first-served
+ * lock of LockSupport.park, held asleep 3 ms: 4 of 5 threads wait for it. sleepers: five threads
+ * sleep, no lock.
  */
 public class Main {
     static final Object left = new Object(), right = new Object();
@@ -17,7 +18,11 @@ public class Main {
     static final AtomicLong waited = new AtomicLong();
 
     static void nap(long ms) {
-        try { Thread.sleep(ms); } catch (InterruptedException e) { throw new IllegalStateException(e); }
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     static void monitors(Object first, Object second) {
@@ -68,11 +73,13 @@ public class Main {
                 start("credit", () -> reentrant(credit, debit));
             }
             case "park" -> { for (int i = 0; i < 5; i++) start("user", Main::parked); }
-            default -> { for (int i = 0; i < 5; i++) start("sleeper", () -> { for (;;) nap(10); }); }
+            default -> {
+                for (int i = 0; i < 5; i++) start("sleeper", () -> { for (;;) nap(10); });
+            }
         }
         nap((long) (Double.parseDouble(arguments[0]) * 1000));
         double queued = (double) waited.get() / (System.nanoTime() - begun);
-        System.out.printf("truth: %s, %.2f threads wait for the lock of park%n", arguments[1], queued);
+        System.out.printf("truth: %s, %.2f threads wait in park%n", arguments[1], queued);
         System.out.flush();
         Runtime.getRuntime().halt(0);
     }

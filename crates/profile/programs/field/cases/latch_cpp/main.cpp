@@ -1,5 +1,5 @@
-// Rounds of five threads: four wait for a std::latch that the fifth counts down 20 ms later. They wait
-// for another thread nearly all the time. No lock.
+// Rounds of five threads: four wait for a std::latch that the fifth counts down 20 ms later. They
+// wait for another thread nearly all the time. No lock.
 #include "account.h"
 #include <barrier>
 #include <latch>

@@ -1,5 +1,5 @@
-// Four processes contend for a record lock of ledger.lock (lockf), held 99% by one asleep in post, for
-// 8 ms: three wait. No disk, no work to wait for.
+// Four processes contend for a record lock of ledger.lock (lockf), held 99% by one asleep in post,
+// for 8 ms: three wait. No disk, no work to wait for.
 #include "account.h"
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-// Six threads allocate and free blocks of 2 to 30 KiB, too large for thread caches, in malloc's only
-// arena (MALLOC_ARENA_MAX=1): they contend for its lock, with short holds. On
-// two CPUs more arenas are no faster. main only sleeps.
+// Six threads allocate and free blocks of 2 to 30 KiB, too large for thread caches, in malloc's
+// only arena (MALLOC_ARENA_MAX=1): they contend for its lock, with short holds. On two CPUs more
+// arenas are no faster. main only sleeps.
 #include "account.h"
 #include <random>
 #include <vector>

@@ -1,5 +1,5 @@
-// Four workers share a lock on Atomics.wait: three wait for it, the fourth computes 4 ms under it. The
-// main thread idles in its event loop. Nobody who waits for the lock waits for work.
+// Four workers share a lock on Atomics.wait: three wait for it, the fourth computes 4 ms under it.
+// The main thread idles in its event loop. Nobody who waits for the lock waits for work.
 import { Worker, isMainThread, workerData } from "node:worker_threads";
 
 function lock(cell) {

@@ -1,5 +1,5 @@
-// A pool of 8 threads waits on a condition variable for jobs, of which one comes each 50 ms. No lock
-// matters: threads wait for other threads, for 99% of the time.
+// A pool of 8 threads waits on a condition variable for jobs, of which one comes each 50 ms. No
+// lock matters: threads wait for other threads, for 99% of the time.
 #include "account.h"
 #include <condition_variable>
 #include <deque>

@@ -1,10 +1,10 @@
 """Locks of Python, by the second argument.
 
 abba: writer holds index and waits for store, reader the other way round: a deadlock. Two more wait.
-semaphore: a threading.Semaphore(1), made of a Condition, is a lock: 3 of 4 threads wait for the fourth,
-    which sleeps 5 ms. They do not wait for work.
-processes: a multiprocessing.Lock is held 99%, asleep; the profiled process and two others wait for it
-    in turn. It does not wait for work.
+semaphore: a threading.Semaphore(1), made of a Condition, is a lock: 3 of 4 threads wait for
+    the fourth, which sleeps 5 ms. They do not wait for work.
+processes: a multiprocessing.Lock is held 99%, asleep; the profiled process and two others wait
+    for it in turn. It does not wait for work.
 children: three threads wait for programs that they start (sleep 0.3), with no lock.
 """
 
@@ -68,7 +68,8 @@ elif what == "semaphore":
     print(f"truth: {waited[0] / (time.monotonic() - begun):.2f} threads wait for the semaphore")
 elif what == "processes":
     lock = multiprocessing.Lock()
-    others = [multiprocessing.Process(target=one_process, args=(lock,), daemon=True) for _ in range(2)]
+    process = multiprocessing.Process
+    others = [process(target=one_process, args=(lock,), daemon=True) for _ in range(2)]
     for other in others:
         other.start()
     one_process(lock)

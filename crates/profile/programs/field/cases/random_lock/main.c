@@ -1,5 +1,5 @@
-// Four threads draw numbers with random(), which takes a lock of the C library for each; drand48_r needs
-// none and is many times as fast (second argument "apart"). main only sleeps.
+// Four threads draw numbers with random(), which takes a lock of the C library for each; drand48_r
+// needs none and is many times as fast (second argument "apart"). main only sleeps.
 #include "account.h"
 
 static uint64_t draws;

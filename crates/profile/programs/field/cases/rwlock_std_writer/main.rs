@@ -1,5 +1,5 @@
-//! A writer of `RATES` (std's readers-writer lock) sleeps 6 ms in `refresh`, then 1 ms without it; six
-//! readers compute 10 us and sleep 100 us in between: held 86%, about five of six readers wait.
+//! A writer of `RATES` (std's readers-writer lock) sleeps 6 ms in `refresh`, then 1 ms without it;
+//! six readers compute 10 us and sleep 100 us in between: held 86%, about five of six readers wait.
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-// std::counting_semaphore with one permit is a lock: 5 of 6 threads wait for the sixth, which sleeps 3 ms
-// in convert. They do not wait for work.
+// std::counting_semaphore with one permit is a lock: 5 of 6 threads wait for the sixth, which
+// sleeps 3 ms in convert. They do not wait for work.
 #include "account.h"
 #include <semaphore>
 

@@ -1,6 +1,6 @@
-// A mutex in shared memory that another process holds, ledgerd. Three threads wait for it.
-// live: ledgerd computes 30 ms under it, then sleeps 1 ms; stopped: a signal has stopped ledgerd while
-// it held the mutex; dead: ledgerd was killed while it held it.
+// A mutex in shared memory that another process holds, ledgerd. Three threads wait for it. live:
+// ledgerd computes 30 ms under it, then sleeps 1 ms; stopped: a signal has stopped ledgerd while it
+// held the mutex; dead: ledgerd was killed while it held it.
 #include "account.h"
 #include <signal.h>
 #include <sys/mman.h>

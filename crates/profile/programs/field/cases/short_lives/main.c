@@ -1,5 +1,5 @@
-// Eight threads are in flight at any time; each takes request_lock once, sleeps in handle_request for an
-// eighth of its life (5, 20 or 50 ms), and ends: held 98%, queue nearly 7.
+// Eight threads are in flight at any time; each takes request_lock once, sleeps in handle_request
+// for an eighth of its life (5, 20 or 50 ms), and ends: held 98%, queue nearly 7.
 #include "account.h"
 #include <semaphore.h>
 

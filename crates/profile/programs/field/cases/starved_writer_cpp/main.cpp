@@ -1,5 +1,6 @@
-// Six readers of prices (std::shared_mutex, which prefers readers) sleep 20 to 30 ms under it in quote,
-// and overlap: it is never free for the writer, reprice, who waits for seconds. Readers do not wait.
+// Six readers of prices (std::shared_mutex, which prefers readers) sleep 20 to 30 ms under it in
+// quote, and overlap: it is never free for the writer, reprice, who waits for seconds. Readers do
+// not wait.
 #include "account.h"
 #include <mutex>
 #include <shared_mutex>
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < 6; i++) start("reader", reader, (void *)i);
     start("writer", writer, nullptr);
     run_for(argc, argv);
-    printf("truth: %lu reads; the writer got it %lu times, and has waited for %.1f s\n", reads, writes,
-           (double)(now_ns() - waits_since) / 1e9);
+    printf("truth: %lu reads; the writer got it %lu times, and has waited for %.1f s\n", reads,
+           writes, (double)(now_ns() - waits_since) / 1e9);
     quit();
 }

@@ -1,5 +1,6 @@
-// Four threads write lines to one FILE, whose pipe a slow reader empties: its lock is held nearly all the
-// time by one asleep in write, called by fputs in log_line; queue 3. main sleeps in join_all.
+// Four threads write lines to one FILE, whose pipe a slow reader empties: its lock is held nearly
+// all the time by one asleep in write, called by fputs in log_line; queue 3. main sleeps in
+// join_all.
 #include "account.h"
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-"""Three threads print under a lock now and then; a signal stops the program before it is profiled."""
+"""Three threads use a lock now and then; a signal stops the program before it is profiled."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
-// Three threads append a page to a file of their own and wait for the disk (fdatasync), about all the
-// time. No lock of the program.
+// Three threads append a page to a file of their own and wait for the disk (fdatasync), about all
+// the time. No lock of the program.
 #include "account.h"
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
-// A System V semaphore of one is a lock between threads (semop with SEM_UNDO): 3 of 4 wait in semop for
-// the fourth, which sleeps 5 ms in post_batch. They do not wait for work.
+// A System V semaphore of one is a lock between threads (semop with SEM_UNDO): 3 of 4 wait in semop
+// for the fourth, which sleeps 5 ms in post_batch. They do not wait for work.
 #include "account.h"
 #include <sys/ipc.h>
 #include <sys/sem.h>

@@ -1,5 +1,6 @@
-// A fair lock of a mutex and a condition variable: fair_lock hands out tickets, and waits until its own
-// is served. Held 98%, asleep in transmit; 4 of 5 threads wait on the condition variable, for a lock.
+// A fair lock of a mutex and a condition variable: fair_lock hands out tickets, and waits until its
+// own is served. Held 98%, asleep in transmit; 4 of 5 threads wait on the condition variable, for a
+// lock.
 #include "account.h"
 
 static struct {

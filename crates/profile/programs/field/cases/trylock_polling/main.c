@@ -1,9 +1,10 @@
-// Four threads poll for device_lock: a trylock, and 500 us of sleep if it fails. It is held 97%, by one
-// that sleeps 15 ms in flush_device. No thread waits in the lock, but 3 to 4 wait for it.
+// Four threads poll for device_lock: a trylock, and 500 us of sleep if it fails. It is held 97%, by
+// one that sleeps 15 ms in flush_device. No thread waits in the lock, but 3 to 4 wait for it.
 #include "account.h"
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct account device = {"device_lock", 0, 0, 0}, pollers = {"device_lock (pollers)", 0, 0, 0};
+static struct account device = {"device_lock", 0, 0, 0};
+static struct account pollers = {"device_lock (pollers)", 0, 0, 0};
 
 APART static void flush_device(void) {
     uint64_t asked = now_ns();

@@ -1,6 +1,6 @@
 // Five threads set and unset variables of their own: each call takes the C library's lock of the
-// environment, and walks through 2,000 variables under it. It is held nearly all the time; queue 3 to
-// 4 of 5. main only sleeps.
+// environment, and walks through 2,000 variables under it. It is held nearly all the time; queue 3
+// to 4 of 5. main only sleeps.
 #include "account.h"
 
 static uint64_t calls, inside;
