@@ -204,7 +204,7 @@ record_of() {
     done < <(compgen -G "$out/$glob" | xargs -r ls -t)
 }
 
-# Writes screen and record of an expectation into a folder; fails if there is no screen.
+# Writes screen and record of an expectation into a folder; fails if one is missing.
 gather() {
     local expectation=$1 folder=$2 name section record
     name=$(basename "$expectation") section=$(word "$expectation" section)
@@ -227,13 +227,14 @@ gather() {
         "$THREADTOLL" profile show --json "$record" >"$folder/json" 2>/dev/null || true
         jq empty "$folder/json" 2>/dev/null || rm -f "$folder/json"
     fi
-    [[ -s $folder/screen ]]
+    # A refusal has no record, and says so by having only a section.
+    [[ -s $folder/screen && (-n $record || (-n $section && -z $(word "$expectation" record))) ]]
 }
 
 builds() {
     local name=$1 others other
     # Some cases run programs of others.
-    others=$(grep -E -o '(cases|\.\.)/[a-z0-9_]+' "$scratch/cases/$name/run.sh" | sed 's|.*/||')
+    others=$(grep -E -o '(cases|\.\.)/[a-z0-9_]+' "$scratch/cases/$name/run.sh" | sed 's|.*/||' || true)
     for other in $others "$name"; do
         [[ -f $scratch/cases/$other/build.sh && -z ${built[$other]:-} ]] || continue
         built[$other]=yes
@@ -249,7 +250,7 @@ run_case() {
         [[ $(case_of "$expectation") == "$name" ]] || continue
         rm -rf "${out:?}/$(basename "$expectation")"
         record=$(word "$expectation" record)
-        [[ -z $record ]] || compgen -G "$out/${record%% *}" | xargs -r rm -f
+        [[ -z $record ]] || { compgen -G "$out/${record%% *}" || true; } | xargs -r rm -f
     done
     if ! builds "$name"; then
         reasons[$name]="does not build ($out/$name.build)"
@@ -300,7 +301,7 @@ for expectation in "$own"/expect/*; do
         unjudged+=("$name: ${reasons[$from]}")
     elif ! gather "$expectation" "$work"; then
         log=$out/$from.log
-        if [[ -f $log ]] && known "$from"; then unjudged+=("$name: no screen ($log)"); fi
+        if [[ -f $log ]] && known "$from"; then unjudged+=("$name: no screen or no record ($log)"); fi
     else
         judged=$(judge "$work/screen" "$work/json" "$expectation" "$own/expect/_every")
         verdict=${judged%%$'\n'*}
