@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+set -euo pipefail
+cd "$(dirname "$0")"
+for what in channel mutex; do
+    ../../common/profile.sh "go_standstill_$what" ./prog 7 "$what"
+done

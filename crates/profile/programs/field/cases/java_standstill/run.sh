@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+set -euo pipefail
+cd "$(dirname "$0")"
+for what in monitors reentrant park sleepers; do
+    ../../common/profile.sh --after 2 "java_standstill_$what" java -cp . Main 9 "$what"
+done
