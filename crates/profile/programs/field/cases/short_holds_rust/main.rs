@@ -1,5 +1,5 @@
 //! Twelve threads compute 60 us under `TOTALS` and sleep 200 us outside it. A holder never sleeps:
-//! moving sleep out of the lock is no advice here. Held 90% and more, queue 5 to 8.
+//! moving sleep out of the lock is no advice here. Held about 90%, queue 4 to 7.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,6 @@
-// Four threads poll for device_lock: a trylock, and 500 us of sleep if it fails. It is held 97%, by
-// one that sleeps 15 ms in flush_device. No thread waits in the lock, but 3 to 4 wait for it.
+// Four threads poll for device_lock: a trylock, and 500 us of sleep if it fails. It is held 94% and
+// more, by one that sleeps 15 ms in flush_device. No thread waits in the lock, but 3 to 4 wait for
+// it.
 #include "account.h"
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
