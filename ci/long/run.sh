@@ -38,6 +38,7 @@ checks=(
     "cost          ci/long/profile-cost.sh"
     "causes        ci/long/profile-causes.sh"
     "accuracy      ci/long/profile-accuracy.sh"
+    "field         ci/long/profile-field.sh"
     "real-profiles ci/long/profile-real.sh $folder/profiles"
 )
 
