@@ -323,12 +323,12 @@ pub struct Intervals {
     pub rate_per_s: Option<[PerSecond; 2]>,
 }
 
-/// Share of round trips over a limit.
+/// Share of samples (round trips, deliveries, send calls) over a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Over {
     /// The limit in nanoseconds.
     pub limit_ns: u64,
-    /// Share of all stamped round trips that took longer; null without any.
+    /// Share of them that took longer; null without any.
     pub share: Option<Fraction>,
 }
 
