@@ -14,8 +14,7 @@ use super::interval::{self, Estimate};
 /// Fewest samples with waiters from which a cause is named.
 pub const MIN_SAMPLES: u64 = 8;
 
-/// Least share of the waiting that a cause explains which is told by itself: whoever mends it can
-/// tell the difference.
+/// Least share of the waiting that a cause explains: whoever mends it can tell the difference.
 const WORTH_MENDING: f64 = 0.1;
 
 /// Most system calls and locks told apart.
@@ -123,6 +122,8 @@ pub struct PatternCounts {
 pub enum Cause {
     /// The holder sleeps in this system call.
     SleptHolding(u32),
+    /// The holder waits for the lock of this number.
+    WaitsForLock(u32),
     /// The holder computes.
     Computing,
     /// The holder waits for a CPU.
@@ -156,15 +157,15 @@ pub struct CauseShare {
     pub share: Estimate,
 }
 
-/// Causes of waiting, the one to mend first; empty if too few samples saw anybody wait.
+/// Causes of waiting, the one to mend first, each of a tenth of it at least; empty if too few
+/// samples saw anybody wait.
 ///
 /// A pattern that explains more than half of the waiting comes before what the holder does: a herd
 /// waits for a holder that computes, but shorter holds are not its mend. With less it is no cause:
 /// on a busy lock now and then somebody overtakes, and several come at once.
 ///
 /// Nothing is said of what holders do if most of them were not seen: these may all have done one
-/// other thing, which would then come first. A convoy is seen without them, and told if it is worth
-/// mending.
+/// other thing, which would then come first. A convoy is seen without them.
 pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
@@ -176,7 +177,9 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         (Cause::Convoy, holders.handed_over),
     ];
     let asleep = holders.asleep.iter().map(|(&call, &count)| (Cause::SleptHolding(call), count));
-    let of_holders = plain.into_iter().chain(asleep).map(|(c, count)| (c, count, holders.samples));
+    let waiting = holders.waiting.iter().map(|(&lock, &count)| (Cause::WaitsForLock(lock), count));
+    let of_holders = plain.into_iter().chain(asleep).chain(waiting);
+    let of_holders = of_holders.map(|(cause, count)| (cause, count, holders.samples));
     let most_seen = 2 * holders.not_seen <= holders.samples;
     let of_patterns = [
         (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
@@ -191,7 +194,8 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         })
         .filter(|each| match each.cause {
             cause if cause.is_pattern() => each.share.low > 0.5,
-            Cause::Convoy => most_seen || each.share.value > WORTH_MENDING,
+            _ if each.share.value <= WORTH_MENDING => false,
+            Cause::Convoy => true,
             _ => most_seen,
         })
         .collect();

@@ -373,6 +373,11 @@ impl Identity {
         self.name() == cpp_atomic::SHARED
     }
 
+    /// `true` for a thread's own word in a virtual machine of Java.
+    pub fn is_of_jvm(&self) -> bool {
+        self.name() == jvm::NAME
+    }
+
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread
     /// sleeps there is to be counted at the lock's own address, as [`Wait::Parked`].
     pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {

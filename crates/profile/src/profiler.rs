@@ -277,6 +277,7 @@ impl Profiler {
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
+                self.note_cpu_ticks();
                 self.close_ended();
                 for (index, process) in self.account.forget_ended() {
                     let doing = Doing::of(&process, &mut self.stacks);

@@ -7,6 +7,7 @@
 
 mod address;
 mod change;
+pub mod function;
 mod interval;
 mod lock;
 mod name_from;

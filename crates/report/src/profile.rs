@@ -3,6 +3,7 @@
 
 pub(crate) mod locks;
 pub(crate) mod stack;
+pub(crate) mod telling;
 pub(crate) mod time;
 pub(crate) mod waits;
 
@@ -19,8 +20,14 @@ use time::Spent;
 /// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
 const WORTHWHILE: f64 = 0.05;
 
+/// Gain that waits at little cost may have at most.
+const LITTLE: f64 = 0.1;
+
 /// Share of stacks cut short from which it is said on the first screen.
 const STACKS_CUT: f64 = 0.2;
+
+/// Samples with waiters below which the profiler names no cause.
+const MIN_SAMPLES: u64 = 8;
 
 /// Longest command line in the title, which the figures after it need as well.
 const MAX_COMMAND: usize = 40;
@@ -157,8 +164,10 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let parts = time::parts(time);
     let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
     let waited = waiting.map_or(0.0, |part| part.share);
-    let costs = by_cost(profile);
+    let (costs, _) = telling::telling(&by_cost(profile));
     let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
+    let within = costs.first().and_then(|seen| seen.lock.gain_interval95);
+    let gain_at_most = within.map_or(gain, |it| it.high().get());
     let all_known = !costs.is_empty() && costs.iter().all(|seen| seen.lock.gain.is_some());
     let for_locks = |part: &&time::Part| matches!(part.spent, Spent::Lock | Spent::Spin);
     let largest = parts.iter().find(|part| !for_locks(part));
@@ -208,7 +217,7 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let waited_for = format!("threads waited for them {waited} of the time{spun}");
     let text = match largest {
         // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing either.
-        _ if all_known && gain < WORTHWHILE => {
+        _ if all_known && gain < WORTHWHILE && gain_at_most < LITTLE => {
             let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
             format!(
                 "Locks, at little cost: {waited_for}, but without these waits the program would \
@@ -245,8 +254,12 @@ fn share_within(part: &time::Part) -> String {
 /// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.
 pub(crate) fn cause(cause: &Cause) -> String {
     let asleep = cause.syscall.as_ref().map(|name| format!("its holder sleeps in {}", clean(name)));
+    let awaited = cause.awaited.as_ref().map(|name| format!("its holder waits for {}", clean(name)));
     let phrase = match cause.cause {
         CauseKind::SleptHolding => asleep.unwrap_or_else(|| "its holder sleeps".into()),
+        CauseKind::WaitsForLock => {
+            awaited.unwrap_or_else(|| "its holder waits for another lock".into())
+        }
         CauseKind::Computing => "its holder computes".into(),
         CauseKind::Preempted => "its holder has lost its CPU".into(),
         CauseKind::Throttled => "its CPU quota is used up".into(),
@@ -259,6 +272,17 @@ pub(crate) fn cause(cause: &Cause) -> String {
         format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
     });
     format!("{phrase}: {}{within} of the waiting", percent(cause.share.get()))
+}
+
+/// The reason for which a lock that was waited for has no cause, to go on with after "unknown".
+pub(crate) fn no_cause(lock: &Lock) -> &'static str {
+    match (lock.waiting_samples, lock.holder_not_seen_share) {
+        (Some(samples), _) if samples.get() < MIN_SAMPLES => ", because there are too few samples",
+        (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen",
+        (Some(_), _) => ": none explains a tenth of the waiting",
+        // Older files do not say how many samples there were.
+        (None, _) => "",
+    }
 }
 
 pub(crate) fn change(change: Change) -> String {

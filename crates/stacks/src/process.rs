@@ -269,6 +269,23 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.parent)
     }
 
+    /// Clock ticks for which its threads, those that have ended included, were on a CPU: in its own
+    /// code, and in the kernel.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn cpu_ticks(&self) -> io::Result<[u64; 2]> {
+        Ok(Stat::read(&self.directory, &stat_path())?.ticks)
+    }
+
+    /// The nice value of a thread, from -20, which goes before others, to 19, which gives way to
+    /// them. `None` if the thread has ended.
+    pub fn thread_nice(&self, tid: u32) -> Option<i64> {
+        let path = ShortPath::task(tid, "stat");
+        Stat::read(&self.directory, &path).ok().map(|stat| stat.nice)
+    }
+
     /// The name of its first thread, at most 15 bytes: any bytes but NUL.
     ///
     /// # Errors

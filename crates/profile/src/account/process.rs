@@ -37,6 +37,12 @@ const MAX_USERS: usize = 20_000;
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
 
+/// Clock ticks from which the kernel's share of them is told.
+const MIN_TICKS: u64 = 20;
+
+/// Time after the first look within which the switches of a thread are followed.
+const FOLLOWED_NS: u64 = 500_000_000;
+
 /// Most descriptors whose devices are remembered, and for how long.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
@@ -70,6 +76,10 @@ pub struct ProcessAccount {
     /// Samples of running threads; and their stacks.
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
+    /// Clock ticks on a CPU, in its own code and in the kernel, at the first look and by now.
+    cpu_ticks: Option<[[u64; 2]; 2]>,
+    /// Mean number of threads that have slept in one place since the profile began.
+    resting: Resting,
     /// Threads waited on more than can be told apart.
     pub is_full: bool,
     stretches: Stretches,
@@ -108,6 +118,13 @@ pub struct ProcessAccount {
     parked: HashMap<u64, (u64, u64)>,
 }
 
+/// A mean number of threads, and that of the current look.
+#[derive(Debug, Default)]
+struct Resting {
+    now: f64,
+    mean: Mean,
+}
+
 /// Bytes that the sampler is to read of a word from now on.
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
@@ -137,6 +154,8 @@ impl ProcessAccount {
             nameless: false,
             ran: 0,
             ran_at: HashMap::new(),
+            cpu_ticks: None,
+            resting: Resting::default(),
             is_full: false,
             stretches: Stretches::default(),
             first_look: None,
@@ -183,6 +202,30 @@ impl ProcessAccount {
     /// Mean number of threads that spend their time on this.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
         self.time[kind.place()].estimate(&self.stretches)
+    }
+
+    /// Threads were seen to wait for its locks.
+    pub(crate) fn waits_for_locks(&self) -> bool {
+        !self.users.is_empty()
+    }
+
+    /// Its threads have been on a CPU for so many clock ticks, in its own code and in the kernel.
+    pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
+        let first = self.cpu_ticks.map_or(now, |[first, _]| first);
+        self.cpu_ticks = Some([first, now]);
+    }
+
+    /// Share of the CPU time of its threads that the kernel took.
+    pub(crate) fn kernel_share(&self) -> Option<f64> {
+        let [[own, kernel], [own_now, kernel_now]] = self.cpu_ticks?;
+        let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
+        (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
+    }
+
+    /// Mean number of threads that have slept for a time since the profile began, and so have no
+    /// part in the work.
+    pub(crate) fn resting(&self) -> f64 {
+        self.resting.mean.estimate(&self.stretches).map_or(0.0, |resting| resting.mean)
     }
 
     /// Time over which its means are taken.
@@ -258,6 +301,9 @@ impl ProcessAccount {
             }
             occupation => {
                 let kind = self.kind(occupation, read.process, at, seen);
+                if kind == Time::Sleep && self.rests(read, at, seen) {
+                    self.resting.now += scale_now;
+                }
                 self.time_now[kind.place()] += scale_now;
             }
         }
@@ -361,6 +407,12 @@ impl ProcessAccount {
         waits
     }
 
+    /// It has not run since about the first look. Its switches are followed some time later.
+    fn rests(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
+        let still = seen.still_since(read, at).zip(self.first_look);
+        still.is_some_and(|(since, first)| since <= first + FOLLOWED_NS)
+    }
+
     fn kind(
         &mut self,
         occupation: Occupation,
@@ -406,6 +458,9 @@ impl ProcessAccount {
             if *now > 0.0 {
                 mean.add(std::mem::take(now), tick.times);
             }
+        }
+        if self.resting.now > 0.0 {
+            self.resting.mean.add(std::mem::take(&mut self.resting.now), tick.times);
         }
         self.unseen.end_look(tick.times);
         self.first_look.get_or_insert(seen.due);
@@ -490,6 +545,7 @@ impl ProcessAccount {
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
         self.unseen.end_stretch(&stretch);
+        self.resting.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             let object = &mut self.objects[place as usize];
             object.waiters.end_stretch(&stretch);

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use threadtoll_judge::gain::Locking;
 use threadtoll_judge::interval::share;
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
 
 use super::Z;
 use super::idle::Reasons;
+use super::locking::CpuOfLocks;
 use super::threads::Threads;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
@@ -24,10 +26,15 @@ const MOST_UNCLEAR: f64 = 0.05;
 pub(crate) struct Doing {
     times: BTreeMap<Time, Threads>,
     spinning: Threads,
+    /// In code that takes or frees locks, as far as samples of running threads show it.
+    in_locking: Threads,
+    locking: Locking,
     lock: Threads,
     idle: Threads,
     parked: Threads,
     unknown: Threads,
+    /// Threads that have slept for a time since the profile began.
+    resting: f64,
     all: f64,
 }
 
@@ -52,8 +59,11 @@ impl Doing {
         }
         let waits = lock.and(idle).and(parked).and(unknown);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
-        let spinning = spinning(process, &times, stacks);
-        Doing { times, spinning, lock, idle, parked, unknown, all }
+        let spinning = running_in(process, &times, spins(process, stacks).values().sum());
+        let locking = CpuOfLocks::of(process, stacks);
+        let in_locking = running_in(process, &times, locking.samples);
+        let (locking, resting) = (locking.share, process.resting());
+        Doing { times, spinning, in_locking, locking, lock, idle, parked, unknown, resting, all }
     }
 
     /// Time that the threads spent over so many seconds, added to that of others.
@@ -64,6 +74,7 @@ impl Doing {
         }
         for (sum, threads) in [
             (&mut self.spinning, other.spinning),
+            (&mut self.in_locking, other.in_locking),
             (&mut self.lock, other.lock),
             (&mut self.idle, other.idle),
             (&mut self.parked, other.parked),
@@ -82,10 +93,19 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Threads that neither wait for a lock nor idle.
+    /// Threads that neither wait for a lock nor idle, nor have slept all the time.
     pub(super) fn working(&self) -> f64 {
-        let idle = self.time(Time::Idle).mean;
+        let idle = self.time(Time::Idle).mean + self.resting;
         (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
+    }
+
+    pub(super) fn waiting_for_locks(&self) -> f64 {
+        self.lock.mean
+    }
+
+    /// CPU time that goes into locking.
+    pub(super) fn locking(&self) -> Locking {
+        self.locking
     }
 
     pub(super) fn record(&self, perf_event: bool) -> Option<ThreadTime> {
@@ -117,6 +137,7 @@ impl Doing {
             on_cpu: self.on_cpu().share(all),
             running: told(running),
             spinning: if perf_event { self.spinning.share(all) } else { Fraction::default() },
+            in_locking: if perf_event { self.in_locking.share(all) } else { Fraction::default() },
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
             idle_wait: idle.share(all),
@@ -152,14 +173,13 @@ pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u3
     all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
 }
 
-/// Running threads that spin for a lock.
-fn spinning(
+/// Running threads that so many samples saw at something.
+fn running_in(
     process: &ProcessAccount,
     times: &BTreeMap<Time, Threads>,
-    stacks: &mut Stacks,
+    samples: u64,
 ) -> Threads {
-    let spinning = spins(process, stacks).values().sum();
-    let Some(part) = share(spinning, process.ran).filter(|_| spinning > 0) else {
+    let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return Threads::default();
     };
     let running = times.get(&Time::Running).copied().unwrap_or_default();
@@ -203,9 +223,7 @@ mod tests {
             let times =
                 [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
             let times = times.map(|(kind, mean)| (kind, threads(mean)));
-            let [spinning, lock, idle, parked, unknown] = [Threads::default(); 5];
-            Doing { times: times.into(), spinning, lock, idle, parked, unknown, all: 4.0 }
-                .record(true)
+            Doing { times: times.into(), all: 4.0, ..Doing::default() }.record(true)
         };
         let (clear, unclear) = (doing(0.02).unwrap(), doing(0.5).unwrap());
         let shares = |time: &ThreadTime| [Some(time.on_cpu), time.running, time.runnable];

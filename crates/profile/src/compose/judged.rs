@@ -9,6 +9,7 @@ pub(super) fn cause_kind(cause: Cause) -> profile::CauseKind {
     use profile::CauseKind;
     match cause {
         Cause::SleptHolding(_) => CauseKind::SleptHolding,
+        Cause::WaitsForLock(_) => CauseKind::WaitsForLock,
         Cause::Computing => CauseKind::Computing,
         Cause::Preempted => CauseKind::Preempted,
         Cause::Throttled => CauseKind::Throttled,

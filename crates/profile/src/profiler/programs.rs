@@ -19,6 +19,9 @@ use crate::watched::Watched;
 /// Share of the budget for finding static locks in debug information.
 const STATIC_LOCKS_SHARE: f64 = 0.25;
 
+/// Most programs whose CPU time is read after each stretch.
+const MAX_TIMED: usize = 4;
+
 /// Time after which a program has loaded the libraries that it is linked with.
 const LOADING: Duration = Duration::from_millis(200);
 
@@ -112,6 +115,18 @@ impl Profiler {
             _ = self.orders.send(Order::Watch(index, words));
         }
         self.declaring += began.elapsed();
+    }
+
+    /// Notes the CPU time of programs with locks, which tells the part of it that the kernel takes.
+    pub(super) fn note_cpu_ticks(&mut self) {
+        let living = self.account.all_living();
+        let with_locks = living.filter(|(_, account)| account.waits_for_locks());
+        for (index, account) in with_locks.take(MAX_TIMED) {
+            let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
+            if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
+                account.note_cpu_ticks(ticks);
+            }
+        }
     }
 
     /// Learns of processes that have come and gone.

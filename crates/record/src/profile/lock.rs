@@ -65,7 +65,11 @@ pub struct Lock {
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
-    /// The holders while somebody waited, the most frequent first.
+    /// Number of samples with a waiting thread of which the causes are shares; null in older files.
+    #[serde(default)]
+    pub waiting_samples: Option<Count>,
+    /// The holders while somebody waited, the most frequent first, with their shares of the samples
+    /// with a waiting thread.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
     pub waiters: Vec<ThreadShare>,
@@ -204,6 +208,9 @@ pub struct Cause {
     pub interval95: Option<Interval<Fraction>>,
     /// System call in which the holder slept; null for other causes.
     pub syscall: Option<Text>,
+    /// Lock that the holder waited for; null for other causes.
+    #[serde(default)]
+    pub awaited: Option<Text>,
     /// What to do about it, as a sentence.
     pub mend: Option<Text>,
 }
@@ -214,6 +221,8 @@ pub struct Cause {
 pub enum CauseKind {
     /// The holder slept in a system call.
     SleptHolding,
+    /// The holder waited for another lock.
+    WaitsForLock,
     /// The holder computed.
     Computing,
     /// The holder had lost its CPU.
@@ -235,6 +244,7 @@ impl CauseKind {
     pub fn name(self) -> &'static str {
         match self {
             CauseKind::SleptHolding => "slept-holding",
+            CauseKind::WaitsForLock => "waits-for-lock",
             CauseKind::Computing => "computing",
             CauseKind::Preempted => "preempted",
             CauseKind::Throttled => "throttled",

@@ -78,6 +78,10 @@ pub struct ThreadTime {
     /// Part of `running`: in a function that spins until it has a lock.
     #[serde(default)]
     pub spinning: Fraction,
+    /// Part of `running`: in functions that take or free locks, spinning included; 0 without
+    /// `perf_event`. Code that was inlined is not seen, nor is the kernel's.
+    #[serde(default)]
+    pub in_locking: Fraction,
     /// Waiting for a CPU; null without `perf_event`.
     pub runnable: Option<Fraction>,
     /// Waiting for a lock.

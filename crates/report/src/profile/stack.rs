@@ -1,77 +1,13 @@
 //! Stacks, shortened to the frames that tell something.
 
+use threadtoll_record::profile::function::{Part, part, plain};
 use threadtoll_record::profile::{Lock, Role, Site};
 
 use crate::clean::clean;
 use crate::profile::locks::shortened;
 
-/// Functions of runtimes by which a waiter's stack begins.
-const LOCKING: &[&str] = &[
-    "__lll_",
-    "lll_",
-    "__GI___lll_",
-    "__futex",
-    "futex",
-    "syscall",
-    "___pthread_",
-    "__pthread_",
-    "__GI___pthread_",
-    "pthread_",
-    "__gthread",
-    "std::sys::",
-    "std::sync::",
-    "std::mutex",
-    "std::__",
-    "std::unique_lock",
-    "std::lock_guard",
-    "std::scoped_lock",
-    "std::shared_",
-    "parking_lot",
-    "lock_api::",
-    "core::",
-    "absl::",
-    "CRYPTO_THREAD_",
-    "PyCOND_",
-    "PyThread_",
-    "g_mutex_",
-    "g_rw_lock_",
-    "sqlite3_mutex_",
-    "uv_mutex_",
-    "uv_rwlock_",
-    "os::Platform",
-    "ObjectMonitor::",
-    "ObjectSynchronizer::",
-    "Runtime1::",
-    "SharedRuntime::",
-];
-
 /// Longest name of a function on a line.
 const MAX_CHARS: usize = 40;
-
-/// Functions by which threads start.
-const STARTING: &[&str] = &[
-    "start_thread",
-    "clone",
-    "__clone",
-    "_start",
-    "__libc_start",
-    "std::sys::",
-    "std::thread::",
-    "std::rt::",
-    "std::panic",
-    "__rust_",
-    "std::sys_common::",
-    "core::ops::function",
-    "alloc::boxed::Box",
-    "std::__invoke",
-    "std::_Invoke",
-    "execute_native_thread_routine",
-    "JavaCalls::",
-    "JavaThread::",
-    "Thread::call_run",
-    "thread_entry",
-    "thread_native_entry",
-];
 
 /// The site of this role with the most samples.
 pub(crate) fn main_site(lock: &Lock, role: Role) -> Option<&Site> {
@@ -85,15 +21,21 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     (all > 0.0).then(|| site.samples.as_f64() / all)
 }
 
+/// A function by which threads start, or that lies between it and their own code.
+fn starts(name: &str) -> bool {
+    matches!(part(name), Part::Start | Part::Library)
+}
+
 /// The stack on a line, innermost first, without frames of runtimes and without arguments.
 pub(crate) fn line(site: &Site) -> String {
     let names: Vec<String> = site.frames.iter().map(|frame| plain(&clean(frame))).collect();
     let mut shown = &names[..];
     if site.role == Role::Waiter {
-        let inner = shown.iter().take_while(|name| begins(name, LOCKING));
+        let between = |name: &&String| matches!(part(name), Part::Lock | Part::Wait | Part::Library);
+        let inner = shown.iter().take_while(between);
         shown = &shown[inner.count()..];
     }
-    let outer = shown.iter().rev().take_while(|name| begins(name, STARTING));
+    let outer = shown.iter().rev().take_while(|name| starts(name));
     shown = &shown[..shown.len() - outer.count()];
     let shown = if shown.is_empty() { &names[..] } else { shown };
     let mut shown: Vec<String> = shown.iter().map(|name| shortened(name, MAX_CHARS)).collect();
@@ -101,72 +43,14 @@ pub(crate) fn line(site: &Site) -> String {
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
-fn begins(name: &str, with: &[&str]) -> bool {
-    with.iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// A function's name without the arguments of templates and calls, the trait that it implements,
-/// and a hash.
-fn plain(frame: &str) -> String {
-    // `<Type as Trait>::function`
-    let (subject, function) = match frame.strip_prefix('<').and_then(|rest| rest.split_once(">::"))
-    {
-        Some((subject, function)) => (subject.split(" as ").next(), function),
-        None => (None, frame),
-    };
-    let mut name = String::new();
-    for part in subject.into_iter().chain([function]) {
-        if !name.is_empty() {
-            name.push_str("::");
-        }
-        name.push_str(&without_arguments(part));
-    }
-    let hash = name.rfind("::h").filter(|at| {
-        name.len() == at + 19 && name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
-    name.truncate(hash.unwrap_or(name.len()));
-    if name.trim().is_empty() { frame.to_string() } else { name.trim().to_string() }
-}
-
-fn without_arguments(name: &str) -> String {
-    let mut plain = String::new();
-    let mut depth = 0_u32;
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' if !name[..at].ends_with("operator") => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            // Not that of `(anonymous namespace)`.
-            '(' if depth == 0 && !plain.is_empty() && !plain.ends_with("::") => break,
-            c if depth == 0 => plain.push(c),
-            _ => {}
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_what_only_makes_them_long() {
-        for (frame, name) in [
-            ("main", "main"),
-            ("cache::get<std::string, Entry<int> >(int, char)", "cache::get"),
-            ("server::lookup::h0123456789abcdef", "server::lookup"),
-            (
-                "<server::Pool<T> as server::Run>::next::{{closure}}",
-                "server::Pool::next::{{closure}}",
-            ),
-            ("Index::operator<(Index const&)", "Index::operator<"),
-            ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh"),
-            ("<", "<"),
-            ("", ""),
-        ] {
-            assert_eq!(plain(frame), name);
-        }
+    fn long_names_are_shortened() {
         assert_eq!(shortened("server::session::Sessions::touch", 20), "…::Sessions::touch");
-        assert_eq!(shortened("abcdefgh", 5), "abcd…");
+        assert_eq!(shortened("abcdefgh", 5), "ab…gh");
     }
 
     fn site(role: Role, frames: &[&str]) -> Site {

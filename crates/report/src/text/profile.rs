@@ -7,6 +7,7 @@ use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
 use crate::clean::clean;
 use crate::label::plural;
+use crate::profile::telling::telling;
 use crate::profile::{self, Seen, locks, stack, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
@@ -86,7 +87,8 @@ struct Screen<'a> {
 
 impl Screen<'_> {
     fn parts(&self, locks: &[Seen<'_>]) -> Vec<Part> {
-        let top = &locks[..locks.len().min(TOP)];
+        let (told, unclear) = telling(locks);
+        let top = &told[..told.len().min(TOP)];
         let answer = profile::answer(self.profile);
         let mut parts = vec![
             self.text(DIM, &profile::title(self.profile).join(" · "), 2, 7),
@@ -99,6 +101,11 @@ impl Screen<'_> {
             parts.extend(self.idle());
         } else {
             parts.extend(self.table(top));
+            if unclear > 0 {
+                let left_out = plural(unclear as u64, "lock");
+                let text = format!("Left out: {left_out} whose figures tell too little.");
+                parts.push(self.text(DIM, &text, 2, 8));
+            }
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);
@@ -156,9 +163,7 @@ impl Screen<'_> {
     fn cause(&self, seen: &Seen<'_>, first: bool) -> Vec<Part> {
         let name = locks::shortened(&seen.name(), 30);
         let Some((main, others)) = seen.lock.causes.split_first() else {
-            let unseen = seen.lock.holder_not_seen_share.is_some_and(|share| share.get() > 0.5);
-            let why = if unseen { "its holder was not seen" } else { "there are too few samples" };
-            let text = format!("{name}: cause unknown, because {why}.");
+            let text = format!("{name}: cause unknown{}.", profile::no_cause(seen.lock));
             return if seen.waited() { vec![self.text(PLAIN, &text, 2, 6)] } else { Vec::new() };
         };
         let others = others.iter().filter(|cause| cause.share.get() >= 0.1).map(profile::cause);

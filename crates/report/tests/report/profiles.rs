@@ -91,6 +91,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         on_cpu: (running + runnable).into(),
         running: Some(running.into()),
         spinning: 0.0.into(),
+        in_locking: 0.0.into(),
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
         idle_wait: idle_wait.into(),
@@ -142,6 +143,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         verdict: Some(Verdict::Comfortable),
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
+        waiting_samples: Some(4000.into()),
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -159,6 +161,7 @@ pub(crate) fn cause(cause: CauseKind, share: f64, syscall: Option<&str>, mend: &
         share: share.into(),
         interval95: fraction((share - 0.03).max(0.0), (share + 0.03).min(1.0)),
         syscall: syscall.map(Into::into),
+        awaited: None,
         mend: Some(mend.into()),
     }
 }
