@@ -39,8 +39,9 @@ impl Part {
         let mut gain = on_users.gain.map(|gain| 1.0 + self.share * (gain - 1.0));
         if !matches!(on_users.change, Change::Threads(_)) {
             let value = gain.value.min(self.most.value.max(1.0));
+            let low = gain.low.min(self.most.low.max(1.0)).min(value);
             let high = gain.high.min(self.most.high.max(1.0)).max(value);
-            gain = Estimate { value, low: gain.low.min(value), high };
+            gain = Estimate { value, low, high };
         }
         // The speed-up of the users, once their part of the work is limited so.
         let users = 1.0 + (gain.value - 1.0) / self.share.max(f64::MIN_POSITIVE);

@@ -52,6 +52,9 @@ const MAX_GAIN: f64 = 100.0;
 /// Largest ratio between the throughputs at the ends of a range for which it is told.
 const MAX_RANGE: f64 = 4.0;
 
+/// Share of its CPUs that a program's threads take, or wait for, from which they are full.
+const FULL: f64 = 0.9;
+
 /// Threads that wait for a lock, relative to those that work, up to which it is hardly waited for.
 const LEAST_QUEUE: f64 = 0.01;
 
@@ -81,25 +84,28 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
         (working + freed) / working
     };
-    // A lock that hardly anybody waits for takes hardly any CPU time from the others.
-    let is_waited_for = freed.high > LEAST_QUEUE * working;
-    let locking = if is_waited_for { program.locking } else { Locking::default() };
+    // A lock that hardly anybody waits for takes hardly any CPU time from the others, and without
+    // any lock the CPUs do not get more than all threads have for them.
+    let are_full = on_cpu >= FULL * cpus;
+    let counts = are_full && freed.high > LEAST_QUEUE * working;
+    let locking = if counts { program.locking } else { Locking::default() };
     let throughput = |freed: f64, locking: f64, least_in_common: bool| {
-        let by_threads = by_threads(freed.max(0.0));
-        // Threads enough for all CPUs get done more if each takes less of them.
-        let all = if by_threads < by_cpus(0.0) { by_threads } else { by_cpus(locking) };
+        let all = match are_full {
+            true => by_cpus(locking),
+            false => by_threads(freed.max(0.0)).min(by_cpus(0.0)),
+        };
         let behind = |lock: &Passed| {
             let share = lock.share[usize::from(!least_in_common)].clamp(0.0, 1.0);
             let limit = 1.0 / lock.busy.clamp(f64::MIN_POSITIVE, 1.0);
             share * all.min(limit) + (1.0 - share) * all
         };
+        let all = if freed > 0.0 { all } else { 1.0 };
         passed.iter().map(behind).fold(all, f64::min)
     };
     let value = throughput(freed.value, locking.seen, false);
     let low = throughput(freed.low, 0.0, false).min(value);
     let high = throughput(freed.high, locking.most, true).max(value);
-    let fill_cpus = by_threads(freed.high.max(0.0)) >= by_cpus(0.0);
-    let untold = fill_cpus && by_cpus(locking.most) > MAX_RANGE * by_cpus(0.0);
+    let untold = high > MAX_RANGE * low && by_cpus(locking.most) > MAX_RANGE * by_cpus(0.0);
     (!untold).then_some(Estimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 })
 }
 

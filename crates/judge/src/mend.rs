@@ -135,7 +135,10 @@ fn slept(number: u32, context: Context<'_>) -> String {
             format!("Release {lock} before calling {name}() ({call})")
         }
         Some(Sleeper::Taker(name)) => format!("In {name}(), release {lock} before {call}"),
-        Some(Sleeper::Holder(name)) => format!("Release {lock} before {name}() calls {call}"),
+        Some(Sleeper::Holder(name)) => match call.contains("sleep") {
+            true => format!("Release {lock} before {name}() sleeps in {call}"),
+            false => format!("Release {lock} before {name}() waits in {call}"),
+        },
         None => format!("Release {lock} before {call}"),
     };
     match syscall {
@@ -224,7 +227,7 @@ mod tests {
         );
         assert_eq!(
             said(Sleeper::Holder("reload".to_owned())),
-            "Release queue_lock before reload() calls clock_nanosleep."
+            "Release queue_lock before reload() sleeps in clock_nanosleep."
         );
     }
 

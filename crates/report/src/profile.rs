@@ -327,6 +327,19 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     Some(format!("{question} {}.", effects.join(", ")))
 }
 
+/// The sentence on a gain that is not told although the queue is known.
+pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
+    let lock = seen.lock;
+    let known = lock.gain.is_some() || lock.queue_mean.is_none() || lock.waiting_samples.is_none();
+    let name = locks::shortened(&seen.name(), 30);
+    (!known).then(|| {
+        format!(
+            "The gain without waits for {name} cannot be told: the CPUs are full, and locking \
+             takes a part of them that is not known."
+        )
+    })
+}
+
 fn within(interval: Option<Interval<Ratio>>) -> String {
     interval.map_or_else(String::new, |interval| {
         format!(" ({}–{}×)", digits(interval.low().get()), digits(interval.high().get()))

@@ -204,6 +204,11 @@ impl ProcessAccount {
         self.time[kind.place()].estimate(&self.stretches)
     }
 
+    /// Threads alive that were seen to hold a lock or to wait for one.
+    pub(crate) fn lock_users(&self) -> impl Iterator<Item = &u32> {
+        self.users.intersection(&self.threads)
+    }
+
     /// Threads were seen to wait for its locks.
     pub(crate) fn waits_for_locks(&self) -> bool {
         !self.users.is_empty()

@@ -41,7 +41,7 @@ impl One<'_> {
         let place = id as usize - 1;
         let object = &process.objects[place];
         let users = process.at_once(object.users.len()) as u32;
-        let alive = (process.threads.len() as u32).max(users);
+        let alive = self.may_use(object).max(users);
         let cpus = self.cpus;
         let around = listed.gains.around(place, object, listed.chains);
         let judged = Judgement::new(LockSeen {
@@ -57,7 +57,7 @@ impl One<'_> {
             program: listed.gains.surroundings(&around),
         });
         let context = Context {
-            lock: name,
+            lock: &named.of_both,
             syscall: None,
             sleeper: None,
             awaited: None,
@@ -158,6 +158,15 @@ impl One<'_> {
             }
             _ => (None, None),
         }
+    }
+
+    /// Number of threads alive that may use a lock: those that were seen to, and those that have not
+    /// been seen at another lock, nor to sleep all the time.
+    fn may_use(self, lock: &Object) -> u32 {
+        let process = self.process;
+        let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
+        let resting = process.resting().round() as usize;
+        process.threads.len().saturating_sub(others + resting) as u32
     }
 
     /// The nice value of the most frequent holder, if that gives way to others.

@@ -26,6 +26,8 @@ pub(super) struct Named {
     /// Its number.
     pub(super) id: u32,
     pub(super) name: String,
+    /// Its name, readers and writers together.
+    pub(super) of_both: String,
     pub(super) name_from: NameFrom,
     /// The library's lock that it is.
     pub(super) library: Option<&'static LibraryLock>,
@@ -45,6 +47,7 @@ impl One<'_> {
                 let reads_and_writes = object.identity.kind() == Kind::RwLock;
                 Named {
                     id: place as u32 + 1,
+                    of_both: name.clone(),
                     name,
                     name_from,
                     library,
@@ -179,6 +182,7 @@ fn tell_apart(locks: &mut [Named]) {
             Some(site) => format!("lock {} in {site}", lock.id),
             None => format!("{} #{}", lock.name, lock.id),
         };
+        lock.of_both.clone_from(&lock.name);
     }
 }
 
@@ -190,6 +194,7 @@ mod tests {
         Named {
             id,
             name: name.into(),
+            of_both: name.into(),
             name_from: NameFrom::Symbol,
             library: None,
             for_readers: None,

@@ -50,7 +50,11 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     Some(match taker {
         Some(0) => Sleeper::Taker(short(innermost)),
         Some(taker) => Sleeper::Called(short(own[taker - 1])),
-        None => Sleeper::Holder(short(innermost)),
+        // A wrapper of the system call says no more than its name.
+        None => {
+            let named = own.iter().find(|name| !name.to_lowercase().contains("sleep"));
+            Sleeper::Holder(short(named.copied().unwrap_or(innermost)))
+        }
     })
 }
 
@@ -95,6 +99,9 @@ mod tests {
         // Its waiters take it elsewhere.
         let holder = Some(Sleeper::Holder("wait_for_disk".to_owned()));
         assert_eq!(found(&frames, &["get"]), holder);
+        let wrapped = [("tsleep", own), ("slow_disk", own), ("reader", own)];
+        let holder = Some(Sleeper::Holder("slow_disk".to_owned()));
+        assert_eq!(found(&wrapped, &["get"]), holder);
         assert_eq!(found(&frames[..1], &[]), None);
     }
 

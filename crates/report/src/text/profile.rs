@@ -111,6 +111,7 @@ impl Screen<'_> {
             parts.push(Part::BLANK);
             parts.extend(self.stacks(&top[0]));
             let best = profile::best_change(top[0].lock);
+            let best = best.or_else(|| profile::gain_not_told(&top[0]));
             parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
         }
         parts.push(Part::BLANK);
