@@ -62,6 +62,7 @@ mod tests {
             working,
             on_cpu: 0.0,
             cpus: 8.0,
+            users_on_cpu: 0.0,
             passed: &[],
             locking: Locking::default(),
         };

@@ -16,10 +16,12 @@ pub struct Surroundings<'a> {
     /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a time. Not
     /// those that wait for a lock or, idle, for work.
     pub working: f64,
-    /// Mean number of threads on a CPU.
+    /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: f64,
     /// CPUs that the program may use.
     pub cpus: f64,
+    /// Mean number of threads on a CPU, or waiting for one, of those that use the judged lock.
+    pub users_on_cpu: f64,
     /// The busiest of the locks that the threads pass that wait for this one.
     pub passed: &'a [Passed],
     /// CPU time that goes into locking.
@@ -52,6 +54,13 @@ const MAX_GAIN: f64 = 100.0;
 /// Largest ratio between the throughputs at the ends of a range for which it is told.
 const MAX_RANGE: f64 = 4.0;
 
+/// Largest share of the CPU time that goes into locking.
+const MAX_LOCKING: f64 = 0.99;
+
+/// Share of the CPUs that the users of a lock take, or wait for, from which it is they who fill
+/// them.
+const MAIN_USERS: f64 = 0.5;
+
 /// Share of its CPUs that a program's threads take, or wait for, from which they are full.
 const FULL: f64 = 0.9;
 
@@ -75,37 +84,34 @@ impl Locking {
 ///
 /// Threads that work and those that wait would all work, as far as the other limits allow.
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
-    let Surroundings { working, on_cpu, cpus, passed, .. } = program;
-    let by_cpus = |locking: f64| {
-        let rest = on_cpu * (1.0 - locking.clamp(0.0, 1.0));
-        (cpus / rest.max(f64::MIN_POSITIVE)).clamp(1.0, MAX_GAIN + 1.0)
-    };
-    let by_threads = |freed: f64| {
-        let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
-        (working + freed) / working
-    };
-    // A lock that hardly anybody waits for takes hardly any CPU time from the others, and without
-    // any lock the CPUs do not get more than all threads have for them.
+    let Surroundings { working, on_cpu, cpus, passed, users_on_cpu, .. } = program;
     let are_full = on_cpu >= FULL * cpus;
-    let counts = are_full && freed.high > LEAST_QUEUE * working;
-    let locking = if counts { program.locking } else { Locking::default() };
+    let is_waited_for = freed.high > LEAST_QUEUE * working;
+    // Other threads fill the CPUs: those that wait here would take from them.
+    if are_full && is_waited_for && users_on_cpu < MAIN_USERS * cpus {
+        return None;
+    }
+    // A lock that hardly anybody waits for takes hardly any CPU time from the others.
+    let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
     let throughput = |freed: f64, locking: f64, least_in_common: bool| {
+        let freed = freed.max(0.0);
+        let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
         let all = match are_full {
-            true => by_cpus(locking),
-            false => by_threads(freed.max(0.0)).min(by_cpus(0.0)),
+            true if freed > 0.0 => 1.0 / (1.0 - locking.min(MAX_LOCKING)),
+            true => 1.0,
+            false => ((working + freed) / working).min(cpus / on_cpu.max(f64::MIN_POSITIVE)),
         };
         let behind = |lock: &Passed| {
             let share = lock.share[usize::from(!least_in_common)].clamp(0.0, 1.0);
             let limit = 1.0 / lock.busy.clamp(f64::MIN_POSITIVE, 1.0);
             share * all.min(limit) + (1.0 - share) * all
         };
-        let all = if freed > 0.0 { all } else { 1.0 };
-        passed.iter().map(behind).fold(all, f64::min)
+        passed.iter().map(behind).fold(all, f64::min).clamp(1.0, MAX_GAIN + 1.0)
     };
     let value = throughput(freed.value, locking.seen, false);
     let low = throughput(freed.low, 0.0, false).min(value);
     let high = throughput(freed.high, locking.most, true).max(value);
-    let untold = high > MAX_RANGE * low && by_cpus(locking.most) > MAX_RANGE * by_cpus(0.0);
+    let untold = locking.most > 1.0 - 1.0 / MAX_RANGE && high > MAX_RANGE * low;
     (!untold).then_some(Estimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 })
 }
 
@@ -117,9 +123,13 @@ mod tests {
         working: 4.0,
         on_cpu: 0.1,
         cpus: 8.0,
+        users_on_cpu: 0.1,
         passed: &[],
         locking: Locking { seen: 0.0, most: 0.0 },
     };
+
+    const FULL_CPUS: Surroundings<'_> =
+        Surroundings { working: 14.0, on_cpu: 13.0, users_on_cpu: 13.0, ..IDLE };
 
     fn value(queue: f64, program: Surroundings<'_>) -> f64 {
         gain(Estimate::exact(queue), program).unwrap().value
@@ -136,7 +146,7 @@ mod tests {
         let passed = |share, busy| [Passed { share: [share, share], busy }];
         let other_lock = value(4.0, Surroundings { passed: &passed(1.0, 0.8), ..IDLE });
         assert!((other_lock - 0.25).abs() < 1e-12);
-        let full_cpus = value(4.0, Surroundings { on_cpu: 8.0, ..IDLE });
+        let full_cpus = value(4.0, FULL_CPUS);
         assert_eq!(full_cpus, 0.0);
         // Of threads that do not pass it, it is no limit.
         assert_eq!(value(4.0, Surroundings { passed: &passed(0.0, 1.0), ..IDLE }), 1.0);
@@ -153,7 +163,7 @@ mod tests {
     #[test]
     fn locking_that_fills_the_cpus_is_given_back() {
         let locking = |seen, most| {
-            let full = Surroundings { on_cpu: 8.0, locking: Locking { seen, most }, ..IDLE };
+            let full = Surroundings { locking: Locking { seen, most }, ..FULL_CPUS };
             gain(Estimate { value: 6.0, low: 5.0, high: 7.0 }, full)
         };
         let some = locking(0.2, 0.5).unwrap();
@@ -163,6 +173,13 @@ mod tests {
         // With idle CPUs, it does not matter.
         let idle = Surroundings { locking: Locking { seen: 0.2, most: 1.0 }, ..IDLE };
         assert_eq!(gain(Estimate::exact(4.0), idle).unwrap(), Estimate::exact(1.0));
+    }
+
+    #[test]
+    fn cpus_that_other_threads_fill_leave_the_gain_open() {
+        let others = Surroundings { users_on_cpu: 1.0, ..FULL_CPUS };
+        assert_eq!(gain(Estimate::exact(2.0), others), None);
+        assert_eq!(gain(Estimate::exact(0.0), others), Some(Estimate::exact(0.0)));
     }
 
     #[test]
@@ -176,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_program_that_stands_still_gains_nothing_or_a_lot() {
-        let still = Surroundings { working: 0.0, on_cpu: 0.0, cpus: 1.0, ..IDLE };
+        let still = Surroundings { working: 0.0, on_cpu: 0.0, ..IDLE };
         assert_eq!(value(0.0, still), 0.0);
         assert!((value(3.0, still) - MAX_GAIN).abs() < 1e-9);
     }

@@ -124,6 +124,10 @@ impl Judgement {
         let what_if = |predictor: &Option<Predictor>| -> Vec<WhatIf> {
             let parts = predictor.as_ref().zip(gain).zip(waiting);
             let Some(((predictor, gain), queue)) = parts else { return Vec::new() };
+            // The models know one lock, and not those that wait behind it.
+            if seen.freed.is_some_and(|freed| differ(freed, queue)) {
+                return Vec::new();
+            }
             let part = Part::of(seen.users, queue, seen.program, gain);
             let change = |change| part.effect(predictor.what_if(change).ok()?);
             changes(first, seen).into_iter().filter_map(change).collect()
@@ -244,6 +248,7 @@ mod tests {
                 working: f64::from(program.threads) - waiting,
                 on_cpu: 0.1,
                 cpus: 2.0,
+                users_on_cpu: 0.0,
                 passed: &[],
                 locking: Locking::default(),
             },
@@ -311,6 +316,7 @@ mod tests {
                 working: 0.0,
                 on_cpu: 0.0,
                 cpus: 0.0,
+                users_on_cpu: 0.0,
                 passed: &[],
                 locking: Locking::default(),
             },

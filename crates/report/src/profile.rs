@@ -334,8 +334,7 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     let name = locks::shortened(&seen.name(), 30);
     (!known).then(|| {
         format!(
-            "The gain without waits for {name} cannot be told: the CPUs are full, and locking \
-             takes a part of them that is not known."
+            "The gain without waits for {name} cannot be told while the CPUs are full."
         )
     })
 }

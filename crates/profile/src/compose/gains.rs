@@ -56,6 +56,7 @@ pub(super) struct Chains {
 pub(super) struct Around {
     passed: Vec<Passed>,
     locking: Locking,
+    users_on_cpu: f64,
 }
 
 impl<'a> Gains<'a> {
@@ -87,6 +88,7 @@ impl<'a> Gains<'a> {
             working: self.working,
             on_cpu: self.on_cpu,
             cpus: self.cpus,
+            users_on_cpu: around.users_on_cpu,
             passed: &around.passed,
             locking: around.locking,
         }
@@ -120,8 +122,14 @@ impl<'a> Gains<'a> {
         let Locking { seen, most } = self.locking;
         let of_all = Locking { seen: seen * part, most: most * (part / MAIN_SHARE).min(1.0) };
         let held = self.process.samples(lock).held().known();
-        let per_s = lock.bursts.hold_ns().zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
-        Around { passed: passed.collect(), locking: of_all.bounded_by(per_s, self.on_cpu) }
+        // Without owners, a lock that changes hands between two reads seems to be held on.
+        let hold = lock.bursts.hold_ns().filter(|_| lock.holder.names_owner);
+        let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
+        Around {
+            passed: passed.collect(),
+            locking: of_all.bounded_by(per_s, self.on_cpu),
+            users_on_cpu: self.process.on_cpu(&lock.users),
+        }
     }
 
     /// Share of the threads waiting for a lock that use another one, too: at least, and at most.
