@@ -1,7 +1,7 @@
 //! One sentence for each cause: the mend, as one colleague tells another. It is printed after the
 //! cause, which it does not repeat.
 
-use super::cause::Cause;
+use super::cause::{Awaited, Cause};
 
 /// The names that a mend needs.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct Context<'a> {
 pub fn mend(cause: Cause, context: Context<'_>) -> String {
     let Context { lock, syscall, cpus, threads, read_write, interpreter } = context;
     match cause {
-        Cause::Computing | Cause::Convoy if interpreter => {
+        Cause::Computing | Cause::OnCpu | Cause::Convoy if interpreter => {
             "One thread at a time runs Python: use processes, C code that releases the lock \
              (NumPy, zlib), or a free-threaded build."
                 .to_owned()
@@ -55,6 +55,17 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
                 }
                 _ => format!("Release {lock} before {call}, or have one thread do it for all."),
             }
+        }
+        Cause::WaitsForThreads(Awaited::Join, _) => format!("Release {lock} before joining."),
+        Cause::WaitsForThreads(..) => {
+            format!("Release {lock} before waiting for other threads.")
+        }
+        Cause::OnCpu if threads > cpus => {
+            format!("Do less under {lock}, or run at most {cpus} threads instead of {threads}.")
+        }
+        Cause::OnCpu => format!("Do less under {lock}, or leave more CPUs to this program."),
+        Cause::HeldByReaders => {
+            format!("Shorten what readers do under {lock}, or read a snapshot without the lock.")
         }
         Cause::Computing if read_write => {
             format!("Do less under {lock}, or read a snapshot without the lock.")
@@ -94,13 +105,17 @@ mod tests {
     fn each_mend_is_one_sentence_that_fits_two_lines() {
         let causes = [
             Cause::SleptHolding(230),
+            Cause::WaitsForThreads(Awaited::Condvar, None),
+            Cause::WaitsForThreads(Awaited::Join, Some(3)),
             Cause::Computing,
+            Cause::OnCpu,
             Cause::Preempted,
             Cause::Throttled,
             Cause::Convoy,
             Cause::Herd,
             Cause::Hog,
             Cause::StarvedWriter,
+            Cause::HeldByReaders,
         ];
         for cause in causes {
             for (threads, read_write, interpreter) in

@@ -1,6 +1,7 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 mod holders;
+mod rest;
 mod sleeps;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
+use self::rest::Rest;
 use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
@@ -23,8 +25,8 @@ use crate::holder::{HolderRecords, turn};
 use crate::occupation::{Device, Occupation};
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Hold, MAX_OBJECTS, Role, Wait};
-use crate::sample::{Chunk, Span, ThreadRead, Tick};
+use crate::primitive::{Evidence, MAX_OBJECTS, Role, Wait};
+use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
@@ -91,6 +93,9 @@ pub struct ProcessAccount {
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
     sleeps: Sleeps,
+    /// Threads in the sleep, by its place, in which they were seen first and ever since; without
+    /// records of switches.
+    resting: HashMap<u32, Rest>,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
     devices: HashMap<u32, (Device, u64)>,
@@ -112,7 +117,7 @@ pub struct ProcessAccount {
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
     /// These, at any look.
-    Watch(Span),
+    Watch(Watch),
     /// These, with each waiter.
     WatchWaiters(Span),
     /// None at looks at which nobody waits.
@@ -151,6 +156,7 @@ impl ProcessAccount {
             touched: Vec::new(),
             last: HashMap::new(),
             sleeps: Sleeps::default(),
+            resting: HashMap::new(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
             go: false,
@@ -171,13 +177,7 @@ impl ProcessAccount {
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
         self.sleeps.retain(|tid| alive.contains(&tid));
-    }
-
-    fn name_owner(&mut self, place: u32) {
-        if let Some(Hold::Held { owner: Some(tid) }) = self.objects[place as usize].now.hold {
-            let owner = thread_named(self.inner.as_ref(), tid);
-            self.objects[place as usize].now.hold = Some(Hold::Held { owner });
-        }
+        self.resting.retain(|tid, _| alive.contains(tid));
     }
 
     /// Mean number of threads that spend their time on this.
@@ -294,6 +294,14 @@ impl ProcessAccount {
             if !seen.late {
                 self.note_sleep(read, waiting_on, at, seen);
             }
+            if seen.timeline.is_none() {
+                self.resting.entry(read.tid).or_insert_with(|| Rest::of(read, at)).see(read, at);
+            }
+            if let Some(before) = before.filter(|before| before.waiting_on != waiting_on)
+                && let (Some(place), Activity::Asleep(_)) = (before.waiting_on, read.activity)
+            {
+                self.passed_on(place, before.asleep_at);
+            }
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -317,6 +325,18 @@ impl ProcessAccount {
     ) -> Option<Option<u32>> {
         let object = Some(&self.objects[place as usize]).filter(|object| object.is_lock())?;
         turn(&self.threads, object.now.hold, tid, last, at, seen)
+    }
+
+    /// A thread that slept until then for this thing has gone on.
+    fn passed_on(&mut self, place: u32, asleep_at: u64) {
+        let object = &self.objects[place as usize];
+        // One that gave up had not got it.
+        if !object.is_lock() || object.gives_up {
+            return;
+        }
+        for place in [Some(place), object.twin].into_iter().flatten() {
+            self.objects[place as usize].holder.passed_on(asleep_at);
+        }
     }
 
     fn note_sleep(
@@ -482,6 +502,7 @@ impl ProcessAccount {
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
+        self.resting = HashMap::new();
         (self.devices, self.parked) = (HashMap::new(), HashMap::new());
     }
 

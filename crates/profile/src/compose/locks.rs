@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use threadtoll_judge::cause::{Cause as CauseFound, CauseShare};
+use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
 use threadtoll_judge::gain::{Surroundings, gain};
 use threadtoll_judge::mend::{Context, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
@@ -112,6 +112,9 @@ impl One<'_> {
             sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
         let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
         let lock = Lock { name: Text::from(&*name), name_from, ..lock };
+        let causes = judged.causes.iter();
+        let causes = causes.map(|&found| cause(found, context, self.awaited(found, stacks)));
+        let causes = causes.collect();
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
@@ -131,6 +134,7 @@ impl One<'_> {
             verdict: judged.verdict.map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
+            holder_let_go_share: holders.doing.let_go().map(fraction),
             holders: self.shares(&holders.threads, holders.inferred),
             waiters: self.shares(&object.waiting, false),
             waits_for: holders
@@ -143,7 +147,7 @@ impl One<'_> {
                     interval95: fractions(share),
                 })
                 .collect(),
-            causes: judged.causes.iter().map(|&found| cause(found, context)).collect(),
+            causes,
             predicted: judged
                 .predicted
                 .iter()
@@ -164,6 +168,26 @@ impl One<'_> {
             sites: all_sites,
             ..lock
         }
+    }
+
+    /// The object by which a holder waits for other threads.
+    fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
+        let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
+        let kind = match kind {
+            Awaited::Condvar => "condition variable",
+            Awaited::Semaphore => "semaphore",
+            Awaited::Barrier => "barrier",
+            Awaited::Join => return Some("a thread to end".to_owned()),
+            Awaited::Once => "initialisation",
+            Awaited::Unknown => return Some("other threads".to_owned()),
+        };
+        let object = place.and_then(|place| self.process.objects.get(place as usize));
+        let named = object.map(|object| self.name(object, stacks));
+        Some(match named {
+            Some((name, NameFrom::Symbol)) => format!("{kind} {name}"),
+            _ if kind.starts_with('i') => format!("an {kind}"),
+            _ => format!("a {kind}"),
+        })
     }
 
     /// Java's monitors that threads wait to enter, as one lock: each thread waits on a word of its
@@ -235,6 +259,7 @@ fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32)
         verdict: None,
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
+        holder_let_go_share: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -268,7 +293,7 @@ pub(super) fn tell_apart(locks: &mut [Named]) {
     }
 }
 
-fn cause(found: CauseShare, context: Context<'_>) -> Cause {
+fn cause(found: CauseShare, context: Context<'_>, awaited: Option<String>) -> Cause {
     let syscall = match found.cause {
         CauseFound::SleptHolding(number) => Some(syscall_name(number)),
         _ => None,
@@ -280,6 +305,7 @@ fn cause(found: CauseShare, context: Context<'_>) -> Cause {
         interval95: fractions(found.share),
         mend: Some(Text::from(mend(found.cause, context))),
         syscall: syscall.map(Text::from),
+        awaited: awaited.map(Text::from),
     }
 }
 

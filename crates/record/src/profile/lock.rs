@@ -65,6 +65,10 @@ pub struct Lock {
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
+    /// Share of the samples with a waiting thread in which the holder let go of the lock before its
+    /// own state was read: of short holds, without records of switches.
+    #[serde(default)]
+    pub holder_let_go_share: Option<Fraction>,
     /// The holders while somebody waited, the most frequent first.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
@@ -204,6 +208,10 @@ pub struct Cause {
     pub interval95: Option<Interval<Fraction>>,
     /// System call in which the holder slept; null for other causes.
     pub syscall: Option<Text>,
+    /// Object by which the holder waited for other threads, such as `condition variable reply_cv`;
+    /// null for other causes.
+    #[serde(default)]
+    pub awaited: Option<Text>,
     /// What to do about it, as a sentence.
     pub mend: Option<Text>,
 }
@@ -214,8 +222,12 @@ pub struct Cause {
 pub enum CauseKind {
     /// The holder slept in a system call.
     SleptHolding,
+    /// The holder waited for other threads by something that is no lock.
+    WaitsForThreads,
     /// The holder computed.
     Computing,
+    /// The holder computed or had lost its CPU: which of the two is not known.
+    OnCpu,
     /// The holder had lost its CPU.
     Preempted,
     /// The control group had used up its quota.
@@ -228,6 +240,8 @@ pub enum CauseKind {
     Hog,
     /// Readers kept a writer waiting.
     StarvedWriter,
+    /// Readers held the lock.
+    HeldByReaders,
 }
 
 impl CauseKind {
@@ -235,13 +249,16 @@ impl CauseKind {
     pub fn name(self) -> &'static str {
         match self {
             CauseKind::SleptHolding => "slept-holding",
+            CauseKind::WaitsForThreads => "waits-for-threads",
             CauseKind::Computing => "computing",
+            CauseKind::OnCpu => "on-cpu",
             CauseKind::Preempted => "preempted",
             CauseKind::Throttled => "throttled",
             CauseKind::Convoy => "convoy",
             CauseKind::Herd => "herd",
             CauseKind::Hog => "hog",
             CauseKind::StarvedWriter => "starved-writer",
+            CauseKind::HeldByReaders => "held-by-readers",
         }
     }
 }

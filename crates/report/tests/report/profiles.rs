@@ -142,6 +142,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         verdict: Some(Verdict::Comfortable),
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
+        holder_let_go_share: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -159,6 +160,7 @@ pub(crate) fn cause(cause: CauseKind, share: f64, syscall: Option<&str>, mend: &
         share: share.into(),
         interval95: fraction((share - 0.03).max(0.0), (share + 0.03).min(1.0)),
         syscall: syscall.map(Into::into),
+        awaited: None,
         mend: Some(mend.into()),
     }
 }
