@@ -188,7 +188,9 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
         Change::Threads(seen.users.saturating_mul(2)),
     ];
     if let Some(slept) = seen.holders.slept().filter(|slept| slept.low > MIN_SLEPT) {
-        let suits = matches!(first, Some(CauseShare { cause: Cause::SleptHolding(_), .. }));
+        let suits = first.is_some_and(|first| {
+            matches!(first.cause, Cause::SleptHolding(_) | Cause::WaitsForThreads(..))
+        });
         changes.insert(usize::from(!suits), Change::MoveOut(slept.value));
     }
     changes

@@ -1,7 +1,7 @@
 //! One sentence for each cause: the mend, as one colleague tells another. It is printed after the
 //! cause, which it does not repeat.
 
-use super::cause::Cause;
+use super::cause::{Awaited, Cause};
 
 /// Share of the CPUs that a program's own threads take from which fewer of them would help.
 const FULL: f64 = 0.8;
@@ -73,12 +73,16 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
     let fills_cpus = context.on_cpu >= FULL * f64::from(cpus) && threads > cpus;
     match cause {
         // Of a library's own lock the program can change nothing else.
-        Cause::SleptHolding(_) | Cause::Computing | Cause::Convoy | Cause::Hog
+        Cause::SleptHolding(_)
+        | Cause::Computing
+        | Cause::OnCpu
+        | Cause::Convoy
+        | Cause::Hog
             if let Some(mend) = context.library =>
         {
             mend.to_owned()
         }
-        Cause::Computing | Cause::Convoy | Cause::Hog if context.interpreter => {
+        Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog if context.interpreter => {
             "One thread at a time runs Python: use processes, C code that releases the lock \
              (NumPy, zlib), or a free-threaded build."
                 .to_owned()
@@ -90,6 +94,14 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
             }
             None => format!("Release {lock} before taking the other lock."),
         },
+        Cause::WaitsForThreads(kind, _) => awaiting(kind, context),
+        Cause::OnCpu if fills_cpus => {
+            format!("Do less under {lock}, or run at most {cpus} threads instead of {threads}.")
+        }
+        Cause::OnCpu => format!("Do less under {lock}, or leave more CPUs to this program."),
+        Cause::HeldByReaders => {
+            format!("Shorten what readers do under {lock}, or read a snapshot without the lock.")
+        }
         Cause::Computing if context.read_write => {
             format!("Do less under {lock}, or read a snapshot without the lock.")
         }
@@ -152,6 +164,27 @@ fn slept(number: u32, context: Context<'_>) -> String {
     }
 }
 
+/// The mend where the holder waits for other threads.
+fn awaiting(kind: Awaited, context: Context<'_>) -> String {
+    let Context { lock, sleeper, awaited, .. } = context;
+    let other = match kind {
+        Awaited::Join => "a thread to end",
+        _ => awaited.unwrap_or("other threads"),
+    };
+    match sleeper {
+        Some(Sleeper::Called(name)) => {
+            format!("Release {lock} before calling {name}(), where it waits for {other}.")
+        }
+        Some(Sleeper::Taker(name)) => {
+            format!("In {name}(), release {lock} before waiting for {other}.")
+        }
+        Some(Sleeper::Holder(name)) => {
+            format!("Release {lock} before {name}() waits for {other}.")
+        }
+        None => format!("Release {lock} before waiting for {other}."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,13 +208,17 @@ mod tests {
         let causes = [
             Cause::SleptHolding(230),
             Cause::WaitsForLock(2),
+            Cause::WaitsForThreads(Awaited::Condvar, None),
+            Cause::WaitsForThreads(Awaited::Join, Some(3)),
             Cause::Computing,
+            Cause::OnCpu,
             Cause::Preempted,
             Cause::Throttled,
             Cause::Convoy,
             Cause::Herd,
             Cause::Hog,
             Cause::StarvedWriter,
+            Cause::HeldByReaders,
         ];
         let sleeper = Sleeper::Called("Cache::rebuild".to_owned());
         let contexts = [

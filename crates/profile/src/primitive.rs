@@ -173,6 +173,17 @@ pub struct Parked {
     pub token: u64,
 }
 
+/// What names a lock's holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerField {
+    /// The word at this address: a TID as the program counts, perhaps with bits of the kernel.
+    Tid(u64),
+    /// A pointer to the holder's own record.
+    Record,
+    /// Nothing.
+    None,
+}
+
 /// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 
@@ -194,6 +205,11 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Holder of the lock at this instant.
     fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
+    }
+
+    /// What names its holder.
+    fn owner_field(&self, _object: u64) -> OwnerField {
+        OwnerField::None
     }
 
     /// Address of the holder's own record, if the object is held and points to it.
@@ -313,6 +329,11 @@ impl Identity {
     /// Holder of the lock at this instant.
     pub fn hold(&self, window: &Window<'_>) -> Hold {
         self.primitive.hold(self.object, window)
+    }
+
+    /// What names the holder of the lock.
+    pub fn owner_field(&self) -> OwnerField {
+        self.primitive.owner_field(self.object)
     }
 
     /// Address of the holder's own record, where the lock points to that and holds no tid.

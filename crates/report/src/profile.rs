@@ -254,19 +254,24 @@ fn share_within(part: &time::Part) -> String {
 /// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.
 pub(crate) fn cause(cause: &Cause) -> String {
     let asleep = cause.syscall.as_ref().map(|name| format!("its holder sleeps in {}", clean(name)));
-    let awaited = cause.awaited.as_ref().map(|name| format!("its holder waits for {}", clean(name)));
+    let awaits = cause.awaited.as_ref().map(|it| format!("its holder waits for {}", clean(it)));
     let phrase = match cause.cause {
         CauseKind::SleptHolding => asleep.unwrap_or_else(|| "its holder sleeps".into()),
         CauseKind::WaitsForLock => {
-            awaited.unwrap_or_else(|| "its holder waits for another lock".into())
+            awaits.unwrap_or_else(|| "its holder waits for another lock".into())
+        }
+        CauseKind::WaitsForThreads => {
+            awaits.unwrap_or_else(|| "its holder waits for other threads".into())
         }
         CauseKind::Computing => "its holder computes".into(),
+        CauseKind::OnCpu => "its holder computes or waits for a CPU".into(),
         CauseKind::Preempted => "its holder has lost its CPU".into(),
         CauseKind::Throttled => "its CPU quota is used up".into(),
         CauseKind::Convoy => "threads wait while it is free (convoy)".into(),
         CauseKind::Herd => "threads are woken together (herd)".into(),
         CauseKind::Hog => "one thread takes it again and again".into(),
         CauseKind::StarvedWriter => "its readers keep a writer waiting".into(),
+        CauseKind::HeldByReaders => "readers hold it".into(),
     };
     let within = cause.interval95.map_or_else(String::new, |interval| {
         format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))

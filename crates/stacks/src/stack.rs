@@ -25,6 +25,7 @@ mod prologue;
 mod registers;
 mod rules;
 mod step;
+mod tail;
 mod unwinder;
 
 pub use registers::Registers;

@@ -1,6 +1,7 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 mod holders;
+mod rest;
 mod sleeps;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,8 @@ use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
-use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
+use self::rest::Rest;
+use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object};
@@ -23,8 +25,8 @@ use crate::holder::{HolderRecords, turn};
 use crate::occupation::{Device, Occupation};
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Hold, MAX_OBJECTS, Role, Wait};
-use crate::sample::{Chunk, Span, ThreadRead, Tick};
+use crate::primitive::{Evidence, MAX_OBJECTS, Role, Wait};
+use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
@@ -79,7 +81,7 @@ pub struct ProcessAccount {
     /// Clock ticks on a CPU, in its own code and in the kernel, at the first look and by now.
     cpu_ticks: Option<[[u64; 2]; 2]>,
     /// Mean number of threads that have slept in one place since the profile began.
-    resting: Resting,
+    asleep_all_along: Tally,
     /// Threads waited on more than can be told apart.
     pub is_full: bool,
     stretches: Stretches,
@@ -101,6 +103,9 @@ pub struct ProcessAccount {
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
     sleeps: Sleeps,
+    /// Threads in the sleep, by its place, in which they were seen first and ever since; without
+    /// records of switches.
+    resting: HashMap<u32, Rest>,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
     devices: HashMap<u32, (Device, u64)>,
@@ -118,18 +123,11 @@ pub struct ProcessAccount {
     parked: HashMap<u64, (u64, u64)>,
 }
 
-/// A mean number of threads, and that of the current look.
-#[derive(Debug, Default)]
-struct Resting {
-    now: f64,
-    mean: Mean,
-}
-
 /// Bytes that the sampler is to read of a word from now on.
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
     /// These, at any look.
-    Watch(Span),
+    Watch(Watch),
     /// These, with each waiter.
     WatchWaiters(Span),
     /// None at looks at which nobody waits.
@@ -155,7 +153,7 @@ impl ProcessAccount {
             ran: 0,
             ran_at: HashMap::new(),
             cpu_ticks: None,
-            resting: Resting::default(),
+            asleep_all_along: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
             first_look: None,
@@ -170,6 +168,7 @@ impl ProcessAccount {
             touched: Vec::new(),
             last: HashMap::new(),
             sleeps: Sleeps::default(),
+            resting: HashMap::new(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
             go: false,
@@ -190,13 +189,7 @@ impl ProcessAccount {
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
         self.sleeps.retain(|tid| alive.contains(&tid));
-    }
-
-    fn name_owner(&mut self, place: u32) {
-        if let Some(Hold::Held { owner: Some(tid) }) = self.objects[place as usize].now.hold {
-            let owner = thread_named(self.inner.as_ref(), tid);
-            self.objects[place as usize].now.hold = Some(Hold::Held { owner });
-        }
+        self.resting.retain(|tid, _| alive.contains(tid));
     }
 
     /// Mean number of threads that spend their time on this.
@@ -229,8 +222,8 @@ impl ProcessAccount {
 
     /// Mean number of threads that have slept for a time since the profile began, and so have no
     /// part in the work.
-    pub(crate) fn resting(&self) -> f64 {
-        self.resting.mean.estimate(&self.stretches).map_or(0.0, |resting| resting.mean)
+    pub(crate) fn asleep_all_along(&self) -> f64 {
+        self.asleep_all_along.mean.estimate(&self.stretches).map_or(0.0, |asleep| asleep.mean)
     }
 
     /// Time over which its means are taken.
@@ -306,8 +299,8 @@ impl ProcessAccount {
             }
             occupation => {
                 let kind = self.kind(occupation, read.process, at, seen);
-                if kind == Time::Sleep && self.rests(read, at, seen) {
-                    self.resting.now += scale_now;
+                if kind == Time::Sleep && self.sleeps_on(read, at, seen) {
+                    self.asleep_all_along.now += scale_now;
                 }
                 self.time_now[kind.place()] += scale_now;
             }
@@ -345,6 +338,14 @@ impl ProcessAccount {
             if !seen.late {
                 self.note_sleep(read, waiting_on, at, seen);
             }
+            if seen.timeline.is_none() {
+                self.resting.entry(read.tid).or_insert_with(|| Rest::of(read, at)).see(read, at);
+            }
+            if let Some(before) = before.filter(|before| before.waiting_on != waiting_on)
+                && let (Some(place), Activity::Asleep(_)) = (before.waiting_on, read.activity)
+            {
+                self.passed_on(place, before.asleep_at);
+            }
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -368,6 +369,18 @@ impl ProcessAccount {
     ) -> Option<Option<u32>> {
         let object = Some(&self.objects[place as usize]).filter(|object| object.is_lock())?;
         turn(&self.threads, object.now.hold, tid, last, at, seen)
+    }
+
+    /// A thread that slept until then for this thing has gone on.
+    fn passed_on(&mut self, place: u32, asleep_at: u64) {
+        let object = &self.objects[place as usize];
+        // One that gave up had not got it.
+        if !object.is_lock() || object.gives_up {
+            return;
+        }
+        for place in [Some(place), object.twin].into_iter().flatten() {
+            self.objects[place as usize].holder.passed_on(asleep_at);
+        }
     }
 
     fn note_sleep(
@@ -413,7 +426,7 @@ impl ProcessAccount {
     }
 
     /// It has not run since about the first look. Its switches are followed some time later.
-    fn rests(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
+    fn sleeps_on(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
         let still = seen.still_since(read, at).zip(self.first_look);
         still.is_some_and(|(since, first)| since <= first + FOLLOWED_NS)
     }
@@ -464,9 +477,7 @@ impl ProcessAccount {
                 mean.add(std::mem::take(now), tick.times);
             }
         }
-        if self.resting.now > 0.0 {
-            self.resting.mean.add(std::mem::take(&mut self.resting.now), tick.times);
-        }
+        self.asleep_all_along.end_look(tick.times);
         self.unseen.end_look(tick.times);
         self.first_look.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
@@ -542,6 +553,7 @@ impl ProcessAccount {
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
+        self.resting = HashMap::new();
         (self.devices, self.parked) = (HashMap::new(), HashMap::new());
     }
 
@@ -550,7 +562,7 @@ impl ProcessAccount {
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
         self.unseen.end_stretch(&stretch);
-        self.resting.mean.end_stretch(&stretch);
+        self.asleep_all_along.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             let object = &mut self.objects[place as usize];
             object.waiters.end_stretch(&stretch);

@@ -34,7 +34,7 @@ pub(crate) struct Doing {
     parked: Threads,
     unknown: Threads,
     /// Threads that have slept for a time since the profile began.
-    resting: f64,
+    asleep: f64,
     all: f64,
 }
 
@@ -62,8 +62,8 @@ impl Doing {
         let spinning = running_in(process, &times, spins(process, stacks).values().sum());
         let locking = CpuOfLocks::of(process, stacks);
         let in_locking = running_in(process, &times, locking.samples);
-        let (locking, resting) = (locking.share, process.resting());
-        Doing { times, spinning, in_locking, locking, lock, idle, parked, unknown, resting, all }
+        let (locking, asleep) = (locking.share, process.asleep_all_along());
+        Doing { times, spinning, in_locking, locking, lock, idle, parked, unknown, asleep, all }
     }
 
     /// Time that the threads spent over so many seconds, added to that of others.
@@ -95,7 +95,7 @@ impl Doing {
 
     /// Threads that neither wait for a lock nor idle, nor have slept all the time.
     pub(super) fn working(&self) -> f64 {
-        let idle = self.time(Time::Idle).mean + self.resting;
+        let idle = self.time(Time::Idle).mean + self.asleep;
         (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
     }
 

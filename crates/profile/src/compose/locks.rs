@@ -1,6 +1,6 @@
 //! Locks of a profile, and the judgement of each.
 
-use threadtoll_judge::cause::{Cause as CauseFound, CauseShare};
+use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
 use threadtoll_judge::mend::{Context, Sleeper, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
 use threadtoll_judge::{Judgement, LockSeen};
@@ -103,6 +103,7 @@ impl One<'_> {
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             waiting_samples: Some(holders.doing.samples.into()),
+            holder_let_go_share: holders.doing.let_go().map(fraction),
             holders: self.shares(&holders.threads, Some(holders.doing.samples), holders.inferred),
             waiters: self.shares(&object.waiting, None, false),
             waits_for: holders
@@ -156,8 +157,32 @@ impl One<'_> {
                 let other = names.iter().find(|named| named.id == place + 1);
                 (None, other.map(|named| named.name.clone()))
             }
+            CauseFound::WaitsForThreads(..) => {
+                let sleeper = sleeper(&holders.stacks, &object.waiting_at, "futex", stacks);
+                (sleeper, self.awaited(found, stacks))
+            }
             _ => (None, None),
         }
+    }
+
+    /// The object by which a holder waits for other threads.
+    fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
+        let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
+        let kind = match kind {
+            Awaited::Condvar => "condition variable",
+            Awaited::Semaphore => "semaphore",
+            Awaited::Barrier => "barrier",
+            Awaited::Join => return Some("a thread to end".to_owned()),
+            Awaited::Once => "initialisation",
+            Awaited::Unknown => return Some("other threads".to_owned()),
+        };
+        let object = place.and_then(|place| self.process.objects.get(place as usize));
+        let named = object.map(|object| self.name(object, stacks));
+        Some(match named {
+            Some((name, NameFrom::Symbol)) => format!("{kind} {name}"),
+            _ if kind.starts_with('i') => format!("an {kind}"),
+            _ => format!("a {kind}"),
+        })
     }
 
     /// Number of threads alive that may use a lock: those that were seen to, and those that have not
@@ -165,8 +190,8 @@ impl One<'_> {
     fn may_use(self, lock: &Object) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
-        let resting = process.resting().round() as usize;
-        process.threads.len().saturating_sub(others + resting) as u32
+        let asleep = process.asleep_all_along().round() as usize;
+        process.threads.len().saturating_sub(others + asleep) as u32
     }
 
     /// The nice value of the most frequent holder, if that gives way to others.
@@ -207,6 +232,7 @@ pub(super) fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, 
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
         waiting_samples: None,
+        holder_let_go_share: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

@@ -120,7 +120,7 @@ impl Profiler {
             }
             for (word, wish) in process.wishes.drain(..) {
                 _ = self.orders.send(match wish {
-                    Wish::Watch(span) => Order::Watch(index, vec![(word, span)]),
+                    Wish::Watch(watch) => Order::Watch(index, vec![(word, watch)]),
                     Wish::WatchWaiters(span) => Order::WatchWaiters(index, word, span),
                     Wish::Ignore => Order::Ignore(index, word),
                 });

@@ -144,6 +144,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
         waiting_samples: Some(4000.into()),
+        holder_let_go_share: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

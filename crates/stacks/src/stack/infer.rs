@@ -65,6 +65,8 @@ enum Fit {
     Other,
     /// By pointer.
     Indirect,
+    /// Of a function that jumps on to this one.
+    Jumps,
     /// Of this very function.
     Exact,
 }
@@ -79,7 +81,7 @@ impl Candidate {
     fn is_believable(&self) -> bool {
         let evidence = &self.evidence;
         let led_on = evidence.sound && (evidence.reaches_start || self.frames >= 2);
-        evidence.call == Fit::Exact || evidence.call > Fit::No && led_on
+        evidence.call >= Fit::Jumps || evidence.call > Fit::No && led_on
     }
 }
 
@@ -141,7 +143,7 @@ impl Rules {
                 continue;
             }
             if let Some(candidate) = try_at(self, value, effort) {
-                let certain = candidate.evidence.call == Fit::Exact
+                let certain = candidate.evidence.call >= Fit::Jumps
                     && candidate.evidence.reaches_start
                     && candidate.evidence.calls_that_fit > 0;
                 keep_better(&mut best, candidate);
@@ -226,7 +228,7 @@ impl Rules {
         }
         let called = function.map(|function| function.start);
         let mut evidence = Evidence {
-            call: fit(input, position, called, &caller, &site),
+            call: self.fit(input, position, called, &caller, &site),
             reaches_start: false,
             sound: true,
             calls_that_fit: 0,
@@ -257,8 +259,8 @@ impl Rules {
                 Rule::Function(function) => Some(function.start),
                 _ => None,
             };
-            match fit(input, &at, called, &next, &next_site) {
-                Fit::Exact => evidence.calls_that_fit += 1,
+            match self.fit(input, &at, called, &next, &next_site) {
+                Fit::Exact | Fit::Jumps => evidence.calls_that_fit += 1,
                 Fit::Other => evidence.calls_that_fit -= 1,
                 _ => {}
             }
@@ -267,44 +269,48 @@ impl Rules {
         }
         Some(Candidate { caller, evidence, frames })
     }
+
+    fn fit(
+        &mut self,
+        input: &Input<'_>,
+        callee: &Position,
+        called: Option<u64>,
+        caller: &Position,
+        site: &Site,
+    ) -> Fit {
+        let place = |position: &Position| {
+            let address = position.registers.program_counter();
+            match input.space.place(address) {
+                Place::Image(code) => Some((code.image, address.wrapping_sub(code.address))),
+                _ => None,
+            }
+        };
+        let target = match site.call {
+            PrecedingCall::None => return Fit::No,
+            PrecedingCall::Unreadable => return Fit::Other,
+            PrecedingCall::Indirect => return Fit::Indirect,
+            PrecedingCall::Direct(target) => {
+                place(caller).map(|(_, bias)| bias.wrapping_add(target))
+            }
+            PrecedingCall::Through(slot) => place(caller).and_then(|(_, bias)| {
+                let mut pointer = [0; 8];
+                let read = input.space.read_memory(bias.wrapping_add(slot), &mut pointer);
+                (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
+            }),
+        };
+        let start = place(callee).zip(called).map(|((_, bias), start)| bias.wrapping_add(start));
+        match (target, start) {
+            (None, _) => Fit::Indirect,
+            (Some(target), Some(start)) if target == start => Fit::Exact,
+            (Some(target), Some(start)) if self.jumps_on(input, target, start) => Fit::Jumps,
+            _ => Fit::Other,
+        }
+    }
 }
 
 fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     if best.as_ref().is_none_or(|best| candidate.evidence > best.evidence) {
         *best = Some(candidate);
-    }
-}
-
-fn fit(
-    input: &Input<'_>,
-    callee: &Position,
-    called: Option<u64>,
-    caller: &Position,
-    site: &Site,
-) -> Fit {
-    let place = |position: &Position| {
-        let address = position.registers.program_counter();
-        match input.space.place(address) {
-            Place::Image(code) => Some((code.image, address.wrapping_sub(code.address))),
-            _ => None,
-        }
-    };
-    let target = match site.call {
-        PrecedingCall::None => return Fit::No,
-        PrecedingCall::Unreadable => return Fit::Other,
-        PrecedingCall::Indirect => return Fit::Indirect,
-        PrecedingCall::Direct(target) => place(caller).map(|(_, bias)| bias.wrapping_add(target)),
-        PrecedingCall::Through(slot) => place(caller).and_then(|(_, bias)| {
-            let mut pointer = [0; 8];
-            let read = input.space.read_memory(bias.wrapping_add(slot), &mut pointer);
-            (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
-        }),
-    };
-    let start = place(callee).zip(called).map(|((_, bias), start)| bias.wrapping_add(start));
-    match (target, start) {
-        (None, _) => Fit::Indirect,
-        (Some(target), Some(start)) if target == start => Fit::Exact,
-        _ => Fit::Other,
     }
 }
 
