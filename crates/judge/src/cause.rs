@@ -130,6 +130,12 @@ impl HolderCounts {
         interval::share(asleep, self.samples)
     }
 
+    /// Share of the samples with waiters in which nobody held the lock, or its holder had just been
+    /// woken.
+    pub fn handed_over(&self) -> Option<Estimate> {
+        interval::share(self.handed_over, self.samples)
+    }
+
     /// Locks that the holder was waiting for, the most frequent first.
     pub fn waits_for(&self) -> Vec<(u32, Estimate)> {
         let mut chains: Vec<_> = self

@@ -57,8 +57,8 @@ const MAX_RANGE: f64 = 4.0;
 /// Largest share of the CPU time that goes into locking.
 const MAX_LOCKING: f64 = 0.99;
 
-/// Share of the CPUs that the users of a lock take, or wait for, from which it is they who fill
-/// them.
+/// Part of the threads on a CPU, or waiting for one, that the users of a lock are if it is they who
+/// fill the CPUs.
 const MAIN_USERS: f64 = 0.5;
 
 /// Share of its CPUs that a program's threads take, or wait for, from which they are full.
@@ -88,7 +88,7 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let are_full = on_cpu >= FULL * cpus;
     let is_waited_for = freed.high > LEAST_QUEUE * working;
     // Other threads fill the CPUs: those that wait here would take from them.
-    if are_full && is_waited_for && users_on_cpu < MAIN_USERS * cpus {
+    if are_full && is_waited_for && users_on_cpu < MAIN_USERS * on_cpu {
         return None;
     }
     // A lock that hardly anybody waits for takes hardly any CPU time from the others.

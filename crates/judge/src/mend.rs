@@ -40,7 +40,7 @@ pub enum Sleeper {
     Called(String),
     /// This one took the lock.
     Taker(String),
-    /// Who took the lock is not known.
+    /// Who took the lock is not known: it is this one or has called it, with its caller.
     Holder(String),
 }
 
@@ -147,10 +147,9 @@ fn slept(number: u32, context: Context<'_>) -> String {
             format!("Release {lock} before calling {name}() ({call})")
         }
         Some(Sleeper::Taker(name)) => format!("In {name}(), release {lock} before {call}"),
-        Some(Sleeper::Holder(name)) => match call.contains("sleep") {
-            true => format!("Release {lock} before {name}() sleeps in {call}"),
-            false => format!("Release {lock} before {name}() waits in {call}"),
-        },
+        Some(Sleeper::Holder(at)) => {
+            format!("Release {lock} before its holder sleeps in {at} ({call})")
+        }
         None => format!("Release {lock} before {call}"),
     };
     match syscall {
@@ -178,8 +177,8 @@ fn awaiting(kind: Awaited, context: Context<'_>) -> String {
         Some(Sleeper::Taker(name)) => {
             format!("In {name}(), release {lock} before waiting for {other}.")
         }
-        Some(Sleeper::Holder(name)) => {
-            format!("Release {lock} before {name}() waits for {other}.")
+        Some(Sleeper::Holder(at)) => {
+            format!("Release {lock} before its holder waits for {other} in {at}.")
         }
         None => format!("Release {lock} before waiting for {other}."),
     }
@@ -264,7 +263,7 @@ mod tests {
         );
         assert_eq!(
             said(Sleeper::Holder("reload".to_owned())),
-            "Release queue_lock before reload() sleeps in clock_nanosleep."
+            "Release queue_lock before its holder sleeps in reload (clock_nanosleep)."
         );
     }
 

@@ -253,9 +253,21 @@ fn share_within(part: &time::Part) -> String {
 
 /// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.
 pub(crate) fn cause(cause: &Cause) -> String {
+    let within = cause.interval95.map_or_else(String::new, |interval| {
+        format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
+    });
+    format!("{}: {}{within} of the waiting", phrase(cause), percent(cause.share.get()))
+}
+
+/// A further cause with its share, such as `it computes 12%`.
+pub(crate) fn further_cause(cause: &Cause) -> String {
+    format!("{} {}", phrase(cause), percent(cause.share.get()))
+}
+
+fn phrase(cause: &Cause) -> String {
     let asleep = cause.syscall.as_ref().map(|name| format!("its holder sleeps in {}", clean(name)));
     let awaits = cause.awaited.as_ref().map(|it| format!("its holder waits for {}", clean(it)));
-    let phrase = match cause.cause {
+    match cause.cause {
         CauseKind::SleptHolding => asleep.unwrap_or_else(|| "its holder sleeps".into()),
         CauseKind::WaitsForLock => {
             awaits.unwrap_or_else(|| "its holder waits for another lock".into())
@@ -272,11 +284,7 @@ pub(crate) fn cause(cause: &Cause) -> String {
         CauseKind::Hog => "one thread takes it again and again".into(),
         CauseKind::StarvedWriter => "its readers keep a writer waiting".into(),
         CauseKind::HeldByReaders => "readers hold it".into(),
-    };
-    let within = cause.interval95.map_or_else(String::new, |interval| {
-        format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
-    });
-    format!("{phrase}: {}{within} of the waiting", percent(cause.share.get()))
+    }
 }
 
 /// The reason for which a lock that was waited for has no cause, to go on with after "unknown".

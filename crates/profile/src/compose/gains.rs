@@ -166,9 +166,11 @@ impl<'a> Gains<'a> {
         let mut links = Vec::new();
         for (from, &(place, _)) in locks.iter().enumerate() {
             let Some(of) = holders.get(&place) else { continue };
-            // Holders that were not seen do as the others, if these are the most.
-            let not_seen = of.doing.not_seen().map_or(1.0, |share| share.value);
-            let seen = if not_seen <= 0.5 { 1.0 - not_seen } else { 1.0 };
+            // Holders that were not seen do as the others, if these are the most, and without their
+            // waits there would be no hand-overs.
+            let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
+            let others = share(of.doing.not_seen()) + share(of.doing.handed_over());
+            let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };
             for (other, share) in of.doing.waits_for() {
                 let Some(&to) = number.get(&(other as usize)) else { continue };
                 let share = (share.value / seen).min(1.0);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use threadtoll_record::profile::NameFrom;
+use threadtoll_record::profile::function::plain;
 use threadtoll_stacks::symbol::Variable;
 
 use super::One;
@@ -108,7 +109,7 @@ impl One<'_> {
         }
         match waiting.first().and_then(|&(&stack, _)| stacks.caller(stack)) {
             Some(caller) if !caller.trim().is_empty() => {
-                (format!("lock in {caller}"), NameFrom::WaiterSite, None)
+                (format!("lock in {}", plain(&caller)), NameFrom::WaiterSite, None)
             }
             _ => (format!("{:#x}", object.address), NameFrom::Address, None),
         }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use threadtoll_record::profile::function::plain;
 use threadtoll_record::profile::{Address, Lock, LockKind, NameFrom, Role as SiteRole};
 use threadtoll_record::{Fraction, Ratio, Text};
 
@@ -43,7 +44,7 @@ impl One<'_> {
             let (name, id) = match object.identity.is_of_jvm() {
                 true => ("synchronized (Java)".to_owned(), MONITORS),
                 false => match most.and_then(|(&stack, _)| stacks.caller(stack)) {
-                    Some(caller) => (format!("lock in {caller}"), place as u32 + 1),
+                    Some(caller) => (format!("lock in {}", plain(&caller)), place as u32 + 1),
                     None => ("locks of parked threads".to_owned(), place as u32 + 1),
                 },
             };

@@ -95,6 +95,12 @@ const BEGINNINGS: &[(&str, Part)] = &[
     ("tbb::mutex", Lock),
     ("tbb::spin_mutex", Lock),
     ("std::", Library),
+    ("__invoke", Library),
+    ("_M_invoke", Library),
+    ("_M_run$", Library),
+    ("libstdc++.so", Library),
+    ("libc.so", Library),
+    ("libpthread", Library),
     // Rust.
     ("std::sys::sync::mutex", Lock),
     ("std::sys::sync::rwlock", Lock),
@@ -230,7 +236,15 @@ pub fn plain(frame: &str) -> String {
         name.len() == at + 19 && name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit())
     });
     name.truncate(hash.unwrap_or(name.len()));
-    if name.trim().is_empty() { frame.to_string() } else { name.trim().to_string() }
+    let name = without_type(name.trim());
+    if name.is_empty() { frame.to_string() } else { name.to_string() }
+}
+
+/// A name without the type that a template returns, such as `void std::this_thread::sleep_for`.
+fn without_type(name: &str) -> &str {
+    // `operator new`, `(anonymous namespace)::f`, `[generated code]`.
+    let has_blanks = name.contains("operator") || name.contains(['(', '[', '{']);
+    if has_blanks { name } else { name.rsplit(' ').next().unwrap_or(name) }
 }
 
 fn without_arguments(name: &str) -> String {
@@ -265,6 +279,9 @@ mod tests {
             ),
             ("Index::operator<(Index const&)", "Index::operator<"),
             ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh"),
+            ("void std::this_thread::sleep_for<long>(int)", "std::this_thread::sleep_for"),
+            ("operator new(unsigned long)", "operator new"),
+            ("[generated code]", "[generated code]"),
             ("<", "<"),
             ("", ""),
         ] {

@@ -10,19 +10,26 @@ const WORTHWHILE: f64 = 0.05;
 /// The locks whose rows tell something, and the number of those that were waited for and whose
 /// figures tell too little. Where no lock was waited for, all are listed.
 pub(crate) fn telling<'a, 'b>(locks: &'b [Seen<'a>]) -> (Vec<Seen<'a>>, usize) {
+    // The two rows of a lock of readers and writers have one gain.
+    let other_row = |seen: &Seen<'_>| {
+        let same = |other: &&Seen<'_>| {
+            other.lock.address == seen.lock.address
+                && other.process.pid == seen.process.pid
+                && other.lock.id != seen.lock.id
+        };
+        seen.lock.address.0 != 0 && locks.iter().filter(same).any(|it| queue_tells(it.lock))
+    };
+    let tells = |seen: &Seen<'_>| {
+        let gain = seen.lock.gain.map_or(0.0, |gain| gain.get());
+        let gains = gain >= WORTHWHILE && !other_row(seen);
+        seen.waited() && (gains || queue_tells(seen.lock))
+    };
     let tell: Vec<Seen<'a>> = locks.iter().copied().filter(tells).collect();
     let unclear = locks.iter().filter(|seen| seen.waited() && !tells(seen)).count();
     match tell.is_empty() {
         true => (locks.to_vec(), 0),
         false => (tell, unclear),
     }
-}
-
-/// Threads waited for it, and its figures tell how much.
-fn tells(seen: &Seen<'_>) -> bool {
-    let lock = seen.lock;
-    let gain = lock.gain.map_or(0.0, |gain| gain.get());
-    seen.waited() && (gain >= WORTHWHILE || queue_tells(lock))
 }
 
 fn queue_tells(lock: &Lock) -> bool {

@@ -167,7 +167,8 @@ impl Screen<'_> {
             let text = format!("{name}: cause unknown{}.", profile::no_cause(seen.lock));
             return if seen.waited() { vec![self.text(PLAIN, &text, 2, 6)] } else { Vec::new() };
         };
-        let others = others.iter().filter(|cause| cause.share.get() >= 0.1).map(profile::cause);
+        let others = others.iter().filter(|cause| cause.share.get() >= 0.1);
+        let others = others.map(profile::further_cause);
         let causes: Vec<String> = std::iter::once(profile::cause(main)).chain(others).collect();
         let text = format!("{name}: {}.", causes.join("; "));
         let mut parts = vec![self.text(if first { BOLD } else { PLAIN }, &text, 2, 6)];
