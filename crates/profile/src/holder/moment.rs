@@ -22,6 +22,10 @@ use crate::sample::{ThreadRead, Tick};
 /// been on a CPU for nearly all of it: a sleep takes longer.
 const SHORT_NS: u64 = 200_000;
 
+/// Without records of switches, a holder counts if it was looked at and its word was read once more
+/// within this time.
+const WITHIN_NS: u64 = 1_000_000;
+
 /// Most waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
@@ -72,7 +76,10 @@ impl Moment {
         if state.is_some() && seen.timeline.is_some_and(ran) {
             return Moment::NOT_SEEN;
         }
+        // A word may name the same thread again after a while.
+        let unsure = state.is_none() && until.saturating_sub(tick.at) > WITHIN_NS;
         match (unchanged, read.activity) {
+            _ if unsure => Moment::NOT_SEEN,
             (Some(true), Activity::OnCpu) => Moment { doing, stack: ran_with() },
             (Some(true), _) => {
                 let stack = read.stack_number.or_else(|| threads.slept_at(read));
