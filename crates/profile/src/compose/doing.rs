@@ -9,6 +9,7 @@ use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
 use super::Z;
 use super::idle::Reasons;
 use super::threads::Threads;
+use super::waits::io_kind;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
 use crate::primitive::Role;
@@ -24,36 +25,38 @@ const MOST_UNCLEAR: f64 = 0.05;
 pub(crate) struct Doing {
     times: BTreeMap<Time, Threads>,
     spinning: Threads,
+    /// For a lock.
     lock: Threads,
-    idle: Threads,
-    parked: Threads,
-    unknown: Threads,
+    /// For other threads, on a futex.
+    others: Threads,
     all: f64,
 }
 
 impl Doing {
     pub(crate) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
-        let times: BTreeMap<Time, Threads> =
+        let mut times: BTreeMap<Time, Threads> =
             Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
-        let [mut lock, mut idle, mut parked, mut unknown] = [Threads::default(); 4];
+        let paging = times.insert(Time::Paging, Threads::default()).unwrap_or_default();
+        let from = if process.pages_from_disk() { Time::Io(Device::Disk) } else { Time::Other };
+        let sum = times.entry(from).or_default();
+        *sum = sum.and(paging);
+        let [mut lock, mut others] = [Threads::default(); 2];
         for object in &process.objects {
             let waiters = Threads::of(process.waiters(object));
             match object.identity.role() {
                 Role::Lock => lock = lock.and(waiters),
-                Role::Idle => idle = idle.and(waiters),
-                Role::Unknown => unknown = unknown.and(waiters),
+                Role::Idle | Role::Unknown => others = others.and(waiters),
                 Role::Parked => {
                     let reasons = Reasons::of(object, stacks);
                     lock = lock.and(waiters.part(reasons.lock));
-                    idle = idle.and(waiters.part(reasons.idle));
-                    parked = parked.and(waiters.part(reasons.untold));
+                    others = others.and(waiters.part(reasons.idle + reasons.untold));
                 }
             }
         }
-        let waits = lock.and(idle).and(parked).and(unknown);
+        let waits = lock.and(others);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
         let spinning = spinning(process, &times, stacks);
-        Doing { times, spinning, lock, idle, parked, unknown, all }
+        Doing { times, spinning, lock, others, all }
     }
 
     /// Time that the threads spent over so many seconds, added to that of others.
@@ -65,9 +68,7 @@ impl Doing {
         for (sum, threads) in [
             (&mut self.spinning, other.spinning),
             (&mut self.lock, other.lock),
-            (&mut self.idle, other.idle),
-            (&mut self.parked, other.parked),
-            (&mut self.unknown, other.unknown),
+            (&mut self.others, other.others),
         ] {
             *sum = sum.and(threads.part(seconds));
         }
@@ -82,10 +83,10 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Threads that neither wait for a lock nor idle.
+    /// Threads that wait neither for a lock nor for work nor for each other.
     pub(super) fn working(&self) -> f64 {
-        let idle = self.time(Time::Idle).mean;
-        (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
+        let waiting = self.time(Time::Idle).and(self.time(Time::Threads)).mean;
+        (self.times.values().map(|time| time.mean).sum::<f64>() - waiting).max(0.0)
     }
 
     pub(super) fn record(&self, perf_event: bool) -> Option<ThreadTime> {
@@ -93,18 +94,15 @@ impl Doing {
             return None;
         }
         let all = self.all;
-        let idle = self.idle.and(self.time(Time::Idle));
-        let unknown = self.unknown.and(self.time(Time::Other));
-        let io: BTreeMap<IoKind, Threads> = [
-            (IoKind::Disk, self.time(Time::Io(Device::Disk)).and(self.time(Time::Paging))),
-            (IoKind::Socket, self.time(Time::Io(Device::Socket))),
-            (IoKind::Pipe, self.time(Time::Io(Device::Pipe))),
-            (IoKind::Terminal, self.time(Time::Io(Device::Terminal))),
-            (IoKind::Other, self.time(Time::Io(Device::Other))),
-        ]
-        .into_iter()
-        .filter(|(_, threads)| threads.mean > 0.0)
-        .collect();
+        let idle = self.time(Time::Idle);
+        let others = self.others.and(self.time(Time::Threads));
+        let unknown = self.time(Time::Other);
+        let mut io: BTreeMap<IoKind, Threads> = BTreeMap::new();
+        for (&kind, &threads) in self.times.iter().filter(|(_, threads)| threads.mean > 0.0) {
+            if let Time::Io(device) = kind {
+                io.insert(io_kind(device), threads);
+            }
+        }
         let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
         let sleep = self.time(Time::Sleep);
         // Records of switches may be missing, or not yet there.
@@ -119,8 +117,8 @@ impl Doing {
             spinning: if perf_event { self.spinning.share(all) } else { Fraction::default() },
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
-            idle_wait: idle.share(all),
-            parked: self.parked.share(all),
+            thread_wait: others.share(all),
+            idle: idle.share(all),
             io: io.iter().map(|(&kind, threads)| (kind, threads.share(all))).collect(),
             sleep: sleep.share(all),
             unknown: unknown.share(all),
@@ -133,8 +131,8 @@ impl Doing {
                 },
                 runnable: told_interval(runnable),
                 lock_wait: self.lock.interval(all),
-                idle_wait: idle.interval(all),
-                parked: if self.parked.mean > 0.0 { self.parked.interval(all) } else { None },
+                thread_wait: others.interval(all),
+                idle: idle.interval(all),
                 io: io
                     .iter()
                     .filter_map(|(&kind, threads)| Some((kind, threads.interval(all)?)))
@@ -203,9 +201,8 @@ mod tests {
             let times =
                 [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
             let times = times.map(|(kind, mean)| (kind, threads(mean)));
-            let [spinning, lock, idle, parked, unknown] = [Threads::default(); 5];
-            Doing { times: times.into(), spinning, lock, idle, parked, unknown, all: 4.0 }
-                .record(true)
+            let [spinning, lock, others] = [Threads::default(); 3];
+            Doing { times: times.into(), spinning, lock, others, all: 4.0 }.record(true)
         };
         let (clear, unclear) = (doing(0.02).unwrap(), doing(0.5).unwrap());
         let shares = |time: &ThreadTime| [Some(time.on_cpu), time.running, time.runnable];

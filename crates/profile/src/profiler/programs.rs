@@ -49,6 +49,7 @@ impl Profiler {
                 || image.name() == "libc.so"
                 || image.name() == program && is_static_without_glibc(image)
         });
+        account.major_faults = [own.major_faults().unwrap_or(0); 2];
         self.account.add(index, account);
         let watched = Watched {
             pid,
@@ -112,6 +113,16 @@ impl Profiler {
             _ = self.orders.send(Order::Watch(index, words));
         }
         self.declaring += began.elapsed();
+    }
+
+    /// Counts the page faults that read from a disk, of processes that were seen in some.
+    pub(super) fn count_major_faults(&mut self) {
+        for (index, account) in self.account.all_living().filter(|(_, of)| of.has_paged()) {
+            let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
+            if let Some(faults) = process.and_then(|process| process.major_faults().ok()) {
+                account.major_faults[1] = faults;
+            }
+        }
     }
 
     /// Learns of processes that have come and gone.

@@ -22,6 +22,8 @@ pub(crate) struct Stat {
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) flags: u64,
+    /// Page faults that read from a disk.
+    pub(crate) major_faults: u64,
     pub(crate) threads: u64,
     /// Clock ticks since boot.
     pub(crate) start_time: u64,
@@ -50,6 +52,7 @@ impl Stat {
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
             flags: field(9)?.parse().ok()?,
+            major_faults: field(12)?.parse().ok()?,
             threads: field(20)?.parse().ok()?,
             start_time: field(22)?.parse().ok()?,
             exit_code: field(52)?.parse().ok()?,
