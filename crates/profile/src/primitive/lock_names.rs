@@ -104,6 +104,22 @@ pub(crate) fn is_barrier(function: &str) -> bool {
     words(last_part(function)).iter().any(|word| word == "barrier")
 }
 
+/// A function's path without the type that it returns, which demangled names of templates begin
+/// with.
+pub(crate) fn without_return_type(function: &str) -> &str {
+    let (mut depth, mut start) = (0_usize, 0);
+    for (at, c) in function.char_indices() {
+        match c {
+            '(' if depth == 0 && at > start => break,
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 && !function[..at].ends_with("operator") => start = at + 1,
+            _ => {}
+        }
+    }
+    function.get(start..).unwrap_or(function)
+}
+
 /// The last part of a function's path, without arguments, closures and what compilers append.
 fn last_part(function: &str) -> &str {
     let mut depth = 0_usize;
@@ -198,6 +214,21 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(last_part(function), last, "{function}");
+        }
+    }
+
+    #[test]
+    fn templates_are_known_without_the_type_that_they_return() {
+        for (function, path) in [
+            ("void std::call_once<void (&)()>(std::once_flag&)", "std::call_once<void (&)()>(std::once_flag&)"),
+            ("std::map<int, int>& get<int>(int, char)", "get<int>(int, char)"),
+            ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh(Cache&)"),
+            ("Flag::operator bool() const", "Flag::operator bool() const"),
+            ("<a::B as c::D>::next", "<a::B as c::D>::next"),
+            ("main", "main"),
+            ("", ""),
+        ] {
+            assert_eq!(without_return_type(function), path);
         }
     }
 

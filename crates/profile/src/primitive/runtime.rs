@@ -1,8 +1,8 @@
 //! Files and functions of runtimes: the code between a program and its locks.
 
-/// A file that belongs to the C or C++ library, or to the loader.
+/// A file that belongs to the C or C++ library, to the loader or to OpenMP.
 pub(crate) fn is_runtime_file(name: &str) -> bool {
-    const STARTS: [&str; 13] = [
+    const STARTS: [&str; 16] = [
         "libc.so",
         "libc-",
         "libm.so",
@@ -15,6 +15,9 @@ pub(crate) fn is_runtime_file(name: &str) -> bool {
         "libstdc++",
         "libc++",
         "libgcc",
+        "libgomp",
+        "libomp",
+        "libiomp",
         "[vdso]",
     ];
     STARTS.iter().any(|start| name.starts_with(start))
@@ -34,6 +37,7 @@ pub(crate) fn is_runtime_function(name: &str) -> bool {
         "lock_api::",
         "__pthread",
         "pthread_",
+        "__gthread",
         "__lll_",
         "__futex",
         "futex_",

@@ -1,6 +1,8 @@
 //! The function of the program that waits, from a stack that was read.
 
-use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits};
+use super::lock_names::{
+    is_barrier, is_wait_wrapper, takes_lock, waits, without_return_type,
+};
 use super::runtime::is_runtime_function;
 
 /// A frame of a waiter's stack.
@@ -28,13 +30,14 @@ impl Waiting {
     pub(crate) fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
         for WaitingFrame { function: name, in_runtime } in frames {
-            waiting.barrier |= is_barrier(name);
-            if takes_lock(name) {
+            let path = without_return_type(name);
+            waiting.barrier |= is_barrier(path);
+            if takes_lock(path) {
                 waiting.lock = Some(name.clone());
                 waiting.function = None;
                 continue;
             }
-            let of_runtime = *in_runtime || is_runtime_function(name) || is_wait_wrapper(name);
+            let of_runtime = *in_runtime || is_runtime_function(path) || is_wait_wrapper(path);
             if waiting.function.is_none() && of_runtime {
                 continue;
             }
@@ -42,7 +45,7 @@ impl Waiting {
                 waiting.function = Some(name.clone());
             }
             // Functions that wait may be parts of a lock.
-            if !waits(name) {
+            if !waits(path) {
                 break;
             }
         }

@@ -8,7 +8,7 @@ use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
 use super::{Seen, WORTHWHILE, by_cost, locks, thread_time};
-use crate::units::{digits, percent, range_of_shares, time as duration};
+use crate::units::{percent, range_of_shares};
 
 /// Share of the time from which on waits of unknown reason leave the answer open.
 const DOUBTFUL: f64 = 0.1;
@@ -196,7 +196,7 @@ impl Findings<'_> {
             "Initialisation: {} of the time its threads wait for one that runs once, {} of them on \
              average, in {}{run_by}.",
             percent(share),
-            digits(threads),
+            kinds::decimal(threads),
             most.place()
         )))
     }
@@ -265,8 +265,7 @@ impl Findings<'_> {
     fn polling(&self) -> Option<Answer> {
         let polls = |group: &Group<'_>| {
             let short = group.wait.sleep_ns.is_some_and(|length| length.get() < POLLING_NS);
-            let function = group.wait.function.as_deref().unwrap_or_default();
-            short && has_any(function, &POLLS)
+            short && has_any(&group.place(), &POLLS)
         };
         let share = self.share(Spent::Sleep, polls);
         let asleep = |group: &&Group<'_>| group.wait.kind == WaitKind::Sleep && polls(group);
@@ -276,7 +275,7 @@ impl Findings<'_> {
             "Cannot be told: {} of the time its threads slept, about {} at a time, as in polling \
              for something, in {}; that code tells if it is a lock.",
             percent(share),
-            duration(length),
+            kinds::rough(length),
             most.place()
         )))
     }
@@ -310,6 +309,11 @@ impl Findings<'_> {
         let (phrase, largest) = match kind {
             WaitKind::Thread => ("waited for other threads", thread),
             _ => ("waited for something that was not recognised", unknown),
+        };
+        let memory = most.is_some_and(|most| most.wait.what == WaitFor::Memory);
+        let phrase = match memory {
+            true => "waited for memory or for the lock on its mappings",
+            false => phrase,
         };
         let waited = format!("{} of the time its threads {phrase}{place}", percent(largest));
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);

@@ -6,7 +6,7 @@ use threadtoll_record::profile::{IoKind, Profile, Runtime, Site, ThreadTime, Wai
 use super::stack;
 use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
-use crate::units::{digits, percent, time as duration};
+use crate::units::{percent, time as duration};
 
 /// Share of the threads' time from which on a kind of time is worth a line.
 const WORTH_A_LINE: f64 = 0.1;
@@ -65,7 +65,7 @@ impl Group<'_> {
     /// What the threads wait for, in a word.
     pub(crate) fn thing(&self) -> String {
         if let Some(length) = self.wait.sleep_ns {
-            return format!("{} at a time", duration(length.get()));
+            return format!("about {} at a time", rough(length.get()));
         }
         let thing = match self.wait.what {
             WaitFor::ConditionVariable => "condition variable",
@@ -160,9 +160,11 @@ fn line(part: &time::Part, groups: &[Group<'_>]) -> Option<String> {
     let named = of_kind.iter().filter(|group| group.threads >= WORTH_NAMING * all);
     let items: Vec<String> = named
         .take(MAX_FUNCTIONS)
-        .map(|group| {
-            let threads = digits(group.threads);
-            format!("{} {threads} ({})", group.place_with_lock(), group.thing())
+        .enumerate()
+        .map(|(nth, group)| {
+            let threads = decimal(group.threads);
+            let unit = if nth == 0 { " threads" } else { "" };
+            format!("{} {threads}{unit} ({})", group.place_with_lock(), group.thing())
         })
         .collect();
     let title = match part.spent {
@@ -170,6 +172,24 @@ fn line(part: &time::Part, groups: &[Group<'_>]) -> Option<String> {
         _ => capital(part.name),
     };
     (!items.is_empty()).then(|| format!("{title} {}: {}", percent(part.share), items.join("; ")))
+}
+
+/// A duration to two digits.
+pub(crate) fn rough(ns: f64) -> String {
+    let scale = 10_f64.powf(ns.max(1.0).log10().floor() - 1.0);
+    let text = duration((ns / scale).round() * scale);
+    // `2.00 ms`
+    let (value, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let value = match value.contains('.') {
+        true => value.trim_end_matches('0').trim_end_matches('.'),
+        false => value,
+    };
+    format!("{value} {unit}")
+}
+
+/// A mean number of threads, which samples do not give to the hundredth.
+pub(crate) fn decimal(threads: f64) -> String {
+    format!("{:.1}", threads.min(1e9))
 }
 
 fn capital(name: &str) -> String {
@@ -186,7 +206,7 @@ pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
             Cell::text(row.thing())
         }),
         Column::new("", "waiting", 0, "mean number of waiting threads", |row: &Group<'_>| {
-            Cell::figure(Some(row.threads), digits)
+            Cell::figure(Some(row.threads), decimal)
         }),
     ];
     Section::new("", "waits for other threads in", columns, groups, |row| {
@@ -194,7 +214,13 @@ pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Groups that wait for other threads.
-pub(crate) fn for_threads<'a>(groups: &[Group<'a>]) -> Vec<Group<'a>> {
+/// Groups that wait for other threads, if a line of its kind does not name all of them.
+pub(crate) fn not_on_lines<'a>(time: Option<&ThreadTime>, groups: &[Group<'a>]) -> Vec<Group<'a>> {
+    let has_line = time.is_some_and(|time| time.thread_wait.get() >= WORTH_A_LINE);
+    let waits = for_threads(groups);
+    if has_line && waits.len() <= MAX_FUNCTIONS { Vec::new() } else { waits }
+}
+
+fn for_threads<'a>(groups: &[Group<'a>]) -> Vec<Group<'a>> {
     groups.iter().filter(|group| group.wait.kind == WaitKind::Thread).cloned().collect()
 }

@@ -53,6 +53,7 @@ const STARTING: &[&str] = &[
     "start_thread",
     "clone",
     "__clone",
+    "__GI___clone",
     "_start",
     "__libc_start",
     "std::sys::",
@@ -63,6 +64,7 @@ const STARTING: &[&str] = &[
     "std::sys_common::",
     "core::ops::function",
     "alloc::boxed::Box",
+    "__invoke",
     "std::__invoke",
     "std::_Invoke",
     "execute_native_thread_routine",
@@ -108,9 +110,9 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     let outer = at.and_then(|at| frames.get(at + 1..)).unwrap_or_default();
     let names = std::iter::once(function).chain(outer.iter().map(|frame| &**frame));
     let mut shown: Vec<String> = names
-        .map(|name| plain(&clean(name)))
+        .map(|name| without_return_type(plain(&clean(name))))
         .enumerate()
-        .filter(|(at, name)| *at == 0 || !begins(name, STARTING) && !begins(name, LOCKING))
+        .filter(|(at, name)| *at == 0 || tells(name))
         .map(|(_, name)| shortened(&name, MAX_CHARS))
         .collect();
     shown.dedup();
@@ -118,9 +120,23 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     shown.join(" ← ")
 }
 
+/// A function of the program, with a name.
+fn tells(name: &str) -> bool {
+    let nameless = name.contains(".so") && name.contains("+0x");
+    !nameless && !begins(name, STARTING) && !begins(name, LOCKING)
+}
+
 /// A function's name as it stands in a sentence.
 pub(crate) fn short_name(function: &str) -> String {
-    shortened(&plain(&clean(function)), MAX_CHARS)
+    shortened(&without_return_type(plain(&clean(function))), MAX_CHARS)
+}
+
+/// A plain name without the type that the function returns.
+fn without_return_type(name: String) -> String {
+    match name.rsplit_once(' ') {
+        Some((_, path)) if !name.contains("operator") && !name.contains('(') => path.to_owned(),
+        _ => name,
+    }
 }
 
 fn begins(name: &str, with: &[&str]) -> bool {

@@ -230,7 +230,7 @@ impl Screen<'_> {
 
     /// Threads that wait for others, if no lock was seen.
     fn idle(&self, groups: &[Group<'_>]) -> Vec<Part> {
-        let waits = kinds::for_threads(groups);
+        let waits = kinds::not_on_lines(profile::thread_time(self.profile), groups);
         let mut parts = Vec::new();
         if self.profile.samples > 0 {
             parts.push(self.text(PLAIN, "No thread was seen waiting for a lock.", 0, 0));

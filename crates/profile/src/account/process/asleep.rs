@@ -35,9 +35,10 @@ pub(crate) struct InCall {
 pub(crate) struct Sleeping {
     /// Number of looks.
     pub(crate) looks: u64,
-    /// Those of them of which it is known how long the thread had slept, and the sum of that.
+    /// Those of them of which it is known how long the thread had slept, and the sum of the
+    /// logarithms of that.
     aged: u64,
-    ages_ns: f64,
+    ln_ages: f64,
 }
 
 impl Sleeping {
@@ -51,15 +52,16 @@ impl Sleeping {
         Sleeping {
             looks: self.looks + other.looks,
             aged: self.aged + other.aged,
-            ages_ns: self.ages_ns + other.ages_ns,
+            ln_ages: self.ln_ages + other.ln_ages,
         }
     }
 
-    /// Length of a sleep, if all are about equally long: when it is seen at a random time, half of
-    /// it has passed on average. `None` if too few are known.
+    /// Length of a sleep, if most are about equally long; `None` if too few are known. The age at a
+    /// random time is uniform then, and its logarithm one less on average than that of the length.
+    /// A few sleeps that last much longer hardly change it.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
-        (self.aged >= FEWEST).then(|| 2.0 * self.ages_ns / self.aged as f64)
+        (self.aged >= FEWEST).then(|| (self.ln_ages / self.aged as f64 + 1.0).exp())
     }
 }
 
@@ -81,7 +83,7 @@ impl Asleep {
         sleeping.looks += 1;
         if let Some(age_ns) = age_ns {
             sleeping.aged += 1;
-            sleeping.ages_ns += age_ns as f64;
+            sleeping.ln_ages += (age_ns.max(1) as f64).ln();
         }
     }
 
@@ -133,9 +135,10 @@ mod tests {
         let mut asleep = Asleep::default();
         let (mut stretches, mut looks) = (Stretches::default(), Looks::default());
         let nanosleep = (Time::Sleep, Some(35));
-        for look in 0..20 {
+        for look in 0..200 {
             asleep.add(nanosleep, 2.0);
-            asleep.saw_stack(nanosleep, look % 2, Some(500_000 + u64::from(look % 2) * 500_000));
+            // Of sleeps of 1 ms.
+            asleep.saw_stack(nanosleep, look % 2, Some(5_000 * u64::from(look) + 2_500));
             asleep.end_look(1);
             looks.add(1);
         }
@@ -148,8 +151,8 @@ mod tests {
         assert_eq!(all.len(), MAX_CALLS);
         let (_, mean, of) = all.iter().find(|(call, ..)| *call == nanosleep).unwrap();
         assert_eq!((mean.mean, of.at.len()), (2.0, MAX_STACKS));
-        assert_eq!(of.at[&0].length_ns(), Some(1e6));
-        assert_eq!(of.at[&0].and(of.at[&1]).length_ns(), Some(1.5e6));
+        let length_ns = of.at[&0].and(of.at[&1]).length_ns().unwrap();
+        assert!((length_ns / 1e6 - 1.0).abs() < 0.05, "{length_ns}");
         assert_eq!((of.at[&10].looks, of.at[&10].length_ns()), (1, None));
     }
 }
