@@ -12,6 +12,7 @@ mod parked;
 mod sleeper;
 mod threads;
 mod unseen;
+mod waits;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +21,7 @@ use std::ffi::OsString;
 use threadtoll_judge::interval::{Estimate, share, share_of};
 use threadtoll_record::profile::{
     Ended, IdleWait, Interval, Late, Lock, Method, Perturbation, Process, Profile,
-    Role as SiteRole, Site, ThreadShare,
+    Role as SiteRole, Runtime, Site, ThreadShare,
 };
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
@@ -219,6 +220,12 @@ impl One<'_> {
             parkers: idle(Kind::Parker),
             unknown: idle(Kind::Unknown),
             spins: of_spins,
+            waits: self.waits(stacks),
+            runtime: match (process.go, process.jvm) {
+                (true, _) => Some(Runtime::Go),
+                (_, true) => Some(Runtime::Java),
+                _ => None,
+            },
         }
     }
 

@@ -11,10 +11,12 @@
 //! x86-64. glibc lays these objects out alike on all 64-bit architectures.
 
 pub mod evidence;
+mod lock_names;
 mod pattern;
 pub(crate) mod runtime;
 pub(crate) mod spinning;
 pub mod static_locks;
+pub(crate) mod waiting;
 pub mod window;
 
 #[cfg(test)]

@@ -276,6 +276,7 @@ impl Profiler {
             Report::Looks(chunk) => self.fold(chunk),
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
+                self.count_major_faults();
                 self.account.end_stretch(&stretch);
                 self.note_cpu_ticks();
                 self.close_ended();

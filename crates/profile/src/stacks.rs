@@ -13,6 +13,7 @@ use threadtoll_stacks::symbol::Variable;
 use crate::primitive::Caller;
 use crate::primitive::runtime::is_runtime_file;
 use crate::primitive::spinning::spins_for_a_lock;
+use crate::primitive::waiting::{Waiting, WaitingFrame};
 
 /// Frames of a waiter that tell what it waits for.
 const CALLERS: usize = 12;
@@ -174,6 +175,17 @@ impl Stacks {
         let (variable, image) = self.table.variable(process, address)?;
         let image = self.table.image(image);
         Some((variable, image.is_some_and(|image| is_runtime_file(image.name()))))
+    }
+
+    /// The function of the program that waits with this stack.
+    pub(crate) fn waiting(&mut self, number: u32) -> Waiting {
+        let mut frames = Vec::new();
+        for place in self.instructions(number) {
+            let in_runtime = self.is_in_runtime(place);
+            let names = self.functions(place);
+            frames.extend(names.into_iter().map(|function| WaitingFrame { function, in_runtime }));
+        }
+        Waiting::of(&frames)
     }
 
     fn instructions(&self, number: u32) -> Vec<Place> {

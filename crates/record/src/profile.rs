@@ -13,6 +13,7 @@ mod lock;
 mod name_from;
 mod process;
 mod site;
+mod wait;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ pub use lock::{
 pub use name_from::NameFrom;
 pub use process::{Ended, IoKind, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
+pub use wait::{Runtime, Wait, WaitFor, WaitKind};
 
 /// Everything seen of a program so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -29,6 +29,7 @@ mod files;
 pub mod launch;
 pub mod maps;
 pub mod memory;
+mod open_files;
 mod stat;
 #[cfg(test)]
 mod tests;
@@ -331,17 +332,6 @@ impl Process {
     /// If the process has ended or permission is missing.
     pub fn program(&self) -> io::Result<PathBuf> {
         let path = ShortPath::task(self.witness, "exe");
-        let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
-        Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
-    }
-
-    /// The target of a descriptor that it has open, as the kernel names it.
-    ///
-    /// # Errors
-    ///
-    /// If the descriptor is not open, the process has ended or permission is missing.
-    pub fn descriptor_target(&self, descriptor: u32) -> io::Result<PathBuf> {
-        let path = ShortPath::new(format_args!("fd/{descriptor}"));
         let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }

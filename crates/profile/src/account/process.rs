@@ -1,5 +1,6 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
+pub(crate) mod asleep;
 mod holders;
 mod rest;
 mod sleeps;
@@ -14,6 +15,7 @@ use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
+use self::asleep::{Asleep, Call, InCall};
 use self::rest::Rest;
 use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
 use super::StretchLooks;
@@ -22,7 +24,7 @@ use super::object::{Now, Object};
 use super::time::Time;
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
-use crate::occupation::{Device, Occupation};
+use crate::occupation::{Awaited, Device, EventSet, Occupation};
 use crate::perf::CpuState;
 
 use crate::primitive::{Evidence, MAX_OBJECTS, Role, Wait};
@@ -48,6 +50,9 @@ const FOLLOWED_NS: u64 = 500_000_000;
 /// Most descriptors whose devices are remembered, and for how long.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
+
+/// Descriptors of a set that take no longer to list than the device of one of them.
+const FEW_DESCRIPTORS: u64 = 32;
 
 /// One process.
 #[derive(Debug)]
@@ -98,6 +103,10 @@ pub struct ProcessAccount {
     time: [Mean; Time::ALL.len()],
     /// Of the current look.
     time_now: [f64; Time::ALL.len()],
+    /// Those of them that sleep, by system call and stack.
+    asleep: Asleep,
+    /// Page faults so far that read from a disk, when it was first seen and now.
+    pub major_faults: [u64; 2],
     /// Mean number of threads that wait for a CPU without having been seen at what they did before.
     unseen: WokenUnseen,
     touched: Vec<u32>,
@@ -108,7 +117,10 @@ pub struct ProcessAccount {
     resting: HashMap<u32, Rest>,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
+    /// What is behind descriptors, and what waits for sets of them are for, each with the time
+    /// until which that holds.
     devices: HashMap<u32, (Device, u64)>,
+    awaited: HashMap<EventSet, (Awaited, u64)>,
     /// The program was built by Go.
     pub go: bool,
     /// The program has a Java virtual machine in it.
@@ -164,6 +176,8 @@ impl ProcessAccount {
             readers: HashMap::new(),
             time: Default::default(),
             time_now: Default::default(),
+            asleep: Asleep::default(),
+            major_faults: [0; 2],
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
             last: HashMap::new(),
@@ -171,6 +185,7 @@ impl ProcessAccount {
             resting: HashMap::new(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
+            awaited: HashMap::new(),
             go: false,
             jvm: false,
             foreign_libc: false,
@@ -224,6 +239,27 @@ impl ProcessAccount {
     /// part in the work.
     pub(crate) fn asleep_all_along(&self) -> f64 {
         self.asleep_all_along.mean.estimate(&self.stretches).map_or(0.0, |asleep| asleep.mean)
+    }
+
+    /// Threads asleep in system calls other than futex(2): their mean number, and their stacks.
+    pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, Estimate, &InCall)> {
+        self.asleep.all(&self.stretches)
+    }
+
+    /// A thread was seen in a page fault.
+    pub(crate) fn has_paged(&self) -> bool {
+        self.asleep.has((Time::Paging, None))
+    }
+
+    /// Page faults read from a disk, as their number and the time spent in them show. Others wait
+    /// for memory, or for a lock on the process's mappings.
+    pub(crate) fn pages_from_disk(&self) -> bool {
+        /// Longest that a disk takes for one.
+        const LONGEST_S: f64 = 0.5;
+        let [before, now] = self.major_faults;
+        let faults = now.saturating_sub(before);
+        let paging = self.time(Time::Paging).map_or(0.0, |threads| threads.mean);
+        faults > 0 && paging * self.seconds() <= LONGEST_S * faults as f64
     }
 
     /// Time over which its means are taken.
@@ -303,6 +339,7 @@ impl ProcessAccount {
                     self.asleep_all_along.now += scale_now;
                 }
                 self.time_now[kind.place()] += scale_now;
+                self.note_asleep(kind, read, scale_now, at, seen);
             }
         }
         if let Some(place) = waited {
@@ -431,6 +468,32 @@ impl ProcessAccount {
         still.is_some_and(|(since, first)| since <= first + FOLLOWED_NS)
     }
 
+    /// A thread sleeps outside futexes.
+    fn note_asleep(
+        &mut self,
+        kind: Time,
+        read: &ThreadRead,
+        scale: f64,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) {
+        let call = match read.activity {
+            Activity::Asleep(call) => Some(call.number),
+            Activity::OnCpu | Activity::Faulting { .. } => None,
+        };
+        if scale > 0.0 {
+            self.asleep.add((kind, call), scale);
+        }
+        if let Some(stack) = read.stack_number.filter(|_| read.picked) {
+            let state = seen.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
+            let age = match state {
+                Some((CpuState::SwitchedOut, since)) => Some(at.saturating_sub(since)),
+                _ => None,
+            };
+            self.asleep.saw_stack((kind, call), stack, age);
+        }
+    }
+
     fn kind(
         &mut self,
         occupation: Occupation,
@@ -440,29 +503,68 @@ impl ProcessAccount {
     ) -> Time {
         match occupation {
             Occupation::Io(descriptor) => {
-                let look_up = || seen.descriptors.device(process, descriptor);
-                Time::Io(self.device(descriptor, at, look_up))
+                Time::of_device(self.device(descriptor, process, at, seen))
             }
-            Occupation::Disk => Time::Io(Device::Disk),
+            Occupation::Device(device) => Time::of_device(device),
+            Occupation::Events(set) => Time::of_events(self.awaited(set, process, at, seen)),
             Occupation::Paging => Time::Paging,
+            Occupation::Threads => Time::Threads,
             Occupation::Idle => Time::Idle,
             Occupation::Sleep => Time::Sleep,
             Occupation::OnCpu | Occupation::Futex(_) | Occupation::Other => Time::Other,
         }
     }
 
-    fn device(&mut self, descriptor: u32, at: u64, look_up: impl FnOnce() -> Device) -> Device {
+    fn device(
+        &mut self,
+        descriptor: u32,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Device {
         if let Some(&(device, until)) = self.devices.get(&descriptor)
             && at < until
         {
             return device;
         }
-        let device = look_up();
+        let device = seen.descriptors.device(process, descriptor);
         if self.devices.len() >= MAX_DEVICES {
             self.devices.clear();
         }
         self.devices.insert(descriptor, (device, at + DEVICE_NS));
         device
+    }
+
+    /// What a wait for any of these descriptors is for.
+    fn awaited(
+        &mut self,
+        set: EventSet,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Awaited {
+        if let Some(&(awaited, until)) = self.awaited.get(&set)
+            && at < until
+        {
+            return awaited;
+        }
+        let descriptors = seen.descriptors.in_set(process, set);
+        let awaited = descriptors.as_ref().map_or(Awaited::Unknown, |descriptors| {
+            Awaited::of(
+                descriptors,
+                &mut |descriptor| self.device(descriptor, process, at, seen),
+                &mut |pipes| seen.descriptors.leads_back(process, pipes),
+            )
+        });
+        // Memory that does not hold the set any more may do so again at the next look.
+        let Some(descriptors) = descriptors else { return awaited };
+        if self.awaited.len() >= MAX_DEVICES {
+            self.awaited.clear();
+        }
+        // To list the descriptors of a large set takes the kernel a while.
+        let holds_ns = DEVICE_NS * (1 + descriptors.len() as u64 / FEW_DESCRIPTORS);
+        self.awaited.insert(set, (awaited, at + holds_ns));
+        awaited
     }
 
     /// A thread ran with this stack.
@@ -478,6 +580,7 @@ impl ProcessAccount {
             }
         }
         self.asleep_all_along.end_look(tick.times);
+        self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
         self.first_look.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
@@ -554,13 +657,15 @@ impl ProcessAccount {
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
         self.resting = HashMap::new();
-        (self.devices, self.parked) = (HashMap::new(), HashMap::new());
+        (self.devices, self.awaited) = (HashMap::new(), HashMap::new());
+        self.parked = HashMap::new();
     }
 
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {
         self.unwaited.extend(&ended.unwaited);
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
         self.asleep_all_along.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {

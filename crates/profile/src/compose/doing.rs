@@ -11,6 +11,7 @@ use super::Z;
 use super::idle::Reasons;
 use super::locking::CpuOfLocks;
 use super::threads::Threads;
+use super::waits::io_kind;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
 use crate::primitive::Role;
@@ -29,10 +30,10 @@ pub(crate) struct Doing {
     /// In code that takes or frees locks, as far as samples of running threads show it.
     in_locking: Threads,
     locking: Locking,
+    /// For a lock.
     lock: Threads,
-    idle: Threads,
-    parked: Threads,
-    unknown: Threads,
+    /// For other threads, on a futex.
+    others: Threads,
     /// Threads that have slept for a time since the profile began.
     asleep: f64,
     all: f64,
@@ -40,30 +41,32 @@ pub(crate) struct Doing {
 
 impl Doing {
     pub(crate) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
-        let times: BTreeMap<Time, Threads> =
+        let mut times: BTreeMap<Time, Threads> =
             Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
-        let [mut lock, mut idle, mut parked, mut unknown] = [Threads::default(); 4];
+        let paging = times.insert(Time::Paging, Threads::default()).unwrap_or_default();
+        let from = if process.pages_from_disk() { Time::Io(Device::Disk) } else { Time::Other };
+        let sum = times.entry(from).or_default();
+        *sum = sum.and(paging);
+        let [mut lock, mut others] = [Threads::default(); 2];
         for object in &process.objects {
             let waiters = Threads::of(process.waiters(object));
             match object.identity.role() {
                 Role::Lock => lock = lock.and(waiters),
-                Role::Idle => idle = idle.and(waiters),
-                Role::Unknown => unknown = unknown.and(waiters),
+                Role::Idle | Role::Unknown => others = others.and(waiters),
                 Role::Parked => {
                     let reasons = Reasons::of(object, stacks);
                     lock = lock.and(waiters.part(reasons.lock));
-                    idle = idle.and(waiters.part(reasons.idle));
-                    parked = parked.and(waiters.part(reasons.untold));
+                    others = others.and(waiters.part(reasons.idle + reasons.untold));
                 }
             }
         }
-        let waits = lock.and(idle).and(parked).and(unknown);
+        let waits = lock.and(others);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
         let spinning = running_in(process, &times, spins(process, stacks).values().sum());
         let locking = CpuOfLocks::of(process, stacks);
         let in_locking = running_in(process, &times, locking.samples);
         let (locking, asleep) = (locking.share, process.asleep_all_along());
-        Doing { times, spinning, in_locking, locking, lock, idle, parked, unknown, asleep, all }
+        Doing { times, spinning, in_locking, locking, lock, others, asleep, all }
     }
 
     /// Time that the threads spent over so many seconds, added to that of others.
@@ -76,9 +79,7 @@ impl Doing {
             (&mut self.spinning, other.spinning),
             (&mut self.in_locking, other.in_locking),
             (&mut self.lock, other.lock),
-            (&mut self.idle, other.idle),
-            (&mut self.parked, other.parked),
-            (&mut self.unknown, other.unknown),
+            (&mut self.others, other.others),
         ] {
             *sum = sum.and(threads.part(seconds));
         }
@@ -93,10 +94,11 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Threads that neither wait for a lock nor idle, nor have slept all the time.
+    /// Threads that wait neither for a lock nor for work nor for each other, nor have slept all the
+    /// time.
     pub(super) fn working(&self) -> f64 {
-        let idle = self.time(Time::Idle).mean + self.asleep;
-        (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
+        let waiting = self.time(Time::Idle).and(self.time(Time::Threads)).mean + self.asleep;
+        (self.times.values().map(|time| time.mean).sum::<f64>() - waiting).max(0.0)
     }
 
     pub(super) fn waiting_for_locks(&self) -> f64 {
@@ -113,18 +115,15 @@ impl Doing {
             return None;
         }
         let all = self.all;
-        let idle = self.idle.and(self.time(Time::Idle));
-        let unknown = self.unknown.and(self.time(Time::Other));
-        let io: BTreeMap<IoKind, Threads> = [
-            (IoKind::Disk, self.time(Time::Io(Device::Disk)).and(self.time(Time::Paging))),
-            (IoKind::Socket, self.time(Time::Io(Device::Socket))),
-            (IoKind::Pipe, self.time(Time::Io(Device::Pipe))),
-            (IoKind::Terminal, self.time(Time::Io(Device::Terminal))),
-            (IoKind::Other, self.time(Time::Io(Device::Other))),
-        ]
-        .into_iter()
-        .filter(|(_, threads)| threads.mean > 0.0)
-        .collect();
+        let idle = self.time(Time::Idle);
+        let others = self.others.and(self.time(Time::Threads));
+        let unknown = self.time(Time::Other);
+        let mut io: BTreeMap<IoKind, Threads> = BTreeMap::new();
+        for (&kind, &threads) in self.times.iter().filter(|(_, threads)| threads.mean > 0.0) {
+            if let Time::Io(device) = kind {
+                io.insert(io_kind(device), threads);
+            }
+        }
         let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
         let sleep = self.time(Time::Sleep);
         // Records of switches may be missing, or not yet there.
@@ -140,8 +139,8 @@ impl Doing {
             in_locking: if perf_event { self.in_locking.share(all) } else { Fraction::default() },
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
-            idle_wait: idle.share(all),
-            parked: self.parked.share(all),
+            thread_wait: others.share(all),
+            idle: idle.share(all),
             io: io.iter().map(|(&kind, threads)| (kind, threads.share(all))).collect(),
             sleep: sleep.share(all),
             unknown: unknown.share(all),
@@ -154,8 +153,8 @@ impl Doing {
                 },
                 runnable: told_interval(runnable),
                 lock_wait: self.lock.interval(all),
-                idle_wait: idle.interval(all),
-                parked: if self.parked.mean > 0.0 { self.parked.interval(all) } else { None },
+                thread_wait: others.interval(all),
+                idle: idle.interval(all),
                 io: io
                     .iter()
                     .filter_map(|(&kind, threads)| Some((kind, threads.interval(all)?)))

@@ -1,8 +1,8 @@
 //! Files of runtimes: the code between a program and its locks.
 
-/// A file that belongs to the C or C++ library, or to the loader.
+/// A file that belongs to the C or C++ library, to the loader or to OpenMP.
 pub(crate) fn is_runtime_file(name: &str) -> bool {
-    const STARTS: [&str; 14] = [
+    const STARTS: [&str; 17] = [
         "libc.so",
         "libc-",
         "libm.so",
@@ -16,6 +16,9 @@ pub(crate) fn is_runtime_file(name: &str) -> bool {
         "libstdc++",
         "libc++",
         "libgcc",
+        "libgomp",
+        "libomp",
+        "libiomp",
         "[vdso]",
     ];
     STARTS.iter().any(|start| name.starts_with(start))

@@ -52,6 +52,7 @@ impl Profiler {
                 || image.name() == "libc.so"
                 || image.name() == program && is_static_without_glibc(image)
         });
+        account.major_faults = [own.major_faults().unwrap_or(0); 2];
         self.account.add(index, account);
         let watched = Watched {
             pid,
@@ -125,6 +126,16 @@ impl Profiler {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
             if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
                 account.note_cpu_ticks(ticks);
+            }
+        }
+    }
+
+    /// Counts the page faults that read from a disk, of processes that were seen in some.
+    pub(super) fn count_major_faults(&mut self) {
+        for (index, account) in self.account.all_living().filter(|(_, of)| of.has_paged()) {
+            let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
+            if let Some(faults) = process.and_then(|process| process.major_faults().ok()) {
+                account.major_faults[1] = faults;
             }
         }
     }

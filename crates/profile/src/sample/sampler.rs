@@ -36,9 +36,11 @@ const BURST: usize = 24;
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Most stacks at a look: of all threads, of those that wait, and of owners.
+/// Most stacks at a look: of all threads, of those that wait for what is watched, of others that
+/// sleep, and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
+const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
 /// A stretch is this long, at first: the costs are guesses until the first ones have ended.
@@ -80,8 +82,8 @@ pub enum Order {
     Stacks {
         /// Looks a second at which they are read.
         per_s: f64,
-        /// Stacks of all sleeping threads are read, not just of those that wait for what is
-        /// watched or own it.
+        /// Stacks of all sleeping threads are read, not just of a few and of those that wait for
+        /// what is watched or own it.
         of_all: bool,
     },
     /// Ends.
@@ -442,6 +444,7 @@ impl Sampler {
             true => (1, MAX_WAITERS_STACKS),
             false => (1, 0),
         };
+        let mut others = if with_stacks { MAX_OTHERS_STACKS } else { 0 };
         let count = alive.min(most.max(self.effort.threads));
         let mut seen = 0;
         self.owners.clear();
@@ -480,9 +483,9 @@ impl Sampler {
                     self.owners.push((place, owner));
                 }
             }
-            if stacks > 0 && tells && read_stack(followed, &activity, seen, &mut self.buffer, chunk)
-            {
-                stacks -= 1;
+            let left = if tells { &mut stacks } else { &mut others };
+            if *left > 0 && read_stack(followed, &activity, seen, &mut self.buffer, chunk) {
+                *left -= 1;
             }
             seen += 1;
         }

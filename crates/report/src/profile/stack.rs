@@ -43,6 +43,34 @@ pub(crate) fn line(site: &Site) -> String {
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
+/// A function on the way outwards and, if the stack shows it, the one that called it.
+pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
+    let frames = site.map_or(&[][..], |site| &site.frames[..]);
+    let at = frames.iter().position(|frame| &**frame == function);
+    let outer = at.and_then(|at| frames.get(at + 1..)).unwrap_or_default();
+    let names = std::iter::once(function).chain(outer.iter().map(|frame| &**frame));
+    let mut shown: Vec<String> = names
+        .map(|name| plain(&clean(name)))
+        .enumerate()
+        .filter(|(at, name)| *at == 0 || tells(name))
+        .map(|(_, name)| shortened(&name, MAX_CHARS))
+        .collect();
+    shown.dedup();
+    shown.truncate(2);
+    shown.join(" ← ")
+}
+
+/// A function of the program, with a name.
+fn tells(name: &str) -> bool {
+    let nameless = name.contains(".so") && name.contains("+0x");
+    !nameless && part(name) == Part::Program
+}
+
+/// A function's name as it stands in a sentence.
+pub(crate) fn short_name(function: &str) -> String {
+    shortened(&plain(&clean(function)), MAX_CHARS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
 use crate::clean::clean;
 use crate::label::plural;
+use crate::profile::kinds::{self, Group};
 use crate::profile::telling::telling;
 use crate::profile::{self, Seen, locks, stack, time, waits};
 use crate::table::Section;
@@ -15,7 +16,7 @@ use crate::units::{percent, time as duration};
 /// Lines of the first screen: those of a small terminal, less one for the prompt.
 const LINES: usize = 23;
 const WIDTH: usize = 80;
-/// Locks of the first screen, and idle waits if there are none.
+/// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
 const IDLE: usize = 8;
 /// Locks, and waits that are not for a lock, described in full.
@@ -92,13 +93,20 @@ impl Screen<'_> {
         let answer = profile::answer(self.profile);
         let mut parts = vec![
             self.text(DIM, &profile::title(self.profile).join(" · "), 2, 7),
-            self.text(if answer.locks { MIDDLING } else { GOOD }, &answer.text, 2, 0),
+            self.text(
+                if answer.locks || answer.doubtful { MIDDLING } else { GOOD },
+                &answer.text,
+                2,
+                0,
+            ),
         ];
         parts.extend(self.time());
         parts.extend(self.spinning());
+        let groups = kinds::groups(self.profile);
+        parts.extend(self.kinds(&groups));
         parts.push(Part::BLANK);
         if top.is_empty() {
-            parts.extend(self.idle());
+            parts.extend(self.idle(&groups));
         } else {
             parts.extend(self.table(top));
             if unclear > 0 {
@@ -220,16 +228,23 @@ impl Screen<'_> {
         self.text(PLAIN, &format!("  {part}{}", stack::line(site)), 4, 5)
     }
 
-    /// What the threads wait for if no lock was seen.
-    fn idle(&self) -> Vec<Part> {
-        let waits = waits::waits(self.profile);
+    /// The code that waits, for each kind of time that takes much of it.
+    fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
+        let time = profile::thread_time(self.profile);
+        let lines = time.map_or_else(Vec::new, |time| kinds::lines(time, groups));
+        lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
+    }
+
+    /// Threads that wait for others, if no lock was seen.
+    fn idle(&self, groups: &[Group<'_>]) -> Vec<Part> {
+        let waits = kinds::not_on_lines(profile::thread_time(self.profile), groups);
         let mut parts = Vec::new();
         if self.profile.samples > 0 {
             parts.push(self.text(PLAIN, "No thread was seen waiting for a lock.", 0, 0));
         }
         if !waits.is_empty() {
             parts.push(Part::BLANK);
-            let section = waits::section(&waits[..waits.len().min(IDLE)], 30);
+            let section = kinds::section(&waits[..waits.len().min(IDLE)], 44);
             parts.extend(rows(&draw(&section, &self.style).0));
         }
         parts

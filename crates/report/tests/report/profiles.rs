@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use threadtoll_record::profile::{
     Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
     LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role, Site, ThreadShare,
-    ThreadTime, TimeIntervals, Verdict, WhatIf,
+    Runtime, ThreadTime, TimeIntervals, Verdict, Wait, WaitFor, WaitKind, WhatIf,
 };
 use threadtoll_record::{Fraction, Ratio, Text};
 
@@ -77,12 +77,30 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         seconds: Some(10.0.into()),
         parkers: Vec::new(),
         unknown: Vec::new(),
+        waits: Vec::new(),
+        runtime: None,
+    }
+}
+
+/// Threads that wait in a function.
+pub(crate) fn wait(kind: WaitKind, what: WaitFor, threads: f64, frames: &[&str]) -> Wait {
+    Wait {
+        kind,
+        io: None,
+        what,
+        syscall: None,
+        function: frames.get(1).map(|name| (*name).into()),
+        lock_function: None,
+        queue_mean: threads.into(),
+        sleep_ns: None,
+        run_by: None,
+        sites: vec![site(Role::Waiter, 100, frames)],
     }
 }
 
 /// Shares of running, waiting for a CPU, for locks, for work, sleeping; the rest is unknown.
 pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
-    let [running, runnable, lock_wait, idle_wait, sleep] = shares;
+    let [running, runnable, lock_wait, idle, sleep] = shares;
     let io: BTreeMap<IoKind, Fraction> =
         io.iter().map(|(kind, share)| (*kind, (*share).into())).collect();
     let known = shares.iter().sum::<f64>() + io.values().map(|share| share.get()).sum::<f64>();
@@ -94,8 +112,8 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         in_locking: 0.0.into(),
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
-        idle_wait: idle_wait.into(),
-        parked: 0.0.into(),
+        thread_wait: 0.0.into(),
+        idle: idle.into(),
         sleep: sleep.into(),
         unknown: (1.0 - known).max(0.0).into(),
         interval95: TimeIntervals {
@@ -104,8 +122,8 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
             spinning: None,
             runnable: around(runnable),
             lock_wait: around(lock_wait),
-            idle_wait: around(idle_wait),
-            parked: None,
+            thread_wait: None,
+            idle: around(idle),
             io: io.iter().filter_map(|(kind, share)| Some((*kind, around(share.get())?))).collect(),
             sleep: around(sleep),
             unknown: None,
@@ -464,9 +482,12 @@ pub(crate) fn go() -> Profile {
     let mut profile =
         profile(&["./api"], time([0.3, 0.0, 0.0, 0.15, 0.0], &[(IoKind::Poll, 0.15)]), Vec::new());
     if let Some(time) = &mut profile.processes[0].time {
-        (time.parked, time.unknown) = (0.4.into(), 0.0.into());
+        (time.thread_wait, time.unknown) = (0.4.into(), 0.0.into());
     }
     profile.processes[0].parkers = vec![idle("runtime.m.park", 11, 6.1)];
+    profile.processes[0].runtime = Some(Runtime::Go);
+    let frames = ["runtime.futex", "runtime.findRunnable", "runtime.schedule"];
+    profile.processes[0].waits = vec![wait(WaitKind::Thread, WaitFor::Parker, 6.1, &frames)];
     profile.unseen = texts(&[
         "Locks of Go: goroutines wait for them without the kernel; use Go's own mutex profile (pprof).",
     ]);
@@ -483,6 +504,33 @@ pub(crate) fn spinlock() -> Profile {
         site(Role::Waiter, 640, &["pthread_spin_lock", "insert", "worker", "start_thread"]),
         site(Role::Waiter, 211, &["pthread_spin_lock", "look_up", "worker", "start_thread"]),
     ];
+    profile
+}
+
+/// Threads that wait for a lock of dashmap, which no word shows, and others for work.
+pub(crate) fn unknown_lock() -> Profile {
+    let mut profile = profile(&["./counts"], time([0.1, 0.0, 0.0, 0.0, 0.1], &[]), Vec::new());
+    if let Some(time) = &mut profile.processes[0].time {
+        (time.thread_wait, time.unknown) = (0.8.into(), 0.0.into());
+    }
+    let frames = [
+        "syscall",
+        "dashmap::DashMap<K, V>::entry",
+        "count_hit",
+        "std::thread::spawn",
+        "start_thread",
+    ];
+    let for_lock = Wait {
+        lock_function: Some("dashmap::lock::RawRwLock::lock_exclusive_slow".into()),
+        ..wait(WaitKind::Thread, WaitFor::Word, 3.9, &frames)
+    };
+    let frames = ["pthread_cond_wait", "queue_pop", "worker", "start_thread"];
+    let for_work = wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames);
+    let asleep = Wait {
+        sleep_ns: Some(1_200_000.0.into()),
+        ..wait(WaitKind::Sleep, WaitFor::Other, 0.8, &["clock_nanosleep", "tick", "main"])
+    };
+    profile.processes[0].waits = vec![for_lock, for_work, asleep];
     profile
 }
 
@@ -550,6 +598,7 @@ pub(crate) fn all() -> Vec<(&'static str, Profile)> {
         ("holder-not-seen", holder_not_seen()),
         ("go", go()),
         ("spinlock", spinlock()),
+        ("unknown-lock", unknown_lock()),
         ("undecided", undecided()),
         ("hostile", hostile()),
     ]

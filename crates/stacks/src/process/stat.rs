@@ -22,6 +22,8 @@ pub(crate) struct Stat {
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) flags: u64,
+    /// Page faults that read from a disk.
+    pub(crate) major_faults: u64,
     /// Clock ticks of all its threads on a CPU: in its own code, and in the kernel.
     pub(crate) ticks: [u64; 2],
     /// From -20, which goes before others, to 19, which gives way to them.
@@ -54,6 +56,7 @@ impl Stat {
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
             flags: field(9)?.parse().ok()?,
+            major_faults: field(12)?.parse().ok()?,
             ticks: [field(14)?.parse().ok()?, field(15)?.parse().ok()?],
             nice: field(19)?.parse().ok()?,
             threads: field(20)?.parse().ok()?,
