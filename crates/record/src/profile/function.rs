@@ -312,7 +312,7 @@ mod tests {
             ("runtime.futex", Wait),
             ("std::vector<int>::push_back", Library),
             ("core::ptr::drop_in_place", Library),
-            ("start_thread$", Start),
+            ("start_thread", Start),
             ("std::thread::Builder::spawn_unchecked_", Start),
             ("[generated code]", Generated),
         ] {

@@ -3,13 +3,39 @@
 use threadtoll_record::profile::Lock;
 
 use super::Seen;
+use crate::label::plural;
 
 /// Gain from which a lock is listed however wide its intervals are.
 const WORTHWHILE: f64 = 0.05;
 
-/// The locks whose rows tell something, and the number of those that were waited for and whose
-/// figures tell too little. Where no lock was waited for, all are listed.
-pub(crate) fn telling<'a, 'b>(locks: &'b [Seen<'a>]) -> (Vec<Seen<'a>>, usize) {
+/// Locks that are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Nobody was seen to wait for them.
+    not_waited_for: usize,
+    /// Their figures tell too little.
+    unclear: usize,
+}
+
+impl LeftOut {
+    /// A sentence, if there are any.
+    pub(crate) fn sentence(self) -> Option<String> {
+        let of = |count: usize, which: &str| {
+            (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
+        };
+        let parts: Vec<String> = [
+            of(self.unclear, "whose figures tell too little"),
+            of(self.not_waited_for, "that nobody waited for"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!parts.is_empty()).then(|| format!("Left out: {}.", parts.join(", ")))
+    }
+}
+
+/// The locks whose rows tell something, and the others. Where none does, all are listed.
+pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
     // The two rows of a lock of readers and writers have one gain.
     let other_row = |seen: &Seen<'_>| {
         let same = |other: &&Seen<'_>| {
@@ -25,11 +51,12 @@ pub(crate) fn telling<'a, 'b>(locks: &'b [Seen<'a>]) -> (Vec<Seen<'a>>, usize) {
         seen.waited() && (gains || queue_tells(seen.lock))
     };
     let tell: Vec<Seen<'a>> = locks.iter().copied().filter(tells).collect();
-    let unclear = locks.iter().filter(|seen| seen.waited() && !tells(seen)).count();
-    match tell.is_empty() {
-        true => (locks.to_vec(), 0),
-        false => (tell, unclear),
+    if tell.is_empty() {
+        return (locks.to_vec(), LeftOut::default());
     }
+    let not_waited_for = locks.iter().filter(|seen| !seen.waited()).count();
+    let unclear = locks.len() - tell.len() - not_waited_for;
+    (tell, LeftOut { not_waited_for, unclear })
 }
 
 fn queue_tells(lock: &Lock) -> bool {

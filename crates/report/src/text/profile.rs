@@ -88,7 +88,7 @@ struct Screen<'a> {
 
 impl Screen<'_> {
     fn parts(&self, locks: &[Seen<'_>]) -> Vec<Part> {
-        let (told, unclear) = telling(locks);
+        let (told, left_out) = telling(locks);
         let top = &told[..told.len().min(TOP)];
         let answer = profile::answer(self.profile);
         let mut parts = vec![
@@ -109,11 +109,8 @@ impl Screen<'_> {
             parts.extend(self.idle(&groups));
         } else {
             parts.extend(self.table(top));
-            if unclear > 0 {
-                let left_out = plural(unclear as u64, "lock");
-                let text = format!("Left out: {left_out} whose figures tell too little.");
-                parts.push(self.text(DIM, &text, 2, 8));
-            }
+            let left_out = left_out.sentence();
+            parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);

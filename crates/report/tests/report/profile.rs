@@ -32,7 +32,8 @@ fn the_first_screen_answers() {
 #[test]
 fn waits_that_cost_nothing_are_told_from_those_that_do() {
     let answer = |gain: Option<f64>| {
-        let lock = Lock { gain: gain.map(Into::into), ..profiles::saturated() };
+        let gain_interval95 = None;
+        let lock = Lock { gain: gain.map(Into::into), gain_interval95, ..profiles::saturated() };
         let time = profiles::time([0.0, 0.0, 0.3, 0.7, 0.0], &[]);
         let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(90));
         screen.lines().nth(1).map(str::to_owned).unwrap_or_default()

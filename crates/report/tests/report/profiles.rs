@@ -543,6 +543,7 @@ pub(crate) fn undecided() -> Profile {
         queue_mean_interval95: ratio(0.3, 1.5),
         queue_max: Some(4),
         gain: Some(0.2.into()),
+        waiting_samples: Some(5.into()),
         verdict: Some(Verdict::CrowdedOrSaturated),
         efficiency: Some(0.89.into()),
         efficiency_interval95: fraction(0.81, 0.96),
