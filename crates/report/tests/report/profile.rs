@@ -114,7 +114,8 @@ fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
     let mut seen = profiles::profile(&["a"], time, Vec::new());
     seen.processes[0].waits = waits;
     let screen = first_screen(&seen, MORE, &plain(120));
-    screen.lines().skip(1).take(2).collect::<Vec<_>>().join(" ")
+    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
+    answer.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
