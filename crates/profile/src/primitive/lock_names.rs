@@ -75,6 +75,16 @@ const WRAPPERS: &[&str] = &[
     "os_event_wait",
 ];
 
+/// System calls, as the functions that make them are called in programs that are linked statically.
+const STUBS: &[&str] = &[
+    "accept", "accept4", "clock_nanosleep", "connect", "epoll_pwait", "epoll_wait", "fcntl",
+    "fcntl64", "fdatasync", "flock", "fsync", "mmap", "mprotect", "munmap", "nanosleep", "pause",
+    "poll", "ppoll", "pselect", "read", "readv", "recv", "recvfrom", "recvmsg", "select", "semop",
+    "semtimedop", "send", "sendmsg", "sendto", "sigsuspend", "sigtimedwait", "sigwait",
+    "sigwaitinfo", "syscall_cp", "syscall_cp_asm", "syscall_cp_c", "wait4", "waitid", "waitpid",
+    "write", "writev",
+];
+
 /// Last words of functions that wait, through which a lock is looked for further out.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
@@ -91,7 +101,8 @@ pub(crate) fn takes_lock(function: &str) -> bool {
 
 /// A function that waits for whatever its caller waits for.
 pub(crate) fn is_wait_wrapper(function: &str) -> bool {
-    WRAPPERS.contains(&last_part(function))
+    let stub = function.trim_start_matches('_').trim_start_matches("GI_").trim_start_matches('_');
+    WRAPPERS.contains(&last_part(function)) || STUBS.contains(&stub)
 }
 
 /// A function that waits, by the end of its name.
@@ -272,6 +283,8 @@ mod tests {
         ] {
             assert!(!takes_lock(name), "{name}");
         }
+        assert!(is_wait_wrapper("__GI___poll") && is_wait_wrapper("boost::condition_variable::wait()"));
+        assert!(!is_wait_wrapper("Link::read(int)") && !is_wait_wrapper("wait_for_reply"));
         assert!(is_barrier("gomp_team_barrier_wait_end") && !is_barrier("barricade"));
     }
 }
