@@ -1,8 +1,6 @@
 //! The function of the program that waits, from a stack that was read.
 
-use super::lock_names::{
-    is_barrier, is_wait_wrapper, takes_lock, waits, without_return_type,
-};
+use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits, without_return_type};
 use super::runtime::is_runtime_function;
 
 /// A frame of a waiter's stack.

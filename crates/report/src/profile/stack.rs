@@ -134,7 +134,7 @@ pub(crate) fn short_name(function: &str) -> String {
 /// A plain name without the type that the function returns.
 fn without_return_type(name: String) -> String {
     match name.rsplit_once(' ') {
-        Some((_, path)) if !name.contains("operator") && !name.contains('(') => path.to_owned(),
+        Some((_, path)) if !name.contains("operator") && !name.contains(['(', '[']) => path.into(),
         _ => name,
     }
 }
