@@ -39,7 +39,7 @@ impl Descriptors for BTreeMap<u32, Watched> {
     fn device(&self, process: u32, descriptor: u32) -> Device {
         let Some(process) = process_of(self, process) else { return Device::Other };
         match link(process, descriptor) {
-                // A pipe may have a name.
+            // A pipe may have a name.
             Device::Disk if process.is_pipe(descriptor).is_ok_and(|pipe| pipe) => Device::Pipe,
             device => device,
         }

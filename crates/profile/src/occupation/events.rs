@@ -60,8 +60,7 @@ impl EventSet {
         let number = c_long::from(call.number);
         let [first, second, third, fourth, ..] = call.arguments;
         let poll = EventSet::Poll { address: first, count: second & 0xffff_ffff };
-        let select =
-            EventSet::Select { below: first & 0xffff_ffff, sets: [second, third, fourth] };
+        let select = EventSet::Select { below: first & 0xffff_ffff, sets: [second, third, fourth] };
         #[cfg(target_arch = "x86_64")]
         match number {
             libc::SYS_poll => return Some(poll),

@@ -75,6 +75,52 @@ const WRAPPERS: &[&str] = &[
     "os_event_wait",
 ];
 
+/// System calls, as the functions that make them are called in programs that are linked statically.
+const STUBS: &[&str] = &[
+    "accept",
+    "accept4",
+    "clock_nanosleep",
+    "connect",
+    "epoll_pwait",
+    "epoll_wait",
+    "fcntl",
+    "fcntl64",
+    "fdatasync",
+    "flock",
+    "fsync",
+    "mmap",
+    "mprotect",
+    "munmap",
+    "nanosleep",
+    "pause",
+    "poll",
+    "ppoll",
+    "pselect",
+    "read",
+    "readv",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "select",
+    "semop",
+    "semtimedop",
+    "send",
+    "sendmsg",
+    "sendto",
+    "sigsuspend",
+    "sigtimedwait",
+    "sigwait",
+    "sigwaitinfo",
+    "syscall_cp",
+    "syscall_cp_asm",
+    "syscall_cp_c",
+    "wait4",
+    "waitid",
+    "waitpid",
+    "write",
+    "writev",
+];
+
 /// Last words of functions that wait, through which a lock is looked for further out.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
@@ -91,7 +137,8 @@ pub(crate) fn takes_lock(function: &str) -> bool {
 
 /// A function that waits for whatever its caller waits for.
 pub(crate) fn is_wait_wrapper(function: &str) -> bool {
-    WRAPPERS.contains(&last_part(function))
+    let stub = function.trim_start_matches('_').trim_start_matches("GI_").trim_start_matches('_');
+    WRAPPERS.contains(&last_part(function)) || STUBS.contains(&stub)
 }
 
 /// A function that waits, by the end of its name.
@@ -204,7 +251,10 @@ mod tests {
         assert_eq!(words("lockForWrite"), ["lock", "for", "write"]);
         for (function, last) in [
             ("boost::shared_mutex::lock_shared()", "lock_shared"),
-            ("<dashmap::lock::RawRwLock as lock_api::RawRwLock>::lock_exclusive_slow", "lock_exclusive_slow"),
+            (
+                "<dashmap::lock::RawRwLock as lock_api::RawRwLock>::lock_exclusive_slow",
+                "lock_exclusive_slow",
+            ),
             ("Cache<std::string>::get<int>(int) const", "get"),
             ("(anonymous namespace)::refresh(Cache&)", "refresh"),
             ("server::touch::{{closure}}::{{closure}}", "touch"),
@@ -220,7 +270,10 @@ mod tests {
     #[test]
     fn templates_are_known_without_the_type_that_they_return() {
         for (function, path) in [
-            ("void std::call_once<void (&)()>(std::once_flag&)", "std::call_once<void (&)()>(std::once_flag&)"),
+            (
+                "void std::call_once<void (&)()>(std::once_flag&)",
+                "std::call_once<void (&)()>(std::once_flag&)",
+            ),
             ("std::map<int, int>& get<int>(int, char)", "get<int>(int, char)"),
             ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh(Cache&)"),
             ("Flag::operator bool() const", "Flag::operator bool() const"),
@@ -272,6 +325,10 @@ mod tests {
         ] {
             assert!(!takes_lock(name), "{name}");
         }
+        assert!(
+            is_wait_wrapper("__GI___poll") && is_wait_wrapper("boost::condition_variable::wait()")
+        );
+        assert!(!is_wait_wrapper("Link::read(int)") && !is_wait_wrapper("wait_for_reply"));
         assert!(is_barrier("gomp_team_barrier_wait_end") && !is_barrier("barricade"));
     }
 }

@@ -2,9 +2,7 @@
 
 use threadtoll_record::profile::function::{Part, part};
 
-use super::lock_names::{
-    is_barrier, is_wait_wrapper, takes_lock, waits, without_return_type,
-};
+use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits, without_return_type};
 
 /// A frame of a waiter's stack.
 #[derive(Clone, Debug)]

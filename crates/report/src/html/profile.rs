@@ -13,7 +13,7 @@ use super::table::{more_rows, plain, sortable};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::machine::facts;
-use crate::profile::{self, Seen, answer, locks, stack, time, unseen, waits};
+use crate::profile::{self, Seen, answer, kinds, locks, stack, time, unseen, waits};
 use crate::units::{percent, share};
 
 const MAX_ROWS: usize = 500;
@@ -122,6 +122,10 @@ fn thread_time(profile: &Profile) -> Markup {
                 li { span class={ "swatch spent-" (part.spent.name()) } {} (part.name) " " (percent(part.share)) } "\n"
             }
         } "\n"
+        @let lines = kinds::lines(time, &kinds::groups(profile));
+        @if !lines.is_empty() {
+            ul { "\n" @for line in &lines { li { (line) } "\n" } } "\n"
+        }
         (plain(&time::section(time)))
     }
 }

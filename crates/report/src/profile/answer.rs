@@ -24,8 +24,21 @@ const POLLING_NS: f64 = 20e6;
 
 /// Parts of names of functions in which idle threads of a pool wait for work.
 const QUEUES: [&str; 15] = [
-    "queue", "pop", "recv", "receive", "job", "task", "pool", "idle", "consume", "channel",
-    "mailbox", "inbox", "worker_loop", "main_loop", "event_loop",
+    "queue",
+    "pop",
+    "recv",
+    "receive",
+    "job",
+    "task",
+    "pool",
+    "idle",
+    "consume",
+    "channel",
+    "mailbox",
+    "inbox",
+    "worker_loop",
+    "main_loop",
+    "event_loop",
 ];
 
 /// Parts of names of functions that try something again and again.
@@ -213,15 +226,15 @@ impl Findings<'_> {
 
     /// A runtime parks its threads.
     fn parked(&self) -> Option<Answer> {
-        let parked = |group: &Group<'_>| group.runtime.is_some() && group.wait.what == WaitFor::Parker;
+        let parked =
+            |group: &Group<'_>| group.runtime.is_some() && group.wait.what == WaitFor::Parker;
         let share = self.share(Spent::Thread, parked);
         let most = self.groups.iter().find(|group| parked(group));
         let most = most.filter(|_| share >= WORTHWHILE)?;
         let (who, tells) = match most.runtime {
-            Some(Runtime::Java) => (
-                "the Java virtual machine",
-                "`jcmd PID Thread.print -l` or a JFR recording tells",
-            ),
+            Some(Runtime::Java) => {
+                ("the Java virtual machine", "`jcmd PID Thread.print -l` or a JFR recording tells")
+            }
             _ => ("Go's runtime", "its mutex and block profiles (net/http/pprof) tell"),
         };
         let on_cpu = self.time.on_cpu.get();
@@ -236,17 +249,12 @@ impl Findings<'_> {
             )));
         }
         Some(Answer::doubtful(format!(
-            "Cannot be told: {parked} without a sign of the reason; {tells} what for. {} that was \
-             seen.",
-            first_capital(&self.for_a_lock())
+            "Cannot be told: {parked} without a sign of the reason, {}; {tells} what for.",
+            match self.waited > 0.0 {
+                true => format!("and {} for locks that were seen", percent(self.waited)),
+                false => "and no lock was seen".into(),
+            }
         )))
-    }
-
-    fn for_a_lock(&self) -> String {
-        match self.waited > 0.0 {
-            true => format!("{} for a lock", percent(self.waited)),
-            false => "none for a lock".into(),
-        }
     }
 
     /// Threads waited for a lock whose gain is not known.
@@ -313,9 +321,8 @@ impl Findings<'_> {
         let kind = if thread >= unknown { WaitKind::Thread } else { WaitKind::Unknown };
         let in_doubt = |group: &&Group<'_>| group.wait.kind == kind && open(group);
         let most = self.groups.iter().find(in_doubt);
-        let place = most.map_or_else(String::new, |group| {
-            format!(" ({} in {})", group.thing(), group.place())
-        });
+        let place = most
+            .map_or_else(String::new, |group| format!(" ({} in {})", group.thing(), group.place()));
         let (phrase, largest) = match kind {
             WaitKind::Thread => ("waited for other threads", thread),
             _ => ("waited for something that was not recognised", unknown),
@@ -339,7 +346,11 @@ impl Findings<'_> {
             .filter(in_doubt)
             .take_while(|group| group.threads >= 0.1 * most.map_or(0.0, |most| most.threads))
             .all(in_queue);
-        if doubt <= MUCH * rest && let Some(part) = self.largest(known) {
+        // Java's code waits in no condition variables: those are of the virtual machine's threads.
+        let of_java = most.is_some_and(|most| most.runtime == Some(Runtime::Java));
+        if (doubt <= MUCH * rest || of_java && rest >= DOUBTFUL)
+            && let Some(part) = self.largest(known)
+        {
             return Some(Answer::doubtful(format!(
                 "No lock was seen: {} of the time its threads {}; {} they {phrase}{place}.",
                 percent(part.share),
@@ -348,7 +359,10 @@ impl Findings<'_> {
             )));
         }
         if most.is_some() && of_pool {
-            return Some(Answer::doubtful(format!("No lock was seen: {waited}; {}.", self.for_locks())));
+            return Some(Answer::doubtful(format!(
+                "No lock was seen: {waited}; {}.",
+                self.for_locks()
+            )));
         }
         let tells = match most {
             Some(_) => "that code tells if it is for a lock",
@@ -367,12 +381,12 @@ impl Findings<'_> {
         let Some(part) = largest else {
             return Answer::not_locks("Nothing seen: no thread was sampled.".into());
         };
-        let of_part = |group: &&Group<'_>| {
-            part.spent == Spent::Thread && group.wait.kind == WaitKind::Thread
-        };
-        let place = self.groups.iter().find(of_part).map_or_else(String::new, |group| {
-            format!(" ({} in {})", group.thing(), group.place())
-        });
+        let of_part =
+            |group: &&Group<'_>| part.spent == Spent::Thread && group.wait.kind == WaitKind::Thread;
+        let place =
+            self.groups.iter().find(of_part).map_or_else(String::new, |group| {
+                format!(" ({} in {})", group.thing(), group.place())
+            });
         Answer::not_locks(format!(
             "Not locks: {} of the time its threads {}{place}; {}.",
             percent(part.share),
@@ -394,12 +408,6 @@ fn in_queue(group: &Group<'_>) -> bool {
 fn has_any(name: &str, parts: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     parts.iter().any(|part| name.contains(part))
-}
-
-fn first_capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
-    first.unwrap_or_default() + letters.as_str()
 }
 
 /// A share with its interval.

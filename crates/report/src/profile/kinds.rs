@@ -1,7 +1,9 @@
 //! Waits that are not for a lock that was seen, by kind of time and function of the program, of all
 //! processes together.
 
-use threadtoll_record::profile::{IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{
+    IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
+};
 
 use super::stack;
 use super::time::{self, Spent};
@@ -147,7 +149,8 @@ pub(crate) fn share_of(
 
 /// Kinds of time that take much of it, with the functions that wait, a line for each.
 pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>]) -> Vec<String> {
-    let waits = |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
+    let waits =
+        |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
     let parts = time::parts(time).into_iter();
     let worth = parts.filter(|part| waits(part.spent) && part.share >= WORTH_A_LINE);
     worth.filter_map(|part| line(&part, groups)).take(MAX_LINES).collect()

@@ -18,7 +18,7 @@ const LINES: usize = 23;
 const WIDTH: usize = 80;
 /// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
-const IDLE: usize = 8;
+const IDLE: usize = 6;
 /// Locks, and waits that are not for a lock, described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
@@ -241,7 +241,7 @@ impl Screen<'_> {
         }
         if !waits.is_empty() {
             parts.push(Part::BLANK);
-            let section = kinds::section(&waits[..waits.len().min(IDLE)], 44);
+            let section = kinds::section(&waits[..waits.len().min(IDLE)], 30);
             parts.extend(rows(&draw(&section, &self.style).0));
         }
         parts

@@ -108,22 +108,21 @@ fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
     let share = |kind: &str| {
         shares.iter().filter(|(of, _)| *of == kind).map(|(_, share)| share).sum::<f64>()
     };
-    let mut time =
-        profiles::time([share("running"), 0.0, 0.0, share("idle"), share("sleep")], &[]);
+    let mut time = profiles::time([share("running"), 0.0, 0.0, share("idle"), share("sleep")], &[]);
     time.thread_wait = share("thread").into();
     time.unknown = share("unknown").into();
     let mut seen = profiles::profile(&["a"], time, Vec::new());
     seen.processes[0].waits = waits;
     let screen = first_screen(&seen, MORE, &plain(120));
-    screen.lines().skip(1).take(2).collect::<Vec<_>>().join(" ")
+    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
+    answer.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn time_that_is_not_understood_is_no_evidence_against_locks() {
     use WaitFor::{Barrier, ConditionVariable, FileLock, Join, Other, Semaphore, Word};
-    let on = |what, threads, frames: &[&str]| {
-        profiles::wait(WaitKind::Thread, what, threads, frames)
-    };
+    let on =
+        |what, threads, frames: &[&str]| profiles::wait(WaitKind::Thread, what, threads, frames);
     let condvar = |function| on(ConditionVariable, 4.0, &["pthread_cond_wait", function, "run"]);
     let said = |begins: &str, shares: &[(&str, f64)], waits: Vec<Wait>| {
         let answer = answer(shares, waits);
@@ -154,15 +153,27 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     let named = said("Probably locks: 80% of the time", &waits, vec![by_name]);
     assert!(named.contains("in RWLock::lock_shared ← read_table"), "{named}");
     let file = Wait { syscall: Some("flock".into()), ..on(FileLock, 4.0, &["flock", "save"]) };
-    said("Probably locks: 80% of the time its threads waited for file locks (flock)", &waits, vec![file]);
+    said(
+        "Probably locks: 80% of the time its threads waited for file locks (flock)",
+        &waits,
+        vec![file],
+    );
     let asleep = |function, ns: f64| Wait {
         sleep_ns: Some(ns.into()),
         ..profiles::wait(WaitKind::Sleep, Other, 3.0, &["clock_nanosleep", function, "step"])
     };
     let sleeps = [("sleep", 0.8), ("running", 0.2)];
-    said("Cannot be told: 80% of the time its threads slept", &sleeps, vec![asleep("busy_handler", 2e6)]);
+    said(
+        "Cannot be told: 80% of the time its threads slept",
+        &sleeps,
+        vec![asleep("busy_handler", 2e6)],
+    );
     said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e6)]);
-    said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("busy_handler", 2e9)]);
+    said(
+        "Not locks: 80% of the time its threads slept",
+        &sleeps,
+        vec![asleep("busy_handler", 2e9)],
+    );
 }
 
 #[test]

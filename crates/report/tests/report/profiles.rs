@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use threadtoll_record::profile::{
     Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
-    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role, Site, ThreadShare,
-    Runtime, ThreadTime, TimeIntervals, Verdict, Wait, WaitFor, WaitKind, WhatIf,
+    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role, Runtime, Site,
+    ThreadShare, ThreadTime, TimeIntervals, Verdict, Wait, WaitFor, WaitKind, WhatIf,
 };
 use threadtoll_record::{Fraction, Ratio, Text};
 
