@@ -19,6 +19,7 @@
 //! The stack may change while it is copied. A return address that follows no call ends the stack,
 //! which is then marked as cut.
 
+mod bare;
 mod call;
 mod infer;
 mod prologue;

@@ -4,6 +4,7 @@
 //! counts most), then by how the rest of the stack unwinds from there. The nearest of the best
 //! wins. The place that the function's first instructions name is tried before all others.
 
+use super::bare::target;
 use super::call::PrecedingCall;
 use super::prologue;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
@@ -34,7 +35,7 @@ impl Effort {
         Effort { words: 4 * MAX_WORDS, steps: 16 * 1024 }
     }
 
-    fn take_word(&mut self) -> bool {
+    pub(super) fn take_word(&mut self) -> bool {
         let left = self.words > 0 && self.steps > 0;
         self.words = self.words.saturating_sub(1);
         left
@@ -173,6 +174,9 @@ impl Rules {
                 return Some(Found { caller, inferred: false });
             }
         }
+        if let Some(caller) = self.caller_of_bare(input, position, effort) {
+            return Some(Found { caller, inferred: true });
+        }
         let mut best: Option<Candidate> = None;
         for address in words(stack_pointer, &input.stack) {
             if !effort.take_word() {
@@ -242,6 +246,10 @@ impl Rules {
                     evidence.reaches_start = true;
                     break;
                 }
+                Step::Lacks(Lack::Rule) => match self.caller_of_bare(input, &at, effort) {
+                    Some(next) => next,
+                    None => break,
+                },
                 Step::Lacks(_) | Step::BeyondCopy => break,
                 Step::Broken => {
                     evidence.sound = false;
@@ -278,27 +286,18 @@ impl Rules {
         caller: &Position,
         site: &Site,
     ) -> Fit {
-        let place = |position: &Position| {
-            let address = position.registers.program_counter();
-            match input.space.place(address) {
-                Place::Image(code) => Some((code.image, address.wrapping_sub(code.address))),
-                _ => None,
-            }
-        };
         let target = match site.call {
             PrecedingCall::None => return Fit::No,
             PrecedingCall::Unreadable => return Fit::Other,
             PrecedingCall::Indirect => return Fit::Indirect,
-            PrecedingCall::Direct(target) => {
-                place(caller).map(|(_, bias)| bias.wrapping_add(target))
-            }
-            PrecedingCall::Through(slot) => place(caller).and_then(|(_, bias)| {
-                let mut pointer = [0; 8];
-                let read = input.space.read_memory(bias.wrapping_add(slot), &mut pointer);
-                (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
-            }),
+            PrecedingCall::Direct(_) | PrecedingCall::Through(_) => target(input, caller, site),
         };
-        let start = place(callee).zip(called).map(|((_, bias), start)| bias.wrapping_add(start));
+        let address = callee.registers.program_counter();
+        let bias = match input.space.place(address) {
+            Place::Image(code) => Some(address.wrapping_sub(code.address)),
+            _ => None,
+        };
+        let start = bias.zip(called).map(|(bias, start)| bias.wrapping_add(start));
         match (target, start) {
             (None, _) => Fit::Indirect,
             (Some(target), Some(start)) if target == start => Fit::Exact,
@@ -315,7 +314,7 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
 }
 
 /// Addresses of the words on a stack, from `lowest` on.
-fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
+pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
     let first = lowest.max(stack.base).next_multiple_of(8);
     (first..stack.end()).step_by(8).take(MAX_WORDS)
 }
@@ -359,7 +358,7 @@ fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Pos
     None
 }
 
-fn caller(
+pub(super) fn caller(
     registers: &Registers,
     address: u64,
     stack_pointer: u64,

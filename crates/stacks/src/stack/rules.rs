@@ -163,7 +163,11 @@ impl Rules {
         };
         let lookup = code.address.wrapping_sub(returns.into());
         let rule = self.lookup(image, CodeAddress { address: lookup, ..code });
-        let site = Site { rule: rule.unwrap_or(Rule::Unknown), call };
+        let rule = rule.unwrap_or_else(|| match returns && self.ends_thread(image, code) {
+            true => Rule::Start,
+            false => Rule::Unknown,
+        });
+        let site = Site { rule, call };
         self.cache[slot] = Some(Cached { key, site: site.clone() });
         site
     }

@@ -7,12 +7,14 @@
 
 use std::collections::HashMap;
 
-use super::rules::{Function, Rule, Rules};
+use super::rules::{Rule, Rules};
 use super::step::Input;
 use crate::image::{CodeAddress, Place};
 
 /// Bytes of a function that are searched, from its beginning.
 const MAX_CODE: u64 = 16 << 10;
+/// The same of one whose end is not known.
+const MAX_UNKNOWN: u64 = 256;
 /// Jumps in a row that lead from one function to another.
 const MAX_JUMPS: u32 = 3;
 /// Functions that one question looks into.
@@ -22,7 +24,7 @@ const MAX_ANSWERS: usize = 1 << 14;
 
 /// Destination of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Jump {
+pub(super) enum Jump {
     /// An address in the same file.
     To(u64),
     /// Through a pointer at an address in the same file.
@@ -72,14 +74,17 @@ impl Rules {
         let Some(image) = input.images.get(code.image) else { return false };
         let bias = from.wrapping_sub(code.address);
         let site = self.site(input.space, input.images, from, false);
-        let Rule::Function(function) = site.rule else { return false };
-        let mut bytes = vec![0; function.length.min(MAX_CODE) as usize];
-        let start = CodeAddress { address: function.start, ..code };
-        let length = self.code.read(image, start, &mut bytes);
+        let (start, size) = match &site.rule {
+            Rule::Function(function) => (function.start, function.length.min(MAX_CODE)),
+            Rule::Start | Rule::Unknown => (code.address, MAX_UNKNOWN),
+        };
+        let mut bytes = vec![0; size as usize];
+        let length = self.code.read(image, CodeAddress { address: start, ..code }, &mut bytes);
         let mut further = Vec::new();
-        for jump in jumps_in(&bytes[..length], function.start) {
+        for jump in jumps_in(&bytes[..length], start) {
+            let within = |target: u64| target != start && target.wrapping_sub(start) < size;
             let target = match jump {
-                Jump::To(target) if is_within(target, &function) => continue,
+                Jump::To(target) if within(target) => continue,
                 Jump::To(target) => match self.code.linked(image, code, target) {
                     Some(slot) => pointer(input, bias.wrapping_add(slot)),
                     None => Some(bias.wrapping_add(target)),
@@ -112,11 +117,7 @@ impl Rules {
     }
 }
 
-fn is_within(address: u64, function: &Function) -> bool {
-    address != function.start && address.wrapping_sub(function.start) < function.length
-}
-
-fn pointer(input: &Input<'_>, slot: u64) -> Option<u64> {
+pub(super) fn pointer(input: &Input<'_>, slot: u64) -> Option<u64> {
     let mut pointer = [0; 8];
     let read = input.space.read_memory(slot, &mut pointer);
     (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
@@ -125,7 +126,7 @@ fn pointer(input: &Input<'_>, slot: u64) -> Option<u64> {
 /// Whatever may be a jump in code that begins at an address: `e9` with a distance, and `ff 25`
 /// through a pointer; conditional ones, which compilers make of `if … return f()`, too.
 #[cfg(target_arch = "x86_64")]
-fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> {
+pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.windows(6).enumerate().filter_map(move |(at, bytes)| {
         let at = address.wrapping_add(at as u64);
         let short = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
@@ -145,7 +146,7 @@ fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> {
 
 /// Jumps in code that begins at an address: `b`, as a call is `bl`.
 #[cfg(target_arch = "aarch64")]
-fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> {
+pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.chunks_exact(4).enumerate().filter_map(move |(at, bytes)| {
         let instruction = u32::from_le_bytes(*bytes.first_chunk()?);
         let distance = i64::from((instruction << 6).cast_signed() >> 6) * 4;
