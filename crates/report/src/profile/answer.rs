@@ -169,18 +169,17 @@ impl Findings<'_> {
             }
             _ => format!("Locks: {waited_for}{costliest}."),
         };
-        Answer::locks(text)
+        let more = self.most_named().filter(|&(share, _)| share > self.waited);
+        let more = more.map_or_else(String::new, |(share, most)| {
+            let place = most.place_with_lock();
+            format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
+        });
+        Answer::locks(text + &more)
     }
 
     /// Functions on the stacks of those that wait have names of locks'.
     fn named_locks(&self) -> Option<Answer> {
-        let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
-        let share: f64 =
-            kinds.into_iter().map(|spent| self.share(spent, |group| group.names_a_lock())).sum();
-        let most = self.groups.iter().find(|group| group.names_a_lock())?;
-        if share < WORTHWHILE {
-            return None;
-        }
+        let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
         let did = match (most.wait.what, most.wait.kind, most.wait.sleep_ns) {
             (WaitFor::FileLock, ..) => format!("waited for file locks ({})", most.thing()),
@@ -193,6 +192,16 @@ impl Findings<'_> {
             "Probably locks: {} of the time its threads {did} in {place}.",
             percent(share)
         )))
+    }
+
+    /// Share of the time of waits that names tell to be for locks, if it is worth saying, and those
+    /// with the most threads.
+    fn most_named(&self) -> Option<(f64, &Group<'_>)> {
+        let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
+        let share: f64 =
+            kinds.into_iter().map(|spent| self.share(spent, |group| group.names_a_lock())).sum();
+        let most = self.groups.iter().find(|group| group.names_a_lock())?;
+        (share >= WORTHWHILE).then_some((share, most))
     }
 
     /// Threads wait for an initialisation that one of them runs.
