@@ -131,6 +131,14 @@ impl Findings<'_> {
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
+    /// No lock costs anything that was seen.
+    fn no_lock(&self) -> &'static str {
+        match self.costs.is_empty() {
+            true => "No lock was seen",
+            false => "No lock was seen to matter",
+        }
+    }
+
     /// Such as `1% for locks`.
     fn for_locks(&self) -> String {
         match self.waited > 0.0 {
@@ -241,8 +249,9 @@ impl Findings<'_> {
         if share < on_cpu {
             let ran = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
             return Some(Answer::doubtful(format!(
-                "No lock was seen: {} of the time its threads {}; {parked}, and {tells} if that \
+                "{}: {} of the time its threads {}; {parked}, and {tells} if that \
                  was for locks.",
+                self.no_lock(),
                 percent(ran.share),
                 ran.phrase
             )));
@@ -351,7 +360,8 @@ impl Findings<'_> {
             && let Some(part) = self.largest(known)
         {
             return Some(Answer::doubtful(format!(
-                "No lock was seen: {} of the time its threads {}; {} they {phrase}{place}.",
+                "{}: {} of the time its threads {}; {} they {phrase}{place}.",
+                self.no_lock(),
                 percent(part.share),
                 part.phrase,
                 percent(largest)
@@ -359,7 +369,8 @@ impl Findings<'_> {
         }
         if most.is_some() && of_pool {
             return Some(Answer::doubtful(format!(
-                "No lock was seen: {waited}; {}.",
+                "{}: {waited}; {}.",
+                self.no_lock(),
                 self.for_locks()
             )));
         }
