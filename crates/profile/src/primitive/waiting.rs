@@ -43,8 +43,8 @@ impl Waiting {
             if waiting.function.is_none() {
                 waiting.function = Some(name.clone());
             }
-            // Functions that wait may be parts of a lock.
-            if !waits(path) {
+            // Functions that wait may be parts of a lock, and so may those without a name.
+            if !waits(path) && !path.contains("+0x") {
                 break;
             }
         }
@@ -96,6 +96,7 @@ mod tests {
             "WaitEventSetWait",
             "WaitLatch",
             "ProcSleep",
+            "postgres+0x45d95c",
             "LockAcquireExtended",
             "heap_update",
         ];
@@ -112,6 +113,7 @@ mod tests {
         let frames = ["___pthread_cond_wait", "wait_for_reply_wait", "call", "lock_all"];
         assert_eq!(of(&frames), (some("wait_for_reply_wait"), None));
         assert_eq!(of(&["syscall", "std::thread::park"]), (None, None));
+        assert_eq!(of(&["syscall", "a.out+0x12", "a.out+0x34"]), (some("a.out+0x12"), None));
         assert_eq!(of(&[]), (None, None));
         let waiting = Waiting::of(&[
             WaitingFrame { function: "syscall".into(), in_runtime: true },

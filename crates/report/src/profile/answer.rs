@@ -141,6 +141,14 @@ impl Findings<'_> {
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
+    /// No lock costs anything that was seen.
+    fn no_lock(&self) -> &'static str {
+        match self.costs.is_empty() {
+            true => "No lock was seen",
+            false => "No lock was seen to matter",
+        }
+    }
+
     /// Such as `1% for locks`.
     fn for_locks(&self) -> String {
         match self.waited > 0.0 {
@@ -179,18 +187,17 @@ impl Findings<'_> {
             }
             _ => format!("Locks: {waited_for}{costliest}."),
         };
-        Answer::locks(text)
+        let more = self.most_named().filter(|&(share, _)| share > self.waited);
+        let more = more.map_or_else(String::new, |(share, most)| {
+            let place = most.place_with_lock();
+            format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
+        });
+        Answer::locks(text + &more)
     }
 
     /// Functions on the stacks of those that wait have names of locks'.
     fn named_locks(&self) -> Option<Answer> {
-        let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
-        let share: f64 =
-            kinds.into_iter().map(|spent| self.share(spent, |group| group.names_a_lock())).sum();
-        let most = self.groups.iter().find(|group| group.names_a_lock())?;
-        if share < WORTHWHILE {
-            return None;
-        }
+        let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
         let did = match (most.wait.what, most.wait.kind, most.wait.sleep_ns) {
             (WaitFor::FileLock, ..) => format!("waited for file locks ({})", most.thing()),
@@ -203,6 +210,16 @@ impl Findings<'_> {
             "Probably locks: {} of the time its threads {did} in {place}.",
             percent(share)
         )))
+    }
+
+    /// Share of the time of waits that names tell to be for locks, if it is worth saying, and those
+    /// with the most threads.
+    fn most_named(&self) -> Option<(f64, &Group<'_>)> {
+        let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
+        let share: f64 =
+            kinds.into_iter().map(|spent| self.share(spent, |group| group.names_a_lock())).sum();
+        let most = self.groups.iter().find(|group| group.names_a_lock())?;
+        (share >= WORTHWHILE).then_some((share, most))
     }
 
     /// Threads wait for an initialisation that one of them runs.
@@ -242,8 +259,9 @@ impl Findings<'_> {
         if share < on_cpu {
             let ran = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
             return Some(Answer::doubtful(format!(
-                "No lock was seen: {} of the time its threads {}; {parked}, and {tells} if that \
+                "{}: {} of the time its threads {}; {parked}, and {tells} if that \
                  was for locks.",
+                self.no_lock(),
                 percent(ran.share),
                 ran.phrase
             )));
@@ -352,7 +370,8 @@ impl Findings<'_> {
             && let Some(part) = self.largest(known)
         {
             return Some(Answer::doubtful(format!(
-                "No lock was seen: {} of the time its threads {}; {} they {phrase}{place}.",
+                "{}: {} of the time its threads {}; {} they {phrase}{place}.",
+                self.no_lock(),
                 percent(part.share),
                 part.phrase,
                 percent(largest)
@@ -360,7 +379,8 @@ impl Findings<'_> {
         }
         if most.is_some() && of_pool {
             return Some(Answer::doubtful(format!(
-                "No lock was seen: {waited}; {}.",
+                "{}: {waited}; {}.",
+                self.no_lock(),
                 self.for_locks()
             )));
         }

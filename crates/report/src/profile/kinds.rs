@@ -51,7 +51,7 @@ impl Group<'_> {
     pub(crate) fn place(&self) -> String {
         match (&self.wait.function, self.site()) {
             (Some(function), site) => stack::from_function(site, function),
-            (None, Some(site)) => stack::line(site),
+            (None, Some(site)) => stack::outermost(site),
             (None, None) => "code that was not seen".into(),
         }
     }

@@ -60,6 +60,14 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     shown.join(" ← ")
 }
 
+/// The outermost function of a stack without any of the program's, but for those that start threads.
+pub(crate) fn outermost(site: &Site) -> String {
+    let names = site.frames.iter().map(|frame| without_return_type(plain(&clean(frame))));
+    let starts = |name: &String| begins(name, STARTING) && !name.starts_with("std::sys::");
+    let own: Vec<String> = names.take_while(|name| !starts(name)).collect();
+    own.last().map_or_else(|| "no stack".into(), |name| shortened(name, MAX_CHARS))
+}
+
 /// A function of the program, with a name.
 fn tells(name: &str) -> bool {
     let nameless = name.contains(".so") && name.contains("+0x");
@@ -93,6 +101,18 @@ mod tests {
             share: None,
             interval95: None,
         }
+    }
+
+    #[test]
+    fn a_place_is_a_function_and_its_caller() {
+        let frames = ["syscall", "void Table::read<int>(int)", "libx.so+0x12", "serve", "clone3"];
+        let waiter = site(Role::Waiter, &frames);
+        assert_eq!(from_function(Some(&waiter), frames[1]), "Table::read ← serve");
+        assert_eq!(from_function(Some(&waiter), "serve"), "serve");
+        assert_eq!(from_function(None, "[generated code]"), "[generated code]");
+        let frames = ["syscall", "std::sync::Barrier::wait", "alloc::boxed::Box::call", "clone3"];
+        assert_eq!(outermost(&site(Role::Waiter, &frames)), "std::sync::Barrier::wait");
+        assert_eq!(outermost(&site(Role::Waiter, &[])), "no stack");
     }
 
     #[test]

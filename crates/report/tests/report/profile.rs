@@ -177,6 +177,25 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
 }
 
 #[test]
+fn locks_that_only_names_tell_stand_beside_those_that_were_seen() {
+    let mut time = profiles::time([0.2, 0.0, 0.1, 0.0, 0.0], &[]);
+    (time.thread_wait, time.unknown) = (0.7.into(), 0.0.into());
+    let lock = Lock { gain: None, ..profiles::saturated() };
+    let mut seen = profiles::profile(&["a"], time, vec![lock]);
+    let frames = ["pthread_cond_wait", "update_catalog", "writer"];
+    let by_name = Wait {
+        lock_function: Some("boost::shared_mutex::lock()".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 5.0, &frames)
+    };
+    seen.processes[0].waits = vec![by_name];
+    let screen = first_screen(&seen, MORE, &plain(120));
+    let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = "cache_lock costs most. Probably for locks as well: 70% of the time, in \
+                boost::shared_mutex::lock ← update_catalog ← writer.";
+    assert!(said.contains(more), "{said}");
+}
+
+#[test]
 fn an_initialisation_names_who_waits_and_who_runs_it() {
     let once = Wait {
         run_by: Some("load_config".into()),
