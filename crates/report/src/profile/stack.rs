@@ -62,8 +62,8 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
 
 /// The outermost function of a stack without any of the program's, but for those that start threads.
 pub(crate) fn outermost(site: &Site) -> String {
-    let names = site.frames.iter().map(|frame| without_return_type(plain(&clean(frame))));
-    let starts = |name: &String| begins(name, STARTING) && !name.starts_with("std::sys::");
+    let names = site.frames.iter().map(|frame| plain(&clean(frame)));
+    let starts = |name: &String| part(name) == Part::Start;
     let own: Vec<String> = names.take_while(|name| !starts(name)).collect();
     own.last().map_or_else(|| "no stack".into(), |name| shortened(name, MAX_CHARS))
 }
