@@ -493,7 +493,11 @@ impl Object {
 
     /// Patterns over several looks.
     pub fn patterns(&self) -> PatternCounts {
-        let hogged_turns = self.overtaking.values().copied().max().unwrap_or(0);
+        // Readers that have been woken have the lock: no writer can take it before them.
+        let hogged_turns = match self.for_readers {
+            true => 0,
+            false => self.overtaking.values().copied().max().unwrap_or(0),
+        };
         PatternCounts { hogged_turns, ..self.patterns }
     }
 }

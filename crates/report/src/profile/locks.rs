@@ -288,7 +288,7 @@ pub(crate) fn holders(lock: &Lock, max: usize) -> String {
     };
     match unseen {
         _ if holders.is_empty() => "not seen".into(),
-        unseen if unseen < 0.005 => format!("{}{inferred}", names(&holders)),
+        unseen if unseen < 0.01 => format!("{}{inferred}", names(&holders)),
         unseen => format!("{}, not seen {}{inferred}", names(&holders), percent(unseen)),
     }
 }

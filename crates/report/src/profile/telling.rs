@@ -69,3 +69,17 @@ fn queue_tells(lock: &Lock) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_that_are_left_out_are_counted() {
+        let said = |not_waited_for, unclear| LeftOut { not_waited_for, unclear }.sentence();
+        assert_eq!(said(0, 0), None);
+        assert_eq!(said(1, 0).as_deref(), Some("Left out: 1 lock that nobody waited for."));
+        let both = "Left out: 2 locks whose figures tell too little, 3 locks that nobody waited for.";
+        assert_eq!(said(3, 2).as_deref(), Some(both));
+    }
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use threadtoll_record::Profile;
 use threadtoll_record::file::Profiled;
-use threadtoll_record::profile::{Lock, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{Interval, Lock, Wait, WaitFor, WaitKind};
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{OpenMetrics, folded, openmetrics};
@@ -45,6 +45,66 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
     for gain in [Some(0.5), None] {
         assert!(answer(gain).starts_with(locks), "{}", answer(gain));
     }
+}
+
+/// Screen of a program that waits for these locks.
+fn screen_of(locks: Vec<Lock>) -> String {
+    let time = profiles::time([0.1, 0.0, 0.6, 0.3, 0.0], &[]);
+    first_screen(&profiles::profile(&["a"], time, locks), MORE, &plain(100))
+}
+
+#[test]
+fn rows_that_say_nothing_are_left_out() {
+    let unclear = Lock {
+        queue_mean: Some(0.01.into()),
+        queue_mean_interval95: Interval::new(0.0.into(), 0.04.into()),
+        queue_max: Some(1),
+        ..profiles::lock(4, "unclear_lock")
+    };
+    let screen = screen_of(vec![profiles::saturated(), unclear, profiles::lock(5, "free_lock")]);
+    assert!(!screen.contains("unclear_lock") && !screen.contains("free_lock"), "{screen}");
+    let left_out = "Left out: 1 lock whose figures tell too little, 1 lock that nobody waited for.";
+    assert!(screen.contains(left_out), "{screen}");
+}
+
+#[test]
+fn names_differ_after_they_are_cut() {
+    let name = |end: &str| format!("lock in application_framework_write_journal_{end}_of_all_pages");
+    let one = Lock { name: (&*name("entry")).into(), ..profiles::saturated() };
+    let other = Lock { id: 9, name: (&*name("index")).into(), ..profiles::saturated() };
+    let screen = screen_of(vec![one, other]);
+    let rows: Vec<&str> = screen.lines().filter(|line| line.contains("185%")).collect();
+    let names: HashSet<&str> =
+        rows.iter().filter_map(|row| row.split("  +").next()).map(str::trim).collect();
+    assert_eq!(names.len(), 2, "{screen}");
+}
+
+#[test]
+fn holders_and_those_not_seen_are_shares_of_one_whole() {
+    let lock = Lock {
+        holders: vec![profiles::thread(4712, "refresher", 0.4)],
+        holder_not_seen_share: Some(0.96.into()),
+        ..profiles::saturated()
+    };
+    let screen = screen_of(vec![lock]);
+    assert!(screen.contains("held by refresher (TID 4712) 40%, not seen 60%"), "{screen}");
+}
+
+#[test]
+fn a_gain_between_wide_bounds_is_a_range() {
+    let lock = Lock {
+        gain: Some(0.04.into()),
+        gain_interval95: Interval::new(0.0.into(), 0.6.into()),
+        ..profiles::saturated()
+    };
+    let screen = screen_of(vec![lock]);
+    assert!(screen.contains("0–60%"), "{screen}");
+    // It may be worth a change.
+    assert!(!screen.contains("at little cost"), "{screen}");
+    let unknown = Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
+    let screen = screen_of(vec![unknown]);
+    let said = "The gain without waits for cache_lock cannot be told while the CPUs are full.";
+    assert!(screen.contains(said), "{screen}");
 }
 
 #[test]
