@@ -262,9 +262,9 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         })
         .filter(|each| match each.cause {
             cause if cause.is_pattern() => each.share.low > 0.5,
-            _ if each.share.value <= WORTH_MENDING => false,
+            _ if each.share.value < WORTH_MENDING => false,
             // Seen without the holder.
-            Cause::Convoy | Cause::HeldByReaders => true,
+            Cause::Convoy | Cause::HeldByReaders => most_seen || each.share.value > WORTH_MENDING,
             _ => most_seen,
         })
         .collect();

@@ -51,6 +51,10 @@ pub struct Locking {
 /// Largest gain: with next to no thread at work, the ratio to those that wait means nothing.
 const MAX_GAIN: f64 = 100.0;
 
+/// Least part of the threads that work by their mean number which may work, where the queue is not
+/// known exactly.
+const LEAST_WORKING: f64 = 0.5;
+
 /// Largest ratio between the throughputs at the ends of a range for which it is told.
 const MAX_RANGE: f64 = 4.0;
 
@@ -93,7 +97,10 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     }
     // A lock that hardly anybody waits for takes hardly any CPU time from the others.
     let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
+    let average = freed.value;
     let throughput = |freed: f64, locking: f64, least_in_common: bool| {
+        // Of so many threads, those that do not wait work.
+        let working = (working + average - freed).max(LEAST_WORKING * working);
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
         let all = match are_full {
@@ -138,7 +145,7 @@ mod tests {
     #[test]
     fn waiting_threads_would_work() {
         let gained = gain(Estimate { value: 1.0, low: 0.0, high: 4.0 }, IDLE).unwrap();
-        assert_eq!((gained.low, gained.value, gained.high), (0.0, 0.25, 1.0));
+        assert_eq!((gained.low, gained.value, gained.high), (0.0, 0.25, 2.0));
     }
 
     #[test]

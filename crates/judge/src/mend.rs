@@ -73,11 +73,7 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
     let fills_cpus = context.on_cpu >= FULL * f64::from(cpus) && threads > cpus;
     match cause {
         // Of a library's own lock the program can change nothing else.
-        Cause::SleptHolding(_)
-        | Cause::Computing
-        | Cause::OnCpu
-        | Cause::Convoy
-        | Cause::Hog
+        Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
             if let Some(mend) = context.library =>
         {
             mend.to_owned()

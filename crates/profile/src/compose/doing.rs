@@ -65,7 +65,7 @@ impl Doing {
         let spinning = running_in(process, &times, spins(process, stacks).values().sum());
         let locking = CpuOfLocks::of(process, stacks);
         let in_locking = running_in(process, &times, locking.samples);
-        let (locking, asleep) = (locking.share, process.asleep_all_along());
+        let (locking, asleep) = (locking.share, process.asleep_all_along().round());
         Doing { times, spinning, in_locking, locking, lock, others, asleep, all }
     }
 
@@ -173,11 +173,7 @@ pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u3
 }
 
 /// Running threads that so many samples saw at something.
-fn running_in(
-    process: &ProcessAccount,
-    times: &BTreeMap<Time, Threads>,
-    samples: u64,
-) -> Threads {
+fn running_in(process: &ProcessAccount, times: &BTreeMap<Time, Threads>, samples: u64) -> Threads {
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return Threads::default();
     };

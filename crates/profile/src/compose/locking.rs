@@ -37,9 +37,9 @@ impl CpuOfLocks {
         let kernel = process.kernel_share();
         let own = 1.0 - kernel.unwrap_or(0.0);
         let seen = share(samples, process.ran).map_or(0.0, |share| share.value * own);
-        let most = share(at_most, process.ran).zip(kernel).map(|(share, kernel)| {
-            (kernel + share.high * own).min(1.0)
-        });
+        let most = share(at_most, process.ran)
+            .zip(kernel)
+            .map(|(share, kernel)| (kernel + share.high * own).min(1.0));
         CpuOfLocks { samples, share: Locking { seen, most: most.unwrap_or(1.0).max(seen) } }
     }
 }

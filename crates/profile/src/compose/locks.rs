@@ -203,7 +203,13 @@ impl One<'_> {
 }
 
 /// A lock of which no more is known. `alive` threads may use it, and `users` of them do.
-pub(super) fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32) -> Lock {
+pub(super) fn not_judged(
+    id: u32,
+    kind: LockKind,
+    address: Address,
+    users: u32,
+    alive: u32,
+) -> Lock {
     Lock {
         id,
         kind,

@@ -320,9 +320,14 @@ mod tests {
         ] {
             assert_eq!(part(name), expected, "{name}");
         }
-        for own in
-            ["sqlite3_step", "take_gil", "CompileQueue::get()", "Unsafe_Park", "semantics", "clone_it"]
-        {
+        for own in [
+            "sqlite3_step",
+            "take_gil",
+            "CompileQueue::get()",
+            "Unsafe_Park",
+            "semantics",
+            "clone_it",
+        ] {
             assert_eq!(part(own), Part::Program, "{own}");
         }
     }

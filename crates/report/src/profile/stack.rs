@@ -31,7 +31,8 @@ pub(crate) fn line(site: &Site) -> String {
     let names: Vec<String> = site.frames.iter().map(|frame| plain(&clean(frame))).collect();
     let mut shown = &names[..];
     if site.role == Role::Waiter {
-        let between = |name: &&String| matches!(part(name), Part::Lock | Part::Wait | Part::Library);
+        let between =
+            |name: &&String| matches!(part(name), Part::Lock | Part::Wait | Part::Library);
         let inner = shown.iter().take_while(between);
         shown = &shown[inner.count()..];
     }

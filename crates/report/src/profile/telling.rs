@@ -79,7 +79,8 @@ mod tests {
         let said = |not_waited_for, unclear| LeftOut { not_waited_for, unclear }.sentence();
         assert_eq!(said(0, 0), None);
         assert_eq!(said(1, 0).as_deref(), Some("Left out: 1 lock that nobody waited for."));
-        let both = "Left out: 2 locks whose figures tell too little, 3 locks that nobody waited for.";
+        let both =
+            "Left out: 2 locks whose figures tell too little, 3 locks that nobody waited for.";
         assert_eq!(said(3, 2).as_deref(), Some(both));
     }
 }
