@@ -362,7 +362,7 @@ mod tests {
         let found = causes(&holders, PatternCounts::default());
         assert_eq!(found.iter().map(|it| it.cause).collect::<Vec<_>>(), [Cause::OnCpu]);
         assert!(found[0].share.high > 0.99 && holders.let_go().unwrap().holds(0.3));
-        let holders = counts(&[(Holder::OnCpu, 5), (Holder::Running, 95)]);
+        let holders = counts(&[(Holder::OnCpu, 15), (Holder::Running, 85)]);
         let found = causes(&holders, PatternCounts::default());
         assert_eq!([found[0].cause, found[1].cause], [Cause::Computing, Cause::OnCpu]);
     }
