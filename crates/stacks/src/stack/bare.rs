@@ -32,6 +32,7 @@ impl Rules {
     ) -> Option<Position> {
         let registers = &position.registers;
         let (at, stack_pointer) = (registers.program_counter(), registers.stack_pointer());
+        let mut passed = false;
         for slot in words(stack_pointer, &input.stack).take(MAX_WORDS) {
             if !effort.take_word() {
                 return None;
@@ -45,9 +46,11 @@ impl Rules {
             if !follows_call(&site, &next) {
                 continue;
             }
+            // The thread's first function is called by pointer. Nothing else is called from below.
             if matches!(site.rule, Rule::Start) {
-                return Some(next);
+                return (!passed).then_some(next);
             }
+            passed = true;
             let Some(called) = target(input, &next, &site) else { continue };
             let frame = self.frame_of(input, called, at, MAX_JUMPS, slot - stack_pointer);
             if let Some(frame) = frame {

@@ -199,6 +199,26 @@ impl Rules {
         Some(Found { caller, inferred: true })
     }
 
+    /// Caller of a function whose first instructions name the place of its frame pointer.
+    fn caller_by_prologue(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        site: &Site,
+    ) -> Option<Position> {
+        let Rule::Function(function) = &site.rule else { return None };
+        let distance = self.prologue(input, position, function)?;
+        let value = position.registers.stack_pointer().checked_add(distance)?;
+        if !plausible_frame(input, function, value) {
+            return None;
+        }
+        let registers = position.registers.with_frame_pointer(value);
+        match self.step(input, &Position { registers, ..*position }, site) {
+            Step::Caller(caller) => Some(caller),
+            _ => None,
+        }
+    }
+
     fn prologue(
         &mut self,
         input: &Input<'_>,
@@ -250,6 +270,12 @@ impl Rules {
                     Some(next) => next,
                     None => break,
                 },
+                Step::Lacks(Lack::Register(FRAME_POINTER)) => {
+                    match self.caller_by_prologue(input, &at, &site) {
+                        Some(next) => next,
+                        None => break,
+                    }
+                }
                 Step::Lacks(_) | Step::BeyondCopy => break,
                 Step::Broken => {
                     evidence.sound = false;
