@@ -11,7 +11,6 @@ use super::Z;
 use super::idle::Reasons;
 use super::locking::CpuOfLocks;
 use super::threads::Threads;
-use super::waits::io_kind;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
 use crate::primitive::Role;
@@ -163,6 +162,18 @@ impl Doing {
                 unknown: unknown.interval(all),
             },
         })
+    }
+}
+
+/// Kind of input or output at a device.
+pub(super) fn io_kind(device: Device) -> IoKind {
+    match device {
+        Device::Disk => IoKind::Disk,
+        Device::Socket => IoKind::Socket,
+        Device::Pipe => IoKind::Pipe,
+        Device::Terminal => IoKind::Terminal,
+        Device::Child => IoKind::Child,
+        _ => IoKind::Other,
     }
 }
 

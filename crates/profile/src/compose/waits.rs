@@ -6,12 +6,12 @@ use threadtoll_record::profile::function::{Part, part};
 use threadtoll_record::profile::{IoKind, Role as SiteRole, Wait, WaitFor, WaitKind};
 use threadtoll_record::{Ns, Ratio, Text};
 
+use super::doing::io_kind;
 use super::idle::{Reasons, is_parker};
 use super::locks::syscall_name;
 use super::threads::Threads;
 use super::{MAX_GROUPED, One, keep_first, sites};
 use crate::account::{Object, ProcessAccount, Sleeping, Time};
-use crate::occupation::Device;
 use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
@@ -228,18 +228,6 @@ impl Way {
     }
 }
 
-/// Kind of input or output at a device.
-pub(super) fn io_kind(device: Device) -> IoKind {
-    match device {
-        Device::Disk => IoKind::Disk,
-        Device::Socket => IoKind::Socket,
-        Device::Pipe => IoKind::Pipe,
-        Device::Terminal => IoKind::Terminal,
-        Device::Child => IoKind::Child,
-        _ => IoKind::Other,
-    }
-}
-
 /// Calls that change the mappings of a process, one at a time.
 const MEMORY: &[libc::c_long] = &[
     libc::SYS_mmap,
@@ -309,6 +297,7 @@ fn initialiser(names: &[String], asked_by: &str) -> Option<Text> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::occupation::Device;
 
     #[test]
     fn eight_words_of_one_function_are_one_group() {

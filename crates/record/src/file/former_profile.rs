@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::read::render_error;
 use crate::Line;
 
-/// Said of such a profile.
-pub(super) const NOTE: &str = "it was written by an older version, which did not tell waits for \
-                               work from waits for other threads: they are given as other time";
+/// Said of such a file, after its name.
+pub(super) const NOTE: &str = "was written by an older version, which did not tell waits for work \
+                               from waits for other threads: they are given as other time.";
 
 /// Reads a line that holds such a profile.
 pub(super) fn parse(text: &[u8]) -> Result<Line, String> {

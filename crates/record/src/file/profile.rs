@@ -71,7 +71,7 @@ pub(super) fn read_rest(
     let fault = |what: &str| reader.fault_at(number, what);
     let line = match last.starts_with(FORMER) {
         true => {
-            notes.push(format!("{}: {}", reader.path.display(), former_profile::NOTE));
+            notes.push(format!("{} {}", reader.path.display(), former_profile::NOTE));
             former_profile::parse(&last)
         }
         false => parse(&last),
