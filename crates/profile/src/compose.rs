@@ -7,7 +7,7 @@ mod judged;
 mod library;
 mod locking;
 mod locks;
-mod names;
+mod naming;
 mod parked;
 mod sleeper;
 mod threads;
@@ -229,16 +229,9 @@ impl One<'_> {
         }
     }
 
-    /// Threads by how often they were seen in a role, at `of` samples; those of all of them if it
-    /// is `None`.
-    fn shares(
-        self,
-        looks: &HashMap<u32, u64>,
-        of: Option<u64>,
-        inferred: bool,
-    ) -> Vec<ThreadShare> {
-        let seen: u64 = looks.values().sum();
-        let all = of.map_or(seen, |of| of.max(seen));
+    /// Threads by how often they were seen in a role.
+    fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
+        let all: u64 = looks.values().sum();
         let mut threads: Vec<(u32, u64)> =
             looks.iter().map(|(&tid, &looks)| (tid, looks)).collect();
         threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));

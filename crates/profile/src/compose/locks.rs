@@ -4,15 +4,15 @@ use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
 use threadtoll_judge::mend::{Context, Sleeper, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
 use threadtoll_judge::{Judgement, LockSeen};
-use threadtoll_record::Text;
 use threadtoll_record::profile::{
     Address, Cause, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted, Role as SiteRole,
-    WhatIf,
+    ThreadShare, WhatIf,
 };
+use threadtoll_record::{Fraction, Text};
 
 use super::gains::{Chains, Gains};
 use super::judged::{cause_kind, change, verdict};
-use super::names::Named;
+use super::naming::Named;
 use super::sleeper::sleeper;
 use super::{One, fraction, fractions, ratio, ratios, sites};
 use crate::account::Object;
@@ -104,8 +104,8 @@ impl One<'_> {
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             waiting_samples: Some(holders.doing.samples.into()),
             holder_let_go_share: holders.doing.let_go().map(fraction),
-            holders: self.shares(&holders.threads, Some(holders.doing.samples), holders.inferred),
-            waiters: self.shares(&object.waiting, None, false),
+            holders: of_samples(self.shares(&holders.threads, holders.inferred), holders),
+            waiters: self.shares(&object.waiting, false),
             waits_for: holders
                 .doing
                 .waits_for()
@@ -200,6 +200,21 @@ impl One<'_> {
         let nice = self.watched.process.as_ref()?.thread_nice(*most?.0)?;
         u8::try_from(nice).ok().filter(|nice| *nice > 0)
     }
+}
+
+/// Holders by their shares of all samples with a waiting thread, those in which nobody was seen to
+/// hold the lock included.
+fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShare> {
+    let seen = holders.threads.values().sum::<u64>() as f64;
+    let part = seen / (holders.doing.samples as f64).max(seen).max(1.0);
+    let scaled = |share: Fraction| Fraction::new(share.get() * part);
+    for holder in &mut shares {
+        holder.share = scaled(holder.share);
+        let within = holder.interval95;
+        holder.interval95 =
+            within.and_then(|it| Interval::new(scaled(it.low()), scaled(it.high())));
+    }
+    shares
 }
 
 /// A lock of which no more is known. `alive` threads may use it, and `users` of them do.

@@ -80,7 +80,7 @@ impl One<'_> {
             queue_mean_interval95: row.waiters.ratio_interval(),
             efficiency: Some(Fraction::new(efficiency)),
             holder_not_seen_share: Some(Fraction::new(1.0)),
-            waiters: self.shares(&row.threads, None, false),
+            waiters: self.shares(&row.threads, false),
             sites: sites(SiteRole::Waiter, &row.waiting_at, row.looks, stacks),
             ..not_judged(row.id, LockKind::Parker, Address(0), users, alive)
         })
