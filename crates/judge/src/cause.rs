@@ -14,18 +14,41 @@ use super::interval::{self, Estimate};
 /// Fewest samples with waiters from which a cause is named.
 pub const MIN_SAMPLES: u64 = 8;
 
-/// Least share of the waiting that a cause explains which is told by itself: whoever mends it can
-/// tell the difference.
+/// Least share of the waiting that a cause explains: whoever mends it can tell the difference.
 const WORTH_MENDING: f64 = 0.1;
+
+/// Most of the samples in which it may be unknown if the holder computed or waited for a CPU; with
+/// more, the two are not told apart.
+const MOST_UNCLEAR: f64 = 0.2;
 
 /// Most system calls and locks told apart.
 const MAX_KINDS: usize = 64;
 
+/// An object by which a thread waits for others, and which is no lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Awaited {
+    /// A condition variable.
+    Condvar,
+    /// A semaphore.
+    Semaphore,
+    /// A barrier.
+    Barrier,
+    /// The end of a thread.
+    Join,
+    /// An initialisation that another thread runs.
+    Once,
+    /// A futex word that is not known further.
+    Unknown,
+}
+
 /// State of a lock's holder in a sample in which somebody waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// Asleep in this system call, which does not wait for a lock.
+    /// Asleep in this system call, which does not wait for other threads.
     Asleep(u32),
+    /// Waiting for other threads by something that is no lock: the one of this number, if it has
+    /// one.
+    WaitsFor(Awaited, Option<u32>),
     /// On a CPU.
     Running,
     /// On a CPU or waiting for one: switch records are missing.
@@ -38,6 +61,10 @@ pub enum Holder {
     Waiting(u32),
     /// Nobody holds the lock, or its holder has just been woken and does not run yet.
     HandedOver,
+    /// Readers, who share the lock.
+    Readers,
+    /// It let go of the lock some microseconds after the sample, before its own state was read.
+    LetGo,
     /// Not known.
     NotSeen,
 }
@@ -48,32 +75,48 @@ pub struct HolderCounts {
     /// Samples on time in which somebody waited.
     pub samples: u64,
     asleep: BTreeMap<u32, u64>,
+    waits_for: BTreeMap<(Awaited, Option<u32>), u64>,
     waiting: BTreeMap<u32, u64>,
     running: u64,
+    on_cpu: u64,
     preempted: u64,
     throttled: u64,
     handed_over: u64,
+    readers: u64,
+    let_go: u64,
     not_seen: u64,
+}
+
+/// Counts one of a kind, unless there are too many kinds.
+fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
+    if kinds.len() < MAX_KINDS || kinds.contains_key(&kind) {
+        *kinds.entry(kind).or_default() += 1;
+    }
 }
 
 impl HolderCounts {
     /// Counts a sample on time in which somebody waited.
     pub fn add(&mut self, holder: Holder) {
         self.samples += 1;
-        let bounded = |kinds: &mut BTreeMap<u32, u64>, kind| {
-            if kinds.len() < MAX_KINDS || kinds.contains_key(&kind) {
-                *kinds.entry(kind).or_default() += 1;
-            }
-        };
         match holder {
-            Holder::Asleep(call) => bounded(&mut self.asleep, call),
-            Holder::Waiting(lock) => bounded(&mut self.waiting, lock),
-            Holder::Running | Holder::OnCpu => self.running += 1,
+            Holder::Asleep(call) => count(&mut self.asleep, call),
+            Holder::WaitsFor(kind, object) => count(&mut self.waits_for, (kind, object)),
+            Holder::Waiting(lock) => count(&mut self.waiting, lock),
+            Holder::Running => self.running += 1,
+            Holder::OnCpu => self.on_cpu += 1,
             Holder::Preempted => self.preempted += 1,
             Holder::Throttled => self.throttled += 1,
             Holder::HandedOver => self.handed_over += 1,
+            Holder::Readers => self.readers += 1,
+            Holder::LetGo => self.let_go += 1,
             Holder::NotSeen => self.not_seen += 1,
         }
+    }
+
+    /// Share of the samples with waiters in which the holder let go of the lock before its own
+    /// state was read.
+    pub fn let_go(&self) -> Option<Estimate> {
+        interval::share(self.let_go, self.samples)
     }
 
     /// Share of the samples with waiters in which the holder is not known.
@@ -83,7 +126,14 @@ impl HolderCounts {
 
     /// Share of the samples with waiters in which the holder slept, in whatever call.
     pub fn slept(&self) -> Option<Estimate> {
-        interval::share(self.asleep.values().sum(), self.samples)
+        let asleep: u64 = self.asleep.values().chain(self.waits_for.values()).sum();
+        interval::share(asleep, self.samples)
+    }
+
+    /// Share of the samples with waiters in which nobody held the lock, or its holder had just been
+    /// woken.
+    pub fn handed_over(&self) -> Option<Estimate> {
+        interval::share(self.handed_over, self.samples)
     }
 
     /// Locks that the holder was waiting for, the most frequent first.
@@ -123,8 +173,15 @@ pub struct PatternCounts {
 pub enum Cause {
     /// The holder sleeps in this system call.
     SleptHolding(u32),
+    /// The holder waits for the lock of this number.
+    WaitsForLock(u32),
+    /// The holder waits for other threads by something that is no lock: the one of this number, if
+    /// it has one.
+    WaitsForThreads(Awaited, Option<u32>),
     /// The holder computes.
     Computing,
+    /// The holder computes or waits for a CPU: which of the two is not known.
+    OnCpu,
     /// The holder waits for a CPU.
     Preempted,
     /// The holder waits for its cgroup's quota.
@@ -137,6 +194,8 @@ pub enum Cause {
     Hog,
     /// Readers keep coming while a writer waits.
     StarvedWriter,
+    /// Readers hold the lock.
+    HeldByReaders,
 }
 
 impl Cause {
@@ -156,27 +215,39 @@ pub struct CauseShare {
     pub share: Estimate,
 }
 
-/// Causes of waiting, the one to mend first; empty if too few samples saw anybody wait.
+/// Causes of waiting, the one to mend first, each of a tenth of it at least; empty if too few
+/// samples saw anybody wait.
 ///
 /// A pattern that explains more than half of the waiting comes before what the holder does: a herd
 /// waits for a holder that computes, but shorter holds are not its mend. With less it is no cause:
 /// on a busy lock now and then somebody overtakes, and several come at once.
 ///
 /// Nothing is said of what holders do if most of them were not seen: these may all have done one
-/// other thing, which would then come first. A convoy is seen without them, and told if it is worth
-/// mending.
+/// other thing, which would then come first. A convoy is seen without them.
 pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
+    // Who let go of the lock some microseconds later had a CPU by then.
+    let unclear = holders.on_cpu + holders.let_go;
+    // Where the two are told apart in a part of the samples only, no share of either is known.
+    let mixed = unclear as f64 > MOST_UNCLEAR * holders.samples as f64;
+    let (running, preempted) = (holders.running, holders.preempted);
     let plain = [
-        (Cause::Computing, holders.running),
-        (Cause::Preempted, holders.preempted),
+        (Cause::Computing, if mixed { 0 } else { running }),
+        (Cause::OnCpu, if mixed { unclear + running + preempted } else { unclear }),
+        (Cause::Preempted, if mixed { 0 } else { preempted }),
         (Cause::Throttled, holders.throttled),
         (Cause::Convoy, holders.handed_over),
+        (Cause::HeldByReaders, holders.readers),
     ];
     let asleep = holders.asleep.iter().map(|(&call, &count)| (Cause::SleptHolding(call), count));
-    let of_holders = plain.into_iter().chain(asleep).map(|(c, count)| (c, count, holders.samples));
+    let waiting = holders.waiting.iter().map(|(&lock, &count)| (Cause::WaitsForLock(lock), count));
+    let waits_for = holders.waits_for.iter();
+    let waits_for =
+        waits_for.map(|(&(kind, of), &count)| (Cause::WaitsForThreads(kind, of), count));
+    let of_holders = plain.into_iter().chain(asleep).chain(waiting).chain(waits_for);
+    let of_holders = of_holders.map(|(cause, count)| (cause, count, holders.samples));
     let most_seen = 2 * holders.not_seen <= holders.samples;
     let of_patterns = [
         (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
@@ -191,7 +262,9 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         })
         .filter(|each| match each.cause {
             cause if cause.is_pattern() => each.share.low > 0.5,
-            Cause::Convoy => most_seen || each.share.value > WORTH_MENDING,
+            _ if each.share.value < WORTH_MENDING => false,
+            // Seen without the holder.
+            Cause::Convoy | Cause::HeldByReaders => most_seen || each.share.value > WORTH_MENDING,
             _ => most_seen,
         })
         .collect();
@@ -284,6 +357,33 @@ mod tests {
     }
 
     #[test]
+    fn a_holder_that_may_wait_for_a_cpu_is_not_said_to_compute() {
+        let holders = counts(&[(Holder::OnCpu, 60), (Holder::LetGo, 30), (Holder::Running, 10)]);
+        let found = causes(&holders, PatternCounts::default());
+        assert_eq!(found.iter().map(|it| it.cause).collect::<Vec<_>>(), [Cause::OnCpu]);
+        assert!(found[0].share.high > 0.99 && holders.let_go().unwrap().holds(0.3));
+        let holders = counts(&[(Holder::OnCpu, 15), (Holder::Running, 85)]);
+        let found = causes(&holders, PatternCounts::default());
+        assert_eq!([found[0].cause, found[1].cause], [Cause::Computing, Cause::OnCpu]);
+    }
+
+    #[test]
+    fn a_holder_that_waits_for_other_threads_does_not_sleep_in_a_system_call() {
+        let reply = Holder::WaitsFor(Awaited::Condvar, Some(4));
+        let holders = counts(&[(reply, 90), (Holder::Asleep(1), 10)]);
+        let found = causes(&holders, PatternCounts::default());
+        assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Condvar, Some(4)));
+        assert!(holders.slept().unwrap().holds(1.0));
+    }
+
+    #[test]
+    fn readers_that_hold_a_lock_are_told_although_none_of_them_is_its_holder() {
+        let holders = counts(&[(Holder::Readers, 90), (Holder::NotSeen, 10)]);
+        let found = causes(&holders, PatternCounts::default());
+        assert_eq!(found.iter().map(|it| it.cause).collect::<Vec<_>>(), [Cause::HeldByReaders]);
+    }
+
+    #[test]
     fn hostile_calls_are_bounded() {
         let mut holders = HolderCounts::default();
         for call in 0..10_000 {
@@ -310,6 +410,7 @@ mod tests {
             (Holder::Running, Cause::Computing, 0.05e-3),
             (Holder::Preempted, Cause::Preempted, 0.05e-3),
             (Holder::Throttled, Cause::Throttled, 0.05e-3),
+            (Holder::LetGo, Cause::OnCpu, 0.05e-3),
             (Holder::Running, Cause::Convoy, 4e-3),
         ];
         for (state, cause, hand_off) in cases {

@@ -13,14 +13,18 @@
 //! | [`bursts`] | lengths of holds |
 //! | [`interval`] | estimates and their 95% intervals |
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
+//! | [`chain`] | queues of locks whose holders wait for another lock |
 //! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
+//! | [`effect`] | these effects on the whole program, in line with the gain |
 //! | [`places`] | the holder of a lock whose word names no owner |
 //! | [`cause`] | causes of waiting |
 //! | [`mend`] | a sentence for each cause |
 
 pub mod bursts;
 pub mod cause;
+pub mod chain;
+pub mod effect;
 pub mod gain;
 pub mod interval;
 pub mod mend;
@@ -36,6 +40,7 @@ pub mod verdict;
 
 use bursts::Bursts;
 use cause::{Cause, CauseShare, HolderCounts, PatternCounts};
+use effect::Part;
 use gain::{Surroundings, gain};
 use interval::Estimate;
 use prediction::{Change, CpuDemand, Predictor, Present, WhatIf, differ};
@@ -71,8 +76,11 @@ pub struct LockSeen<'a> {
     pub alive: u32,
     /// Users' demand for CPUs; `None` if not known.
     pub cpu: Option<CpuDemand>,
+    /// Mean number of threads that go on if nobody waits for it: its queue, unless it is one of a
+    /// [chain]; `None` if not known.
+    pub freed: Option<Estimate>,
     /// The rest of the program.
-    pub program: Surroundings,
+    pub program: Surroundings<'a>,
 }
 
 /// A judgement on a lock. Figures that its samples do not allow are missing.
@@ -90,13 +98,15 @@ pub struct Judgement {
     pub efficiency: Option<Estimate>,
     /// The verdict.
     pub verdict: Option<Verdict>,
-    /// Throughput that the program would gain without the queue, relative to the present.
+    /// Throughput that the program would gain without the queue, relative to the present. `None` if
+    /// that is not known.
     pub gain: Option<Estimate>,
     /// Causes of waiting, the one to mend first.
     pub causes: Vec<CauseShare>,
     /// Speed-ups over one thread, in ascending order of threads.
     pub predicted: Vec<(u32, Estimate)>,
-    /// Effects of changes, the one that suits the first cause first.
+    /// Effects of changes on the program, the one that suits the first cause first. None of them
+    /// that adds no threads exceeds the gain, and those without an effect are left out.
     pub what_if: Vec<WhatIf>,
     /// The same if all threads alive use the lock; empty unless the first effect is other advice.
     pub what_if_all_use: Vec<WhatIf>,
@@ -110,9 +120,16 @@ impl Judgement {
         let causes = cause::causes(seen.holders, seen.patterns);
         let first = causes.first().copied();
         let by_users = predictor(seen, seen.users);
+        let gain = seen.freed.and_then(|freed| gain(freed, seen.program));
         let what_if = |predictor: &Option<Predictor>| -> Vec<WhatIf> {
-            let Some(predictor) = predictor else { return Vec::new() };
-            let change = |change| predictor.what_if(change).ok();
+            let parts = predictor.as_ref().zip(gain).zip(waiting);
+            let Some(((predictor, gain), queue)) = parts else { return Vec::new() };
+            // The models know one lock, and not those that wait behind it.
+            if seen.freed.is_some_and(|freed| differ(freed, queue)) {
+                return Vec::new();
+            }
+            let part = Part::of(seen.users, queue, seen.program, gain);
+            let change = |change| part.effect(predictor.what_if(change).ok()?);
             changes(first, seen).into_iter().filter_map(change).collect()
         };
         let by_seen = what_if(&by_users);
@@ -134,7 +151,7 @@ impl Judgement {
             verdict: waiting
                 .zip(seen.samples.busy())
                 .map(|(queue, busy)| Verdict::new(queue, busy, seen.users)),
-            gain: waiting.map(|queue| gain(queue, seen.program)),
+            gain,
             causes,
             predicted: by_users.map_or_else(Vec::new, |predictor| {
                 let speedup = |threads| Some((threads, predictor.speedup(threads).ok()?));
@@ -171,7 +188,9 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
         Change::Threads(seen.users.saturating_mul(2)),
     ];
     if let Some(slept) = seen.holders.slept().filter(|slept| slept.low > MIN_SLEPT) {
-        let suits = matches!(first, Some(CauseShare { cause: Cause::SleptHolding(_), .. }));
+        let suits = first.is_some_and(|first| {
+            matches!(first.cause, Cause::SleptHolding(_) | Cause::WaitsForThreads(..))
+        });
         changes.insert(usize::from(!suits), Change::MoveOut(slept.value));
     }
     changes
@@ -180,6 +199,7 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::cause::Holder;
+    use super::gain::Locking;
     use super::sample::Sample;
     use super::simulated::{Program, Times, at};
     use super::*;
@@ -214,6 +234,8 @@ mod tests {
 
     fn judged(program: Program, alive: u32) -> Judgement {
         let seen = sampled(program);
+        let queue = seen.samples.queue().known();
+        let waiting = queue.map_or(0.0, |queue| queue.value);
         Judgement::new(LockSeen {
             samples: &seen.samples,
             unseen: Unseen::default(),
@@ -223,11 +245,14 @@ mod tests {
             users: program.threads,
             alive,
             cpu: None,
+            freed: queue,
             program: Surroundings {
-                working: f64::from(program.threads),
+                working: f64::from(program.threads) - waiting,
                 on_cpu: 0.1,
                 cpus: 2.0,
-                busiest_other: 0.0,
+                users_on_cpu: 0.0,
+                passed: &[],
+                locking: Locking::default(),
             },
         })
     }
@@ -288,7 +313,15 @@ mod tests {
             users: 0,
             alive: 0,
             cpu: None,
-            program: Surroundings { working: 0.0, on_cpu: 0.0, cpus: 0.0, busiest_other: 0.0 },
+            freed: None,
+            program: Surroundings {
+                working: 0.0,
+                on_cpu: 0.0,
+                cpus: 0.0,
+                users_on_cpu: 0.0,
+                passed: &[],
+                locking: Locking::default(),
+            },
         });
         assert_eq!((judgement.held, judgement.queue), (Figure::Unknown, Figure::Unknown));
         assert_eq!((judgement.verdict, judgement.gain), (None, None));

@@ -1,72 +1,120 @@
 //! One sentence for each cause: the mend, as one colleague tells another. It is printed after the
 //! cause, which it does not repeat.
 
-use super::cause::Cause;
+use super::cause::{Awaited, Cause};
 
-/// The names that a mend needs.
+/// Share of the CPUs that a program's own threads take from which fewer of them would help.
+const FULL: f64 = 0.8;
+
+/// The names and figures that a mend needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Name of the lock.
     pub lock: &'a str,
     /// Name of the system call in which the holder sleeps, if it does.
     pub syscall: Option<&'a str>,
+    /// The program's function in which it does so.
+    pub sleeper: Option<&'a Sleeper>,
+    /// Name of what the holder waits for, if it does: another lock, or something else.
+    pub awaited: Option<&'a str>,
     /// CPUs that the program may use.
     pub cpus: u32,
+    /// Mean number of the program's threads that are on a CPU, or wait for one.
+    pub on_cpu: f64,
     /// Threads of the program that are alive.
     pub threads: u32,
+    /// The holder's nice value, if that gives way to others.
+    pub nice: Option<u8>,
     /// The lock is one of readers and writers.
     pub read_write: bool,
     /// The lock is an interpreter's own: who runs its code holds it.
     pub interpreter: bool,
+    /// The lock is a library's: what to do about it, a sentence.
+    pub library: Option<&'a str>,
+}
+
+/// A function of the program in which the holder of a lock sleeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sleeper {
+    /// The function that took the lock has called this one.
+    Called(String),
+    /// This one took the lock.
+    Taker(String),
+    /// Who took the lock is not known: it is this one or has called it, with its caller.
+    Holder(String),
 }
 
 /// The mend of a cause, one sentence.
 ///
 /// ```
 /// use threadtoll_judge::cause::Cause;
-/// use threadtoll_judge::mend::{Context, mend};
+/// use threadtoll_judge::mend::{Context, Sleeper, mend};
 ///
 /// let context = Context {
 ///     lock: "cache_lock",
 ///     syscall: Some("fsync"),
+///     sleeper: Some(&Sleeper::Called("store".to_owned())),
+///     awaited: None,
 ///     cpus: 8,
+///     on_cpu: 0.5,
 ///     threads: 16,
+///     nice: None,
 ///     read_write: false,
 ///     interpreter: false,
+///     library: None,
 /// };
 /// assert_eq!(
 ///     mend(Cause::SleptHolding(74), context),
-///     "Release cache_lock before fsync, or have one thread do it for all."
+///     "Release cache_lock before calling store() (fsync), or have one thread do it for all."
 /// );
 /// ```
 pub fn mend(cause: Cause, context: Context<'_>) -> String {
-    let Context { lock, syscall, cpus, threads, read_write, interpreter } = context;
+    let Context { lock, cpus, threads, .. } = context;
+    let fills_cpus = context.on_cpu >= FULL * f64::from(cpus) && threads > cpus;
     match cause {
-        Cause::Computing | Cause::Convoy if interpreter => {
+        // Of a library's own lock the program can change nothing else.
+        Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
+            if let Some(mend) = context.library =>
+        {
+            mend.to_owned()
+        }
+        Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog if context.interpreter => {
             "One thread at a time runs Python: use processes, C code that releases the lock \
              (NumPy, zlib), or a free-threaded build."
                 .to_owned()
         }
-        Cause::SleptHolding(number) => {
-            let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
-            match syscall {
-                Some("nanosleep" | "clock_nanosleep" | "poll" | "select" | "epoll_wait") => {
-                    format!("Release {lock} before {call}.")
-                }
-                _ => format!("Release {lock} before {call}, or have one thread do it for all."),
+        Cause::SleptHolding(number) => slept(number, context),
+        Cause::WaitsForLock(_) => match context.awaited {
+            Some(other) => {
+                format!("Release {lock} before taking {other}, or shorten the holds of {other}.")
             }
+            None => format!("Release {lock} before taking the other lock."),
+        },
+        Cause::WaitsForThreads(kind, _) => awaiting(kind, context),
+        Cause::OnCpu if fills_cpus => {
+            format!("Do less under {lock}, or run at most {cpus} threads instead of {threads}.")
         }
-        Cause::Computing if read_write => {
+        Cause::OnCpu => format!("Do less under {lock}, or leave more CPUs to this program."),
+        Cause::HeldByReaders => {
+            format!("Shorten what readers do under {lock}, or read a snapshot without the lock.")
+        }
+        Cause::Computing if context.read_write => {
             format!("Do less under {lock}, or read a snapshot without the lock.")
         }
         Cause::Computing => format!("Do less under {lock}, or stripe it into several locks."),
-        Cause::Preempted if threads > cpus => format!(
-            "Run at most {cpus} threads instead of {threads}, so that the holder of {lock} keeps \
-             its CPU."
-        ),
-        Cause::Preempted => {
-            format!("Leave more CPUs to this program: others take that of the holder of {lock}.")
-        }
+        Cause::Preempted => match context.nice {
+            Some(nice) => format!(
+                "Give the holder of {lock} a higher priority: its nice value is {nice}, so that \
+                 others get its CPU."
+            ),
+            None if fills_cpus => format!(
+                "Run at most {cpus} threads instead of {threads}, so that the holder of {lock} \
+                 keeps its CPU."
+            ),
+            None => format!(
+                "Leave more CPUs to this program: other programs take that of the holder of {lock}."
+            ),
+        },
         Cause::Throttled => {
             "Raise the cgroup's CPU quota, or run no more threads than it pays for.".to_owned()
         }
@@ -86,33 +134,140 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
     }
 }
 
+/// The mend where the holder sleeps in a system call.
+fn slept(number: u32, context: Context<'_>) -> String {
+    let Context { lock, syscall, sleeper, .. } = context;
+    let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
+    let release = match sleeper {
+        Some(Sleeper::Called(name)) => {
+            format!("Release {lock} before calling {name}() ({call})")
+        }
+        Some(Sleeper::Taker(name)) => format!("In {name}(), release {lock} before {call}"),
+        Some(Sleeper::Holder(at)) => {
+            format!("Release {lock} before its holder sleeps in {at} ({call})")
+        }
+        None => format!("Release {lock} before {call}"),
+    };
+    match syscall {
+        _ if context.interpreter => {
+            format!("{release}: C code does so by Py_BEGIN_ALLOW_THREADS.")
+        }
+        Some("nanosleep" | "clock_nanosleep" | "poll" | "ppoll" | "select" | "epoll_wait") => {
+            format!("{release}.")
+        }
+        _ => format!("{release}, or have one thread do it for all."),
+    }
+}
+
+/// The mend where the holder waits for other threads.
+fn awaiting(kind: Awaited, context: Context<'_>) -> String {
+    let Context { lock, sleeper, awaited, .. } = context;
+    let other = match kind {
+        Awaited::Join => "a thread to end",
+        _ => awaited.unwrap_or("other threads"),
+    };
+    match sleeper {
+        Some(Sleeper::Called(name)) => {
+            format!("Release {lock} before calling {name}(), where it waits for {other}.")
+        }
+        Some(Sleeper::Taker(name)) => {
+            format!("In {name}(), release {lock} before waiting for {other}.")
+        }
+        Some(Sleeper::Holder(at)) => {
+            format!("Release {lock} before its holder waits for {other} in {at}.")
+        }
+        None => format!("Release {lock} before waiting for {other}."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PLAIN: Context<'_> = Context {
+        lock: "queue_lock",
+        syscall: None,
+        sleeper: None,
+        awaited: None,
+        cpus: 4,
+        on_cpu: 4.0,
+        threads: 4,
+        nice: None,
+        read_write: false,
+        interpreter: false,
+        library: None,
+    };
 
     #[test]
     fn each_mend_is_one_sentence_that_fits_two_lines() {
         let causes = [
             Cause::SleptHolding(230),
+            Cause::WaitsForLock(2),
+            Cause::WaitsForThreads(Awaited::Condvar, None),
+            Cause::WaitsForThreads(Awaited::Join, Some(3)),
             Cause::Computing,
+            Cause::OnCpu,
             Cause::Preempted,
             Cause::Throttled,
             Cause::Convoy,
             Cause::Herd,
             Cause::Hog,
             Cause::StarvedWriter,
+            Cause::HeldByReaders,
+        ];
+        let sleeper = Sleeper::Called("Cache::rebuild".to_owned());
+        let contexts = [
+            PLAIN,
+            Context { threads: 64, read_write: true, ..PLAIN },
+            Context { interpreter: true, nice: Some(19), ..PLAIN },
+            Context { sleeper: Some(&sleeper), awaited: Some("journal_lock"), ..PLAIN },
         ];
         for cause in causes {
-            for (threads, read_write, interpreter) in
-                [(4, false, false), (64, true, false), (4, false, true)]
-            {
-                let lock = "queue_lock";
-                let (syscall, cpus) = (None, 4);
-                let context = Context { lock, syscall, cpus, threads, read_write, interpreter };
+            for context in contexts {
                 let sentence = mend(cause, context);
                 assert!(sentence.len() <= 160 && sentence.ends_with('.'), "{sentence}");
                 assert_eq!(sentence.matches(". ").count(), 0, "{sentence}");
             }
         }
+    }
+
+    #[test]
+    fn fewer_threads_help_only_if_they_fill_the_cpus() {
+        let threads = Context { threads: 16, ..PLAIN };
+        let said = mend(Cause::Preempted, threads);
+        assert!(said.starts_with("Run at most 4 threads instead of 16"), "{said}");
+        let said = mend(Cause::Preempted, Context { on_cpu: 0.1, ..threads });
+        assert!(said.starts_with("Leave more CPUs to this program: other programs"), "{said}");
+        let said = mend(Cause::Preempted, Context { nice: Some(19), ..threads });
+        assert!(said.starts_with("Give the holder of queue_lock a higher priority"), "{said}");
+    }
+
+    #[test]
+    fn a_mend_names_the_function_that_sleeps() {
+        let said = |sleeper: Sleeper| {
+            let context =
+                Context { syscall: Some("clock_nanosleep"), sleeper: Some(&sleeper), ..PLAIN };
+            mend(Cause::SleptHolding(230), context)
+        };
+        assert_eq!(
+            said(Sleeper::Called("rebuild".to_owned())),
+            "Release queue_lock before calling rebuild() (clock_nanosleep)."
+        );
+        assert_eq!(
+            said(Sleeper::Taker("work".to_owned())),
+            "In work(), release queue_lock before clock_nanosleep."
+        );
+        assert_eq!(
+            said(Sleeper::Holder("reload".to_owned())),
+            "Release queue_lock before its holder sleeps in reload (clock_nanosleep)."
+        );
+    }
+
+    #[test]
+    fn a_library_s_lock_has_a_mend_of_its_own() {
+        let library = Some("Allocate less.");
+        let context = Context { library, ..PLAIN };
+        assert_eq!(mend(Cause::Convoy, context), "Allocate less.");
+        assert!(mend(Cause::Throttled, context).starts_with("Raise the cgroup"));
     }
 }

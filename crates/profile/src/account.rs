@@ -11,6 +11,7 @@ mod time;
 pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
 pub use object::Object;
+pub(crate) use process::asleep::Sleeping;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
 

@@ -135,6 +135,13 @@ impl Circumstances<'_> {
         ran.is_some_and(|ran| ran <= YIELDS_WITHIN_NS)
     }
 
+    /// The number of the stack that a running thread had last between two times.
+    pub(crate) fn stack_of_running(&self, tid: u32, since: u64, until: u64) -> Option<u32> {
+        let after = self.running.partition_point(|sample| sample.at <= until);
+        let within = self.running[..after].iter().rev().take_while(|sample| sample.at >= since);
+        within.into_iter().find(|sample| sample.tid == tid).map(|sample| sample.stack)
+    }
+
     /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
     pub(crate) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {

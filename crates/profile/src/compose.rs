@@ -1,11 +1,18 @@
 //! The account and the judgement of it, as a record.
 
 mod doing;
+mod gains;
 mod idle;
 mod judged;
+mod library;
+mod locking;
 mod locks;
+mod naming;
+mod parked;
+mod sleeper;
 mod threads;
 mod unseen;
+mod waits;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -13,19 +20,21 @@ use std::ffi::OsString;
 
 use threadtoll_judge::interval::{Estimate, share, share_of};
 use threadtoll_record::profile::{
-    Ended, IdleWait, Interval, Late, Lock, Method, NameFrom, Perturbation, Process, Profile,
-    Role as SiteRole, Site, ThreadShare,
+    Ended, IdleWait, Interval, Late, Lock, Method, Perturbation, Process, Profile,
+    Role as SiteRole, Runtime, Site, ThreadShare,
 };
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
 use crate::account::{Account, Object, ProcessAccount};
+use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 pub(crate) use doing::Doing;
 use doing::spins;
+use gains::Gains;
 use idle::together;
-use locks::{Busiest, Named, tell_apart};
+use locks::Listed;
 use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
@@ -145,24 +154,27 @@ impl One<'_> {
                 queue(other).total_cmp(&queue(one))
             });
         }
-        let busiest = Busiest::of(process);
+        let gains = Gains::of(self, doing);
         let not_listed = not_judged + used.len().saturating_sub(MAX_LISTED);
         if not_listed > not_judged {
             // A prediction takes a millisecond.
-            let gain = |(place, lock)| self.gain(place, lock, doing, busiest);
-            let mut gains: Vec<_> = used.into_iter().map(|lock| (gain(lock), lock)).collect();
-            keep_first(&mut gains, MAX_LISTED, |one, other| other.0.total_cmp(&one.0));
-            used = gains.into_iter().map(|(_, lock)| lock).collect();
+            let gain = |&(place, lock): &(usize, _)| gains.alone(place, lock);
+            let mut all: Vec<_> = used.into_iter().map(|lock| (gain(&lock), lock)).collect();
+            keep_first(&mut all, MAX_LISTED, |one, other| other.0.total_cmp(&one.0));
+            used = all.into_iter().map(|(_, lock)| lock).collect();
         }
-        let named = |(place, object): (usize, &Object)| {
-            let (name, name_from) = self.name(object, stacks);
-            Named { id: place as u32 + 1, name, name_from }
-        };
-        let mut names: Vec<Named> = used.into_iter().map(named).collect();
-        tell_apart(&mut names);
-        let mut locks: Vec<Lock> =
-            names.into_iter().map(|named| self.lock(named, doing, busiest, stacks)).collect();
-        locks.extend(self.monitors(stacks));
+        let holders: HashMap<usize, Holders> =
+            used.iter().map(|&(place, lock)| (place, lock.holder.holders(stacks))).collect();
+        let chains = gains.chains(&used, &holders);
+        let names = self.names(&used, stacks);
+        let listed = Listed { gains: &gains, chains: &chains, names: &names };
+        let mut locks: Vec<Lock> = Vec::new();
+        for (named, (place, _)) in names.iter().zip(&used) {
+            if let Some(holders) = holders.get(place) {
+                locks.push(self.lock(named, holders, &listed, stacks));
+            }
+        }
+        locks.extend(self.parked(stacks));
         locks.sort_by(|one, other| {
             let (one, other) = (one.cost(), other.cost());
             other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
@@ -208,25 +220,12 @@ impl One<'_> {
             parkers: idle(Kind::Parker),
             unknown: idle(Kind::Unknown),
             spins: of_spins,
-        }
-    }
-
-    /// The name of a lock or of something else at an address, and where it is from.
-    fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
-        if let Some(name) = object.identity.interpreter_lock() {
-            return (name.to_owned(), NameFrom::Symbol);
-        }
-        let mut others = self.process.objects.iter();
-        if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
-            return (part, NameFrom::Symbol);
-        }
-        if let Some(name) = stacks.table.name_of_data(self.index, object.address) {
-            return (name, NameFrom::Symbol);
-        }
-        let most = object.waiting_at.iter().max_by_key(|&(_, count)| count);
-        match most.and_then(|(&stack, _)| stacks.caller(stack)) {
-            Some(caller) => (format!("lock in {caller}"), NameFrom::WaiterSite),
-            None => (format!("{:#x}", object.address), NameFrom::Address),
+            waits: self.waits(stacks),
+            runtime: match (process.go, process.jvm) {
+                (true, _) => Some(Runtime::Go),
+                (_, true) => Some(Runtime::Java),
+                _ => None,
+            },
         }
     }
 

@@ -2,8 +2,12 @@
 //!
 //! Words that name their owner say it, or point to a [record](records) of it. Of the others the
 //! places of threads tell ([`threadtoll_judge::places`]), once those threads are left out that have
-//! not run since the word was last seen free.
+//! not run since the lock was last known to be nobody's: its word was free, or a thread that had
+//! waited for it had gone on. A word that a writer holds is held by one thread, and one that
+//! readers share by none. Of either, what counts is what the thread did [at that
+//! moment](moment).
 
+mod moment;
 mod records;
 mod scene;
 mod threads;
@@ -19,6 +23,7 @@ use crate::primitive::{Hold, Identity, Kind};
 use crate::sample::{ThreadRead, Tick};
 use crate::stacks::Stacks;
 use crate::tally::count;
+use moment::{Moment, Waiters};
 pub(crate) use records::HolderRecords;
 use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::Threads;
@@ -26,6 +31,10 @@ pub(crate) use turn::turn;
 
 /// Most looks at threads that are kept of one lock.
 const MAX_SCENES: usize = 2048;
+
+/// An owner that has slept for this long on the word of its own lock is not being woken: a control
+/// group out of quota has a new one by then.
+const HAND_OVER_NS: u64 = 150_000_000;
 
 /// All that is known of the holders of one lock.
 #[derive(Debug, Default)]
@@ -38,24 +47,38 @@ pub(crate) struct LockHolder {
     places: Places,
     /// Its word names its holder.
     pub(crate) names_owner: bool,
-    /// When its word, which does not name its holder, was last seen free.
+    /// When it was last known to be nobody's, where its word does not name its holder.
     free_at: Option<u64>,
     /// Threads of which one held it when they were last all looked at, unless it has been seen
     /// free since.
     able: Option<Able>,
     /// Threads waited for it while it was held, and its word did not name the holder.
     pub(crate) nameless: bool,
+    waiters: Waiters,
+    /// An owner that sleeps on the lock's own word, and when that was seen first.
+    waits_for_its_own: Option<(u32, u64)>,
 }
 
 /// A lock at one look.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lock {
+pub(crate) struct Lock<'a> {
     /// Its place among the things that threads of the process wait on.
     pub(crate) place: u32,
+    /// The other place, if its readers and its writers have one each.
+    pub(crate) twin: Option<u32>,
+    /// The threads that were seen to wait for it.
+    pub(crate) waiters: &'a [u32],
     pub(crate) identity: Identity,
     pub(crate) hold: Hold,
     /// State of its word after the threads were looked at.
     pub(crate) hold_again: Option<Hold>,
+}
+
+impl Lock<'_> {
+    /// It has this place.
+    fn is_at(&self, place: u32) -> bool {
+        place == self.place || Some(place) == self.twin
+    }
 }
 
 /// Holders of a lock while a thread waited for it.
@@ -76,16 +99,26 @@ pub(crate) struct Holders {
 }
 
 impl LockHolder {
+    /// A thread that had slept until then to get the lock has gone on: the lock was released, and
+    /// belongs to none that has not run since.
+    pub(crate) fn passed_on(&mut self, asleep_at: u64) {
+        if self.free_at.is_none_or(|free_at| free_at < asleep_at) {
+            self.free_at = Some(asleep_at);
+        }
+        self.able = self.able.take().filter(|able| able.at > asleep_at);
+    }
+
     /// Counts the holder of the lock, and what it was doing.
     pub(crate) fn count(
         &mut self,
-        lock: &Lock,
+        lock: &Lock<'_>,
         threads: &Threads<'_>,
         tick: &Tick,
         contended: bool,
     ) {
         let Threads { read: looked_at, seen, .. } = *threads;
-        let Lock { place, identity, hold, .. } = *lock;
+        let Lock { identity, hold, .. } = *lock;
+        let unreleased_since = self.waiters.unreleased_since(threads, tick, lock.waiters);
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = looked_at.iter().find(|read| read.tid == owner);
             // The sampler looks at owners that words name. Those that records name are seen when
@@ -93,36 +126,34 @@ impl LockHolder {
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
-            let doing = read.map_or(Holder::NotSeen, |read| threads.doing(place, read));
-            let stack = read.and_then(|read| seen.stack(read, tick.at));
+            let unchanged = lock.hold_again.map(|again| again == hold);
+            let of = (owner, read);
+            let mut now = Moment::of(threads, lock, of, tick, unchanged, unreleased_since);
+            if self.waits_long_for_its_own(threads, lock, of, tick.at) {
+                now.doing = Holder::Waiting(lock.place);
+            }
             let named = &mut self.named;
             if contended {
-                named.doing.add(doing);
+                named.doing.add(now.doing);
                 count(&mut named.threads, owner);
                 // One that was woken to take the lock stands where it waited.
-                if let Some(stack) = stack.filter(|_| doing != Holder::HandedOver) {
+                if let Some(stack) = now.stack.filter(|_| now.doing != Holder::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
             }
             return;
         }
-        let held = match hold {
-            Hold::Held { .. } | Hold::Readers(_) => true,
-            Hold::Free => false,
+        self.waits_for_its_own = None;
+        // Of several readers none is the holder.
+        let (held, instead) = match hold {
+            Hold::Held { .. } => (true, Holder::NotSeen),
+            Hold::Readers(_) => (false, Holder::Readers),
+            Hold::Free => (false, threads.handed_over(lock)),
             Hold::Unseen => return,
         };
-        let handed_over = threads.handed_over(place);
-        if self.names_owner && !held {
+        if !held && (self.names_owner || instead == Holder::Readers && !self.nameless) {
             if contended {
-                self.named.doing.add(handed_over);
-            }
-            return;
-        }
-        // Of several readers none is the holder.
-        let shared = matches!(identity.kind(), Kind::RwLock | Kind::RustRwLock);
-        if shared && held {
-            if contended {
-                self.named.doing.add(Holder::NotSeen);
+                self.named.doing.add(instead);
             }
             return;
         }
@@ -134,7 +165,7 @@ impl LockHolder {
         let with_stacks = tick.again_at.is_some();
         // A lock that changed hands meanwhile says nothing about who stood where.
         let changed = with_stacks && Some(hold) != lock.hold_again;
-        if shared || changed || !with_stacks && !self.nameless {
+        if changed || !with_stacks && !self.nameless {
             return;
         }
         let still = |tid: u32| seen.timeline.and_then(|it| it.still_since(tid, tick.at, false));
@@ -149,14 +180,23 @@ impl LockHolder {
         let is_bystander = |tid: u32, still_since: Option<u64>| {
             let free = still_since.zip(self.free_at);
             free.is_some_and(|(since, free_at)| since <= free_at)
+                || self.free_at.is_some() && (threads.rests)(tid)
                 || unchanged.is_some_and(|able| !able.tids.contains(&tid))
         };
-        // Std's mutex belongs to whoever takes it first.
-        let hands_over = identity.kind() != Kind::RustMutex;
+        // Std's locks belong to whoever takes them first.
+        let hands_over = !matches!(identity.kind(), Kind::RustMutex | Kind::RustRwLock);
         let kept = |read: &ThreadRead| {
             let still_since = seen.still_since(read, tick.at);
             let woken = seen.is_woken(read, tick.at);
-            let waits = threads.waits(place, read);
+            let waits = threads.waits(lock, read);
+            let now = Moment::of(
+                threads,
+                lock,
+                (read.tid, Some(read)),
+                tick,
+                Some(true),
+                unreleased_since,
+            );
             KeptThread {
                 tid: read.tid,
                 waits,
@@ -166,7 +206,8 @@ impl LockHolder {
                 woken,
                 bystander: is_bystander(read.tid, still_since),
                 still_since,
-                doing: threads.doing(place, read),
+                doing: now.doing,
+                shown: now.stack,
             }
         };
         // It may have changed hands and look as before.
@@ -184,7 +225,7 @@ impl LockHolder {
                 .all(|&tid| was_looked_at(tid) || is_bystander(tid, still(tid))),
             counts: contended && with_stacks,
             teaches: !looked_at.iter().any(switched),
-            handed_over,
+            instead,
             threads: looked_at.iter().map(kept).collect(),
         };
         let settled = scene.held && scene.complete && scene.teaches;
@@ -192,6 +233,20 @@ impl LockHolder {
             self.able = Some(able);
         }
         self.learn(scene, seen.stacks);
+    }
+
+    /// The owner has slept on the lock's own word for longer than a hand-over takes.
+    fn waits_long_for_its_own(
+        &mut self,
+        threads: &Threads<'_>,
+        lock: &Lock<'_>,
+        (owner, read): (u32, Option<&ThreadRead>),
+        at: u64,
+    ) -> bool {
+        let waits = read.is_some_and(|read| threads.waits_for_its_own(lock, read));
+        let before = self.waits_for_its_own.filter(|&(before, _)| before == owner);
+        self.waits_for_its_own = waits.then(|| before.unwrap_or((owner, at)));
+        self.waits_for_its_own.is_some_and(|(_, since)| at.saturating_sub(since) >= HAND_OVER_NS)
     }
 
     /// Learns from a look at the stacks of all threads.
@@ -221,14 +276,14 @@ impl LockHolder {
             let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
             let (doing, held_by) = match found {
-                places::Holder::Nobody => (scene.handed_over, None),
+                places::Holder::Nobody => (scene.instead, None),
                 places::Holder::Thread(tid) => {
                     holders.inferred = true;
                     (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
                 }
                 places::Holder::OneOf(tids) => {
                     holders.looks_at_candidates += 1;
-                    for stack in tids.into_iter().filter_map(|tid| thread(tid)?.stack) {
+                    for stack in tids.into_iter().filter_map(|tid| thread(tid)?.shown) {
                         count(&mut holders.candidates, stack);
                     }
                     (Holder::NotSeen, None)
@@ -237,7 +292,7 @@ impl LockHolder {
             holders.doing.add(doing);
             if let Some(thread) = held_by {
                 count(&mut holders.threads, thread.tid);
-                if let Some(stack) = thread.stack {
+                if let Some(stack) = thread.shown {
                     count(&mut holders.stacks, stack);
                 }
             }

@@ -1,9 +1,15 @@
 //! What a thread spends its time on, by the system call that it sleeps in.
 
+mod device;
+mod events;
+
 use std::fmt;
 
 use libc::c_long;
 use threadtoll_stacks::process::{Activity, SystemCall};
+
+pub use device::Device;
+pub use events::{Awaited, EventSet};
 
 use crate::futex::FutexWait;
 
@@ -16,11 +22,15 @@ pub enum Occupation {
     Futex(FutexWait),
     /// Waiting until a descriptor has been read or written.
     Io(u32),
-    /// Waiting for a disk: the call itself says so.
-    Disk,
+    /// Waiting for a device: the call itself says which.
+    Device(Device),
     /// Waiting for a page of memory.
     Paging,
-    /// Waiting until something happens on any of its descriptors, for a signal or for a child.
+    /// Waiting until something happens on any of several descriptors.
+    Events(EventSet),
+    /// Waiting for other threads or processes: they signal, hold a lock on a file or send.
+    Threads,
+    /// Waiting for connections.
     Idle,
     /// Waiting for time to pass.
     Sleep,
@@ -28,41 +38,17 @@ pub enum Occupation {
     Other,
 }
 
-/// A kind of thing behind a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Device {
-    /// A regular file or a block device.
-    Disk,
-    /// A socket.
-    Socket,
-    /// A pipe.
-    Pipe,
-    /// A terminal.
-    Terminal,
-    /// Anything else: a device, a timer, an eventfd.
-    Other,
-}
-
 /// Knowledge of what is behind the descriptors of processes.
 pub(crate) trait Descriptors: fmt::Debug {
     /// The device behind a descriptor of the process of this index.
     fn device(&self, process: u32, descriptor: u32) -> Device;
-}
 
-impl Device {
-    /// The device behind a link of `/proc/PID/fd`.
-    pub fn of_link(link: &[u8]) -> Device {
-        match link {
-            _ if link.starts_with(b"socket:") => Device::Socket,
-            _ if link.starts_with(b"pipe:") => Device::Pipe,
-            _ if link.starts_with(b"/dev/pts/") || link.starts_with(b"/dev/tty") => {
-                Device::Terminal
-            }
-            _ if link.starts_with(b"/dev/") && !link.starts_with(b"/dev/shm/") => Device::Other,
-            _ if link.starts_with(b"/") => Device::Disk,
-            _ => Device::Other,
-        }
-    }
+    /// The descriptors of a set that a thread of this process waits for; `None` if they cannot be
+    /// read.
+    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<u32>>;
+
+    /// True if one of these pipes has both its ends in the process.
+    fn leads_back(&self, process: u32, pipes: &[u32]) -> bool;
 }
 
 impl Occupation {
@@ -80,22 +66,48 @@ impl Occupation {
 
     fn of_call(call: &SystemCall) -> Occupation {
         let number = c_long::from(call.number);
-        if IO.contains(&number) {
+        if let Some(set) = EventSet::of(call) {
+            return match set.is_empty() {
+                true => Occupation::Sleep,
+                false => Occupation::Events(set),
+            };
+        }
+        if waits_for_threads(call) {
+            Occupation::Threads
+        } else if IO.contains(&number) {
             Occupation::Io(call.arguments[0] as u32)
         } else if DISK.contains(&number) || OLD_DISK.contains(&number) {
-            Occupation::Disk
-        } else if IDLE.contains(&number) || OLD_IDLE.contains(&number) {
-            // `poll(NULL, 0, timeout)` and its like are how programs of old sleep.
-            match sleeps(call) {
-                true => Occupation::Sleep,
-                false => Occupation::Idle,
-            }
+            Occupation::Device(Device::Disk)
+        } else if [libc::SYS_wait4, libc::SYS_waitid].contains(&number) {
+            Occupation::Device(Device::Child)
+        } else if [libc::SYS_io_uring_enter, libc::SYS_io_getevents].contains(&number) {
+            Occupation::Device(Device::Other)
+        } else if [libc::SYS_accept, libc::SYS_accept4].contains(&number) {
+            Occupation::Idle
         } else if [libc::SYS_nanosleep, libc::SYS_clock_nanosleep].contains(&number) {
             Occupation::Sleep
         } else {
             Occupation::Other
         }
     }
+}
+
+/// A call that ends when another thread or process does something: it signals, sends, posts a
+/// semaphore or gives up its lock on a file.
+fn waits_for_threads(call: &SystemCall) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if c_long::from(call.number) == libc::SYS_pause {
+        return true;
+    }
+    THREADS.contains(&c_long::from(call.number)) || locks_part_of_file(call)
+}
+
+/// It waits for a lock on a part of a file.
+pub(crate) fn locks_part_of_file(call: &SystemCall) -> bool {
+    // The kernel reads 32 bits of it.
+    let command = call.arguments[1] as u32 as i32;
+    c_long::from(call.number) == libc::SYS_fcntl
+        && [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&command)
 }
 
 /// Calls that transfer data, with the descriptor as their first argument.
@@ -138,30 +150,21 @@ const DISK: &[c_long] = &[
     libc::SYS_renameat2,
     libc::SYS_mkdirat,
     libc::SYS_getdents64,
-    libc::SYS_flock,
-    libc::SYS_fcntl,
     libc::SYS_copy_file_range,
 ];
 
-/// Calls that wait until something happens.
-const IDLE: &[c_long] = &[
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_ppoll,
-    libc::SYS_pselect6,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_wait4,
-    libc::SYS_waitid,
-    libc::SYS_rt_sigtimedwait,
-    libc::SYS_rt_sigsuspend,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_getevents,
+/// Calls that other threads or processes end.
+const THREADS: &[c_long] = &[
+    libc::SYS_flock,
+    libc::SYS_futex_waitv,
     libc::SYS_mq_timedreceive,
+    libc::SYS_mq_timedsend,
     libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_rt_sigtimedwait,
     libc::SYS_semop,
     libc::SYS_semtimedop,
-    libc::SYS_futex_waitv,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -173,32 +176,8 @@ const OLD_DISK: &[c_long] = &[
     libc::SYS_stat,
     libc::SYS_lstat,
 ];
-#[cfg(target_arch = "x86_64")]
-const OLD_IDLE: &[c_long] =
-    &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_pause];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_DISK: &[c_long] = &[];
-#[cfg(not(target_arch = "x86_64"))]
-const OLD_IDLE: &[c_long] = &[];
-
-/// A wait for something on no descriptor at all.
-fn sleeps(call: &SystemCall) -> bool {
-    let number = c_long::from(call.number);
-    let [first, second, ..] = call.arguments;
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_poll {
-        return second == 0;
-    }
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_select {
-        return first == 0;
-    }
-    match number {
-        libc::SYS_ppoll => second == 0,
-        libc::SYS_pselect6 => first == 0,
-        _ => false,
-    }
-}
 
 /// Nothing is known of any descriptor.
 #[cfg(test)]
@@ -209,6 +188,14 @@ pub(crate) struct NoDescriptors;
 impl Descriptors for NoDescriptors {
     fn device(&self, _: u32, _: u32) -> Device {
         Device::Other
+    }
+
+    fn in_set(&self, _: u32, _: EventSet) -> Option<Vec<u32>> {
+        None
+    }
+
+    fn leads_back(&self, _: u32, _: &[u32]) -> bool {
+        false
     }
 }
 
@@ -225,26 +212,30 @@ mod tests {
     fn calls_are_told_apart() {
         let of = |number, arguments| Occupation::of(&call(number, arguments));
         assert_eq!(of(libc::SYS_read, [5, 0, 0, 0, 0, 0]), Occupation::Io(5));
-        assert_eq!(of(libc::SYS_fsync, [5, 0, 0, 0, 0, 0]), Occupation::Disk);
+        assert_eq!(of(libc::SYS_fsync, [5, 0, 0, 0, 0, 0]), Occupation::Device(Device::Disk));
+        assert_eq!(of(libc::SYS_wait4, [0; 6]), Occupation::Device(Device::Child));
+        assert_eq!(of(libc::SYS_accept4, [3, 0, 0, 0, 0, 0]), Occupation::Idle);
         assert_eq!(of(libc::SYS_clock_nanosleep, [0; 6]), Occupation::Sleep);
-        assert_eq!(of(libc::SYS_ppoll, [0x1000, 3, 0, 0, 0, 0]), Occupation::Idle);
         assert_eq!(of(libc::SYS_ppoll, [0, 0, 0x2000, 0, 0, 0]), Occupation::Sleep);
+        let set = EventSet::Poll { address: 0x1000, count: 3 };
+        assert_eq!(of(libc::SYS_ppoll, [0x1000, 3, 0, 0, 0, 0]), Occupation::Events(set));
         assert_eq!(of(libc::SYS_getrandom, [0; 6]), Occupation::Other);
+        assert_eq!(of(libc::SYS_mprotect, [0; 6]), Occupation::Other);
         assert!(matches!(of(libc::SYS_futex, [0x1000, 128, 2, 0, 0, 0]), Occupation::Futex(_)));
         assert_eq!(Occupation::of(&Activity::OnCpu), Occupation::OnCpu);
     }
 
     #[test]
-    fn descriptors_lead_to_devices() {
-        for (link, device) in [
-            (&b"socket:[123]"[..], Device::Socket),
-            (b"pipe:[4]", Device::Pipe),
-            (b"/dev/pts/0", Device::Terminal),
-            (b"/dev/null", Device::Other),
-            (b"/var/lib/db", Device::Disk),
-            (b"anon_inode:[eventfd]", Device::Other),
-        ] {
-            assert_eq!(Device::of_link(link), device);
+    fn locks_on_files_are_no_disks() {
+        let of = |number, arguments| Occupation::of(&call(number, arguments));
+        let command = |command: i32| [4, command as u64, 0, 0, 0, 0];
+        assert_eq!(of(libc::SYS_flock, [4, 2, 0, 0, 0, 0]), Occupation::Threads);
+        for waits in [libc::F_SETLKW, libc::F_OFD_SETLKW] {
+            assert_eq!(of(libc::SYS_fcntl, command(waits)), Occupation::Threads);
+        }
+        assert_eq!(of(libc::SYS_fcntl, command(libc::F_GETFL)), Occupation::Other);
+        for call in [libc::SYS_semop, libc::SYS_semtimedop, libc::SYS_futex_waitv] {
+            assert_eq!(of(call, [0; 6]), Occupation::Threads);
         }
     }
 }

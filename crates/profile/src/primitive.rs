@@ -11,10 +11,12 @@
 //! x86-64. glibc lays these objects out alike on all 64-bit architectures.
 
 pub mod evidence;
+mod lock_names;
 mod pattern;
 pub(crate) mod runtime;
 pub(crate) mod spinning;
 pub mod static_locks;
+pub(crate) mod waiting;
 pub mod window;
 
 #[cfg(test)]
@@ -173,6 +175,17 @@ pub struct Parked {
     pub token: u64,
 }
 
+/// What names a lock's holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerField {
+    /// The word at this address: a TID as the program counts, perhaps with bits of the kernel.
+    Tid(u64),
+    /// A pointer to the holder's own record.
+    Record,
+    /// Nothing.
+    None,
+}
+
 /// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 
@@ -194,6 +207,11 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Holder of the lock at this instant.
     fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
+    }
+
+    /// What names its holder.
+    fn owner_field(&self, _object: u64) -> OwnerField {
+        OwnerField::None
     }
 
     /// Address of the holder's own record, if the object is held and points to it.
@@ -315,6 +333,11 @@ impl Identity {
         self.primitive.hold(self.object, window)
     }
 
+    /// What names the holder of the lock.
+    pub fn owner_field(&self) -> OwnerField {
+        self.primitive.owner_field(self.object)
+    }
+
     /// Address of the holder's own record, where the lock points to that and holds no tid.
     pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
         self.primitive.holder_record(self.object, window)
@@ -371,6 +394,11 @@ impl Identity {
     /// `true` for a word on which threads wait for any of several objects, none of which it names.
     pub fn is_shared_word(&self) -> bool {
         self.name() == cpp_atomic::SHARED
+    }
+
+    /// `true` for a thread's own word in a virtual machine of Java.
+    pub fn is_of_jvm(&self) -> bool {
+        self.name() == jvm::NAME
     }
 
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread

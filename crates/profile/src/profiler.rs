@@ -276,7 +276,9 @@ impl Profiler {
             Report::Looks(chunk) => self.fold(chunk),
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
+                self.count_major_faults();
                 self.account.end_stretch(&stretch);
+                self.note_cpu_ticks();
                 self.close_ended();
                 for (index, process) in self.account.forget_ended() {
                     let doing = Doing::of(&process, &mut self.stacks);

@@ -3,14 +3,17 @@
 use std::time::Instant;
 
 use threadtoll_judge::places;
+use threadtoll_record::profile::function::{Part, part, plain};
 use threadtoll_stacks::StackTable;
 use threadtoll_stacks::image::{CodeAddress, Place};
 use threadtoll_stacks::process::Process;
 use threadtoll_stacks::stack::{Frame, Registers, Stack, StackBytes};
+use threadtoll_stacks::symbol::Variable;
 
 use crate::primitive::Caller;
-use crate::primitive::runtime::{is_runtime_file, is_runtime_function};
+use crate::primitive::runtime::is_runtime_file;
 use crate::primitive::spinning::spins_for_a_lock;
+use crate::primitive::waiting::{Waiting, WaitingFrame};
 
 /// Frames of a waiter that tell what it waits for.
 const CALLERS: usize = 12;
@@ -106,20 +109,83 @@ impl Stacks {
         (names, inferred as u32)
     }
 
-    /// The function that called for the wait: the innermost one that does not belong to the
-    /// runtime.
+    /// The function that called for the wait: the innermost one that belongs neither to the runtime
+    /// nor to a lock. Where there is none, the innermost one of the runtime that is no lock's.
     pub(crate) fn caller(&mut self, number: u32) -> Option<String> {
-        let mut fallback = None;
+        let (mut of_library, mut innermost) = (None, None);
         for place in self.instructions(number) {
             let of_runtime = self.is_in_runtime(place);
             for name in self.functions(place) {
-                if !of_runtime && !is_runtime_function(&name) {
-                    return Some(name);
+                match part(&name) {
+                    Part::Program if !of_runtime => return Some(name),
+                    Part::Lock | Part::Wait | Part::Start => _ = innermost.get_or_insert(name),
+                    _ => _ = of_library.get_or_insert(name),
                 }
-                fallback.get_or_insert(name);
             }
         }
-        fallback
+        of_library.or(innermost)
+    }
+
+    /// The plain names of a stack's functions, innermost first, and their parts. No function of
+    /// the runtime's files is the program's own.
+    pub(crate) fn parts(&mut self, number: u32) -> Vec<(String, Part)> {
+        let mut parts = Vec::new();
+        for place in self.instructions(number) {
+            let of_runtime = self.is_in_runtime(place);
+            for name in self.functions(place) {
+                let part = match part(&name) {
+                    Part::Program if of_runtime => Part::Library,
+                    part => part,
+                };
+                parts.push((plain(&name), part));
+            }
+        }
+        parts
+    }
+
+    /// The innermost function, by its symbol.
+    pub(crate) fn innermost(&mut self, number: u32) -> Option<String> {
+        let place = self.table.stack(number)?.frames.first()?.instruction();
+        self.table.function_at(place).map(|name| plain(&name))
+    }
+
+    /// A running thread with this stack takes or frees a lock.
+    pub(crate) fn locks(&mut self, number: u32) -> bool {
+        let innermost = self.innermost(number);
+        innermost.is_some_and(|name| part(&name) == Part::Lock) || self.spins(number)
+    }
+
+    /// The function of the runtime that took a lock inside it, for which a thread with this stack
+    /// waits.
+    pub(crate) fn taker_in_runtime(&mut self, number: u32) -> Option<String> {
+        for place in self.instructions(number) {
+            let of_runtime = self.is_in_runtime(place);
+            match self.table.function_at(place) {
+                _ if !of_runtime => return None,
+                Some(name) if matches!(part(&name), Part::Lock | Part::Wait) => {}
+                Some(name) => return Some(plain(&name)),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// The variable at an address of a process. `true` if it is the runtime's.
+    pub(crate) fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, bool)> {
+        let (variable, image) = self.table.variable(process, address)?;
+        let image = self.table.image(image);
+        Some((variable, image.is_some_and(|image| is_runtime_file(image.name()))))
+    }
+
+    /// The function of the program that waits with this stack.
+    pub(crate) fn waiting(&mut self, number: u32) -> Waiting {
+        let mut frames = Vec::new();
+        for place in self.instructions(number) {
+            let in_runtime = self.is_in_runtime(place);
+            let names = self.functions(place);
+            frames.extend(names.into_iter().map(|function| WaitingFrame { function, in_runtime }));
+        }
+        Waiting::of(&frames)
     }
 
     fn instructions(&self, number: u32) -> Vec<Place> {

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use threadtoll_record::profile::Ended;
 use threadtoll_stacks::process::Process;
 
-use crate::occupation::{Descriptors, Device};
+use crate::occupation::{Descriptors, Device, EventSet};
+
+/// Most other descriptors of a process among which the other end of a pipe is looked for.
+const MAX_OTHERS: usize = 256;
 
 /// A program of a process, from its start or the process's last `exec` on.
 #[derive(Debug)]
@@ -33,9 +37,37 @@ pub(crate) struct Watched {
 
 impl Descriptors for BTreeMap<u32, Watched> {
     fn device(&self, process: u32, descriptor: u32) -> Device {
-        let process = self.get(&process).and_then(|watched| watched.process.as_ref());
-        let target = process.and_then(|process| process.descriptor_target(descriptor).ok());
-        let target = target.as_ref().map(|target| target.as_os_str().as_encoded_bytes());
-        target.map_or(Device::Other, Device::of_link)
+        let Some(process) = process_of(self, process) else { return Device::Other };
+        match link(process, descriptor) {
+            // A pipe may have a name.
+            Device::Disk if process.is_pipe(descriptor).is_ok_and(|pipe| pipe) => Device::Pipe,
+            device => device,
+        }
     }
+
+    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<u32>> {
+        let process = process_of(self, process)?;
+        match set {
+            EventSet::Epoll(descriptor) => process.watched_by_epoll(descriptor).ok(),
+            set => set.descriptors(process.memory()),
+        }
+    }
+
+    fn leads_back(&self, process: u32, pipes: &[u32]) -> bool {
+        let Some(process) = process_of(self, process) else { return false };
+        let target = |&descriptor: &u32| process.descriptor_target(descriptor).ok();
+        let ends: Vec<PathBuf> = pipes.iter().filter_map(target).collect();
+        let others = process.descriptors().unwrap_or_default().into_iter();
+        let mut others = others.filter(|other| !pipes.contains(other)).take(MAX_OTHERS);
+        others.any(|other| target(&other).is_some_and(|target| ends.contains(&target)))
+    }
+}
+
+fn process_of(all: &BTreeMap<u32, Watched>, process: u32) -> Option<&Process> {
+    all.get(&process)?.process.as_ref()
+}
+
+fn link(process: &Process, descriptor: u32) -> Device {
+    let target = process.descriptor_target(descriptor);
+    target.map_or(Device::Other, |target| Device::of_link(target.as_os_str().as_encoded_bytes()))
 }

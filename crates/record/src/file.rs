@@ -2,6 +2,7 @@
 //! for keeping.
 
 mod fold;
+mod former_profile;
 mod profile;
 mod read;
 mod source;

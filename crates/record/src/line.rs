@@ -28,6 +28,6 @@ pub enum Line {
     #[serde(rename = "threadtoll.record/1")]
     Record(Box<Record>),
     /// A profile so far.
-    #[serde(rename = "threadtoll.profile/1")]
+    #[serde(rename = "threadtoll.profile/2")]
     Profile(Box<Profile>),
 }

@@ -7,11 +7,14 @@
 
 mod address;
 mod change;
+pub mod function;
 mod interval;
+mod io_kind;
 mod lock;
 mod name_from;
 mod process;
 mod site;
+mod wait;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,13 +24,15 @@ use crate::{Count, Fraction, Machine, Ns, PerSecond, Ratio, Seconds, Text};
 pub use address::Address;
 pub use change::Change;
 pub use interval::Interval;
+pub use io_kind::IoKind;
 pub use lock::{
     Cause, CauseKind, ChainLink, Durations, HandOffs, Lock, LockKind, Predicted, ThreadShare,
     Verdict, WhatIf,
 };
 pub use name_from::NameFrom;
-pub use process::{Ended, IoKind, Process, ThreadTime, TimeIntervals};
+pub use process::{Ended, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
+pub use wait::{Runtime, Wait, WaitFor, WaitKind};
 
 /// Everything seen of a program so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -173,8 +173,8 @@ fn states(time: &ThreadTime) -> Vec<(String, f64)> {
     states.extend([
         ("spinning", spinning),
         ("lock_wait", time.lock_wait.get()),
-        ("idle_wait", time.idle_wait.get()),
-        ("parked", time.parked.get()),
+        ("thread_wait", time.thread_wait.get()),
+        ("idle", time.idle.get()),
         ("sleep", time.sleep.get()),
         ("unknown", time.unknown.get()),
     ]);

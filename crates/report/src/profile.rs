@@ -1,8 +1,11 @@
 //! A profile in sentences and tables, independent of the format: the answer to "is it locks?", the
 //! locks that cost most, their causes and mends, and what would help.
 
+mod answer;
+pub(crate) mod kinds;
 pub(crate) mod locks;
 pub(crate) mod stack;
+pub(crate) mod telling;
 pub(crate) mod time;
 pub(crate) mod waits;
 
@@ -14,13 +17,17 @@ use threadtoll_record::{Ratio, Text};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::units::{digits, percent, range_of_shares, ratio, share, time as duration};
-use time::Spent;
+
+pub(crate) use answer::answer;
 
 /// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
 const WORTHWHILE: f64 = 0.05;
 
 /// Share of stacks cut short from which it is said on the first screen.
 const STACKS_CUT: f64 = 0.2;
+
+/// Samples with waiters below which the profiler names no cause.
+const MIN_SAMPLES: u64 = 8;
 
 /// Longest command line in the title, which the figures after it need as well.
 const MAX_COMMAND: usize = 40;
@@ -141,124 +148,51 @@ pub(crate) fn title(profile: &Profile) -> Vec<String> {
     title
 }
 
-/// The answer to "is it locks?".
-pub(crate) struct Answer {
-    pub(crate) locks: bool,
-    pub(crate) text: String,
-}
-
-pub(crate) fn answer(profile: &Profile) -> Answer {
-    let not = |text: String| Answer { locks: false, text };
-    let Some(time) = thread_time(profile) else {
-        return not(
-            "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),
-        );
-    };
-    let parts = time::parts(time);
-    let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
-    let waited = waiting.map_or(0.0, |part| part.share);
-    let costs = by_cost(profile);
-    let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
-    let all_known = !costs.is_empty() && costs.iter().all(|seen| seen.lock.gain.is_some());
-    let for_locks = |part: &&time::Part| matches!(part.spent, Spent::Lock | Spent::Spin);
-    let largest = parts.iter().find(|part| !for_locks(part));
-    let parked = parts.iter().find(|part| part.spent == Spent::Parked);
-    let spinning = parts.iter().find(|part| part.spent == Spent::Spin);
-    let spinning = spinning.filter(|spinning| spinning.share >= WORTHWHILE);
-    let spun = spinning.map(|part| format!("spun for them {}", share_within(part)));
-    if waited < WORTHWHILE && gain < WORTHWHILE {
-        if let Some(spun) = spun {
-            return Answer { locks: true, text: format!("Locks: threads {spun} of the time.") };
-        }
-        if let Some(parked) = parked.filter(|parked| parked.share >= WORTHWHILE) {
-            return not(format!(
-                "Perhaps locks: {} of the time its threads {}; {} for locks that were seen.",
-                percent(parked.share),
-                parked.phrase,
-                if waited > 0.0 { percent(waited) } else { "none".into() }
-            ));
-        }
-        if let Some(seen) = costs.iter().find(|seen| may_gain(seen, time, waited)) {
-            let of_time =
-                largest.filter(|part| part.share > 0.0).map_or_else(String::new, |part| {
-                    format!("{} of the time its threads {}; ", percent(part.share), part.phrase)
-                });
-            return not(format!(
-                "Perhaps locks: {of_time}{} for locks, but the gain without waits for {} is {}.",
-                if waited > 0.0 { percent(waited) } else { "none".into() },
-                locks::shortened(&seen.name(), 40),
-                if seen.lock.queue_mean.is_none() { "withheld" } else { "not known" }
-            ));
-        }
-        return not(match largest {
-            Some(part) if part.share > 0.0 => format!(
-                "Not locks: {} of the time its threads {}; {} for locks.",
-                percent(part.share),
-                part.phrase,
-                if waited > 0.0 { percent(waited) } else { "none".into() }
-            ),
-            _ => "Nothing seen: no thread was sampled.".into(),
-        });
-    }
-    let spun = spun.map_or_else(String::new, |spun| format!(", and {spun}"));
-    let costliest = costs.first().map_or_else(String::new, |seen| {
-        format!("; {} costs most", locks::shortened(&seen.name(), 40))
-    });
-    let waited = waiting.map_or_else(|| percent(0.0), share_within);
-    let waited_for = format!("threads waited for them {waited} of the time{spun}");
-    let text = match largest {
-        // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing either.
-        _ if all_known && gain < WORTHWHILE => {
-            let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
-            format!(
-                "Locks, at little cost: {waited_for}, but without these waits the program would \
-                 gain {gain}."
-            )
-        }
-        Some(part)
-            if part.share > waiting.map_or(0.0, |it| it.share) && part.spent != Spent::Idle =>
-        {
-            format!(
-                "Locks in part: {waited_for}, and {} {}{costliest}.",
-                part.phrase,
-                percent(part.share)
-            )
-        }
-        _ => format!("Locks: {waited_for}{costliest}."),
-    };
-    Answer { locks: true, text }
-}
-
-/// Threads waited for the lock, and its unknown gain may be worthwhile: at most the work of all
-/// threads that wait for locks.
-fn may_gain(seen: &Seen<'_>, time: &ThreadTime, waited: f64) -> bool {
-    let working = time.on_cpu.get() + time.io_total() + time.sleep.get();
-    seen.waited() && seen.lock.gain.is_none() && waited >= WORTHWHILE * working
-}
-
-/// A share with its interval.
-fn share_within(part: &time::Part) -> String {
-    let within = part.interval.map(|[low, high]| format!(" ({})", range_of_shares(low, high)));
-    format!("{}{}", percent(part.share), within.unwrap_or_default())
-}
-
 /// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.
 pub(crate) fn cause(cause: &Cause) -> String {
+    let within = cause.interval95.map_or_else(String::new, |interval| {
+        format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
+    });
+    format!("{}: {}{within} of the waiting", phrase(cause), percent(cause.share.get()))
+}
+
+/// A further cause with its share, such as `it computes 12%`.
+pub(crate) fn further_cause(cause: &Cause) -> String {
+    format!("{} {}", phrase(cause), percent(cause.share.get()))
+}
+
+fn phrase(cause: &Cause) -> String {
     let asleep = cause.syscall.as_ref().map(|name| format!("its holder sleeps in {}", clean(name)));
-    let phrase = match cause.cause {
+    let awaits = cause.awaited.as_ref().map(|it| format!("its holder waits for {}", clean(it)));
+    match cause.cause {
         CauseKind::SleptHolding => asleep.unwrap_or_else(|| "its holder sleeps".into()),
+        CauseKind::WaitsForLock => {
+            awaits.unwrap_or_else(|| "its holder waits for another lock".into())
+        }
+        CauseKind::WaitsForThreads => {
+            awaits.unwrap_or_else(|| "its holder waits for other threads".into())
+        }
         CauseKind::Computing => "its holder computes".into(),
+        CauseKind::OnCpu => "its holder computes or waits for a CPU".into(),
         CauseKind::Preempted => "its holder has lost its CPU".into(),
         CauseKind::Throttled => "its CPU quota is used up".into(),
         CauseKind::Convoy => "threads wait while it is free (convoy)".into(),
         CauseKind::Herd => "threads are woken together (herd)".into(),
         CauseKind::Hog => "one thread takes it again and again".into(),
         CauseKind::StarvedWriter => "its readers keep a writer waiting".into(),
-    };
-    let within = cause.interval95.map_or_else(String::new, |interval| {
-        format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
-    });
-    format!("{phrase}: {}{within} of the waiting", percent(cause.share.get()))
+        CauseKind::HeldByReaders => "readers hold it".into(),
+    }
+}
+
+/// The reason for which a lock that was waited for has no cause, to go on with after "unknown".
+pub(crate) fn no_cause(lock: &Lock) -> &'static str {
+    match (lock.waiting_samples, lock.holder_not_seen_share) {
+        (Some(samples), _) if samples.get() < MIN_SAMPLES => ", because there are too few samples",
+        (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen",
+        (Some(_), _) => ": none explains a tenth of the waiting",
+        // Older files do not say how many samples there were.
+        (None, _) => "",
+    }
 }
 
 pub(crate) fn change(change: Change) -> String {
@@ -301,6 +235,18 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
         })
         .collect();
     Some(format!("{question} {}.", effects.join(", ")))
+}
+
+/// The sentence on a gain that is not told although the queue is known.
+pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
+    let lock = seen.lock;
+    let known = lock.gain.is_some() || lock.queue_mean.is_none() || lock.waiting_samples.is_none();
+    let name = locks::shortened(&seen.name(), 30);
+    (!known).then(|| {
+        format!(
+            "The gain without waits for {name} cannot be told while the CPUs are full."
+        )
+    })
 }
 
 fn within(interval: Option<Interval<Ratio>>) -> String {

@@ -270,7 +270,7 @@ mod tests {
                     prop_assert!(!symbols.describe(&images, frame.instruction()).is_empty());
                 }
                 if let Some(data) = space.data(0x10_0000 + counter) {
-                    symbols.name_of_data(&images, data);
+                    symbols.variable(&images, data);
                     let wanted = |_: &DeclaredType<'_>| Some(());
                     let found = symbols.static_variables(&images, data.image, wanted);
                     found.into_iter().flatten().count();

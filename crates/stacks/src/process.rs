@@ -29,6 +29,7 @@ mod files;
 pub mod launch;
 pub mod maps;
 pub mod memory;
+mod open_files;
 mod stat;
 #[cfg(test)]
 mod tests;
@@ -269,6 +270,23 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.parent)
     }
 
+    /// Clock ticks for which its threads, those that have ended included, were on a CPU: in its own
+    /// code, and in the kernel.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn cpu_ticks(&self) -> io::Result<[u64; 2]> {
+        Ok(Stat::read(&self.directory, &stat_path())?.ticks)
+    }
+
+    /// The nice value of a thread, from -20, which goes before others, to 19, which gives way to
+    /// them. `None` if the thread has ended.
+    pub fn thread_nice(&self, tid: u32) -> Option<i64> {
+        let path = ShortPath::task(tid, "stat");
+        Stat::read(&self.directory, &path).ok().map(|stat| stat.nice)
+    }
+
     /// The name of its first thread, at most 15 bytes: any bytes but NUL.
     ///
     /// # Errors
@@ -314,17 +332,6 @@ impl Process {
     /// If the process has ended or permission is missing.
     pub fn program(&self) -> io::Result<PathBuf> {
         let path = ShortPath::task(self.witness, "exe");
-        let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
-        Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
-    }
-
-    /// The target of a descriptor that it has open, as the kernel names it.
-    ///
-    /// # Errors
-    ///
-    /// If the descriptor is not open, the process has ended or permission is missing.
-    pub fn descriptor_target(&self, descriptor: u32) -> io::Result<PathBuf> {
-        let path = ShortPath::new(format_args!("fd/{descriptor}"));
         let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }

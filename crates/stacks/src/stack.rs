@@ -19,12 +19,14 @@
 //! The stack may change while it is copied. A return address that follows no call ends the stack,
 //! which is then marked as cut.
 
+mod bare;
 mod call;
 mod infer;
 mod prologue;
 mod registers;
 mod rules;
 mod step;
+mod tail;
 mod unwinder;
 
 pub use registers::Registers;

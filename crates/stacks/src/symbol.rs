@@ -16,6 +16,7 @@ mod statics;
 mod table;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::image::{CodeAddress, Image, ImageId, Images, Place};
@@ -37,6 +38,26 @@ pub struct Symbols {
     described: HashMap<CodeAddress, Arc<[String]>>,
     names: HashMap<CodeAddress, Arc<str>>,
     symbols: usize,
+}
+
+/// A variable, by its symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name, demangled.
+    pub name: String,
+    /// Distance of the address that was asked for from its start.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            0 => f.write_str(&self.name),
+            offset => write!(f, "{}+{offset:#x}", self.name),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -113,11 +134,12 @@ impl Symbols {
         Some(name)
     }
 
-    /// Name of the variable that contains an address, and the address's distance from its start.
-    pub fn name_of_data(&mut self, images: &Images, data: CodeAddress) -> Option<(String, u64)> {
+    /// The variable that contains an address.
+    pub fn variable(&mut self, images: &Images, data: CodeAddress) -> Option<Variable> {
         let file = self.file(images, data.image)?;
         let symbol = file.data.find(data.address)?;
-        Some((file.data.name(symbol)?, data.address - symbol.address))
+        let (name, offset) = (file.data.name(symbol)?, data.address - symbol.address);
+        Some(Variable { name, offset, size: symbol.size.into() })
     }
 
     /// Static variables of wanted types in a file; `None` if it has no debug information.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::image::{CodeAddress, Image, ImageId, Images, Place};
 use crate::process::Process;
 use crate::stack::{Registers, Stack, StackBytes, Unwinder};
-use crate::symbol::{StaticVariables, Symbols, Wanted};
+use crate::symbol::{StaticVariables, Symbols, Variable, Wanted};
 use known::{KnownStacks, Position};
 use longer::LongerCopy;
 use mappings::Mappings;
@@ -199,11 +199,10 @@ impl StackTable {
         self.symbols.function_at(&self.images, place)
     }
 
-    /// Name of the variable at an address of a process, with the address's distance from its start.
-    pub fn name_of_data(&mut self, process: u32, address: u64) -> Option<String> {
+    /// The variable at an address of a process, and its file.
+    pub fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, ImageId)> {
         let data = self.mappings.get(process)?.data(address)?;
-        let (name, offset) = self.symbols.name_of_data(&self.images, data)?;
-        Some(if offset == 0 { name } else { format!("{name}+{offset:#x}") })
+        Some((self.symbols.variable(&self.images, data)?, data.image))
     }
 
     /// Static variables of wanted types in a file; see [`Symbols::static_variables`].

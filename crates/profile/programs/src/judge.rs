@@ -175,7 +175,7 @@ pub fn blames_locks(profile: &Profile, kind: &str) -> Option<String> {
     let shares = [
         ("cpu", share("on_cpu")),
         ("io", share("io")),
-        ("idle", share("idle_wait")),
+        ("idle", share("idle") + share("thread_wait")),
         ("lock", share("lock_wait")),
         ("sleep", share("sleep")),
         ("unknown", share("unknown")),

@@ -226,7 +226,7 @@ impl Profile {
     /// Reads the JSON of a profile, for one process.
     pub fn parse(text: &str, pid: u32) -> Result<Profile, Error> {
         let whole: Value = serde_json::from_str(text)?;
-        if whole["schema"] != "threadtoll.profile/1" {
+        if whole["schema"] != "threadtoll.profile/2" {
             return Err(format!("schema {}", whole["schema"]).into());
         }
         let processes = whole["processes"].as_array().ok_or("no processes")?;
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_read() {
-        let text = r#"{"schema":"threadtoll.profile/1","seconds":2.0,"interval_ns":[100,300],
+        let text = r#"{"schema":"threadtoll.profile/2","seconds":2.0,"interval_ns":[100,300],
             "processes":[{"pid":7,"time":{"running":0.2,"io":{"read":0.1,"write":0.2},
              "interval95":{}},"locks":[]},
             {"pid":8,"time":null,"locks":[{"kind":"mutex","name":"a","address":"0x55","threads":3,

@@ -35,6 +35,8 @@ pub struct Object {
     /// Of a lock of readers and writers: the account of its readers. The other one, at the same
     /// address, is that of its writers.
     pub for_readers: bool,
+    /// Place of that other account.
+    pub(super) twin: Option<u32>,
     /// Evidence of what it is.
     pub evidence: Evidence,
     /// Looks at its word.
@@ -73,6 +75,8 @@ pub struct Object {
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
     waiting_writer: Option<WaitingWriter>,
+    /// Threads have waited for it that give up after a while.
+    pub(super) gives_up: bool,
     /// It was seen in a state in which nothing is that is used as a lock.
     is_no_lock: bool,
     /// The stack of a waiter that may tell what it is.
@@ -153,6 +157,7 @@ impl Object {
             first_seen,
             identity: Identity::unknown(address),
             for_readers: false,
+            twin: None,
             evidence: Evidence::new(address),
             readings: 0,
             contradictions: 0,
@@ -174,6 +179,7 @@ impl Object {
             last_stack: 0,
             bursts: Bursts::default(),
             waiting_writer: None,
+            gives_up: false,
             is_no_lock: false,
             telling_stack: None,
             unjudged: Vec::new(),
@@ -234,6 +240,7 @@ impl Object {
     /// A picked thread waits on it. Returns true if that is news of what it is.
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
+        self.gives_up |= matches!(wait, Wait::Futex(wait) if wait.timed);
         if !self.identity.certain {
             match self.now.waits.iter_mut().find(|(other, _)| *other == wait) {
                 Some((_, threads)) => *threads += scale,
@@ -276,17 +283,13 @@ impl Object {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Its word was read once more at the same look.
-    pub(super) fn read_again(&mut self, window: &Window<'_>) {
-        self.now.hold_again = Some(self.identity.hold(window));
-    }
-
     /// Its word was read many times in a row.
     pub(super) fn burst(&mut self, burst: &Burst) {
         if !self.is_lock() {
             return;
         }
         let readings = burst.times.iter().zip(burst.bytes.chunks_exact(burst.length));
+        self.note_readers(burst);
         let reads: Vec<Read> = readings
             .map(|(&at, bytes)| {
                 let window = Window { address: burst.address, bytes };
@@ -299,6 +302,21 @@ impl Object {
             })
             .collect();
         self.bursts.add(&reads, burst.waited);
+    }
+
+    /// A reader that comes during a burst, while readers hold the lock, overtakes the writer that
+    /// waits.
+    fn note_readers(&mut self, burst: &Burst) {
+        let Some(writer) = self.waiting_writer.as_mut().filter(|_| burst.waited) else { return };
+        let mut before = None;
+        for bytes in burst.bytes.chunks_exact(burst.length) {
+            let readers = match self.identity.hold(&Window { address: burst.address, bytes }) {
+                Hold::Readers(readers) => Some(readers),
+                _ => None,
+            };
+            writer.overtaken |= readers.zip(before).is_some_and(|(now, before)| now > before);
+            before = readers;
+        }
     }
 
     /// The memory has another use by now.
@@ -475,7 +493,11 @@ impl Object {
 
     /// Patterns over several looks.
     pub fn patterns(&self) -> PatternCounts {
-        let hogged_turns = self.overtaking.values().copied().max().unwrap_or(0);
+        // Readers that have been woken have the lock: no writer can take it before them.
+        let hogged_turns = match self.for_readers {
+            true => 0,
+            false => self.overtaking.values().copied().max().unwrap_or(0),
+        };
         PatternCounts { hogged_turns, ..self.patterns }
     }
 }

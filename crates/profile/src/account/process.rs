@@ -1,6 +1,8 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
+pub(crate) mod asleep;
 mod holders;
+mod rest;
 mod sleeps;
 #[cfg(test)]
 mod tests;
@@ -13,18 +15,20 @@ use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
-use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
+use self::asleep::{Asleep, Call, InCall};
+use self::rest::Rest;
+use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object};
 use super::time::Time;
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
-use crate::occupation::{Device, Occupation};
+use crate::occupation::{Awaited, Device, EventSet, Occupation};
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Hold, MAX_OBJECTS, Role, Wait};
-use crate::sample::{Chunk, Span, ThreadRead, Tick};
+use crate::primitive::{Evidence, MAX_OBJECTS, Role, Wait};
+use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
@@ -37,9 +41,18 @@ const MAX_USERS: usize = 20_000;
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
 
+/// Clock ticks from which the kernel's share of them is told.
+const MIN_TICKS: u64 = 20;
+
+/// Time after the first look within which the switches of a thread are followed.
+const FOLLOWED_NS: u64 = 500_000_000;
+
 /// Most descriptors whose devices are remembered, and for how long.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
+
+/// Descriptors of a set that take no longer to list than the device of one of them.
+const FEW_DESCRIPTORS: u64 = 32;
 
 /// One process.
 #[derive(Debug)]
@@ -70,6 +83,10 @@ pub struct ProcessAccount {
     /// Samples of running threads; and their stacks.
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
+    /// Clock ticks on a CPU, in its own code and in the kernel, at the first look and by now.
+    cpu_ticks: Option<[[u64; 2]; 2]>,
+    /// Mean number of threads that have slept in one place since the profile began.
+    asleep_all_along: Tally,
     /// Threads waited on more than can be told apart.
     pub is_full: bool,
     stretches: Stretches,
@@ -86,14 +103,24 @@ pub struct ProcessAccount {
     time: [Mean; Time::ALL.len()],
     /// Of the current look.
     time_now: [f64; Time::ALL.len()],
+    /// Those of them that sleep, by system call and stack.
+    asleep: Asleep,
+    /// Page faults so far that read from a disk, when it was first seen and now.
+    pub major_faults: [u64; 2],
     /// Mean number of threads that wait for a CPU without having been seen at what they did before.
     unseen: WokenUnseen,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
     sleeps: Sleeps,
+    /// Threads in the sleep, by its place, in which they were seen first and ever since; without
+    /// records of switches.
+    resting: HashMap<u32, Rest>,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
+    /// What is behind descriptors, and what waits for sets of them are for, each with the time
+    /// until which that holds.
     devices: HashMap<u32, (Device, u64)>,
+    awaited: HashMap<EventSet, (Awaited, u64)>,
     /// The program was built by Go.
     pub go: bool,
     /// The program has a Java virtual machine in it.
@@ -112,7 +139,7 @@ pub struct ProcessAccount {
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
     /// These, at any look.
-    Watch(Span),
+    Watch(Watch),
     /// These, with each waiter.
     WatchWaiters(Span),
     /// None at looks at which nobody waits.
@@ -137,6 +164,8 @@ impl ProcessAccount {
             nameless: false,
             ran: 0,
             ran_at: HashMap::new(),
+            cpu_ticks: None,
+            asleep_all_along: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
             first_look: None,
@@ -147,12 +176,16 @@ impl ProcessAccount {
             readers: HashMap::new(),
             time: Default::default(),
             time_now: Default::default(),
+            asleep: Asleep::default(),
+            major_faults: [0; 2],
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
             last: HashMap::new(),
             sleeps: Sleeps::default(),
+            resting: HashMap::new(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
+            awaited: HashMap::new(),
             go: false,
             jvm: false,
             foreign_libc: false,
@@ -171,18 +204,62 @@ impl ProcessAccount {
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
         self.sleeps.retain(|tid| alive.contains(&tid));
-    }
-
-    fn name_owner(&mut self, place: u32) {
-        if let Some(Hold::Held { owner: Some(tid) }) = self.objects[place as usize].now.hold {
-            let owner = thread_named(self.inner.as_ref(), tid);
-            self.objects[place as usize].now.hold = Some(Hold::Held { owner });
-        }
+        self.resting.retain(|tid, _| alive.contains(tid));
     }
 
     /// Mean number of threads that spend their time on this.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
         self.time[kind.place()].estimate(&self.stretches)
+    }
+
+    /// Threads alive that were seen to hold a lock or to wait for one.
+    pub(crate) fn lock_users(&self) -> impl Iterator<Item = &u32> {
+        self.users.intersection(&self.threads)
+    }
+
+    /// Threads were seen to wait for its locks.
+    pub(crate) fn waits_for_locks(&self) -> bool {
+        !self.users.is_empty()
+    }
+
+    /// Its threads have been on a CPU for so many clock ticks, in its own code and in the kernel.
+    pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
+        let first = self.cpu_ticks.map_or(now, |[first, _]| first);
+        self.cpu_ticks = Some([first, now]);
+    }
+
+    /// Share of the CPU time of its threads that the kernel took.
+    pub(crate) fn kernel_share(&self) -> Option<f64> {
+        let [[own, kernel], [own_now, kernel_now]] = self.cpu_ticks?;
+        let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
+        (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
+    }
+
+    /// Mean number of threads that have slept for a time since the profile began, and so have no
+    /// part in the work.
+    pub(crate) fn asleep_all_along(&self) -> f64 {
+        self.asleep_all_along.mean.estimate(&self.stretches).map_or(0.0, |asleep| asleep.mean)
+    }
+
+    /// Threads asleep in system calls other than futex(2): their mean number, and their stacks.
+    pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, Estimate, &InCall)> {
+        self.asleep.all(&self.stretches)
+    }
+
+    /// A thread was seen in a page fault.
+    pub(crate) fn has_paged(&self) -> bool {
+        self.asleep.has((Time::Paging, None))
+    }
+
+    /// Page faults read from a disk, as their number and the time spent in them show. Others wait
+    /// for memory, or for a lock on the process's mappings.
+    pub(crate) fn pages_from_disk(&self) -> bool {
+        /// Longest that a disk takes for one.
+        const LONGEST_S: f64 = 0.5;
+        let [before, now] = self.major_faults;
+        let faults = now.saturating_sub(before);
+        let paging = self.time(Time::Paging).map_or(0.0, |threads| threads.mean);
+        faults > 0 && paging * self.seconds() <= LONGEST_S * faults as f64
     }
 
     /// Time over which its means are taken.
@@ -258,7 +335,11 @@ impl ProcessAccount {
             }
             occupation => {
                 let kind = self.kind(occupation, read.process, at, seen);
+                if kind == Time::Sleep && self.sleeps_on(read, at, seen) {
+                    self.asleep_all_along.now += scale_now;
+                }
                 self.time_now[kind.place()] += scale_now;
+                self.note_asleep(kind, read, scale_now, at, seen);
             }
         }
         if let Some(place) = waited {
@@ -294,6 +375,14 @@ impl ProcessAccount {
             if !seen.late {
                 self.note_sleep(read, waiting_on, at, seen);
             }
+            if seen.timeline.is_none() {
+                self.resting.entry(read.tid).or_insert_with(|| Rest::of(read, at)).see(read, at);
+            }
+            if let Some(before) = before.filter(|before| before.waiting_on != waiting_on)
+                && let (Some(place), Activity::Asleep(_)) = (before.waiting_on, read.activity)
+            {
+                self.passed_on(place, before.asleep_at);
+            }
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -317,6 +406,18 @@ impl ProcessAccount {
     ) -> Option<Option<u32>> {
         let object = Some(&self.objects[place as usize]).filter(|object| object.is_lock())?;
         turn(&self.threads, object.now.hold, tid, last, at, seen)
+    }
+
+    /// A thread that slept until then for this thing has gone on.
+    fn passed_on(&mut self, place: u32, asleep_at: u64) {
+        let object = &self.objects[place as usize];
+        // One that gave up had not got it.
+        if !object.is_lock() || object.gives_up {
+            return;
+        }
+        for place in [Some(place), object.twin].into_iter().flatten() {
+            self.objects[place as usize].holder.passed_on(asleep_at);
+        }
     }
 
     fn note_sleep(
@@ -361,6 +462,38 @@ impl ProcessAccount {
         waits
     }
 
+    /// It has not run since about the first look. Its switches are followed some time later.
+    fn sleeps_on(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
+        let still = seen.still_since(read, at).zip(self.first_look);
+        still.is_some_and(|(since, first)| since <= first + FOLLOWED_NS)
+    }
+
+    /// A thread sleeps outside futexes.
+    fn note_asleep(
+        &mut self,
+        kind: Time,
+        read: &ThreadRead,
+        scale: f64,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) {
+        let call = match read.activity {
+            Activity::Asleep(call) => Some(call.number),
+            Activity::OnCpu | Activity::Faulting { .. } => None,
+        };
+        if scale > 0.0 {
+            self.asleep.add((kind, call), scale);
+        }
+        if let Some(stack) = read.stack_number.filter(|_| read.picked) {
+            let state = seen.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
+            let age = match state {
+                Some((CpuState::SwitchedOut, since)) => Some(at.saturating_sub(since)),
+                _ => None,
+            };
+            self.asleep.saw_stack((kind, call), stack, age);
+        }
+    }
+
     fn kind(
         &mut self,
         occupation: Occupation,
@@ -370,29 +503,68 @@ impl ProcessAccount {
     ) -> Time {
         match occupation {
             Occupation::Io(descriptor) => {
-                let look_up = || seen.descriptors.device(process, descriptor);
-                Time::Io(self.device(descriptor, at, look_up))
+                Time::of_device(self.device(descriptor, process, at, seen))
             }
-            Occupation::Disk => Time::Io(Device::Disk),
+            Occupation::Device(device) => Time::of_device(device),
+            Occupation::Events(set) => Time::of_events(self.awaited(set, process, at, seen)),
             Occupation::Paging => Time::Paging,
+            Occupation::Threads => Time::Threads,
             Occupation::Idle => Time::Idle,
             Occupation::Sleep => Time::Sleep,
             Occupation::OnCpu | Occupation::Futex(_) | Occupation::Other => Time::Other,
         }
     }
 
-    fn device(&mut self, descriptor: u32, at: u64, look_up: impl FnOnce() -> Device) -> Device {
+    fn device(
+        &mut self,
+        descriptor: u32,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Device {
         if let Some(&(device, until)) = self.devices.get(&descriptor)
             && at < until
         {
             return device;
         }
-        let device = look_up();
+        let device = seen.descriptors.device(process, descriptor);
         if self.devices.len() >= MAX_DEVICES {
             self.devices.clear();
         }
         self.devices.insert(descriptor, (device, at + DEVICE_NS));
         device
+    }
+
+    /// What a wait for any of these descriptors is for.
+    fn awaited(
+        &mut self,
+        set: EventSet,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Awaited {
+        if let Some(&(awaited, until)) = self.awaited.get(&set)
+            && at < until
+        {
+            return awaited;
+        }
+        let descriptors = seen.descriptors.in_set(process, set);
+        let awaited = descriptors.as_ref().map_or(Awaited::Unknown, |descriptors| {
+            Awaited::of(
+                descriptors,
+                &mut |descriptor| self.device(descriptor, process, at, seen),
+                &mut |pipes| seen.descriptors.leads_back(process, pipes),
+            )
+        });
+        // Memory that does not hold the set any more may do so again at the next look.
+        let Some(descriptors) = descriptors else { return awaited };
+        if self.awaited.len() >= MAX_DEVICES {
+            self.awaited.clear();
+        }
+        // To list the descriptors of a large set takes the kernel a while.
+        let holds_ns = DEVICE_NS * (1 + descriptors.len() as u64 / FEW_DESCRIPTORS);
+        self.awaited.insert(set, (awaited, at + holds_ns));
+        awaited
     }
 
     /// A thread ran with this stack.
@@ -407,6 +579,8 @@ impl ProcessAccount {
                 mean.add(std::mem::take(now), tick.times);
             }
         }
+        self.asleep_all_along.end_look(tick.times);
+        self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
         self.first_look.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
@@ -482,14 +656,18 @@ impl ProcessAccount {
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
-        (self.devices, self.parked) = (HashMap::new(), HashMap::new());
+        self.resting = HashMap::new();
+        (self.devices, self.awaited) = (HashMap::new(), HashMap::new());
+        self.parked = HashMap::new();
     }
 
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {
         self.unwaited.extend(&ended.unwaited);
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
+        self.asleep_all_along.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             let object = &mut self.objects[place as usize];
             object.waiters.end_stretch(&stretch);

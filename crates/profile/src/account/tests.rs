@@ -142,7 +142,7 @@ fn memory_that_gets_another_use_is_watched_as_such() {
     let wishes = std::mem::take(&mut looks.account.living(0).unwrap().wishes);
     let window = looks.lock().evidence.window();
     let watched = |&(word, wish): &(u64, Wish)| {
-        word == LOCK && matches!(wish, Wish::Watch(span) if span == window)
+        word == LOCK && matches!(wish, Wish::Watch(watch) if watch.window == window)
     };
     assert!(wishes.iter().any(watched), "{wishes:?}");
 

@@ -1,6 +1,6 @@
 //! Kinds of time that threads spend outside futexes.
 
-use crate::occupation::Device;
+use crate::occupation::{Awaited, Device};
 use crate::perf::CpuState;
 
 /// A thread's time outside futexes, by kind.
@@ -16,7 +16,9 @@ pub enum Time {
     Io(Device),
     /// Waiting for a page of memory.
     Paging,
-    /// Waiting until something happens.
+    /// Waiting for other threads or processes, through the kernel.
+    Threads,
+    /// Waiting for work from outside.
     Idle,
     /// Waiting for time to pass.
     Sleep,
@@ -26,7 +28,7 @@ pub enum Time {
 
 impl Time {
     /// All kinds.
-    pub const ALL: [Time; 12] = [
+    pub const ALL: [Time; 14] = [
         Time::OnCpu,
         Time::Running,
         Time::Runnable,
@@ -34,8 +36,10 @@ impl Time {
         Time::Io(Device::Socket),
         Time::Io(Device::Pipe),
         Time::Io(Device::Terminal),
+        Time::Io(Device::Child),
         Time::Io(Device::Other),
         Time::Paging,
+        Time::Threads,
         Time::Idle,
         Time::Sleep,
         Time::Other,
@@ -50,6 +54,30 @@ impl Time {
         }
     }
 
+    /// The time of a thread that reads from a device or writes to it.
+    pub(super) fn of_device(device: Device) -> Time {
+        match device {
+            Device::Disk | Device::Socket | Device::Pipe | Device::Terminal | Device::Child => {
+                Time::Io(device)
+            }
+            Device::Timer => Time::Sleep,
+            Device::Changes => Time::Idle,
+            Device::Wakeups | Device::Signals => Time::Threads,
+            Device::Epoll | Device::Other => Time::Io(Device::Other),
+        }
+    }
+
+    /// The time of a thread that waits for any of several descriptors.
+    pub(super) fn of_events(awaited: Awaited) -> Time {
+        match awaited {
+            Awaited::Work => Time::Idle,
+            Awaited::Threads => Time::Threads,
+            Awaited::Device(device) => Time::of_device(device),
+            Awaited::Nothing => Time::Sleep,
+            Awaited::Unknown => Time::Other,
+        }
+    }
+
     pub(super) fn place(self) -> usize {
         match self {
             Time::OnCpu => 0,
@@ -59,11 +87,29 @@ impl Time {
             Time::Io(Device::Socket) => 4,
             Time::Io(Device::Pipe) => 5,
             Time::Io(Device::Terminal) => 6,
-            Time::Io(Device::Other) => 7,
-            Time::Paging => 8,
-            Time::Idle => 9,
-            Time::Sleep => 10,
-            Time::Other => 11,
+            Time::Io(Device::Child) => 7,
+            Time::Io(_) => 8,
+            Time::Paging => 9,
+            Time::Threads => 10,
+            Time::Idle => 11,
+            Time::Sleep => 12,
+            Time::Other => 13,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_a_place_of_its_own() {
+        for (place, kind) in Time::ALL.into_iter().enumerate() {
+            assert_eq!(kind.place(), place, "{kind:?}");
+        }
+        let devices = [Device::Timer, Device::Epoll, Device::Wakeups, Device::Changes];
+        let times = devices.map(Time::of_device);
+        let expected = [Time::Sleep, Time::Io(Device::Other), Time::Threads, Time::Idle];
+        assert_eq!(times, expected);
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use threadtoll_judge::gain::Locking;
 use threadtoll_judge::interval::share;
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
 
 use super::Z;
 use super::idle::Reasons;
+use super::locking::CpuOfLocks;
 use super::threads::Threads;
 use crate::account::{ProcessAccount, Time};
 use crate::occupation::Device;
@@ -24,36 +26,46 @@ const MOST_UNCLEAR: f64 = 0.05;
 pub(crate) struct Doing {
     times: BTreeMap<Time, Threads>,
     spinning: Threads,
+    /// In code that takes or frees locks, as far as samples of running threads show it.
+    in_locking: Threads,
+    locking: Locking,
+    /// For a lock.
     lock: Threads,
-    idle: Threads,
-    parked: Threads,
-    unknown: Threads,
+    /// For other threads, on a futex.
+    others: Threads,
+    /// Threads that have slept for a time since the profile began.
+    asleep: f64,
     all: f64,
 }
 
 impl Doing {
     pub(crate) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
-        let times: BTreeMap<Time, Threads> =
+        let mut times: BTreeMap<Time, Threads> =
             Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
-        let [mut lock, mut idle, mut parked, mut unknown] = [Threads::default(); 4];
+        let paging = times.insert(Time::Paging, Threads::default()).unwrap_or_default();
+        let from = if process.pages_from_disk() { Time::Io(Device::Disk) } else { Time::Other };
+        let sum = times.entry(from).or_default();
+        *sum = sum.and(paging);
+        let [mut lock, mut others] = [Threads::default(); 2];
         for object in &process.objects {
             let waiters = Threads::of(process.waiters(object));
             match object.identity.role() {
                 Role::Lock => lock = lock.and(waiters),
-                Role::Idle => idle = idle.and(waiters),
-                Role::Unknown => unknown = unknown.and(waiters),
+                Role::Idle | Role::Unknown => others = others.and(waiters),
                 Role::Parked => {
                     let reasons = Reasons::of(object, stacks);
                     lock = lock.and(waiters.part(reasons.lock));
-                    idle = idle.and(waiters.part(reasons.idle));
-                    parked = parked.and(waiters.part(reasons.untold));
+                    others = others.and(waiters.part(reasons.idle + reasons.untold));
                 }
             }
         }
-        let waits = lock.and(idle).and(parked).and(unknown);
+        let waits = lock.and(others);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
-        let spinning = spinning(process, &times, stacks);
-        Doing { times, spinning, lock, idle, parked, unknown, all }
+        let spinning = running_in(process, &times, spins(process, stacks).values().sum());
+        let locking = CpuOfLocks::of(process, stacks);
+        let in_locking = running_in(process, &times, locking.samples);
+        let (locking, asleep) = (locking.share, process.asleep_all_along().round());
+        Doing { times, spinning, in_locking, locking, lock, others, asleep, all }
     }
 
     /// Time that the threads spent over so many seconds, added to that of others.
@@ -64,10 +76,9 @@ impl Doing {
         }
         for (sum, threads) in [
             (&mut self.spinning, other.spinning),
+            (&mut self.in_locking, other.in_locking),
             (&mut self.lock, other.lock),
-            (&mut self.idle, other.idle),
-            (&mut self.parked, other.parked),
-            (&mut self.unknown, other.unknown),
+            (&mut self.others, other.others),
         ] {
             *sum = sum.and(threads.part(seconds));
         }
@@ -82,10 +93,20 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Threads that neither wait for a lock nor idle.
+    /// Threads that wait neither for a lock nor for work nor for each other, nor have slept all the
+    /// time.
     pub(super) fn working(&self) -> f64 {
-        let idle = self.time(Time::Idle).mean;
-        (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
+        let waiting = self.time(Time::Idle).and(self.time(Time::Threads)).mean + self.asleep;
+        (self.times.values().map(|time| time.mean).sum::<f64>() - waiting).max(0.0)
+    }
+
+    pub(super) fn waiting_for_locks(&self) -> f64 {
+        self.lock.mean
+    }
+
+    /// CPU time that goes into locking.
+    pub(super) fn locking(&self) -> Locking {
+        self.locking
     }
 
     pub(super) fn record(&self, perf_event: bool) -> Option<ThreadTime> {
@@ -93,18 +114,15 @@ impl Doing {
             return None;
         }
         let all = self.all;
-        let idle = self.idle.and(self.time(Time::Idle));
-        let unknown = self.unknown.and(self.time(Time::Other));
-        let io: BTreeMap<IoKind, Threads> = [
-            (IoKind::Disk, self.time(Time::Io(Device::Disk)).and(self.time(Time::Paging))),
-            (IoKind::Socket, self.time(Time::Io(Device::Socket))),
-            (IoKind::Pipe, self.time(Time::Io(Device::Pipe))),
-            (IoKind::Terminal, self.time(Time::Io(Device::Terminal))),
-            (IoKind::Other, self.time(Time::Io(Device::Other))),
-        ]
-        .into_iter()
-        .filter(|(_, threads)| threads.mean > 0.0)
-        .collect();
+        let idle = self.time(Time::Idle);
+        let others = self.others.and(self.time(Time::Threads));
+        let unknown = self.time(Time::Other);
+        let mut io: BTreeMap<IoKind, Threads> = BTreeMap::new();
+        for (&kind, &threads) in self.times.iter().filter(|(_, threads)| threads.mean > 0.0) {
+            if let Time::Io(device) = kind {
+                io.insert(io_kind(device), threads);
+            }
+        }
         let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
         let sleep = self.time(Time::Sleep);
         // Records of switches may be missing, or not yet there.
@@ -117,10 +135,11 @@ impl Doing {
             on_cpu: self.on_cpu().share(all),
             running: told(running),
             spinning: if perf_event { self.spinning.share(all) } else { Fraction::default() },
+            in_locking: if perf_event { self.in_locking.share(all) } else { Fraction::default() },
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
-            idle_wait: idle.share(all),
-            parked: self.parked.share(all),
+            thread_wait: others.share(all),
+            idle: idle.share(all),
             io: io.iter().map(|(&kind, threads)| (kind, threads.share(all))).collect(),
             sleep: sleep.share(all),
             unknown: unknown.share(all),
@@ -133,8 +152,8 @@ impl Doing {
                 },
                 runnable: told_interval(runnable),
                 lock_wait: self.lock.interval(all),
-                idle_wait: idle.interval(all),
-                parked: if self.parked.mean > 0.0 { self.parked.interval(all) } else { None },
+                thread_wait: others.interval(all),
+                idle: idle.interval(all),
                 io: io
                     .iter()
                     .filter_map(|(&kind, threads)| Some((kind, threads.interval(all)?)))
@@ -146,20 +165,27 @@ impl Doing {
     }
 }
 
+/// Kind of input or output at a device.
+pub(super) fn io_kind(device: Device) -> IoKind {
+    match device {
+        Device::Disk => IoKind::Disk,
+        Device::Socket => IoKind::Socket,
+        Device::Pipe => IoKind::Pipe,
+        Device::Terminal => IoKind::Terminal,
+        Device::Child => IoKind::Child,
+        _ => IoKind::Other,
+    }
+}
+
 /// Stacks of threads that spun for a lock, with the number of samples.
 pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
     let all = process.ran_at.iter();
     all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
 }
 
-/// Running threads that spin for a lock.
-fn spinning(
-    process: &ProcessAccount,
-    times: &BTreeMap<Time, Threads>,
-    stacks: &mut Stacks,
-) -> Threads {
-    let spinning = spins(process, stacks).values().sum();
-    let Some(part) = share(spinning, process.ran).filter(|_| spinning > 0) else {
+/// Running threads that so many samples saw at something.
+fn running_in(process: &ProcessAccount, times: &BTreeMap<Time, Threads>, samples: u64) -> Threads {
+    let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return Threads::default();
     };
     let running = times.get(&Time::Running).copied().unwrap_or_default();
@@ -203,9 +229,7 @@ mod tests {
             let times =
                 [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
             let times = times.map(|(kind, mean)| (kind, threads(mean)));
-            let [spinning, lock, idle, parked, unknown] = [Threads::default(); 5];
-            Doing { times: times.into(), spinning, lock, idle, parked, unknown, all: 4.0 }
-                .record(true)
+            Doing { times: times.into(), all: 4.0, ..Doing::default() }.record(true)
         };
         let (clear, unclear) = (doing(0.02).unwrap(), doing(0.5).unwrap());
         let shares = |time: &ThreadTime| [Some(time.on_cpu), time.running, time.runnable];

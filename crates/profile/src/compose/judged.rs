@@ -9,13 +9,17 @@ pub(super) fn cause_kind(cause: Cause) -> profile::CauseKind {
     use profile::CauseKind;
     match cause {
         Cause::SleptHolding(_) => CauseKind::SleptHolding,
+        Cause::WaitsForLock(_) => CauseKind::WaitsForLock,
+        Cause::WaitsForThreads(..) => CauseKind::WaitsForThreads,
         Cause::Computing => CauseKind::Computing,
+        Cause::OnCpu => CauseKind::OnCpu,
         Cause::Preempted => CauseKind::Preempted,
         Cause::Throttled => CauseKind::Throttled,
         Cause::Convoy => CauseKind::Convoy,
         Cause::Herd => CauseKind::Herd,
         Cause::Hog => CauseKind::Hog,
         Cause::StarvedWriter => CauseKind::StarvedWriter,
+        Cause::HeldByReaders => CauseKind::HeldByReaders,
     }
 }
 

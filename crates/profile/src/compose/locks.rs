@@ -1,91 +1,49 @@
 //! Locks of a profile, and the judgement of each.
 
-use std::collections::HashMap;
-
-use threadtoll_judge::cause::{Cause as CauseFound, CauseShare};
-use threadtoll_judge::gain::{Surroundings, gain};
-use threadtoll_judge::mend::{Context, mend};
+use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
+use threadtoll_judge::mend::{Context, Sleeper, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
 use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
     Address, Cause, ChainLink, Interval, Lock, LockKind, NameFrom, Predicted, Role as SiteRole,
-    WhatIf,
+    ThreadShare, WhatIf,
 };
-use threadtoll_record::{Fraction, Ratio, Text};
+use threadtoll_record::{Fraction, Text};
 
-use super::doing::Doing;
-use super::idle::{Reasons, is_parker};
+use super::gains::{Chains, Gains};
 use super::judged::{cause_kind, change, verdict};
-use super::threads::Threads;
+use super::naming::Named;
+use super::sleeper::sleeper;
 use super::{One, fraction, fractions, ratio, ratios, sites};
-use crate::account::{Object, ProcessAccount};
+use crate::account::Object;
+use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// Number of the row for all Java monitors, which must not change as more locks are found: those
-/// are numbered from 1.
-const MONITORS: u32 = 0;
-
-/// The two busiest locks of a process, each by its place and the share of time for which one thread
-/// has it, or is being given it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Busiest {
-    first: (usize, f64),
-    second: f64,
-}
-
-impl Busiest {
-    pub(super) fn of(process: &ProcessAccount) -> Busiest {
-        let locks = process.objects.iter().enumerate().filter(|(_, object)| object.is_lock());
-        // Readers that share a lock do not keep each other from working.
-        let busy = locks.filter_map(|(place, lock)| {
-            let busy = process.samples(lock).busy()?.value;
-            Some((place, busy * lock.exclusive_share()))
-        });
-        busy.fold(Busiest::default(), |busiest, (place, busy)| match busy {
-            _ if busy > busiest.first.1 => {
-                Busiest { first: (place, busy), second: busiest.first.1 }
-            }
-            _ => Busiest { second: busiest.second.max(busy), ..busiest },
-        })
-    }
-
-    pub(super) fn other_than(self, place: usize) -> f64 {
-        if self.first.0 == place { self.second } else { self.first.1 }
-    }
+/// What is known of all locks of a process that are listed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed<'a> {
+    pub(super) gains: &'a Gains<'a>,
+    pub(super) chains: &'a Chains,
+    pub(super) names: &'a [Named],
 }
 
 impl One<'_> {
-    /// Throughput that the program would gain without the lock's queue.
-    pub(super) fn gain(self, place: usize, lock: &Object, doing: &Doing, busiest: Busiest) -> f64 {
-        let queue = self.process.samples(lock).queue().known();
-        queue.map_or(0.0, |queue| gain(queue, self.surroundings(place, doing, busiest)).value)
-    }
-
-    fn surroundings(self, place: usize, doing: &Doing, busiest: Busiest) -> Surroundings {
-        Surroundings {
-            working: doing.working(),
-            on_cpu: doing.on_cpu().mean,
-            cpus: f64::from(self.cpus),
-            busiest_other: busiest.other_than(place),
-        }
-    }
-
     pub(super) fn lock(
         self,
-        named: Named,
-        doing: &Doing,
-        busiest: Busiest,
+        named: &Named,
+        holders: &Holders,
+        listed: &Listed<'_>,
         stacks: &mut Stacks,
     ) -> Lock {
-        let Named { id, name, name_from } = named;
+        let Named { id, ref name, name_from, .. } = *named;
         let process = self.process;
         let place = id as usize - 1;
         let object = &process.objects[place];
         let users = process.at_once(object.users.len()) as u32;
-        let alive = (process.threads.len() as u32).max(users);
+        let alive = self.may_use(object).max(users);
         let cpus = self.cpus;
-        let holders = object.holder.holders(stacks);
+        let around = listed.gains.around(place, object, listed.chains);
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(object),
             unseen: process.unseen(object),
@@ -95,15 +53,21 @@ impl One<'_> {
             users,
             alive,
             cpu: Some(CpuDemand { on_cpu: process.on_cpu(&object.users), cpus }),
-            program: self.surroundings(place, doing, busiest),
+            freed: listed.chains.freed(place),
+            program: listed.gains.surroundings(&around),
         });
         let context = Context {
-            lock: &name,
+            lock: &named.of_both,
             syscall: None,
+            sleeper: None,
+            awaited: None,
             cpus,
+            on_cpu: listed.gains.on_cpu(),
             threads: alive,
+            nice: self.nice(holders),
             read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
             interpreter: object.identity.interpreter_lock().is_some(),
+            library: named.library.map(|library| library.mend),
         };
         // The models know one holder at a time.
         let modelled = !context.read_write;
@@ -111,7 +75,14 @@ impl One<'_> {
         let mut all_sites =
             sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
         let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
-        let lock = Lock { name: Text::from(&*name), name_from, ..lock };
+        let lock = Lock { name: Text::from(name.as_str()), name_from, ..lock };
+        let words = |found: &CauseShare| {
+            let (sleeper, awaited) = self.words(*found, object, holders, listed.names, stacks);
+            let context =
+                Context { sleeper: sleeper.as_ref(), awaited: awaited.as_deref(), ..context };
+            cause(*found, context)
+        };
+        let causes = judged.causes.iter().map(words).collect();
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
@@ -131,7 +102,9 @@ impl One<'_> {
             verdict: judged.verdict.map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
-            holders: self.shares(&holders.threads, holders.inferred),
+            waiting_samples: Some(holders.doing.samples.into()),
+            holder_let_go_share: holders.doing.let_go().map(fraction),
+            holders: of_samples(self.shares(&holders.threads, holders.inferred), holders),
             waiters: self.shares(&object.waiting, false),
             waits_for: holders
                 .doing
@@ -143,7 +116,7 @@ impl One<'_> {
                     interval95: fractions(share),
                 })
                 .collect(),
-            causes: judged.causes.iter().map(|&found| cause(found, context)).collect(),
+            causes,
             predicted: judged
                 .predicted
                 .iter()
@@ -166,48 +139,92 @@ impl One<'_> {
         }
     }
 
-    /// Java's monitors that threads wait to enter, as one lock: each thread waits on a word of its
-    /// own, which does not tell the monitor.
-    pub(super) fn monitors(self, stacks: &mut Stacks) -> Option<Lock> {
-        let (mut waiters, mut looks) = (Threads::default(), 0);
-        let (mut threads, mut waiting_at) = (HashMap::new(), HashMap::new());
-        for object in self.process.objects.iter().filter(|object| is_parker(object)) {
-            let reasons = Reasons::of(object, stacks);
-            if reasons.lock > 0.0 {
-                let here = Threads::of(self.process.waiters(object));
-                waiters = waiters.and(here.part(reasons.lock));
-                looks = looks.max(object.looks_at_stacks);
-                object
-                    .waiting
-                    .iter()
-                    .for_each(|(&tid, looks)| *threads.entry(tid).or_default() += looks);
-                reasons
-                    .locking
-                    .iter()
-                    .for_each(|(&at, looks)| *waiting_at.entry(at).or_default() += looks);
+    /// Names that the words for a cause need: where the holder sleeps, and what it waits for.
+    fn words(
+        self,
+        found: CauseShare,
+        object: &Object,
+        holders: &Holders,
+        names: &[Named],
+        stacks: &mut Stacks,
+    ) -> (Option<Sleeper>, Option<String>) {
+        match found.cause {
+            CauseFound::SleptHolding(number) => {
+                let call = syscall_name(number);
+                (sleeper(&holders.stacks, &object.waiting_at, &call, stacks), None)
             }
+            CauseFound::WaitsForLock(place) => {
+                let other = names.iter().find(|named| named.id == place + 1);
+                (None, other.map(|named| named.name.clone()))
+            }
+            CauseFound::WaitsForThreads(..) => {
+                let sleeper = sleeper(&holders.stacks, &object.waiting_at, "futex", stacks);
+                (sleeper, self.awaited(found, stacks))
+            }
+            _ => (None, None),
         }
-        if threads.is_empty() {
-            return None;
-        }
-        let users = self.process.at_once(threads.len()) as u32;
-        let alive = (self.process.threads.len() as u32).max(users);
-        Some(Lock {
-            name: Text::from("synchronized (Java)"),
-            name_from: NameFrom::WaiterSite,
-            queue_mean: Some(Ratio::new(waiters.mean)),
-            queue_mean_interval95: waiters.ratio_interval(),
-            efficiency: Some(Fraction::new((1.0 - waiters.mean / f64::from(users)).max(0.0))),
-            holder_not_seen_share: Some(Fraction::new(1.0)),
-            waiters: self.shares(&threads, false),
-            sites: sites(SiteRole::Waiter, &waiting_at, looks, stacks),
-            ..not_judged(MONITORS, LockKind::Parker, Address(0), users, alive)
+    }
+
+    /// The object by which a holder waits for other threads.
+    fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
+        let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
+        let kind = match kind {
+            Awaited::Condvar => "condition variable",
+            Awaited::Semaphore => "semaphore",
+            Awaited::Barrier => "barrier",
+            Awaited::Join => return Some("a thread to end".to_owned()),
+            Awaited::Once => "initialisation",
+            Awaited::Unknown => return Some("other threads".to_owned()),
+        };
+        let object = place.and_then(|place| self.process.objects.get(place as usize));
+        let named = object.map(|object| self.name(object, stacks));
+        Some(match named {
+            Some((name, NameFrom::Symbol)) => format!("{kind} {name}"),
+            _ if kind.starts_with('i') => format!("an {kind}"),
+            _ => format!("a {kind}"),
         })
+    }
+
+    /// Number of threads alive that may use a lock: those that were seen to, and those that have not
+    /// been seen at another lock, nor to sleep all the time.
+    fn may_use(self, lock: &Object) -> u32 {
+        let process = self.process;
+        let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
+        let asleep = process.asleep_all_along().round() as usize;
+        process.threads.len().saturating_sub(others + asleep) as u32
+    }
+
+    /// The nice value of the most frequent holder, if that gives way to others.
+    fn nice(self, holders: &Holders) -> Option<u8> {
+        let most = holders.threads.iter().max_by_key(|&(tid, looks)| (looks, tid));
+        let nice = self.watched.process.as_ref()?.thread_nice(*most?.0)?;
+        u8::try_from(nice).ok().filter(|nice| *nice > 0)
     }
 }
 
+/// Holders by their shares of all samples with a waiting thread, those in which nobody was seen to
+/// hold the lock included.
+fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShare> {
+    let seen = holders.threads.values().sum::<u64>() as f64;
+    let part = seen / (holders.doing.samples as f64).max(seen).max(1.0);
+    let scaled = |share: Fraction| Fraction::new(share.get() * part);
+    for holder in &mut shares {
+        holder.share = scaled(holder.share);
+        let within = holder.interval95;
+        holder.interval95 =
+            within.and_then(|it| Interval::new(scaled(it.low()), scaled(it.high())));
+    }
+    shares
+}
+
 /// A lock of which no more is known. `alive` threads may use it, and `users` of them do.
-fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32) -> Lock {
+pub(super) fn not_judged(
+    id: u32,
+    kind: LockKind,
+    address: Address,
+    users: u32,
+    alive: u32,
+) -> Lock {
     Lock {
         id,
         kind,
@@ -235,6 +252,8 @@ fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32)
         verdict: None,
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
+        waiting_samples: None,
+        holder_let_go_share: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -246,40 +265,19 @@ fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32)
     }
 }
 
-/// Number and name of a lock.
-#[derive(Debug)]
-pub(super) struct Named {
-    pub(super) id: u32,
-    pub(super) name: String,
-    pub(super) name_from: NameFrom,
-}
-
-/// Numbers locks of one name, such as those of an array.
-pub(super) fn tell_apart(locks: &mut [Named]) {
-    let mut times: HashMap<String, u32> = HashMap::new();
-    for lock in locks.iter() {
-        *times.entry(lock.name.clone()).or_default() += 1;
-    }
-    for lock in locks.iter_mut().filter(|lock| times[&lock.name] > 1) {
-        lock.name = match lock.name.strip_prefix("lock in ") {
-            Some(site) => format!("lock {} in {site}", lock.id),
-            None => format!("{} #{}", lock.name, lock.id),
-        };
-    }
-}
-
 fn cause(found: CauseShare, context: Context<'_>) -> Cause {
     let syscall = match found.cause {
         CauseFound::SleptHolding(number) => Some(syscall_name(number)),
         _ => None,
     };
-    let context = Context { syscall: syscall.as_deref(), ..context };
+    let mend = mend(found.cause, Context { syscall: syscall.as_deref(), ..context });
     Cause {
         cause: cause_kind(found.cause),
         share: fraction(found.share),
         interval95: fractions(found.share),
-        mend: Some(Text::from(mend(found.cause, context))),
+        mend: Some(Text::from(mend)),
         syscall: syscall.map(Text::from),
+        awaited: context.awaited.map(Text::from),
     }
 }
 
@@ -307,28 +305,9 @@ fn lock_kind(object: &Object) -> LockKind {
     }
 }
 
-fn syscall_name(number: u32) -> String {
+pub(super) fn syscall_name(number: u32) -> String {
     match syscalls::Sysno::new(number as usize) {
         Some(call) => call.name().to_string(),
         None => format!("system call {number}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn locks_of_one_site_have_numbers() {
-        let names = ["lock in item_get", "log", "lock in item_get", "slabs_lock", "log"];
-        let mut locks: Vec<Named> = (1..)
-            .zip(names)
-            .map(|(id, name)| Named { id, name: name.into(), name_from: NameFrom::Symbol })
-            .collect();
-        tell_apart(&mut locks);
-        let names: Vec<&str> = locks.iter().map(|lock| &*lock.name).collect();
-        let expected =
-            ["lock 1 in item_get", "log #2", "lock 3 in item_get", "slabs_lock", "log #5"];
-        assert_eq!(names, expected);
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn unseen(
     unseen.into_iter().map(Text::from).collect()
 }
 
-/// Waits for semaphores that may be locks, and count as idle.
+/// Waits for semaphores that may be locks, and count as waits for other threads.
 pub(super) fn semaphores_that_may_lock(
     process: &ProcessAccount,
     listed: &[IdleWait],
@@ -101,13 +101,13 @@ fn may_be_locks(names: &[String]) -> String {
     match names.len() {
         1 => format!(
             "Semaphores used as locks: {named} never had more than one item, as a lock would not, \
-             but does not show who posts it, so that its waits count as idle. It is a lock if the \
-             threads that wait for it also post it."
+             but does not show who posts it, so that its waits count as waits for other threads. \
+             It is a lock if the threads that wait for it also post it."
         ),
         _ => format!(
             "Semaphores used as locks: {named} never had more than one item each, as locks would \
-             not, but do not show who posts them, so that their waits count as idle. One is a lock \
-             if the threads that wait for it also post it."
+             not, but do not show who posts them, so that their waits count as waits for other \
+             threads. One is a lock if the threads that wait for it also post it."
         ),
     }
 }

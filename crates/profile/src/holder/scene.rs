@@ -14,8 +14,8 @@ pub(super) struct KeptScene {
     pub(super) counts: bool,
     /// No thread got a CPU or left it while they were looked at.
     pub(super) teaches: bool,
-    /// What keeps threads waiting if nobody holds the lock.
-    pub(super) handed_over: Holder,
+    /// What keeps threads waiting if no thread holds the lock alone.
+    pub(super) instead: Holder,
     pub(super) threads: Vec<KeptThread>,
 }
 
@@ -32,8 +32,9 @@ pub(super) struct KeptThread {
     /// It does not hold the lock, for it has not run since, or none has that may have held it.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
-    /// Its occupation, should it be the holder.
+    /// Its occupation when the word was read, should it be the holder, and its stack then.
     pub(super) doing: Holder,
+    pub(super) shown: Option<u32>,
 }
 
 impl KeptThread {

@@ -1,16 +1,18 @@
-//! Threads of a process at one look: which wait for a lock, and what each does that may hold it.
+//! Threads of a process in one sample: which wait for a lock, and what each does that may hold it.
 
 use std::collections::{HashMap, HashSet};
 
-use threadtoll_judge::cause::Holder;
+use threadtoll_judge::cause::{Awaited, Holder};
 use threadtoll_stacks::process::Activity;
 
+use super::Lock;
 use crate::circumstances::{Circumstances, Last};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
+use crate::primitive::{Kind, Role};
 use crate::sample::ThreadRead;
 
-/// The threads of a process at one look.
+/// The threads of a process in one sample.
 pub(crate) struct Threads<'a> {
     /// All that are alive.
     pub(crate) alive: &'a HashSet<u32>,
@@ -18,8 +20,11 @@ pub(crate) struct Threads<'a> {
     pub(crate) read: &'a [ThreadRead],
     /// Where each was seen before.
     pub(crate) last: &'a HashMap<u32, Last>,
-    /// Place of the lock that a futex word belongs to; `None` if it belongs to no lock.
-    pub(crate) lock_at: &'a dyn Fn(u64) -> Option<u32>,
+    /// Place and kind of the thing that a futex word belongs to.
+    pub(crate) thing_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
+    /// A thread has slept in one place whenever it was looked at, as far as records of switches do
+    /// not tell more.
+    pub(crate) rests: &'a dyn Fn(u32) -> bool,
     /// When they were looked at.
     pub(crate) at: u64,
     pub(crate) seen: &'a Circumstances<'a>,
@@ -33,9 +38,10 @@ impl Threads<'_> {
     }
 
     /// It waits for a lock, or has been woken from that wait and has not run since.
-    pub(super) fn waits(&self, lock: u32, read: &ThreadRead) -> bool {
+    pub(super) fn waits(&self, lock: &Lock, read: &ThreadRead) -> bool {
         let last = self.last.get(&read.tid);
-        let Some(last) = last.filter(|last| last.waiting_on == Some(lock)) else { return false };
+        let waits = |last: &&Last| last.waiting_on.is_some_and(|place| lock.is_at(place));
+        let Some(last) = last.filter(waits) else { return false };
         match self.seen.is_woken(read, self.at) {
             true => {
                 self.seen.still_since(read, self.at).is_some_and(|since| since <= last.asleep_at)
@@ -45,7 +51,7 @@ impl Threads<'_> {
     }
 
     /// What keeps threads waiting for a lock that nobody holds.
-    pub(super) fn handed_over(&self, lock: u32) -> Holder {
+    pub(super) fn handed_over(&self, lock: &Lock) -> Holder {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {
             true => Holder::Throttled,
@@ -53,14 +59,25 @@ impl Threads<'_> {
         }
     }
 
-    /// What a thread does that holds a lock.
-    pub(super) fn doing(&self, lock: u32, read: &ThreadRead) -> Holder {
+    /// It sleeps on the word of this very lock.
+    pub(super) fn waits_for_its_own(&self, lock: &Lock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
-            Occupation::Futex(wait) => match (self.lock_at)(wait.address) {
+            Occupation::Futex(wait) => {
+                (self.thing_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
+            }
+            _ => false,
+        }
+    }
+
+    /// What a thread does that holds a lock.
+    pub(super) fn doing(&self, lock: &Lock, read: &ThreadRead) -> Holder {
+        match Occupation::of(&read.activity) {
+            Occupation::Futex(wait) => match (self.thing_at)(wait.address) {
                 // It has been given the lock in its sleep.
-                Some(waits) if waits == lock => Holder::HandedOver,
-                Some(waits) => Holder::Waiting(waits),
-                None => Holder::Asleep(libc::SYS_futex as u32),
+                Some((place, _)) if lock.is_at(place) => Holder::HandedOver,
+                Some((place, kind)) if kind.role() == Role::Lock => Holder::Waiting(place),
+                Some((place, kind)) => Holder::WaitsFor(awaited(kind), Some(place)),
+                None => Holder::WaitsFor(Awaited::Unknown, None),
             },
             Occupation::OnCpu => match self.seen.state(read.tid, self.at) {
                 None => Holder::OnCpu,
@@ -74,5 +91,16 @@ impl Threads<'_> {
                 _ => Holder::NotSeen,
             },
         }
+    }
+}
+
+fn awaited(kind: Kind) -> Awaited {
+    match kind {
+        Kind::Condvar => Awaited::Condvar,
+        Kind::Semaphore => Awaited::Semaphore,
+        Kind::Barrier => Awaited::Barrier,
+        Kind::Join => Awaited::Join,
+        Kind::Once => Awaited::Once,
+        _ => Awaited::Unknown,
     }
 }

@@ -229,6 +229,18 @@ impl Timeline {
         over.then_some(ran)
     }
 
+    /// Returns `true` if a thread got a CPU after one instant and until another. `None` if that is
+    /// not known.
+    pub fn got_cpu(&self, tid: u32, after: u64, until: u64) -> Option<bool> {
+        let (mut got, mut before) = (false, CpuState::Running);
+        self.states(tid, after, until, |state, _| {
+            got |= state == CpuState::Running && before != CpuState::Running;
+            before = state;
+            !got
+        })?;
+        Some(got)
+    }
+
     /// Visits a thread's states between two instants, each with its length, while that is wanted.
     fn states(
         &self,
@@ -393,6 +405,16 @@ mod tests {
         ];
         assert_eq!(states, expected);
         assert_eq!(timeline.state(3, 20), None);
+    }
+
+    #[test]
+    fn a_thread_that_has_run_meanwhile_got_a_cpu() {
+        let events = [switch(1, 10, IN), switch(1, 20, BLOCKED), switch(1, 30, IN)];
+        let timeline = timeline(&events);
+        let got = |after, until| timeline.got_cpu(1, after, until);
+        assert_eq!([got(12, 18), got(12, 25), got(22, 28)], [Some(false); 3]);
+        assert_eq!([got(12, 30), got(22, 40)], [Some(true); 2]);
+        assert_eq!([got(5, 8), got(900, 1100)], [None; 2]);
     }
 
     #[test]

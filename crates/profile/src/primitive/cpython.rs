@@ -21,7 +21,7 @@
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::futex_lock::three_values;
 use super::pattern::user_address;
-use super::{Hold, Kind, Primitive, ReadMemory, Window};
+use super::{Hold, Kind, OwnerField, Primitive, ReadMemory, Window};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Gil];
 
@@ -70,6 +70,10 @@ impl Primitive for Gil {
 
     fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
         three_values(window.u32(object.wrapping_add(HELD)))
+    }
+
+    fn owner_field(&self, _: u64) -> OwnerField {
+        OwnerField::Record
     }
 
     fn holder_record(&self, object: u64, window: &Window<'_>) -> Option<u64> {

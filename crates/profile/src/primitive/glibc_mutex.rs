@@ -14,7 +14,7 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::{MAX_THREADS, MAX_TID};
-use super::{Hold, Kind, Primitive, Window};
+use super::{Hold, Kind, OwnerField, Primitive, Window};
 use crate::futex::{FutexWait, Operation};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcMutex];
@@ -71,6 +71,10 @@ impl Primitive for GlibcMutex {
 
     fn extent(&self) -> (u64, usize) {
         (0, 20)
+    }
+
+    fn owner_field(&self, object: u64) -> OwnerField {
+        OwnerField::Tid(object.wrapping_add(OWNER))
     }
 
     fn hold(&self, object: u64, window: &Window<'_>) -> Hold {

@@ -15,13 +15,14 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
 use super::pattern::MAX_THREADS;
-use super::{Access, Hold, Kind, Primitive, Wait, Window};
+use super::{Access, Hold, Kind, OwnerField, Primitive, Wait, Window};
 use crate::futex::FutexWait;
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcRwLock];
 
 const PHASE_FUTEX: u64 = 8;
 const WRITERS_FUTEX: u64 = 12;
+const WRITER: u64 = 24;
 
 const WRITE_PHASE: u32 = 1;
 const WRITE_LOCKED: u32 = 2;
@@ -69,6 +70,10 @@ impl Primitive for GlibcRwLock {
 
     fn extent(&self) -> (u64, usize) {
         (0, 32)
+    }
+
+    fn owner_field(&self, object: u64) -> OwnerField {
+        OwnerField::Tid(object.wrapping_add(WRITER))
     }
 
     fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
@@ -120,7 +125,7 @@ impl Fields {
             phase_futex: window.u32(at(PHASE_FUTEX)?)?,
             writers_futex: window.u32(at(WRITERS_FUTEX)?)?,
             unused: window.u64(at(16)?)?,
-            writer: window.u32(at(24)?)?,
+            writer: window.u32(at(WRITER)?)?,
             shared: window.u32(at(28)?)?,
             preference: window.u32(at(48)?),
         })
@@ -181,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_is_handed_over_is_free() {
-        const WRITER: u32 = 7;
+        const TID: u32 = 7;
         let reads = |count: u32| count << READER_SHIFT;
         let locked = WRITE_PHASE | WRITE_LOCKED;
         for (readers, writer, hold) in [
@@ -192,9 +197,9 @@ mod tests {
             (reads(2) | WRITE_LOCKED, 0, Hold::Readers(2)),
             // The last one has left, and the writer has not run yet.
             (locked, 0, Hold::Free),
-            (locked, WRITER, Hold::Held { owner: Some(WRITER) }),
+            (locked, TID, Hold::Held { owner: Some(TID) }),
             // Readers wait for the end of its phase.
-            (reads(3) | locked, WRITER, Hold::Held { owner: Some(WRITER) }),
+            (reads(3) | locked, TID, Hold::Held { owner: Some(TID) }),
             // It hands the lock to another writer.
             (reads(3) | locked, 0, Hold::Free),
         ] {

@@ -13,12 +13,15 @@ use super::{Kind, ParkedFor, Primitive, Window};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Jvm];
 
+/// Name of its family.
+pub(super) const NAME: &str = "JVM parking";
+
 #[derive(Debug)]
 struct Jvm;
 
 impl Primitive for Jvm {
     fn name(&self) -> &'static str {
-        "JVM parking"
+        NAME
     }
 
     fn kind(&self) -> Kind {

@@ -11,7 +11,7 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::{MAX_THREADS, MAX_TID};
-use super::{Hold, Kind, Primitive, Window};
+use super::{Hold, Kind, OwnerField, Primitive, Window};
 use crate::futex::{FutexWait, Operation};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&MuslMutex];
@@ -59,6 +59,10 @@ impl Primitive for MuslMutex {
 
     fn extent(&self) -> (u64, usize) {
         (0, 12)
+    }
+
+    fn owner_field(&self, object: u64) -> OwnerField {
+        OwnerField::Tid(object.wrapping_add(FUTEX))
     }
 
     fn hold(&self, object: u64, window: &Window<'_>) -> Hold {

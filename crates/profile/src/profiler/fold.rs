@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use threadtoll_stacks::process::{Activity, SystemCall};
 use threadtoll_stacks::stack::{Registers, StackBytes};
 
 use super::Profiler;
@@ -25,7 +26,10 @@ impl Profiler {
         chunk.number_stacks(&mut |read, base, bytes| {
             let process = watched.get(&read.process)?.process.as_ref()?;
             let (stack_pointer, program_counter) = read.activity.position()?;
-            let registers = Registers::new(program_counter, stack_pointer);
+            let mut registers = Registers::new(program_counter, stack_pointer);
+            if let Activity::Asleep(call) = read.activity {
+                note_register_of_vfork(&mut registers, &call);
+            }
             stacks.number(read.process, process, registers, StackBytes { base, bytes })
         });
         let BetweenLooks { mut departures, mut running, mut lost_until } =
@@ -120,7 +124,7 @@ impl Profiler {
             }
             for (word, wish) in process.wishes.drain(..) {
                 _ = self.orders.send(match wish {
-                    Wish::Watch(span) => Order::Watch(index, vec![(word, span)]),
+                    Wish::Watch(watch) => Order::Watch(index, vec![(word, watch)]),
                     Wish::WatchWaiters(span) => Order::WatchWaiters(index, word, span),
                     Wish::Ignore => Order::Ignore(index, word),
                 });
@@ -161,6 +165,21 @@ impl BetweenLooks {
         self.running.retain(|sample| sample.at + NEAR_NS > last.at);
     }
 }
+
+/// The stub of `vfork` keeps its return address, which the child would overwrite on the stack, in the
+/// register of the first argument.
+#[cfg(target_arch = "x86_64")]
+fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
+    /// DWARF's number of `rdi`.
+    const RDI: u16 = 5;
+    if i64::from(call.number) == libc::SYS_vfork {
+        registers.set(RDI, call.arguments[0]);
+    }
+}
+
+/// There is no such system call.
+#[cfg(not(target_arch = "x86_64"))]
+fn note_register_of_vfork(_: &mut Registers, _: &SystemCall) {}
 
 fn registers_of(sample: &perf::Registers) -> Registers {
     let registers = Registers::new(sample.program_counter(), sample.stack_pointer());

@@ -19,6 +19,9 @@ use crate::watched::Watched;
 /// Share of the budget for finding static locks in debug information.
 const STATIC_LOCKS_SHARE: f64 = 0.25;
 
+/// Most programs whose CPU time is read after each stretch.
+const MAX_TIMED: usize = 4;
+
 /// Time after which a program has loaded the libraries that it is linked with.
 const LOADING: Duration = Duration::from_millis(200);
 
@@ -49,6 +52,7 @@ impl Profiler {
                 || image.name() == "libc.so"
                 || image.name() == program && is_static_without_glibc(image)
         });
+        account.major_faults = [own.major_faults().unwrap_or(0); 2];
         self.account.add(index, account);
         let watched = Watched {
             pid,
@@ -112,6 +116,28 @@ impl Profiler {
             _ = self.orders.send(Order::Watch(index, words));
         }
         self.declaring += began.elapsed();
+    }
+
+    /// Notes the CPU time of programs with locks, which tells the part of it that the kernel takes.
+    pub(super) fn note_cpu_ticks(&mut self) {
+        let living = self.account.all_living();
+        let with_locks = living.filter(|(_, account)| account.waits_for_locks());
+        for (index, account) in with_locks.take(MAX_TIMED) {
+            let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
+            if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
+                account.note_cpu_ticks(ticks);
+            }
+        }
+    }
+
+    /// Counts the page faults that read from a disk, of processes that were seen in some.
+    pub(super) fn count_major_faults(&mut self) {
+        for (index, account) in self.account.all_living().filter(|(_, of)| of.has_paged()) {
+            let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
+            if let Some(faults) = process.and_then(|process| process.major_faults().ok()) {
+                account.major_faults[1] = faults;
+            }
+        }
     }
 
     /// Learns of processes that have come and gone.

@@ -52,6 +52,8 @@ pub struct Tick {
     pub cpu: u32,
     /// When the words were read once more; `None` if they were not.
     pub again_at: Option<u64>,
+    /// When those words were read once more whose owners were looked at; `None` if none were.
+    pub checked_at: Option<u64>,
     /// Number of due times that it answers.
     pub times: u32,
     /// Threads alive, of all processes.
@@ -69,7 +71,7 @@ pub struct Tick {
 pub enum Reason {
     /// It was among those picked for the look.
     Picked,
-    /// The picked ones are read once more after the threads.
+    /// The picked ones, or those whose owners were looked at, are read once more after the threads.
     Again,
     /// A thread was seen to wait on it: its state is not that of a random instant.
     Waiter,
@@ -131,6 +133,7 @@ impl Chunk {
             run_delay_ns: None,
             cpu: 0,
             again_at: None,
+            checked_at: None,
             times,
             threads_alive: 0,
             threads_picked: 0,

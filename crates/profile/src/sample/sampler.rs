@@ -1,5 +1,7 @@
 //! The thread that looks.
 
+mod owned;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
@@ -10,16 +12,15 @@ use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
-use crate::clock::{now, process_cpu, thread_cpu};
+use super::watch::Watch;
+use crate::clock::{now, process_cpu, sleep_until, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_OBJECTS, Window};
+use owned::Owned;
 
 /// Bytes to be read around a word.
 pub type Span = (u64, usize);
-
-/// Distance of the owner from the word of a glibc mutex.
-const OWNER: u64 = 8;
 
 /// Most futex words of a process: as many as an account tells apart, which says if there are more.
 const MAX_WORDS: usize = MAX_OBJECTS;
@@ -35,9 +36,11 @@ const BURST: usize = 24;
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Most stacks at a look: of all threads, of those that wait, and of owners.
+/// Most stacks at a look: of all threads, of those that wait for what is watched, of others that
+/// sleep, and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
+const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
 /// A stretch is this long, at first: the costs are guesses until the first ones have ended.
@@ -68,7 +71,7 @@ pub enum Order {
     /// Lists its threads: some have begun.
     List(u32),
     /// Reads these words at each look from now on, each with its surroundings.
-    Watch(u32, Vec<(u64, Span)>),
+    Watch(u32, Vec<(u64, Watch)>),
     /// Reads these bytes with each thread that is seen to wait on this word.
     WatchWaiters(u32, u64, Span),
     /// Reads this word no more of itself: it is no lock.
@@ -79,8 +82,8 @@ pub enum Order {
     Stacks {
         /// Looks a second at which they are read.
         per_s: f64,
-        /// Stacks of all sleeping threads are read, not just of those that wait for what is
-        /// watched or own it.
+        /// Stacks of all sleeping threads are read, not just of a few and of those that wait for
+        /// what is watched or own it.
         of_all: bool,
     },
     /// Ends.
@@ -125,6 +128,7 @@ pub struct Sampler {
     /// All threads, by the places of their processes and of themselves in these.
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
+    owned: Owned,
     buffer: Box<[u8; STACK]>,
     spent: Spent,
     delays: RunDelay,
@@ -135,7 +139,7 @@ struct Followed {
     index: u32,
     process: Process,
     words: Vec<u64>,
-    windows: Vec<Span>,
+    watches: Vec<Watch>,
     /// Places of the words in these.
     known: HashMap<u64, u32>,
     ignored: HashSet<u64>,
@@ -161,6 +165,7 @@ impl Sampler {
             followed: Vec::new(),
             threads: Vec::new(),
             owners: Vec::new(),
+            owned: Owned::default(),
             buffer: Box::new([0; STACK]),
             spent: Spent::default(),
             delays: RunDelay::default(),
@@ -266,7 +271,7 @@ impl Sampler {
                 }
                 Ok(Order::Watch(index, words)) => {
                     if let Some(followed) = self.followed(index) {
-                        words.into_iter().for_each(|(word, window)| followed.watch(word, window));
+                        words.into_iter().for_each(|(word, watch)| followed.watch(word, watch));
                     }
                 }
                 Ok(Order::WatchWaiters(index, word, window)) => {
@@ -352,6 +357,9 @@ impl Sampler {
             let began = now();
             self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
+            chunk.tick().checked_at = chunk.tick().again_at;
+        } else {
+            self.read_owned(chunk);
         }
         self.spent.looks += 1;
         self.spent.timed += u64::from(timed);
@@ -379,7 +387,7 @@ impl Sampler {
             here
         };
         let Some(followed) = self.followed.iter().filter(|_| all > 0).find(holds) else { return };
-        let (word, (address, length)) = (followed.words[pick], followed.windows[pick]);
+        let (word, (address, length)) = (followed.words[pick], followed.watches[pick].window);
         let waits = |activity: &Activity| match activity {
             Activity::Asleep(call) => FutexWait::of(call).is_some_and(|wait| wait.address == word),
             _ => false,
@@ -436,9 +444,11 @@ impl Sampler {
             true => (1, MAX_WAITERS_STACKS),
             false => (1, 0),
         };
+        let mut others = if with_stacks { MAX_OTHERS_STACKS } else { 0 };
         let count = alive.min(most.max(self.effort.threads));
         let mut seen = 0;
         self.owners.clear();
+        self.owned.clear();
         for pick in 0..count {
             // The first `count` of a shuffle.
             let other = pick + self.schedule.below(alive - pick);
@@ -463,6 +473,9 @@ impl Sampler {
             {
                 followed.waited(wait.address, chunk);
                 tells |= !followed.ignored.contains(&wait.address);
+                if let Some(word) = followed.owned_word(wait.address) {
+                    self.owned.note(place, word);
+                }
                 if let Some(&owner) = followed.owners.get(&wait.address)
                     && owner != tid
                     && !self.owners.contains(&(place, owner))
@@ -470,9 +483,9 @@ impl Sampler {
                     self.owners.push((place, owner));
                 }
             }
-            if stacks > 0 && tells && read_stack(followed, &activity, seen, &mut self.buffer, chunk)
-            {
-                stacks -= 1;
+            let left = if tells { &mut stacks } else { &mut others };
+            if *left > 0 && read_stack(followed, &activity, seen, &mut self.buffer, chunk) {
+                *left -= 1;
             }
             seen += 1;
         }
@@ -500,7 +513,7 @@ impl Followed {
             index,
             process,
             words: Vec::new(),
-            windows: Vec::new(),
+            watches: Vec::new(),
             known: HashMap::new(),
             ignored: HashSet::new(),
             with_waiters: HashMap::new(),
@@ -518,7 +531,7 @@ impl Followed {
                 // Until it is known which thing it is: each waiter may have a word of its own that
                 // names a lock for just as long as it waits.
                 let window = Evidence::new(word).window();
-                self.watch(word, window);
+                self.watch(word, Watch::unknown(window));
                 self.watch_waiters(word, window);
                 self.waited(word, chunk);
             }
@@ -544,15 +557,21 @@ impl Followed {
         self.with_waiters.insert(word, (window, 0));
     }
 
-    fn watch(&mut self, word: u64, window: Span) {
+    /// The place of a word that names its owner.
+    fn owned_word(&self, word: u64) -> Option<u32> {
+        let &place = self.known.get(&word)?;
+        self.watches[place as usize].names_owner().then_some(place)
+    }
+
+    fn watch(&mut self, word: u64, watch: Watch) {
         self.ignored.remove(&word);
         self.with_waiters.remove(&word);
         match self.known.get(&word) {
-            Some(&place) => self.windows[place as usize] = window,
+            Some(&place) => self.watches[place as usize] = watch,
             None if self.words.len() < MAX_WORDS => {
                 self.known.insert(word, self.words.len() as u32);
                 self.words.push(word);
-                self.windows.push(window);
+                self.watches.push(watch);
             }
             None => {}
         }
@@ -562,7 +581,7 @@ impl Followed {
         self.with_waiters.remove(&word);
         if let Some(place) = self.known.remove(&word) {
             self.words.swap_remove(place as usize);
-            self.windows.swap_remove(place as usize);
+            self.watches.swap_remove(place as usize);
             if let Some(&moved) = self.words.get(place as usize) {
                 self.known.insert(moved, place);
             }
@@ -582,7 +601,7 @@ impl Followed {
     ) {
         self.batch.clear();
         for place in picked.clone() {
-            let (from, length) = self.windows[place];
+            let (from, length) = self.watches[place].window;
             self.batch.push(from, length);
         }
         self.process.memory().read_many(&mut self.batch);
@@ -592,9 +611,7 @@ impl Followed {
             let Some((address, bytes)) = self.batch.part(read) else { continue };
             chunk.push_word(self.index, word, reason, (address, bytes));
             let window = Window { address, bytes };
-            if let Some(owner) = window.u32(word.wrapping_add(OWNER))
-                && owner != 0
-            {
+            if let Some(owner) = self.watches[place].owner(word, &window) {
                 let inner = self.process.inner_tids();
                 let owner = inner.map_or(Some(owner), |inner| inner.get(&owner).copied());
                 owner.map(|owner| self.owners.insert(word, owner));
@@ -636,23 +653,6 @@ impl Beginning {
     fn now() -> Self {
         Beginning { wall: now(), looking: thread_cpu(), process: process_cpu() }
     }
-}
-
-fn sleep_until(at: u64) {
-    let time = libc::timespec {
-        tv_sec: (at / 1_000_000_000) as libc::time_t,
-        tv_nsec: (at % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `time` outlives the call, and no remainder is asked for. A signal may end the sleep
-    // early, which the caller notices by the clock.
-    unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const time,
-            std::ptr::null_mut(),
-        )
-    };
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@ use std::path::Path;
 
 use crate::{Line, Machine, Plan, Profile};
 
+use super::former_profile;
 use super::read::{Fault, NextText, Reader, begin_reading, parse};
 
 /// Longest line of a profile; longer ones are not read into memory.
 pub const MAX_PROFILE_LINE: u64 = 16 << 20;
 
-/// Begin of each line after the first two, as [`Line`] writes it.
-const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
+/// Begin of each line after the first two, as [`Line`] writes it, and as it was written before.
+const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/2\",";
+const FORMER: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
 
 /// Contents of a profile's file.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +53,7 @@ pub(super) fn read_rest(
     let (mut notes, mut number) = (Vec::new(), 0);
     loop {
         match reader.next_text(MAX_PROFILE_LINE, &mut text)? {
-            NextText::Line if text.starts_with(BEGIN) => {
+            NextText::Line if text.starts_with(BEGIN) || text.starts_with(FORMER) => {
                 std::mem::swap(&mut last, &mut text);
                 number = reader.number;
             }
@@ -67,7 +69,14 @@ pub(super) fn read_rest(
         return Err(Fault::NothingYet(reader.path.to_path_buf()));
     }
     let fault = |what: &str| reader.fault_at(number, what);
-    let Line::Profile(profile) = parse(&last).map_err(|what| fault(&what))? else {
+    let line = match last.starts_with(FORMER) {
+        true => {
+            notes.push(format!("{} {}", reader.path.display(), former_profile::NOTE));
+            former_profile::parse(&last)
+        }
+        false => parse(&last),
+    };
+    let Line::Profile(profile) = line.map_err(|what| fault(&what))? else {
         return Err(fault("it is not a profile"));
     };
     let mut profile = *profile;

@@ -597,7 +597,7 @@ impl Reader<'_> {
 
 /// Serde's message without its position (the line number is ours), control characters and long
 /// quotations.
-fn render_error(error: &serde_json::Error) -> String {
+pub(super) fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
     let mut short: String =

@@ -65,7 +65,15 @@ pub struct Lock {
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
-    /// The holders while somebody waited, the most frequent first.
+    /// Number of samples with a waiting thread of which the causes are shares; null in older files.
+    #[serde(default)]
+    pub waiting_samples: Option<Count>,
+    /// Share of the samples with a waiting thread in which the holder let go of the lock before its
+    /// own state was read: of short holds, without records of switches.
+    #[serde(default)]
+    pub holder_let_go_share: Option<Fraction>,
+    /// The holders while somebody waited, the most frequent first, with their shares of the samples
+    /// with a waiting thread.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
     pub waiters: Vec<ThreadShare>,
@@ -204,6 +212,10 @@ pub struct Cause {
     pub interval95: Option<Interval<Fraction>>,
     /// System call in which the holder slept; null for other causes.
     pub syscall: Option<Text>,
+    /// Lock that the holder waited for, or object by which it waited for other threads, such as
+    /// `condition variable reply_cv`; null for other causes.
+    #[serde(default)]
+    pub awaited: Option<Text>,
     /// What to do about it, as a sentence.
     pub mend: Option<Text>,
 }
@@ -214,8 +226,14 @@ pub struct Cause {
 pub enum CauseKind {
     /// The holder slept in a system call.
     SleptHolding,
+    /// The holder waited for another lock.
+    WaitsForLock,
+    /// The holder waited for other threads by something that is no lock.
+    WaitsForThreads,
     /// The holder computed.
     Computing,
+    /// The holder computed or had lost its CPU: which of the two is not known.
+    OnCpu,
     /// The holder had lost its CPU.
     Preempted,
     /// The control group had used up its quota.
@@ -228,6 +246,8 @@ pub enum CauseKind {
     Hog,
     /// Readers kept a writer waiting.
     StarvedWriter,
+    /// Readers held the lock.
+    HeldByReaders,
 }
 
 impl CauseKind {
@@ -235,13 +255,17 @@ impl CauseKind {
     pub fn name(self) -> &'static str {
         match self {
             CauseKind::SleptHolding => "slept-holding",
+            CauseKind::WaitsForLock => "waits-for-lock",
+            CauseKind::WaitsForThreads => "waits-for-threads",
             CauseKind::Computing => "computing",
+            CauseKind::OnCpu => "on-cpu",
             CauseKind::Preempted => "preempted",
             CauseKind::Throttled => "throttled",
             CauseKind::Convoy => "convoy",
             CauseKind::Herd => "herd",
             CauseKind::Hog => "hog",
             CauseKind::StarvedWriter => "starved-writer",
+            CauseKind::HeldByReaders => "held-by-readers",
         }
     }
 }

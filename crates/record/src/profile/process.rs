@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IdleWait, Interval, Lock, Site};
+use super::{IdleWait, Interval, IoKind, Lock, Runtime, Site, Wait};
 use crate::{Fraction, Seconds, Text};
 
 /// A process, from its start or its last `exec` on.
@@ -52,6 +52,13 @@ pub struct Process {
     pub parkers: Vec<IdleWait>,
     /// Waits on words whose purpose could not be told.
     pub unknown: Vec<IdleWait>,
+    /// All waits that are not for a lock that was seen, by the function of the program that waits,
+    /// the most threads first.
+    #[serde(default)]
+    pub waits: Vec<Wait>,
+    /// The runtime in it that parks its threads without a sign of the reason; null for none.
+    #[serde(default)]
+    pub runtime: Option<Runtime>,
 }
 
 /// How a process ended.
@@ -78,20 +85,27 @@ pub struct ThreadTime {
     /// Part of `running`: in a function that spins until it has a lock.
     #[serde(default)]
     pub spinning: Fraction,
+    /// Part of `running`: in functions that take or free locks, spinning included; 0 without
+    /// `perf_event`. Code that was inlined is not seen, nor is the kernel's.
+    #[serde(default)]
+    pub in_locking: Fraction,
     /// Waiting for a CPU; null without `perf_event`.
     pub runnable: Option<Fraction>,
-    /// Waiting for a lock.
+    /// Waiting for a lock that somebody holds.
     pub lock_wait: Fraction,
-    /// Waiting for work, another thread or an event of the program.
-    pub idle_wait: Fraction,
-    /// Parked by a runtime that does not show what for: Go, or `java.util.concurrent`.
+    /// Waiting for other threads, or for other processes, for a reason that is not known: on
+    /// condition variables, semaphores, joins, barriers, initialisations, parked, and on words that
+    /// are not recognised.
     #[serde(default)]
-    pub parked: Fraction,
+    pub thread_wait: Fraction,
+    /// Waiting for work, which a socket, a timer or a watched file shows.
+    #[serde(default)]
+    pub idle: Fraction,
     /// Waiting for input or output, by kind.
     pub io: BTreeMap<IoKind, Fraction>,
     /// Sleeping for a time.
     pub sleep: Fraction,
-    /// In other system calls, or not told apart.
+    /// In other system calls, which [`Process::waits`] names, or not told apart.
     pub unknown: Fraction,
     /// 95% intervals.
     pub interval95: TimeIntervals,
@@ -113,15 +127,15 @@ pub struct TimeIntervals {
     /// Waiting for a CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runnable: Option<Interval<Fraction>>,
-    /// Waiting for a lock.
+    /// Waiting for a lock that somebody holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_wait: Option<Interval<Fraction>>,
-    /// Waiting for work, another thread or an event of the program.
+    /// Waiting for other threads, for a reason that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_wait: Option<Interval<Fraction>>,
-    /// Parked by a runtime that does not show what for.
+    pub thread_wait: Option<Interval<Fraction>>,
+    /// Waiting for work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parked: Option<Interval<Fraction>>,
+    pub idle: Option<Interval<Fraction>>,
     /// Waiting for input or output, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub io: BTreeMap<IoKind, Interval<Fraction>>,
@@ -131,46 +145,6 @@ pub struct TimeIntervals {
     /// In other system calls, or not told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Interval<Fraction>>,
-}
-
-/// Input or output that a thread waits for.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum IoKind {
-    /// Files and block devices, page faults included.
-    Disk,
-    /// Sockets.
-    Socket,
-    /// Pipes.
-    Pipe,
-    /// Terminals.
-    Terminal,
-    /// Any of several descriptors: `poll`, `select`, `epoll_wait`.
-    Poll,
-    /// Reading from something that could not be told.
-    Read,
-    /// Writing to something that could not be told.
-    Write,
-    /// Other system calls for input and output.
-    Other,
-}
-
-impl IoKind {
-    /// Name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            IoKind::Disk => "disk",
-            IoKind::Socket => "socket",
-            IoKind::Pipe => "pipe",
-            IoKind::Terminal => "terminal",
-            IoKind::Poll => "poll",
-            IoKind::Read => "read",
-            IoKind::Write => "write",
-            IoKind::Other => "other",
-        }
-    }
 }
 
 impl ThreadTime {

@@ -123,6 +123,33 @@ fn a_file_that_begins_anew_keeps_its_last_line_alone() {
 }
 
 #[test]
+fn profiles_of_the_former_version_say_that_idle_time_was_not_told_apart() {
+    let mut former = fixture::profile();
+    former["schema"] = "threadtoll.profile/1".into();
+    for time in ["/time", "/processes/0/time"] {
+        let time = former.pointer_mut(time).unwrap().as_object_mut().unwrap();
+        time.retain(|name, _| !["thread_wait", "idle"].contains(&name.as_str()));
+        time.insert("idle_wait".into(), json!(0.125));
+        time.insert("parked".into(), json!(0.0625));
+        let within = json!({"idle_wait": [0.1, 0.15], "parked": [0.06, 0.07]});
+        time.insert("interval95".into(), within);
+    }
+    let process = former["processes"][0].as_object_mut().unwrap();
+    process.retain(|name, _| !["waits", "runtime"].contains(&name.as_str()));
+    let former = former.to_string();
+    // As the writer had it, `schema` first.
+    let schema = "\"schema\":\"threadtoll.profile/1\"";
+    let rest = former.replacen(&format!(",{schema}"), "", 1);
+    let former = format!("{{{schema},{}\n", rest.trim_start_matches('{'));
+    let read = read_text(&(text(&lines(&[1])) + &former)).unwrap();
+    assert!(read.notes[0].contains("an older version"), "{:?}", read.notes);
+    let time = read.profile.processes[0].time.as_ref().unwrap();
+    assert_eq!((time.idle.get(), time.thread_wait.get(), time.unknown.get()), (0.0, 0.0625, 0.125));
+    assert_eq!(time.interval95.thread_wait.unwrap().high().get(), 0.07);
+    assert!(time.interval95.idle.is_none() && read.profile.processes[0].waits.is_empty());
+}
+
+#[test]
 fn files_that_are_not_profiles_are_refused_in_a_sentence() {
     assert_eq!(refused(""), "is not a threadtoll file: line 1: the file is empty");
     let measured = [
@@ -133,7 +160,7 @@ fn files_that_are_not_profiles_are_refused_in_a_sentence() {
     assert_eq!(refused(&text(&measured)), "is a measurement, not a profile");
     assert!(refused("\u{7f}ELF\u{2}\u{1}\n").starts_with("is not a threadtoll file: line 1"));
     assert_eq!(
-        refused(&(text(&lines(&[1])) + "{\"schema\":\"threadtoll.profile/2\"}\n")),
+        refused(&(text(&lines(&[1])) + "{\"schema\":\"threadtoll.profile/3\"}\n")),
         "is not a threadtoll file: line 4: it is not a profile"
     );
 

@@ -13,7 +13,7 @@ use super::table::{more_rows, plain, sortable};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::machine::facts;
-use crate::profile::{self, Seen, answer, locks, stack, time, unseen, waits};
+use crate::profile::{self, Seen, answer, kinds, locks, stack, time, unseen, waits};
 use crate::units::{percent, share};
 
 const MAX_ROWS: usize = 500;
@@ -122,6 +122,10 @@ fn thread_time(profile: &Profile) -> Markup {
                 li { span class={ "swatch spent-" (part.spent.name()) } {} (part.name) " " (percent(part.share)) } "\n"
             }
         } "\n"
+        @let lines = kinds::lines(time, &kinds::groups(profile));
+        @if !lines.is_empty() {
+            ul { "\n" @for line in &lines { li { (line) } "\n" } } "\n"
+        }
         (plain(&time::section(time)))
     }
 }
@@ -220,7 +224,7 @@ fn others(profile: &Profile) -> Markup {
     html! {
         @if !waits.is_empty() {
             h2 { "Waits that are not for a lock" } "\n"
-            p { "Threads that wait for work, for each other, or for something that was not recognised. None of it counts as contention." } "\n"
+            p { "Threads that wait for others: for work, for each other, or for something that was not recognised. Which of these is not known." } "\n"
             (sortable(&waits::section(&waits, 60), "Waits that are not for a lock", MAX_ROWS))
             (more_rows(waits.len().saturating_sub(MAX_ROWS)))
         }

@@ -17,7 +17,33 @@ pub(crate) const MAX_THREADS: usize = 6;
 
 /// A row for each lock; longer names are truncated.
 pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
-    Section::new("", "lock", columns(), locks, |seen| Label::new(shortened(&seen.name(), max_name)))
+    let labels = labels(locks, max_name);
+    Section::new("", "lock", columns(), locks, |seen| {
+        let nth = locks.iter().position(|other| std::ptr::eq(other, seen));
+        Label::new(nth.and_then(|nth| labels.get(nth).cloned()).unwrap_or_else(|| seen.name()))
+    })
+}
+
+/// Names of at most so many characters, which differ: where cutting makes them equal, they end with
+/// the lock's number.
+fn labels(locks: &[Seen<'_>], max_chars: usize) -> Vec<String> {
+    let cut: Vec<String> = locks.iter().map(|seen| shortened(&seen.name(), max_chars)).collect();
+    let numbered = |(nth, label): (usize, &String)| {
+        let is_same = |(other, name): (usize, &String)| other != nth && name == label;
+        match cut.iter().enumerate().any(is_same) {
+            false => label.clone(),
+            true => {
+                let (lock, process) = (locks[nth].lock, locks[nth].process);
+                let end = match locks[nth].ambiguous {
+                    true => format!(" #{}/{}", process.pid, lock.id),
+                    false => format!(" #{}", lock.id),
+                };
+                let room = max_chars.saturating_sub(end.len());
+                format!("{}{end}", shortened(label, room.max(2)))
+            }
+        }
+    };
+    cut.iter().enumerate().map(numbered).collect()
 }
 
 fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
@@ -67,8 +93,16 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
     ]
 }
 
+/// Width of a gain's interval from which it is written as a range.
+const RANGE: f64 = 0.1;
+
 fn gain(lock: &Lock) -> Cell {
+    let within = lock.gain_interval95.map(|it| [it.low().get(), it.high().get()]);
+    let wide = |gain: f64, [low, high]: [f64; 2]| high - low >= RANGE.max(gain) && high < 9.995;
     Cell::figure(lock.gain, |gain| match gain {
+        size if let Some([low, high]) = within.filter(|&within| wide(size, within)) => {
+            format!("{:.0}–{:.0}%", low * 100.0, high * 100.0)
+        }
         size if size < 0.0005 => "0%".into(),
         size if size < 0.0095 => "<1%".into(),
         size if size < 9.995 => format!("+{:.0}%", size * 100.0),
@@ -113,7 +147,7 @@ pub(crate) fn verdict_words(verdict: Verdict) -> String {
 }
 
 /// A name that is too long without the beginning of its path or, if that does not suffice, without
-/// its end.
+/// its middle: its end, such as an address, tells it from others.
 pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     let chars = |text: &str| text.chars().count();
     if chars(name) <= max_chars {
@@ -122,7 +156,12 @@ pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     let mut ends = name.match_indices("::").map(|(at, _)| &name[at..]);
     match ends.find(|end| chars(end) < max_chars) {
         Some(end) => format!("…{end}"),
-        None => name.chars().take(max_chars - 1).chain(['…']).collect(),
+        None => {
+            let (room, length) = (max_chars.saturating_sub(1), chars(name));
+            let end = room / 2;
+            let begin = name.chars().take(room - end);
+            begin.chain(['…']).chain(name.chars().skip(length - end)).collect()
+        }
     }
 }
 
@@ -233,7 +272,10 @@ pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
 
 /// Holders of a lock as a sentence.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
+    // Of the same samples: a word may name a holder that was not seen at that moment.
+    let named: f64 = lock.holders.iter().map(|holder| holder.share.get()).sum();
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
+    let unseen = unseen.min((1.0 - named).max(0.0));
     let holders = by_name(&lock.holders, max);
     let names = |threads: &[Threads]| {
         let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
@@ -246,7 +288,7 @@ pub(crate) fn holders(lock: &Lock, max: usize) -> String {
     };
     match unseen {
         _ if holders.is_empty() => "not seen".into(),
-        unseen if unseen < 0.005 => format!("{}{inferred}", names(&holders)),
+        unseen if unseen < 0.01 => format!("{}{inferred}", names(&holders)),
         unseen => format!("{}, not seen {}{inferred}", names(&holders), percent(unseen)),
     }
 }

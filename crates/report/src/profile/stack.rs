@@ -1,77 +1,13 @@
 //! Stacks, shortened to the frames that tell something.
 
+use threadtoll_record::profile::function::{Part, part, plain};
 use threadtoll_record::profile::{Lock, Role, Site};
 
 use crate::clean::clean;
 use crate::profile::locks::shortened;
 
-/// Functions of runtimes by which a waiter's stack begins.
-const LOCKING: &[&str] = &[
-    "__lll_",
-    "lll_",
-    "__GI___lll_",
-    "__futex",
-    "futex",
-    "syscall",
-    "___pthread_",
-    "__pthread_",
-    "__GI___pthread_",
-    "pthread_",
-    "__gthread",
-    "std::sys::",
-    "std::sync::",
-    "std::mutex",
-    "std::__",
-    "std::unique_lock",
-    "std::lock_guard",
-    "std::scoped_lock",
-    "std::shared_",
-    "parking_lot",
-    "lock_api::",
-    "core::",
-    "absl::",
-    "CRYPTO_THREAD_",
-    "PyCOND_",
-    "PyThread_",
-    "g_mutex_",
-    "g_rw_lock_",
-    "sqlite3_mutex_",
-    "uv_mutex_",
-    "uv_rwlock_",
-    "os::Platform",
-    "ObjectMonitor::",
-    "ObjectSynchronizer::",
-    "Runtime1::",
-    "SharedRuntime::",
-];
-
 /// Longest name of a function on a line.
 const MAX_CHARS: usize = 40;
-
-/// Functions by which threads start.
-const STARTING: &[&str] = &[
-    "start_thread",
-    "clone",
-    "__clone",
-    "_start",
-    "__libc_start",
-    "std::sys::",
-    "std::thread::",
-    "std::rt::",
-    "std::panic",
-    "__rust_",
-    "std::sys_common::",
-    "core::ops::function",
-    "alloc::boxed::Box",
-    "std::__invoke",
-    "std::_Invoke",
-    "execute_native_thread_routine",
-    "JavaCalls::",
-    "JavaThread::",
-    "Thread::call_run",
-    "thread_entry",
-    "thread_native_entry",
-];
 
 /// The site of this role with the most samples.
 pub(crate) fn main_site(lock: &Lock, role: Role) -> Option<&Site> {
@@ -85,15 +21,22 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     (all > 0.0).then(|| site.samples.as_f64() / all)
 }
 
+/// A function by which threads start, or that lies between it and their own code.
+fn starts(name: &str) -> bool {
+    matches!(part(name), Part::Start | Part::Library)
+}
+
 /// The stack on a line, innermost first, without frames of runtimes and without arguments.
 pub(crate) fn line(site: &Site) -> String {
     let names: Vec<String> = site.frames.iter().map(|frame| plain(&clean(frame))).collect();
     let mut shown = &names[..];
     if site.role == Role::Waiter {
-        let inner = shown.iter().take_while(|name| begins(name, LOCKING));
+        let between =
+            |name: &&String| matches!(part(name), Part::Lock | Part::Wait | Part::Library);
+        let inner = shown.iter().take_while(between);
         shown = &shown[inner.count()..];
     }
-    let outer = shown.iter().rev().take_while(|name| begins(name, STARTING));
+    let outer = shown.iter().rev().take_while(|name| starts(name));
     shown = &shown[..shown.len() - outer.count()];
     let shown = if shown.is_empty() { &names[..] } else { shown };
     let mut shown: Vec<String> = shown.iter().map(|name| shortened(name, MAX_CHARS)).collect();
@@ -101,47 +44,40 @@ pub(crate) fn line(site: &Site) -> String {
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
-fn begins(name: &str, with: &[&str]) -> bool {
-    with.iter().any(|prefix| name.starts_with(prefix))
+/// A function on the way outwards and, if the stack shows it, the one that called it.
+pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
+    let frames = site.map_or(&[][..], |site| &site.frames[..]);
+    let at = frames.iter().position(|frame| &**frame == function);
+    let outer = at.and_then(|at| frames.get(at + 1..)).unwrap_or_default();
+    let names = std::iter::once(function).chain(outer.iter().map(|frame| &**frame));
+    let mut shown: Vec<String> = names
+        .map(|name| plain(&clean(name)))
+        .enumerate()
+        .filter(|(at, name)| *at == 0 || tells(name))
+        .map(|(_, name)| shortened(&name, MAX_CHARS))
+        .collect();
+    shown.dedup();
+    shown.truncate(2);
+    shown.join(" ← ")
 }
 
-/// A function's name without the arguments of templates and calls, the trait that it implements,
-/// and a hash.
-fn plain(frame: &str) -> String {
-    // `<Type as Trait>::function`
-    let (subject, function) = match frame.strip_prefix('<').and_then(|rest| rest.split_once(">::"))
-    {
-        Some((subject, function)) => (subject.split(" as ").next(), function),
-        None => (None, frame),
-    };
-    let mut name = String::new();
-    for part in subject.into_iter().chain([function]) {
-        if !name.is_empty() {
-            name.push_str("::");
-        }
-        name.push_str(&without_arguments(part));
-    }
-    let hash = name.rfind("::h").filter(|at| {
-        name.len() == at + 19 && name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
-    name.truncate(hash.unwrap_or(name.len()));
-    if name.trim().is_empty() { frame.to_string() } else { name.trim().to_string() }
+/// The outermost function of a stack without any of the program's, but for those that start threads.
+pub(crate) fn outermost(site: &Site) -> String {
+    let names = site.frames.iter().map(|frame| plain(&clean(frame)));
+    let starts = |name: &String| part(name) == Part::Start;
+    let own: Vec<String> = names.take_while(|name| !starts(name)).collect();
+    own.last().map_or_else(|| "no stack".into(), |name| shortened(name, MAX_CHARS))
 }
 
-fn without_arguments(name: &str) -> String {
-    let mut plain = String::new();
-    let mut depth = 0_u32;
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' if !name[..at].ends_with("operator") => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            // Not that of `(anonymous namespace)`.
-            '(' if depth == 0 && !plain.is_empty() && !plain.ends_with("::") => break,
-            c if depth == 0 => plain.push(c),
-            _ => {}
-        }
-    }
-    plain
+/// A function of the program, with a name.
+fn tells(name: &str) -> bool {
+    let nameless = name.contains(".so") && name.contains("+0x");
+    !nameless && part(name) == Part::Program
+}
+
+/// A function's name as it stands in a sentence.
+pub(crate) fn short_name(function: &str) -> String {
+    shortened(&plain(&clean(function)), MAX_CHARS)
 }
 
 #[cfg(test)]
@@ -149,24 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_what_only_makes_them_long() {
-        for (frame, name) in [
-            ("main", "main"),
-            ("cache::get<std::string, Entry<int> >(int, char)", "cache::get"),
-            ("server::lookup::h0123456789abcdef", "server::lookup"),
-            (
-                "<server::Pool<T> as server::Run>::next::{{closure}}",
-                "server::Pool::next::{{closure}}",
-            ),
-            ("Index::operator<(Index const&)", "Index::operator<"),
-            ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh"),
-            ("<", "<"),
-            ("", ""),
-        ] {
-            assert_eq!(plain(frame), name);
-        }
+    fn long_names_are_shortened() {
         assert_eq!(shortened("server::session::Sessions::touch", 20), "…::Sessions::touch");
-        assert_eq!(shortened("abcdefgh", 5), "abcd…");
+        assert_eq!(shortened("abcdefgh", 5), "ab…gh");
     }
 
     fn site(role: Role, frames: &[&str]) -> Site {
@@ -181,6 +102,18 @@ mod tests {
             share: None,
             interval95: None,
         }
+    }
+
+    #[test]
+    fn a_place_is_a_function_and_its_caller() {
+        let frames = ["syscall", "void Table::read<int>(int)", "libx.so+0x12", "serve", "clone3"];
+        let waiter = site(Role::Waiter, &frames);
+        assert_eq!(from_function(Some(&waiter), frames[1]), "Table::read ← serve");
+        assert_eq!(from_function(Some(&waiter), "serve"), "serve");
+        assert_eq!(from_function(None, "[generated code]"), "[generated code]");
+        let frames = ["syscall", "std::sync::Barrier::wait", "alloc::boxed::Box::call", "clone3"];
+        assert_eq!(outermost(&site(Role::Waiter, &frames)), "std::sync::Barrier::wait");
+        assert_eq!(outermost(&site(Role::Waiter, &[])), "no stack");
     }
 
     #[test]

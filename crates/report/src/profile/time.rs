@@ -13,9 +13,9 @@ pub(crate) enum Spent {
     Spin,
     Runnable,
     Lock,
+    Thread,
     Idle,
-    Parked,
-    Io,
+    Io(IoKind),
     Sleep,
     Unknown,
 }
@@ -28,8 +28,8 @@ impl Spent {
             Spent::Runnable => "runnable",
             Spent::Lock => "lock",
             Spent::Idle => "idle",
-            Spent::Parked => "parked",
-            Spent::Io => "io",
+            Spent::Thread => "thread",
+            Spent::Io(_) => "io",
             Spent::Sleep => "asleep",
             Spent::Unknown => "unknown",
         }
@@ -75,27 +75,30 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
     };
     parts.extend([
         part(Spent::Lock, "locks", "waited for locks", time.lock_wait, within.lock_wait),
-        part(Spent::Idle, "idle", "waited for work", time.idle_wait, within.idle_wait),
+        part(
+            Spent::Thread,
+            "other threads",
+            "waited for other threads",
+            time.thread_wait,
+            within.thread_wait,
+        ),
+        part(Spent::Idle, "idle", "waited for work", time.idle, within.idle),
         part(Spent::Sleep, "sleeping", "slept", time.sleep, within.sleep),
-        part(Spent::Unknown, "other", "were in other system calls", time.unknown, within.unknown),
+        part(
+            Spent::Unknown,
+            "other",
+            "waited for something that was not recognised",
+            time.unknown,
+            within.unknown,
+        ),
     ]);
     if time.spinning.get() > 0.0 {
         let within = within.spinning;
         parts.push(part(Spent::Spin, "spinning", "spun for locks", time.spinning, within));
     }
-    // Few runtimes park their threads so.
-    if time.parked.get() > 0.0 {
-        parts.push(part(
-            Spent::Parked,
-            "parked",
-            "were parked by a runtime that does not say why",
-            time.parked,
-            within.parked,
-        ));
-    }
     parts.extend(time.io.iter().map(|(kind, share)| {
         let (name, phrase) = io(*kind);
-        part(Spent::Io, name, phrase, *share, within.io.get(kind).copied())
+        part(Spent::Io(*kind), name, phrase, *share, within.io.get(kind).copied())
     }));
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     parts
@@ -146,6 +149,7 @@ fn io(kind: IoKind) -> (&'static str, &'static str) {
         IoKind::Socket => ("sockets", "waited for sockets"),
         IoKind::Pipe => ("pipes", "waited for pipes"),
         IoKind::Terminal => ("terminal", "waited for a terminal"),
+        IoKind::Child => ("child processes", "waited for child processes"),
         IoKind::Poll => ("polling", "waited for events (poll, select, epoll)"),
         IoKind::Read => ("reading", "waited to read"),
         IoKind::Write => ("writing", "waited to write"),

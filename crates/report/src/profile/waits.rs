@@ -67,7 +67,7 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
             Cell::figure(Some(row.wait.threads), |threads| format!("{threads:.0}"))
         }),
     ];
-    Section::new("", "idle wait", columns, waits, |row| {
+    Section::new("", "waits for other threads", columns, waits, |row| {
         Label::new(shortened(&row.name(), max_name))
     })
 }
@@ -88,7 +88,8 @@ pub(crate) fn processes(profile: &Profile) -> Section {
         }),
         part("on a CPU", |time| time.on_cpu.get()),
         part("locks", |time| time.lock_wait.get()),
-        part("idle", |time| time.idle_wait.get()),
+        part("other threads", |time| time.thread_wait.get()),
+        part("idle", |time| time.idle.get()),
         part("I/O", |time| time.io_total().min(1.0)),
         Column::new("", "ended", 1, "how it ended", |row: &&Process| Cell::text(ended(row))),
     ];

@@ -7,6 +7,8 @@ use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
 use crate::clean::clean;
 use crate::label::plural;
+use crate::profile::kinds::{self, Group};
+use crate::profile::telling::telling;
 use crate::profile::{self, Seen, locks, stack, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
@@ -14,9 +16,9 @@ use crate::units::{percent, time as duration};
 /// Lines of the first screen: those of a small terminal, less one for the prompt.
 const LINES: usize = 23;
 const WIDTH: usize = 80;
-/// Locks of the first screen, and idle waits if there are none.
+/// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
-const IDLE: usize = 8;
+const IDLE: usize = 6;
 /// Locks, and waits that are not for a lock, described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
@@ -86,24 +88,35 @@ struct Screen<'a> {
 
 impl Screen<'_> {
     fn parts(&self, locks: &[Seen<'_>]) -> Vec<Part> {
-        let top = &locks[..locks.len().min(TOP)];
+        let (told, left_out) = telling(locks);
+        let top = &told[..told.len().min(TOP)];
         let answer = profile::answer(self.profile);
         let mut parts = vec![
             self.text(DIM, &profile::title(self.profile).join(" · "), 2, 7),
-            self.text(if answer.locks { MIDDLING } else { GOOD }, &answer.text, 2, 0),
+            self.text(
+                if answer.locks || answer.doubtful { MIDDLING } else { GOOD },
+                &answer.text,
+                2,
+                0,
+            ),
         ];
         parts.extend(self.time());
         parts.extend(self.spinning());
+        let groups = kinds::groups(self.profile);
+        parts.extend(self.kinds(&groups));
         parts.push(Part::BLANK);
         if top.is_empty() {
-            parts.extend(self.idle());
+            parts.extend(self.idle(&groups));
         } else {
             parts.extend(self.table(top));
+            let left_out = left_out.sentence();
+            parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);
             parts.extend(self.stacks(&top[0]));
             let best = profile::best_change(top[0].lock);
+            let best = best.or_else(|| profile::gain_not_told(&top[0]));
             parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
         }
         parts.push(Part::BLANK);
@@ -156,12 +169,11 @@ impl Screen<'_> {
     fn cause(&self, seen: &Seen<'_>, first: bool) -> Vec<Part> {
         let name = locks::shortened(&seen.name(), 30);
         let Some((main, others)) = seen.lock.causes.split_first() else {
-            let unseen = seen.lock.holder_not_seen_share.is_some_and(|share| share.get() > 0.5);
-            let why = if unseen { "its holder was not seen" } else { "there are too few samples" };
-            let text = format!("{name}: cause unknown, because {why}.");
+            let text = format!("{name}: cause unknown{}.", profile::no_cause(seen.lock));
             return if seen.waited() { vec![self.text(PLAIN, &text, 2, 6)] } else { Vec::new() };
         };
-        let others = others.iter().filter(|cause| cause.share.get() >= 0.1).map(profile::cause);
+        let others = others.iter().filter(|cause| cause.share.get() >= 0.1);
+        let others = others.map(profile::further_cause);
         let causes: Vec<String> = std::iter::once(profile::cause(main)).chain(others).collect();
         let text = format!("{name}: {}.", causes.join("; "));
         let mut parts = vec![self.text(if first { BOLD } else { PLAIN }, &text, 2, 6)];
@@ -213,16 +225,23 @@ impl Screen<'_> {
         self.text(PLAIN, &format!("  {part}{}", stack::line(site)), 4, 5)
     }
 
-    /// What the threads wait for if no lock was seen.
-    fn idle(&self) -> Vec<Part> {
-        let waits = waits::waits(self.profile);
+    /// The code that waits, for each kind of time that takes much of it.
+    fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
+        let time = profile::thread_time(self.profile);
+        let lines = time.map_or_else(Vec::new, |time| kinds::lines(time, groups));
+        lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
+    }
+
+    /// Threads that wait for others, if no lock was seen.
+    fn idle(&self, groups: &[Group<'_>]) -> Vec<Part> {
+        let waits = kinds::not_on_lines(profile::thread_time(self.profile), groups);
         let mut parts = Vec::new();
         if self.profile.samples > 0 {
             parts.push(self.text(PLAIN, "No thread was seen waiting for a lock.", 0, 0));
         }
         if !waits.is_empty() {
             parts.push(Part::BLANK);
-            let section = waits::section(&waits[..waits.len().min(IDLE)], 30);
+            let section = kinds::section(&waits[..waits.len().min(IDLE)], 30);
             parts.extend(rows(&draw(&section, &self.style).0));
         }
         parts

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use threadtoll_record::Profile;
 use threadtoll_record::file::Profiled;
-use threadtoll_record::profile::Lock;
+use threadtoll_record::profile::{Interval, Lock, Wait, WaitFor, WaitKind};
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{OpenMetrics, folded, openmetrics};
@@ -32,7 +32,8 @@ fn the_first_screen_answers() {
 #[test]
 fn waits_that_cost_nothing_are_told_from_those_that_do() {
     let answer = |gain: Option<f64>| {
-        let lock = Lock { gain: gain.map(Into::into), ..profiles::saturated() };
+        let gain_interval95 = None;
+        let lock = Lock { gain: gain.map(Into::into), gain_interval95, ..profiles::saturated() };
         let time = profiles::time([0.0, 0.0, 0.3, 0.7, 0.0], &[]);
         let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(90));
         screen.lines().nth(1).map(str::to_owned).unwrap_or_default()
@@ -44,6 +45,66 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
     for gain in [Some(0.5), None] {
         assert!(answer(gain).starts_with(locks), "{}", answer(gain));
     }
+}
+
+/// Screen of a program that waits for these locks.
+fn screen_of(locks: Vec<Lock>) -> String {
+    let time = profiles::time([0.1, 0.0, 0.6, 0.3, 0.0], &[]);
+    first_screen(&profiles::profile(&["a"], time, locks), MORE, &plain(100))
+}
+
+#[test]
+fn rows_that_say_nothing_are_left_out() {
+    let unclear = Lock {
+        queue_mean: Some(0.01.into()),
+        queue_mean_interval95: Interval::new(0.0.into(), 0.04.into()),
+        queue_max: Some(1),
+        ..profiles::lock(4, "unclear_lock")
+    };
+    let screen = screen_of(vec![profiles::saturated(), unclear, profiles::lock(5, "free_lock")]);
+    assert!(!screen.contains("unclear_lock") && !screen.contains("free_lock"), "{screen}");
+    let left_out = "Left out: 1 lock whose figures tell too little, 1 lock that nobody waited for.";
+    assert!(screen.contains(left_out), "{screen}");
+}
+
+#[test]
+fn names_differ_after_they_are_cut() {
+    let name = |end: &str| format!("lock in application_framework_write_journal_{end}_of_all_pages");
+    let one = Lock { name: (&*name("entry")).into(), ..profiles::saturated() };
+    let other = Lock { id: 9, name: (&*name("index")).into(), ..profiles::saturated() };
+    let screen = screen_of(vec![one, other]);
+    let rows: Vec<&str> = screen.lines().filter(|line| line.contains("185%")).collect();
+    let names: HashSet<&str> =
+        rows.iter().filter_map(|row| row.split("  +").next()).map(str::trim).collect();
+    assert_eq!(names.len(), 2, "{screen}");
+}
+
+#[test]
+fn holders_and_those_not_seen_are_shares_of_one_whole() {
+    let lock = Lock {
+        holders: vec![profiles::thread(4712, "refresher", 0.4)],
+        holder_not_seen_share: Some(0.96.into()),
+        ..profiles::saturated()
+    };
+    let screen = screen_of(vec![lock]);
+    assert!(screen.contains("held by refresher (TID 4712) 40%, not seen 60%"), "{screen}");
+}
+
+#[test]
+fn a_gain_between_wide_bounds_is_a_range() {
+    let lock = Lock {
+        gain: Some(0.04.into()),
+        gain_interval95: Interval::new(0.0.into(), 0.6.into()),
+        ..profiles::saturated()
+    };
+    let screen = screen_of(vec![lock]);
+    assert!(screen.contains("0–60%"), "{screen}");
+    // It may be worth a change.
+    assert!(!screen.contains("at little cost"), "{screen}");
+    let unknown = Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
+    let screen = screen_of(vec![unknown]);
+    let said = "The gain without waits for cache_lock cannot be told while the CPUs are full.";
+    assert!(screen.contains(said), "{screen}");
 }
 
 #[test]
@@ -90,7 +151,7 @@ fn it_may_be_locks_if_the_gain_is_not_known() {
     let idles = || profiles::time([0.1, 0.0, 0.04, 0.86, 0.0], &[]);
     let unknown = Lock { gain: None, ..profiles::saturated() };
     let withheld = Lock { queue_mean: None, queue_mean_interval95: None, ..unknown.clone() };
-    let perhaps = "Perhaps locks: 86% of the time its threads waited for work; 4% for locks, but \
+    let perhaps = "Cannot be told: 86% of the time its threads waited for work; 4% for locks, but \
                    the gain without waits for";
     // If all who wait worked instead, the program would gain 4% and 40%.
     for (lock, gain) in [(&unknown, "is not known."), (&withheld, "is withheld.")] {
@@ -100,6 +161,109 @@ fn it_may_be_locks_if_the_gain_is_not_known() {
     }
     let nobody = Lock { queue_max: Some(0), waiters: Vec::new(), causes: Vec::new(), ..withheld };
     assert!(screen(nobody, idles()).contains(" Not locks: "));
+}
+
+/// The first line of a profile whose threads spend their time in these ways.
+fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
+    let share = |kind: &str| {
+        shares.iter().filter(|(of, _)| *of == kind).map(|(_, share)| share).sum::<f64>()
+    };
+    let mut time = profiles::time([share("running"), 0.0, 0.0, share("idle"), share("sleep")], &[]);
+    time.thread_wait = share("thread").into();
+    time.unknown = share("unknown").into();
+    let mut seen = profiles::profile(&["a"], time, Vec::new());
+    seen.processes[0].waits = waits;
+    let screen = first_screen(&seen, MORE, &plain(120));
+    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
+    answer.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn time_that_is_not_understood_is_no_evidence_against_locks() {
+    use WaitFor::{Barrier, ConditionVariable, FileLock, Join, Other, Semaphore, Word};
+    let on =
+        |what, threads, frames: &[&str]| profiles::wait(WaitKind::Thread, what, threads, frames);
+    let condvar = |function| on(ConditionVariable, 4.0, &["pthread_cond_wait", function, "run"]);
+    let said = |begins: &str, shares: &[(&str, f64)], waits: Vec<Wait>| {
+        let answer = answer(shares, waits);
+        assert!(answer.starts_with(begins), "{answer}");
+        assert!(!answer.contains("for work"), "{answer}");
+        answer
+    };
+    let waits = [("thread", 0.8), ("running", 0.2)];
+    said("Cannot be told: 80% of the time", &waits, vec![condvar("update")]);
+    said("Cannot be told: 80% of the time", &waits, Vec::new());
+    said("Cannot be told: 80% of the time", &[("unknown", 0.8), ("running", 0.2)], Vec::new());
+    said("Cannot be told", &waits, vec![on(Semaphore, 4.0, &["sem_wait", "query", "main"])]);
+    let pool = said("No lock was seen: 80%", &waits, vec![condvar("queue_pop")]);
+    assert!(pool.contains("condition variable in queue_pop ← run"), "{pool}");
+    let few = [("thread", 0.2), ("running", 0.8)];
+    said("No lock was seen: 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
+    let few = [("thread", 0.08), ("running", 0.92)];
+    said("Not locks: 92% of the time its threads ran; none", &few, vec![condvar("update")]);
+    // Waits that are understood are no doubt.
+    let main = on(Join, 1.0, &["pthread_join", "main"]);
+    said("Not locks: 20% of the time its threads ran", &waits, vec![main]);
+    said("Not locks: ", &waits, vec![on(Barrier, 4.0, &["futex_wait", "step"])]);
+    // Names and calls tell of locks.
+    let by_name = Wait {
+        lock_function: Some("RWLock::lock_shared()".into()),
+        ..on(Word, 4.0, &["syscall", "read_table"])
+    };
+    let named = said("Probably locks: 80% of the time", &waits, vec![by_name]);
+    assert!(named.contains("in RWLock::lock_shared ← read_table"), "{named}");
+    let file = Wait { syscall: Some("flock".into()), ..on(FileLock, 4.0, &["flock", "save"]) };
+    said(
+        "Probably locks: 80% of the time its threads waited for file locks (flock)",
+        &waits,
+        vec![file],
+    );
+    let asleep = |function, ns: f64| Wait {
+        sleep_ns: Some(ns.into()),
+        ..profiles::wait(WaitKind::Sleep, Other, 3.0, &["clock_nanosleep", function, "step"])
+    };
+    let sleeps = [("sleep", 0.8), ("running", 0.2)];
+    said(
+        "Cannot be told: 80% of the time its threads slept",
+        &sleeps,
+        vec![asleep("busy_handler", 2e6)],
+    );
+    said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e6)]);
+    said(
+        "Not locks: 80% of the time its threads slept",
+        &sleeps,
+        vec![asleep("busy_handler", 2e9)],
+    );
+}
+
+#[test]
+fn locks_that_only_names_tell_stand_beside_those_that_were_seen() {
+    let mut time = profiles::time([0.2, 0.0, 0.1, 0.0, 0.0], &[]);
+    (time.thread_wait, time.unknown) = (0.7.into(), 0.0.into());
+    let lock = Lock { gain: None, ..profiles::saturated() };
+    let mut seen = profiles::profile(&["a"], time, vec![lock]);
+    let frames = ["pthread_cond_wait", "update_catalog", "writer"];
+    let by_name = Wait {
+        lock_function: Some("boost::shared_mutex::lock()".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 5.0, &frames)
+    };
+    seen.processes[0].waits = vec![by_name];
+    let screen = first_screen(&seen, MORE, &plain(120));
+    let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = "cache_lock costs most. Probably for locks as well: 70% of the time, in \
+                boost::shared_mutex::lock ← update_catalog ← writer.";
+    assert!(said.contains(more), "{said}");
+}
+
+#[test]
+fn an_initialisation_names_who_waits_and_who_runs_it() {
+    let once = Wait {
+        run_by: Some("load_config".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::Once, 5.0, &["futex", "get_config", "worker"])
+    };
+    let said = answer(&[("thread", 0.71), ("sleep", 0.29)], vec![once]);
+    assert!(said.starts_with("Initialisation: 71%"), "{said}");
+    assert!(said.contains("in get_config ← worker; load_config runs it."), "{said}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use threadtoll_record::profile::{
     Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
-    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role, Site, ThreadShare,
-    ThreadTime, TimeIntervals, Verdict, WhatIf,
+    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role, Runtime, Site,
+    ThreadShare, ThreadTime, TimeIntervals, Verdict, Wait, WaitFor, WaitKind, WhatIf,
 };
 use threadtoll_record::{Fraction, Ratio, Text};
 
@@ -77,12 +77,30 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         seconds: Some(10.0.into()),
         parkers: Vec::new(),
         unknown: Vec::new(),
+        waits: Vec::new(),
+        runtime: None,
+    }
+}
+
+/// Threads that wait in a function.
+pub(crate) fn wait(kind: WaitKind, what: WaitFor, threads: f64, frames: &[&str]) -> Wait {
+    Wait {
+        kind,
+        io: None,
+        what,
+        syscall: None,
+        function: frames.get(1).map(|name| (*name).into()),
+        lock_function: None,
+        queue_mean: threads.into(),
+        sleep_ns: None,
+        run_by: None,
+        sites: vec![site(Role::Waiter, 100, frames)],
     }
 }
 
 /// Shares of running, waiting for a CPU, for locks, for work, sleeping; the rest is unknown.
 pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
-    let [running, runnable, lock_wait, idle_wait, sleep] = shares;
+    let [running, runnable, lock_wait, idle, sleep] = shares;
     let io: BTreeMap<IoKind, Fraction> =
         io.iter().map(|(kind, share)| (*kind, (*share).into())).collect();
     let known = shares.iter().sum::<f64>() + io.values().map(|share| share.get()).sum::<f64>();
@@ -91,10 +109,11 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         on_cpu: (running + runnable).into(),
         running: Some(running.into()),
         spinning: 0.0.into(),
+        in_locking: 0.0.into(),
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
-        idle_wait: idle_wait.into(),
-        parked: 0.0.into(),
+        thread_wait: 0.0.into(),
+        idle: idle.into(),
         sleep: sleep.into(),
         unknown: (1.0 - known).max(0.0).into(),
         interval95: TimeIntervals {
@@ -103,8 +122,8 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
             spinning: None,
             runnable: around(runnable),
             lock_wait: around(lock_wait),
-            idle_wait: around(idle_wait),
-            parked: None,
+            thread_wait: None,
+            idle: around(idle),
             io: io.iter().filter_map(|(kind, share)| Some((*kind, around(share.get())?))).collect(),
             sleep: around(sleep),
             unknown: None,
@@ -142,6 +161,8 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         verdict: Some(Verdict::Comfortable),
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
+        waiting_samples: Some(4000.into()),
+        holder_let_go_share: None,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -159,6 +180,7 @@ pub(crate) fn cause(cause: CauseKind, share: f64, syscall: Option<&str>, mend: &
         share: share.into(),
         interval95: fraction((share - 0.03).max(0.0), (share + 0.03).min(1.0)),
         syscall: syscall.map(Into::into),
+        awaited: None,
         mend: Some(mend.into()),
     }
 }
@@ -460,9 +482,12 @@ pub(crate) fn go() -> Profile {
     let mut profile =
         profile(&["./api"], time([0.3, 0.0, 0.0, 0.15, 0.0], &[(IoKind::Poll, 0.15)]), Vec::new());
     if let Some(time) = &mut profile.processes[0].time {
-        (time.parked, time.unknown) = (0.4.into(), 0.0.into());
+        (time.thread_wait, time.unknown) = (0.4.into(), 0.0.into());
     }
     profile.processes[0].parkers = vec![idle("runtime.m.park", 11, 6.1)];
+    profile.processes[0].runtime = Some(Runtime::Go);
+    let frames = ["runtime.futex", "runtime.findRunnable", "runtime.schedule"];
+    profile.processes[0].waits = vec![wait(WaitKind::Thread, WaitFor::Parker, 6.1, &frames)];
     profile.unseen = texts(&[
         "Locks of Go: goroutines wait for them without the kernel; use Go's own mutex profile (pprof).",
     ]);
@@ -482,6 +507,33 @@ pub(crate) fn spinlock() -> Profile {
     profile
 }
 
+/// Threads that wait for a lock of dashmap, which no word shows, and others for work.
+pub(crate) fn unknown_lock() -> Profile {
+    let mut profile = profile(&["./counts"], time([0.1, 0.0, 0.0, 0.0, 0.1], &[]), Vec::new());
+    if let Some(time) = &mut profile.processes[0].time {
+        (time.thread_wait, time.unknown) = (0.8.into(), 0.0.into());
+    }
+    let frames = [
+        "syscall",
+        "dashmap::DashMap<K, V>::entry",
+        "count_hit",
+        "std::thread::spawn",
+        "start_thread",
+    ];
+    let for_lock = Wait {
+        lock_function: Some("dashmap::lock::RawRwLock::lock_exclusive_slow".into()),
+        ..wait(WaitKind::Thread, WaitFor::Word, 3.9, &frames)
+    };
+    let frames = ["pthread_cond_wait", "queue_pop", "worker", "start_thread"];
+    let for_work = wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames);
+    let asleep = Wait {
+        sleep_ns: Some(1_200_000.0.into()),
+        ..wait(WaitKind::Sleep, WaitFor::Other, 0.8, &["clock_nanosleep", "tick", "main"])
+    };
+    profile.processes[0].waits = vec![for_lock, for_work, asleep];
+    profile
+}
+
 /// Intervals that span a verdict's bound, and a file that ends before its run.
 pub(crate) fn undecided() -> Profile {
     let lock = Lock {
@@ -491,6 +543,7 @@ pub(crate) fn undecided() -> Profile {
         queue_mean_interval95: ratio(0.3, 1.5),
         queue_max: Some(4),
         gain: Some(0.2.into()),
+        waiting_samples: Some(5.into()),
         verdict: Some(Verdict::CrowdedOrSaturated),
         efficiency: Some(0.89.into()),
         efficiency_interval95: fraction(0.81, 0.96),
@@ -546,6 +599,7 @@ pub(crate) fn all() -> Vec<(&'static str, Profile)> {
         ("holder-not-seen", holder_not_seen()),
         ("go", go()),
         ("spinlock", spinlock()),
+        ("unknown-lock", unknown_lock()),
         ("undecided", undecided()),
         ("hostile", hostile()),
     ]

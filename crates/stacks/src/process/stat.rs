@@ -22,6 +22,12 @@ pub(crate) struct Stat {
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) flags: u64,
+    /// Page faults that read from a disk.
+    pub(crate) major_faults: u64,
+    /// Clock ticks of all its threads on a CPU: in its own code, and in the kernel.
+    pub(crate) ticks: [u64; 2],
+    /// From -20, which goes before others, to 19, which gives way to them.
+    pub(crate) nice: i64,
     pub(crate) threads: u64,
     /// Clock ticks since boot.
     pub(crate) start_time: u64,
@@ -50,6 +56,9 @@ impl Stat {
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
             flags: field(9)?.parse().ok()?,
+            major_faults: field(12)?.parse().ok()?,
+            ticks: [field(14)?.parse().ok()?, field(15)?.parse().ok()?],
+            nice: field(19)?.parse().ok()?,
             threads: field(20)?.parse().ok()?,
             start_time: field(22)?.parse().ok()?,
             exit_code: field(52)?.parse().ok()?,
@@ -87,6 +96,7 @@ mod tests {
             let stat = Stat::parse(format!("42 ({name}) {REST}").as_bytes()).unwrap();
             assert_eq!(stat.name, name);
             assert_eq!((stat.state, stat.parent, stat.threads), (b'Z', 1, 7));
+            assert_eq!(stat.ticks, [5, 3]);
             assert_eq!((stat.start_time, stat.exit_code), (8_812, 9));
             assert!(!stat.kernel_thread() && !stat.ended());
         }

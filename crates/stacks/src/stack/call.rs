@@ -68,14 +68,21 @@ impl CodePages {
             return PrecedingCall::Unreadable;
         }
         match call_before(&before, code.address) {
-            PrecedingCall::Direct(target) if in_linkage_table(image, target) => {
-                let mut stub = [0; LINKAGE_STUB];
-                let length = self.read(image, CodeAddress { address: target, ..code }, &mut stub);
-                linkage_slot(&stub[..length], target)
-                    .map_or(PrecedingCall::Indirect, PrecedingCall::Through)
-            }
+            PrecedingCall::Direct(target) if in_linkage_table(image, target) => self
+                .linked(image, code, target)
+                .map_or(PrecedingCall::Indirect, PrecedingCall::Through),
             call => call,
         }
+    }
+
+    /// Address of the pointer through which an entry of the file's table of linked functions leads.
+    pub(super) fn linked(&mut self, image: &Image, code: CodeAddress, entry: u64) -> Option<u64> {
+        if !in_linkage_table(image, entry) {
+            return None;
+        }
+        let mut stub = [0; LINKAGE_STUB];
+        let length = self.read(image, CodeAddress { address: entry, ..code }, &mut stub);
+        linkage_slot(&stub[..length], entry)
     }
 
     /// The call before a return address in code that belongs to no file.

@@ -4,6 +4,7 @@
 //! counts most), then by how the rest of the stack unwinds from there. The nearest of the best
 //! wins. The place that the function's first instructions name is tried before all others.
 
+use super::bare::target;
 use super::call::PrecedingCall;
 use super::prologue;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
@@ -34,7 +35,7 @@ impl Effort {
         Effort { words: 4 * MAX_WORDS, steps: 16 * 1024 }
     }
 
-    fn take_word(&mut self) -> bool {
+    pub(super) fn take_word(&mut self) -> bool {
         let left = self.words > 0 && self.steps > 0;
         self.words = self.words.saturating_sub(1);
         left
@@ -65,6 +66,8 @@ enum Fit {
     Other,
     /// By pointer.
     Indirect,
+    /// Of a function that jumps on to this one.
+    Jumps,
     /// Of this very function.
     Exact,
 }
@@ -79,7 +82,7 @@ impl Candidate {
     fn is_believable(&self) -> bool {
         let evidence = &self.evidence;
         let led_on = evidence.sound && (evidence.reaches_start || self.frames >= 2);
-        evidence.call == Fit::Exact || evidence.call > Fit::No && led_on
+        evidence.call >= Fit::Jumps || evidence.call > Fit::No && led_on
     }
 }
 
@@ -141,7 +144,7 @@ impl Rules {
                 continue;
             }
             if let Some(candidate) = try_at(self, value, effort) {
-                let certain = candidate.evidence.call == Fit::Exact
+                let certain = candidate.evidence.call >= Fit::Jumps
                     && candidate.evidence.reaches_start
                     && candidate.evidence.calls_that_fit > 0;
                 keep_better(&mut best, candidate);
@@ -171,6 +174,9 @@ impl Rules {
                 return Some(Found { caller, inferred: false });
             }
         }
+        if let Some(caller) = self.caller_of_bare(input, position, effort) {
+            return Some(Found { caller, inferred: true });
+        }
         let mut best: Option<Candidate> = None;
         for address in words(stack_pointer, &input.stack) {
             if !effort.take_word() {
@@ -191,6 +197,26 @@ impl Rules {
         }
         let caller = best.filter(Candidate::is_believable)?.caller;
         Some(Found { caller, inferred: true })
+    }
+
+    /// Caller of a function whose first instructions name the place of its frame pointer.
+    fn caller_by_prologue(
+        &mut self,
+        input: &Input<'_>,
+        position: &Position,
+        site: &Site,
+    ) -> Option<Position> {
+        let Rule::Function(function) = &site.rule else { return None };
+        let distance = self.prologue(input, position, function)?;
+        let value = position.registers.stack_pointer().checked_add(distance)?;
+        if !plausible_frame(input, function, value) {
+            return None;
+        }
+        let registers = position.registers.with_frame_pointer(value);
+        match self.step(input, &Position { registers, ..*position }, site) {
+            Step::Caller(caller) => Some(caller),
+            _ => None,
+        }
     }
 
     fn prologue(
@@ -226,7 +252,7 @@ impl Rules {
         }
         let called = function.map(|function| function.start);
         let mut evidence = Evidence {
-            call: fit(input, position, called, &caller, &site),
+            call: self.fit(input, position, called, &caller, &site),
             reaches_start: false,
             sound: true,
             calls_that_fit: 0,
@@ -239,6 +265,16 @@ impl Rules {
                 Step::Start => {
                     evidence.reaches_start = true;
                     break;
+                }
+                Step::Lacks(Lack::Rule) => match self.caller_of_bare(input, &at, effort) {
+                    Some(next) => next,
+                    None => break,
+                },
+                Step::Lacks(Lack::Register(FRAME_POINTER)) => {
+                    match self.caller_by_prologue(input, &at, &site) {
+                        Some(next) => next,
+                        None => break,
+                    }
                 }
                 Step::Lacks(_) | Step::BeyondCopy => break,
                 Step::Broken => {
@@ -257,8 +293,8 @@ impl Rules {
                 Rule::Function(function) => Some(function.start),
                 _ => None,
             };
-            match fit(input, &at, called, &next, &next_site) {
-                Fit::Exact => evidence.calls_that_fit += 1,
+            match self.fit(input, &at, called, &next, &next_site) {
+                Fit::Exact | Fit::Jumps => evidence.calls_that_fit += 1,
                 Fit::Other => evidence.calls_that_fit -= 1,
                 _ => {}
             }
@@ -266,6 +302,34 @@ impl Rules {
             frames += 1;
         }
         Some(Candidate { caller, evidence, frames })
+    }
+
+    fn fit(
+        &mut self,
+        input: &Input<'_>,
+        callee: &Position,
+        called: Option<u64>,
+        caller: &Position,
+        site: &Site,
+    ) -> Fit {
+        let target = match site.call {
+            PrecedingCall::None => return Fit::No,
+            PrecedingCall::Unreadable => return Fit::Other,
+            PrecedingCall::Indirect => return Fit::Indirect,
+            PrecedingCall::Direct(_) | PrecedingCall::Through(_) => target(input, caller, site),
+        };
+        let address = callee.registers.program_counter();
+        let bias = match input.space.place(address) {
+            Place::Image(code) => Some(address.wrapping_sub(code.address)),
+            _ => None,
+        };
+        let start = bias.zip(called).map(|(bias, start)| bias.wrapping_add(start));
+        match (target, start) {
+            (None, _) => Fit::Indirect,
+            (Some(target), Some(start)) if target == start => Fit::Exact,
+            (Some(target), Some(start)) if self.jumps_on(input, target, start) => Fit::Jumps,
+            _ => Fit::Other,
+        }
     }
 }
 
@@ -275,41 +339,8 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     }
 }
 
-fn fit(
-    input: &Input<'_>,
-    callee: &Position,
-    called: Option<u64>,
-    caller: &Position,
-    site: &Site,
-) -> Fit {
-    let place = |position: &Position| {
-        let address = position.registers.program_counter();
-        match input.space.place(address) {
-            Place::Image(code) => Some((code.image, address.wrapping_sub(code.address))),
-            _ => None,
-        }
-    };
-    let target = match site.call {
-        PrecedingCall::None => return Fit::No,
-        PrecedingCall::Unreadable => return Fit::Other,
-        PrecedingCall::Indirect => return Fit::Indirect,
-        PrecedingCall::Direct(target) => place(caller).map(|(_, bias)| bias.wrapping_add(target)),
-        PrecedingCall::Through(slot) => place(caller).and_then(|(_, bias)| {
-            let mut pointer = [0; 8];
-            let read = input.space.read_memory(bias.wrapping_add(slot), &mut pointer);
-            (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
-        }),
-    };
-    let start = place(callee).zip(called).map(|((_, bias), start)| bias.wrapping_add(start));
-    match (target, start) {
-        (None, _) => Fit::Indirect,
-        (Some(target), Some(start)) if target == start => Fit::Exact,
-        _ => Fit::Other,
-    }
-}
-
 /// Addresses of the words on a stack, from `lowest` on.
-fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
+pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
     let first = lowest.max(stack.base).next_multiple_of(8);
     (first..stack.end()).step_by(8).take(MAX_WORDS)
 }
@@ -353,7 +384,7 @@ fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Pos
     None
 }
 
-fn caller(
+pub(super) fn caller(
     registers: &Registers,
     address: u64,
     stack_pointer: u64,

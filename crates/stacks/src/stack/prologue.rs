@@ -33,6 +33,57 @@ pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     framed.then_some(pushed + reserved)
 }
 
+/// The frame of a function without unwind table, at one of its instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BareFrame {
+    /// Return address less stack pointer.
+    pub(super) size: u64,
+    /// Return address less the place where the caller's frame pointer was saved, if it was.
+    pub(super) frame_pointer: Option<u64>,
+}
+
+/// Instructions that are followed in search of one.
+#[cfg(target_arch = "x86_64")]
+const MAX_STEPS: usize = 2048;
+
+/// The frame of a function at this distance from its beginning, by following its instructions.
+/// `None` if none of the ways that are understood lead there.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
+    let mut seen = std::collections::HashSet::new();
+    let mut ways = vec![(0, BareFrame::default())];
+    while let Some((mut at, mut frame)) = ways.pop() {
+        while at != wanted {
+            if seen.len() >= MAX_STEPS || !seen.insert(at) {
+                break;
+            }
+            let Some(instruction) = code.get(at..).and_then(Instruction::decode) else { break };
+            let next = at + instruction.length;
+            let Some(bytes) = code.get(at..next) else { break };
+            if let Some(target) = instruction.target(bytes, next)
+                && target < code.len()
+            {
+                ways.push((target, frame));
+            }
+            let goes_on = instruction.goes_on() && instruction.moves(bytes, &mut frame);
+            if !goes_on {
+                break;
+            }
+            at = next;
+        }
+        if at == wanted {
+            return Some(frame);
+        }
+    }
+    None
+}
+
+/// The return address is in a register first: a frame's size is not worked out.
+#[cfg(target_arch = "aarch64")]
+pub(super) fn frame_at(_: &[u8], _: usize) -> Option<BareFrame> {
+    None
+}
+
 #[cfg(target_arch = "x86_64")]
 struct Instruction {
     opcode: u8,
@@ -48,7 +99,7 @@ struct Instruction {
 impl Instruction {
     /// Decodes the instructions that compilers put among the first of a function.
     fn decode(bytes: &[u8]) -> Option<Instruction> {
-        let is_prefix = |byte: &&u8| matches!(**byte, 0x64 | 0x66 | 0xf2 | 0xf3);
+        let is_prefix = |byte: &&u8| matches!(**byte, 0x64 | 0x66 | 0xf0 | 0xf2 | 0xf3);
         let mut at = bytes.iter().take(4).take_while(is_prefix).count();
         let short = bytes[..at].contains(&0x66);
         let mut wide = false;
@@ -66,7 +117,14 @@ impl Instruction {
         let word = if short { 2 } else { 4 };
         let operands = bytes.get(at).copied().unwrap_or(0);
         let (has_operands, immediate) = match (two_bytes, opcode) {
-            (false, 0x50..=0x5f | 0x90 | 0x98 | 0x99 | 0xc3) => (false, 0),
+            (false, 0x50..=0x5f | 0x90 | 0x98 | 0x99 | 0xa4 | 0xa5 | 0xaa | 0xab | 0xc3) => {
+                (false, 0)
+            }
+            (true, 0x05 | 0x0b | 0xc8..=0xcf) => (false, 0),
+            (true, 0xa3 | 0xab | 0xb0 | 0xb1 | 0xb3 | 0xbb..=0xbd | 0xc0 | 0xc1) => (true, 0),
+            (true, 0xa4 | 0xac | 0xba) => (true, 1),
+            (false, 0x68) => (false, 4),
+            (false, 0x6a) => (false, 1),
             (false, 0x24 | 0x3c | 0x70..=0x7f | 0xa8 | 0xb0..=0xb7 | 0xeb) => (false, 1),
             (false, 0x25 | 0x3d | 0xa9) => (false, word),
             (false, 0xe8 | 0xe9) => (false, 4),
@@ -97,6 +155,52 @@ impl Instruction {
         !self.two_bytes && (calls || matches!(self.opcode, 0xc3 | 0xe8 | 0xe9 | 0xeb))
     }
 
+    /// The next instruction may follow.
+    fn goes_on(&self) -> bool {
+        let jumps = self.opcode == 0xff && matches!(self.operands >> 3 & 7, 4 | 5);
+        match self.two_bytes {
+            true => self.opcode != 0x0b,
+            false => !jumps && !matches!(self.opcode, 0xc3 | 0xe9 | 0xeb),
+        }
+    }
+
+    /// Where a jump leads within the function, as a distance from the function's beginning.
+    fn target(&self, bytes: &[u8], next: usize) -> Option<usize> {
+        let distance = match (self.two_bytes, self.opcode) {
+            (false, 0x70..=0x7f | 0xeb) => i64::from(bytes.last()?.cast_signed()),
+            (false, 0xe9) | (true, 0x80..=0x8f) => {
+                i64::from(i32::from_le_bytes(*bytes.last_chunk()?))
+            }
+            _ => return None,
+        };
+        usize::try_from(i64::try_from(next).ok()?.checked_add(distance)?).ok()
+    }
+
+    /// Applies what it does to the frame. Returns false if that is not known.
+    fn moves(&self, bytes: &[u8], frame: &mut BareFrame) -> bool {
+        let grown = match (self.two_bytes, self.opcode) {
+            (false, 0x50..=0x57 | 0x68 | 0x6a) => 8,
+            (false, 0x58..=0x5f) => -8,
+            // and, mov to %rsp; sub %rax, %rsp
+            (false, 0x81 | 0x83) if self.wide && self.operands == 0xe4 => return false,
+            (false, 0x89) if self.wide && self.operands & 0xc7 == 0xc4 => return false,
+            (false, 0x8b) if self.wide && self.operands & 0xf8 == 0xe0 => return false,
+            (false, 0x29) if self.wide && self.operands & 0xc7 == 0xc4 => return false,
+            _ => match self.grown(bytes) {
+                Some(grown) => grown,
+                None => return false,
+            },
+        };
+        let Some(size) = frame.size.checked_add_signed(grown) else { return false };
+        frame.size = size;
+        match bytes {
+            [0x55] => frame.frame_pointer = Some(size),
+            [0x5d] => frame.frame_pointer = None,
+            _ => {}
+        }
+        true
+    }
+
     fn moves_stack(&self) -> bool {
         let target = self.operands & 0xc7 == 0xc4;
         self.wide && !self.two_bytes && matches!(self.opcode, 0x81 | 0x83) && target
@@ -104,13 +208,18 @@ impl Instruction {
 
     /// Bytes by which the stack grows; `None` if it shrinks.
     fn reserved(&self, bytes: &[u8]) -> Option<u64> {
+        u64::try_from(self.grown(bytes)?).ok()
+    }
+
+    /// Bytes by which arithmetic makes the stack grow.
+    fn grown(&self, bytes: &[u8]) -> Option<i64> {
         if !self.wide || self.two_bytes {
             return Some(0);
         }
         let byte = |at: usize| bytes.get(at).map(|&byte| i64::from(byte.cast_signed()));
         let word =
             |at: usize| Some(i64::from(i32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
-        let grows = match (self.opcode, self.operands) {
+        Some(match (self.opcode, self.operands) {
             (0x83, 0xec) => byte(3)?,
             (0x81, 0xec) => word(3)?,
             (0x83, 0xc4) => -byte(3)?,
@@ -118,8 +227,7 @@ impl Instruction {
             (0x8d, 0x64) if bytes[3] == 0x24 => -byte(4)?,
             (0x8d, 0xa4) if bytes[3] == 0x24 => -word(4)?,
             _ => 0,
-        };
-        u64::try_from(grows).ok()
+        })
     }
 }
 
@@ -187,9 +295,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn frames_without_tables_are_measured() {
+        let code = [
+            0x83, 0xff, 0x03, // cmp $3, %edi
+            0x74, 0x12, // je 23
+            0x55, // push %rbp
+            0x48, 0x83, 0xec, 0x10, // sub $0x10, %rsp
+            0x6a, 0x00, // push $0
+            0xe8, 0, 0, 0, 0,    // call
+            0x5a, // pop %rdx
+            0x48, 0x83, 0xc4, 0x10, // add $0x10, %rsp
+            0xc3, // ret
+            0x48, 0x89, 0xf8, // mov %rdi, %rax
+            0x0f, 0x05, // syscall
+            0x90,
+        ];
+        let called = BareFrame { size: 0x20, frame_pointer: Some(8) };
+        assert_eq!(frame_at(&code, 17), Some(called));
+        let leaf = BareFrame { size: 0, frame_pointer: None };
+        assert_eq!(frame_at(&code, 28), Some(leaf));
+        assert_eq!(frame_at(&code, 6), Some(BareFrame { size: 8, ..called }));
+        assert_eq!(frame_at(&code, 9), None);
+    }
+
     proptest! {
         #[test]
         fn hostile_code_is_survived(code in prop::collection::vec(any::<u8>(), 0..LENGTH)) {
+            _ = frame_at(&code, code.len() / 2);
             frame_pointer_distance(&code);
         }
     }

@@ -11,6 +11,7 @@ use gimli::{
 use super::StackBytes;
 use super::call::{CodePages, PrecedingCall};
 use super::registers::{PROGRAM_COUNTER, Registers};
+use super::tail::TailCalls;
 use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Place};
 
 /// Files whose tables are kept open, each of which takes up to 256 KB.
@@ -45,6 +46,7 @@ pub(super) enum Rule {
 pub(super) struct Function {
     /// First address of the function, as the file counts.
     pub(super) start: u64,
+    pub(super) length: u64,
     pub(super) cfa: Cfa,
     pub(super) saved: Box<[(u16, Saved)]>,
     /// Number of the column that has the return address.
@@ -96,6 +98,7 @@ pub(super) struct Rules {
     context: Box<UnwindContext<usize>>,
     cache: Box<[Option<Cached>]>,
     pub(super) code: CodePages,
+    pub(super) tail_calls: TailCalls,
 }
 
 #[derive(Debug)]
@@ -126,6 +129,7 @@ impl Rules {
             context: Box::new(UnwindContext::new()),
             cache: (0..CACHED).map(|_| None).collect(),
             code: CodePages::new(),
+            tail_calls: TailCalls::default(),
         }
     }
 
@@ -159,7 +163,11 @@ impl Rules {
         };
         let lookup = code.address.wrapping_sub(returns.into());
         let rule = self.lookup(image, CodeAddress { address: lookup, ..code });
-        let site = Site { rule: rule.unwrap_or(Rule::Unknown), call };
+        let rule = rule.unwrap_or_else(|| match returns && self.ends_thread(image, code) {
+            true => Rule::Start,
+            false => Rule::Unknown,
+        });
+        let site = Site { rule, call };
         self.cache[slot] = Some(Cached { key, site: site.clone() });
         site
     }
@@ -181,7 +189,7 @@ impl Rules {
         }
         let return_column = fde.cie().return_address_register().0;
         let encoding = fde.cie().encoding();
-        let start = fde.initial_address();
+        let (start, length) = (fde.initial_address(), fde.len());
         let signal = fde.is_signal_trampoline();
         let row = fde
             .unwind_info_for_address(frames, &tables.bases, &mut self.context, code.address)
@@ -222,7 +230,7 @@ impl Rules {
             }
         }
         let saved = saved.into_boxed_slice();
-        let function = Function { start, cfa, saved, return_column, signal };
+        let function = Function { start, length, cfa, saved, return_column, signal };
         Some(Rule::Function(Arc::new(function)))
     }
 

@@ -81,8 +81,14 @@ impl Rules {
             Err(NoValue::Needs(number)) => return Step::Lacks(Lack::Register(number)),
             Err(NoValue::Unreadable) => return Step::Broken,
         };
-        // A leaf of aarch64 saves nothing. A signal's handler may run on a stack of its own.
-        let leaf = function.return_column != PROGRAM_COUNTER && !position.returns;
+        // A leaf of aarch64 saves nothing, and the stub of `vfork` keeps its return address in a
+        // register. A signal's handler may run on a stack of its own.
+        let in_register = |&(number, saved): &(u16, Saved)| {
+            number == function.return_column && matches!(saved, Saved::InRegister(_))
+        };
+        let saves_nothing =
+            function.return_column != PROGRAM_COUNTER || function.saved.iter().any(in_register);
+        let leaf = saves_nothing && !position.returns;
         let moved = cfa > registers.stack_pointer() || leaf && cfa == registers.stack_pointer();
         if !moved && !function.signal {
             return Step::Broken;

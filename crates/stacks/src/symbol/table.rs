@@ -30,7 +30,7 @@ pub(super) struct SymbolTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) address: u64,
-    size: u32,
+    pub(super) size: u32,
     /// Offset of its name; the highest bit is set if the name is local to a source file.
     name: u32,
 }

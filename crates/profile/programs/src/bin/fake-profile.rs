@@ -46,7 +46,7 @@ fn main() -> Result<(), Error> {
         })
         .collect();
     let profile = json!({
-        "schema": "threadtoll.profile/1", "seconds": seconds, "interval_ns": [from, to],
+        "schema": "threadtoll.profile/2", "seconds": seconds, "interval_ns": [from, to],
         "processes": [{"pid": pid, "time": {"on_cpu": 1.0}, "locks": locks}],
     });
     println!("{profile}");

@@ -1,5 +1,6 @@
 //! Holders of a process's locks, look by look.
 
+use super::rest::Rest;
 use super::{ProcessAccount, thread_named};
 use crate::circumstances::Circumstances;
 use crate::holder::{Lock, Threads};
@@ -25,25 +26,30 @@ impl ProcessAccount {
         let (before, from_here) = self.objects.split_at_mut(place as usize);
         let Some((object, after)) = from_here.split_first_mut() else { return };
         let Some(hold) = object.now.hold.filter(|_| object.is_lock()) else { return };
-        let lock_at = |word: u64| {
+        let identity = object.identity;
+        let thing_at = |word: u64| {
+            // One that is parked sleeps on a word of its own.
+            let word = self.parked.get(&word).map_or(word, |&(lock, _)| lock);
             let &at = self.by_word.get(&word)?;
-            let is_lock = match at.checked_sub(place) {
-                None => before[at as usize].is_lock(),
-                Some(0) => true,
-                Some(further) => after[further as usize - 1].is_lock(),
+            let kind = match at.checked_sub(place) {
+                None => before[at as usize].identity.kind(),
+                Some(0) => identity.kind(),
+                Some(further) => after[further as usize - 1].identity.kind(),
             };
-            is_lock.then_some(at)
+            Some((at, kind))
         };
         let threads = Threads {
             alive: &self.threads,
             read: chunk.threads(tick),
             last: &self.last,
-            lock_at: &lock_at,
+            thing_at: &thing_at,
+            rests: &|tid| self.resting.get(&tid).is_some_and(Rest::rests),
             at: tick.at,
             seen,
         };
-        let (identity, hold_again) = (object.identity, object.now.hold_again);
-        let lock = Lock { place, identity, hold, hold_again };
+        let (twin, hold_again) = (object.twin, object.now.hold_again);
+        let waiters = &object.now.waiters;
+        let lock = Lock { place, twin, waiters, identity, hold, hold_again };
         object.holder.count(&lock, &threads, tick, contended);
         self.nameless |= object.holder.nameless;
     }
@@ -51,7 +57,7 @@ impl ProcessAccount {
 
 #[cfg(test)]
 mod tests {
-    use threadtoll_judge::cause::{Holder, HolderCounts};
+    use threadtoll_judge::cause::{Awaited, Holder, HolderCounts};
     use threadtoll_stacks::process::{Activity, SystemCall};
 
     use super::*;
@@ -100,9 +106,21 @@ mod tests {
         threads: &[(u32, Activity)],
         throttled: bool,
     ) {
+        look_twice(account, Some(timeline), at, [hold; 2], threads, throttled);
+    }
+
+    /// Takes a look that finds the lock so before and after it looks at threads.
+    fn look_twice(
+        account: &mut ProcessAccount,
+        timeline: Option<&Timeline>,
+        at: u64,
+        [hold, again]: [Hold; 2],
+        threads: &[(u32, Activity)],
+        throttled: bool,
+    ) {
         let mut chunk = Chunk::default();
         chunk.begin(at, 1);
-        chunk.tick().again_at = Some(at + 20_000);
+        (chunk.tick().again_at, chunk.tick().checked_at) = (Some(at + 20_000), Some(at + 20_000));
         threads.iter().for_each(|&(tid, activity)| chunk.push_thread(0, tid, true, activity));
         let (tick, stacks) = (chunk.ticks[0], Stacks::default());
         let seen = Circumstances {
@@ -113,7 +131,7 @@ mod tests {
             scale: 1.0,
             late: false,
             queue_late: false,
-            timeline: Some(timeline),
+            timeline,
             stacks: &stacks,
             running: &[],
             throttled,
@@ -121,9 +139,106 @@ mod tests {
         };
         account.objects[0].see(at);
         account.objects[0].now.hold = Some(hold);
-        account.objects[0].now.hold_again = Some(hold);
+        account.objects[0].now.hold_again = Some(again);
         chunk.threads(&tick).iter().for_each(|read| account.thread(read, at, &seen));
         account.count_holder(0, &chunk, &tick, &seen, true);
+    }
+
+    const HELD_BY_HOLDER: Hold = Hold::Held { owner: Some(HOLDER) };
+
+    /// What is counted of one look at a lock that names its holder, which is found so.
+    fn one_look(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> Holder {
+        let mut account = account();
+        let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];
+        look_twice(&mut account, timeline, 3_000_000, [HELD_BY_HOLDER, again], &threads, false);
+        let doing = doing(&account);
+        let kinds = [
+            Holder::Asleep(libc::SYS_fsync as u32),
+            Holder::Running,
+            Holder::Preempted,
+            Holder::LetGo,
+            Holder::NotSeen,
+        ];
+        kinds.into_iter().find(|&kind| doing == counts(&[kind])).unwrap()
+    }
+
+    #[test]
+    fn a_sleep_counts_if_the_word_names_the_sleeper_before_and_after() {
+        let fsync = asleep(libc::SYS_fsync);
+        let slept = Holder::Asleep(libc::SYS_fsync as u32);
+        let other = Hold::Held { owner: Some(MAIN) };
+        let all_the_time = timeline(&[(HOLDER, 2_000_000, BLOCKED)]);
+        let computes = [(HOLDER, 2_000_000, Direction::In), (HOLDER, 3_005_000, BLOCKED)];
+        let between = [(HOLDER, 3_012_000, Direction::In), (HOLDER, 3_015_000, BLOCKED)];
+        let again = timeline(&[&[(HOLDER, 2_000_000, BLOCKED)], &between[..]].concat());
+        let computes = timeline(&computes);
+        for (timeline, unchanged, changed) in [
+            (Some(&all_the_time), slept, Holder::NotSeen),
+            // It computed when the word was read, and sleeps by now, in the lock or outside.
+            (Some(&computes), Holder::Running, Holder::Running),
+            // It may have given the lock away and got it back.
+            (Some(&again), Holder::NotSeen, Holder::NotSeen),
+            (None, slept, Holder::LetGo),
+        ] {
+            let found = [HELD_BY_HOLDER, other].map(|again| one_look(timeline, again, fsync));
+            assert_eq!(found, [unchanged, changed]);
+            assert_eq!(one_look(timeline, Hold::Free, fsync), changed);
+        }
+        let preempted = timeline(&[(HOLDER, 2_000_000, PREEMPTED)]);
+        assert_eq!(one_look(Some(&preempted), other, fsync), Holder::Preempted);
+    }
+
+    #[test]
+    fn an_owner_that_sleeps_on_its_own_lock_for_long_is_not_being_woken() {
+        let waits = asleep(libc::SYS_futex);
+        let threads = [(WAITER, waits), (HOLDER, waits)];
+        let mut account = account();
+        for at in [2, 4, 160, 170].map(|ms| ms * 1_000_000) {
+            let hold = [HELD_BY_HOLDER; 2];
+            look_twice(&mut account, None, at, hold, &threads, false);
+        }
+        let (own, handed) = (Holder::Waiting(0), Holder::HandedOver);
+        assert_eq!(doing(&account), counts(&[handed, handed, own, own]));
+    }
+
+    #[test]
+    fn a_holder_that_waits_on_no_lock_waits_for_other_threads() {
+        let timeline = timeline(&[(HOLDER, 2_000_000, BLOCKED)]);
+        let mut account = account();
+        let condvar = declared("pthread_cond_t", 0x2000).unwrap();
+        account.declare(condvar, 0).unwrap();
+        for (at, word) in [(3_000_000, 0x2000), (3_001_000, 0x9000)] {
+            let Activity::Asleep(call) = asleep(libc::SYS_futex) else { unreachable!() };
+            let arguments = [word, 128, 2, 0, 0, 0];
+            let holder = Activity::Asleep(SystemCall { arguments, ..call });
+            let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];
+            look(&mut account, &timeline, at, HELD_BY_HOLDER, &threads, false);
+        }
+        let expected = [
+            Holder::WaitsFor(Awaited::Condvar, Some(1)),
+            Holder::WaitsFor(Awaited::Unknown, Some(2)),
+        ];
+        assert_eq!(doing(&account), counts(&expected));
+    }
+
+    #[test]
+    fn a_waiter_that_has_gone_on_shows_that_the_lock_was_released() {
+        // The lock is never seen free, but a third thread gets it while the main thread sleeps.
+        let timeline = timeline(&[
+            (MAIN, 500_000, BLOCKED),
+            (WAITER, 1_000_000, BLOCKED),
+            (HOLDER, 2_600_000, BLOCKED),
+        ]);
+        let (waits, works) = (asleep(libc::SYS_futex), asleep(libc::SYS_fsync));
+        let joins = asleep(libc::SYS_rt_sigtimedwait);
+        let before = [(WAITER, waits), (HOLDER, waits), (MAIN, joins)];
+        let after = [(WAITER, waits), (HOLDER, works), (MAIN, joins)];
+        let mut account = account();
+        look(&mut account, &timeline, 2_000_000, HELD, &before, false);
+        look(&mut account, &timeline, 3_000_000, HELD, &after, false);
+        let fsync = Holder::Asleep(libc::SYS_fsync as u32);
+        let joining = Holder::Asleep(libc::SYS_rt_sigtimedwait as u32);
+        assert_eq!(doing(&account), counts(&[joining, fsync]));
     }
 
     fn doing(account: &ProcessAccount) -> HolderCounts {

@@ -94,17 +94,21 @@ pub(super) struct Tally {
     pub(super) mean: Mean,
 }
 
+impl Tally {
+    pub(super) fn end_look(&mut self, times: u32) {
+        if self.now > 0.0 {
+            self.mean.add(std::mem::take(&mut self.now), times);
+        }
+    }
+}
+
 impl WokenUnseen {
     fn tallies(&mut self) -> [&mut Tally; 3] {
         [&mut self.shared_out, &mut self.anywhere, &mut self.yielding]
     }
 
     pub(super) fn end_look(&mut self, times: u32) {
-        for tally in self.tallies() {
-            if tally.now > 0.0 {
-                tally.mean.add(std::mem::take(&mut tally.now), times);
-            }
-        }
+        self.tallies().into_iter().for_each(|tally| tally.end_look(times));
     }
 
     pub(super) fn end_stretch(&mut self, stretch: &Stretch) {

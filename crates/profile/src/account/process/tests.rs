@@ -6,7 +6,7 @@ use crate::account::Looks;
 use crate::futex::FutexWait;
 use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event, Timeline};
-use crate::primitive::declared;
+use crate::primitive::{Hold, Window, declared};
 use crate::sample::Reason;
 use crate::stacks::Stacks;
 
@@ -287,9 +287,9 @@ fn owners_in_a_container_are_named_as_outside() {
     account.set_threads(vec![40, 41], Some(InnerTids::from([(1, 40), (2, 41)])));
     account.declare(declared(C, 0x1000).unwrap(), 0).unwrap();
     for (named, owner) in [(2, Some(41)), (41, None)] {
-        account.objects[0].now.hold = Some(Hold::Held { owner: Some(named) });
-        account.name_owner(0);
-        assert_eq!(account.objects[0].now.hold, Some(Hold::Held { owner }));
+        let words = [1, 0, named, 1, 0].map(u32::to_ne_bytes).concat();
+        let window = Window { address: 0x1000, bytes: &words };
+        assert_eq!(account.named_hold(0, &window), Hold::Held { owner });
     }
 }
 

@@ -1,11 +1,11 @@
 //! Things that threads of a process wait on, from their words and the waits for them.
 
-use super::{ProcessAccount, READINGS, Wish};
+use super::{ProcessAccount, READINGS, Wish, thread_named};
 use crate::account::object::Object;
 use crate::primitive::{
     Access, Caller, Context, Hold, Identity, Kind, MAX_OBJECTS, Role, Wait, Window,
 };
-use crate::sample::{Burst, Reason, Span, Tick, WordRead};
+use crate::sample::{Burst, Reason, Tick, Watch, WordRead};
 
 impl ProcessAccount {
     pub(super) fn object(&mut self, word: u64, at: u64) -> Option<u32> {
@@ -62,10 +62,10 @@ impl ProcessAccount {
                 self.wishes.push((word, Wish::WatchWaiters((from, length))));
             }
             Role::Lock if identity.certain => {
-                self.wishes.push((word, Wish::Watch(identity.window())));
+                self.wishes.push((word, Wish::Watch(Watch::of(&identity))));
             }
             Role::Idle if identity.certain && object.may_lock() => {
-                self.wishes.push((word, Wish::Watch(identity.window())));
+                self.wishes.push((word, Wish::Watch(Watch::of(&identity))));
             }
             Role::Idle | Role::Unknown if identity.certain => {
                 self.wishes.push((word, Wish::Ignore));
@@ -123,16 +123,18 @@ impl ProcessAccount {
         let Some(place) = self.object(read.word, tick.at) else { return };
         let window = Window { address: read.address, bytes };
         if read.reason == Reason::Again {
-            self.touch(place, look).read_again(&window);
+            let hold = self.named_hold(place, &window);
+            self.touch(place, look).now.hold_again = Some(hold);
         }
         if let Some(&readers) = self.readers.get(&place) {
+            let hold = self.named_hold(readers, &window);
             let object = self.touch(readers, look);
             match read.reason {
                 Reason::Picked => {
                     object.read(&window);
-                    self.name_owner(readers);
+                    object.now.hold = Some(hold);
                 }
-                Reason::Again => object.read_again(&window),
+                Reason::Again => object.now.hold_again = Some(hold),
                 Reason::Waiter => {}
             }
         }
@@ -147,13 +149,9 @@ impl ProcessAccount {
             self.begin_anew(place, tick.at);
             return;
         }
-        let identity = object.identity;
-        self.name_owner(place);
-        if read.reason == Reason::Picked
-            && let Some(record) = identity.holder_record(&window)
-        {
-            let owner = self.records.thread(record, identity);
-            self.touch(place, look).now.hold = Some(Hold::Held { owner });
+        if read.reason == Reason::Picked {
+            let hold = self.named_hold(place, &window);
+            self.touch(place, look).now.hold = Some(hold);
         }
         let object = self.touch(place, look);
         object.readings = object.readings.saturating_add(1);
@@ -170,6 +168,20 @@ impl ProcessAccount {
         }
     }
 
+    /// State of a lock, with its owner as we count threads.
+    pub(super) fn named_hold(&mut self, place: u32, window: &Window<'_>) -> Hold {
+        let identity = self.objects[place as usize].identity;
+        if let Some(record) = identity.holder_record(window) {
+            return Hold::Held { owner: self.records.thread(record, identity) };
+        }
+        match identity.hold(window) {
+            Hold::Held { owner: Some(tid) } => {
+                Hold::Held { owner: thread_named(self.inner.as_ref(), tid) }
+            }
+            hold => hold,
+        }
+    }
+
     /// The memory of a thing has another use by now, which takes other bytes to know.
     fn begin_anew(&mut self, place: u32, at: u64) {
         let object = &mut self.objects[place as usize];
@@ -177,13 +189,15 @@ impl ProcessAccount {
         self.room_for_unjudged += object.take_unjudged().len();
         object.begin_anew(at);
         let (word, window) = (object.evidence.address(), object.evidence.window());
-        self.wishes.push((word, Wish::Watch(window)));
+        self.wishes.push((word, Wish::Watch(Watch::unknown(window))));
         self.wishes.push((word, Wish::WatchWaiters(window)));
         if self.by_object.get(&former) == Some(&place) {
             self.by_object.remove(&former);
         }
         self.by_word.retain(|&other, of| *of != place || other == word);
-        self.readers.remove(&place);
+        if let Some(readers) = self.readers.remove(&place) {
+            self.objects[readers as usize].twin = None;
+        }
     }
 
     /// The account of a lock's readers.
@@ -199,6 +213,8 @@ impl ProcessAccount {
         let object = Object::readers_of(&self.objects[writers as usize]);
         self.objects.push(object);
         self.readers.insert(writers, readers);
+        self.objects[writers as usize].twin = Some(readers);
+        self.objects[readers as usize].twin = Some(writers);
         Some(readers)
     }
 
@@ -235,8 +251,10 @@ impl ProcessAccount {
         let Some(lock_place) = self.object(lock, at) else { return Some(place) };
         if self.objects[lock_place as usize].evidence.is_empty() {
             let window = self.objects[lock_place as usize].evidence.window();
-            self.wishes.push((lock, Wish::Watch(window)));
+            self.wishes.push((lock, Wish::Watch(Watch::unknown(window))));
         }
+        let gives_up = matches!(wait, Wait::Futex(wait) if wait.timed);
+        self.objects[lock_place as usize].gives_up |= gives_up;
         let wait = Wait::Parked { token };
         if self.is_of_a_reader(lock_place, &wait) {
             let readers = self.readers(lock_place)?;
@@ -269,7 +287,7 @@ impl ProcessAccount {
     }
 
     /// Learns of a lock that debug information names. Returns the bytes to be read of it.
-    pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Span)> {
+    pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Watch)> {
         let word = identity.object;
         if self.by_word.contains_key(&word) {
             return None;
@@ -282,6 +300,6 @@ impl ProcessAccount {
         self.objects.push(Object::declared(identity, at));
         self.by_word.insert(word, place);
         self.by_object.insert(word, place);
-        Some((word, identity.window()))
+        Some((word, Watch::of(&identity)))
     }
 }

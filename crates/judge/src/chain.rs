@@ -1,0 +1,96 @@
+//! Chains of locks: the holder of one waits for another.
+//!
+//! Who waits for a lock whose holder waits for another one waits for that one: to shorten the first
+//! lock's holds otherwise would help nobody. So the queue of each lock in a chain counts at its
+//! root, and what remains of it counts at the lock itself.
+
+use super::interval::Estimate;
+
+/// Locks that a queue is passed on by at most: a circle, which is a deadlock, has no end.
+const MAX_LENGTH: usize = 8;
+
+/// The holder of a lock waits for another lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The lock whose holder waits.
+    pub from: usize,
+    /// The lock that it waits for.
+    pub to: usize,
+    /// Share of the time in which somebody waits for the first lock and its holder waits for the
+    /// second.
+    pub share: f64,
+}
+
+/// Mean numbers of threads that go on if nobody waits for a lock any more, of each lock with this
+/// mean queue: its own queue, and those passed on to it.
+///
+/// ```
+/// use threadtoll_judge::chain::{Link, freed};
+/// use threadtoll_judge::interval::Estimate;
+///
+/// // Four threads wait for an index whose holder waits for the disk's lock.
+/// let queues = [Estimate::exact(4.0), Estimate::exact(1.0)];
+/// let freed = freed(&queues, &[Link { from: 0, to: 1, share: 1.0 }]);
+/// assert_eq!((freed[0].value, freed[1].value), (0.0, 5.0));
+/// ```
+pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
+    let links: Vec<Link> = links
+        .iter()
+        .copied()
+        .filter(|link| link.from < queues.len() && link.to < queues.len() && link.from != link.to)
+        .collect();
+    let mut passed_on = vec![0.0; queues.len()];
+    for link in &links {
+        passed_on[link.from] += link.share.clamp(0.0, 1.0);
+    }
+    // Shares of several locks, each rounded, may sum to more than the whole.
+    let scale: Vec<f64> = passed_on.iter().map(|sum: &f64| sum.max(1.0).recip()).collect();
+    let of = |part: fn(Estimate) -> f64| {
+        let mut flow: Vec<f64> = queues.iter().map(|&queue| part(queue).max(0.0)).collect();
+        let mut freed = vec![0.0; queues.len()];
+        for _ in 0..MAX_LENGTH {
+            let mut next = vec![0.0; queues.len()];
+            for link in &links {
+                next[link.to] += flow[link.from] * link.share.clamp(0.0, 1.0) * scale[link.from];
+            }
+            for lock in 0..queues.len() {
+                freed[lock] += flow[lock] * (1.0 - passed_on[lock] * scale[lock]);
+            }
+            flow = next;
+        }
+        freed.iter().zip(flow).map(|(freed, rest)| freed + rest).collect::<Vec<f64>>()
+    };
+    let (low, value, high) = (of(|of| of.low), of(|of| of.value), of(|of| of.high));
+    let ends = low.into_iter().zip(value).zip(high);
+    ends.map(|((low, value), high)| Estimate { value, low, high }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(queues: &[f64], links: &[(usize, usize, f64)]) -> Vec<f64> {
+        let queues: Vec<Estimate> = queues.iter().map(|&queue| Estimate::exact(queue)).collect();
+        let link = |&(from, to, share)| Link { from, to, share };
+        let links: Vec<Link> = links.iter().map(link).collect();
+        freed(&queues, &links).into_iter().map(|freed| freed.value).collect()
+    }
+
+    #[test]
+    fn the_root_of_a_chain_frees_all_that_wait_behind_it() {
+        assert_eq!(values(&[3.0, 1.0, 2.0], &[]), [3.0, 1.0, 2.0]);
+        assert_eq!(values(&[4.0, 1.0], &[(0, 1, 0.75)]), [1.0, 4.0]);
+        assert_eq!(values(&[2.0, 1.0, 1.0], &[(0, 1, 1.0), (1, 2, 1.0)]), [0.0, 0.0, 4.0]);
+        // A holder may wait now for one lock and now for another.
+        assert_eq!(values(&[4.0, 0.0, 0.0], &[(0, 1, 0.5), (0, 2, 0.5)]), [0.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn circles_and_nonsense_lose_no_thread() {
+        let circle = values(&[3.0, 2.0], &[(0, 1, 1.0), (1, 0, 1.0)]);
+        assert!((circle.iter().sum::<f64>() - 5.0).abs() < 1e-9, "{circle:?}");
+        let over = values(&[4.0, 1.0, 1.0], &[(0, 1, 0.9), (0, 2, 0.9)]);
+        assert!((over.iter().sum::<f64>() - 6.0).abs() < 1e-9, "{over:?}");
+        assert_eq!(values(&[4.0], &[(0, 0, 1.0), (0, 7, 1.0)]), [4.0]);
+    }
+}

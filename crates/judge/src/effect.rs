@@ -1,0 +1,90 @@
+//! Effects of changes on the whole program, in line with the gain without any queue.
+//!
+//! The models know the users of one lock. Of a program they may be a part, whose share of its work
+//! does not change otherwise; and they know no limit but the lock and the CPUs. So no change that
+//! leaves the number of threads alone is said to help more than if nobody waited at all.
+
+use super::gain::Surroundings;
+use super::interval::Estimate;
+use super::prediction::{Change, WhatIf};
+
+/// Least effect that is told: a smaller one is written as none.
+const LEAST: f64 = 0.005;
+
+/// The part that a lock's users have in the work of a program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Their share of the threads that work.
+    share: f64,
+    /// Throughput without the lock's queue, relative to the present.
+    most: Estimate,
+}
+
+impl Part {
+    /// That of the users of a lock with this queue and this gain.
+    pub(super) fn of(
+        users: u32,
+        queue: Estimate,
+        program: Surroundings<'_>,
+        gain: Estimate,
+    ) -> Part {
+        let working = f64::from(users) - queue.value;
+        let share = working / program.working.max(working).max(f64::MIN_POSITIVE);
+        Part { share: share.clamp(0.0, 1.0), most: gain.map(|gain| 1.0 + gain) }
+    }
+
+    /// The effect on the program of a change with this effect on the lock's users; `None` if there
+    /// is none.
+    pub(super) fn effect(self, on_users: WhatIf) -> Option<WhatIf> {
+        let mut gain = on_users.gain.map(|gain| 1.0 + self.share * (gain - 1.0));
+        if !matches!(on_users.change, Change::Threads(_)) {
+            let value = gain.value.min(self.most.value.max(1.0));
+            let low = gain.low.min(self.most.low.max(1.0)).min(value);
+            let high = gain.high.min(self.most.high.max(1.0)).max(value);
+            gain = Estimate { value, low, high };
+        }
+        // The speed-up of the users, once their part of the work is limited so.
+        let users = 1.0 + (gain.value - 1.0) / self.share.max(f64::MIN_POSITIVE);
+        let limited = (users / on_users.gain.value.max(f64::MIN_POSITIVE)).min(1.0);
+        let speedup = on_users.speedup.map(|speedup| speedup * limited);
+        let tells = (gain.value - 1.0).abs() >= LEAST;
+        tells.then_some(WhatIf { gain, speedup, ..on_users })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gain::Locking;
+
+    fn effect(change: Change, of_users: f64, gain: f64, working: f64) -> Option<f64> {
+        let program = Surroundings {
+            working,
+            on_cpu: 0.0,
+            cpus: 8.0,
+            users_on_cpu: 0.0,
+            passed: &[],
+            locking: Locking::default(),
+        };
+        let part = Part::of(4, Estimate::exact(3.0), program, Estimate::exact(gain));
+        let users = Estimate::exact(of_users);
+        let what_if = WhatIf { change, threads: 4, speedup: users, gain: users };
+        part.effect(what_if).map(|effect| effect.gain.value)
+    }
+
+    #[test]
+    fn a_pool_of_two_speeds_up_its_part_of_the_program() {
+        assert_eq!(effect(Change::MoveOut(1.0), 4.0, 1.5, 2.0), Some(2.5));
+        assert_eq!(effect(Change::MoveOut(1.0), 4.0, 3.0, 1.0), Some(4.0));
+    }
+
+    #[test]
+    fn no_change_helps_more_than_the_end_of_all_waiting() {
+        assert_eq!(effect(Change::HalveHold, 2.0, 0.25, 1.0), Some(1.25));
+        // The CPUs are full, or another lock is the limit.
+        assert_eq!(effect(Change::Stripe(4), 3.5, 0.0, 1.0), None);
+        assert_eq!(effect(Change::HalveHold, 1.001, 1.0, 1.0), None);
+        // More threads wait for nothing that is there now.
+        assert_eq!(effect(Change::Threads(8), 1.5, 0.25, 1.0), Some(1.5));
+    }
+}

@@ -1,0 +1,158 @@
+//! Threads asleep in system calls other than futex(2), by kind of time, call and stack.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::account::mean::{Estimate, Mean, Stretch, Stretches};
+use crate::account::time::Time;
+
+/// Most pairs of a kind of time and a call that are told apart.
+const MAX_CALLS: usize = 128;
+
+/// Most stacks of one of them that are told apart.
+const MAX_STACKS: usize = 512;
+
+/// A kind of time, and the number of the system call in which it is spent; `None` for a page fault.
+pub(crate) type Call = (Time, Option<u32>);
+
+/// Threads asleep in system calls.
+#[derive(Debug, Default)]
+pub(crate) struct Asleep {
+    calls: BTreeMap<Call, InCall>,
+}
+
+/// Threads asleep in one system call.
+#[derive(Debug, Default)]
+pub(crate) struct InCall {
+    mean: Mean,
+    /// Of the current look.
+    now: f64,
+    /// The stacks that were read, by their numbers.
+    pub(crate) at: HashMap<u32, Sleeping>,
+}
+
+/// Sleeps that were seen with one stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sleeping {
+    /// Number of looks.
+    pub(crate) looks: u64,
+    /// Those of them of which it is known how long the thread had slept, and the sum of the
+    /// logarithms of that.
+    aged: u64,
+    ln_ages: f64,
+}
+
+impl Sleeping {
+    /// Sleeps of which it is not known how long they had lasted.
+    pub(crate) fn seen(looks: u64) -> Sleeping {
+        Sleeping { looks, ..Sleeping::default() }
+    }
+
+    /// Adds what was seen with another stack.
+    pub(crate) fn and(self, other: Sleeping) -> Sleeping {
+        Sleeping {
+            looks: self.looks + other.looks,
+            aged: self.aged + other.aged,
+            ln_ages: self.ln_ages + other.ln_ages,
+        }
+    }
+
+    /// Length of a sleep, if most are about equally long; `None` if too few are known. The age at a
+    /// random time is uniform then, and its logarithm one less on average than that of the length.
+    /// A few sleeps that last much longer hardly change it.
+    pub(crate) fn length_ns(self) -> Option<f64> {
+        const FEWEST: u64 = 5;
+        (self.aged >= FEWEST).then(|| (self.ln_ages / self.aged as f64 + 1.0).exp())
+    }
+}
+
+impl Asleep {
+    /// A look saw threads asleep, as many as a picked one stands for.
+    pub(super) fn add(&mut self, call: Call, threads: f64) {
+        if let Some(of) = self.call(call) {
+            of.now += threads;
+        }
+    }
+
+    /// A look at such a thread read its stack, and it may be known how long it has slept.
+    pub(super) fn saw_stack(&mut self, call: Call, stack: u32, age_ns: Option<u64>) {
+        let Some(of) = self.call(call) else { return };
+        if of.at.len() >= MAX_STACKS && !of.at.contains_key(&stack) {
+            return;
+        }
+        let sleeping = of.at.entry(stack).or_default();
+        sleeping.looks += 1;
+        if let Some(age_ns) = age_ns {
+            sleeping.aged += 1;
+            sleeping.ln_ages += (age_ns.max(1) as f64).ln();
+        }
+    }
+
+    /// A thread was seen in this call.
+    pub(super) fn has(&self, call: Call) -> bool {
+        self.calls.contains_key(&call)
+    }
+
+    fn call(&mut self, call: Call) -> Option<&mut InCall> {
+        if self.calls.len() >= MAX_CALLS && !self.calls.contains_key(&call) {
+            return None;
+        }
+        Some(self.calls.entry(call).or_default())
+    }
+
+    pub(super) fn end_look(&mut self, times: u32) {
+        for of in self.calls.values_mut().filter(|of| of.now > 0.0) {
+            of.mean.add(std::mem::take(&mut of.now), times);
+        }
+    }
+
+    pub(super) fn end_stretch(&mut self, stretch: &Stretch) {
+        self.calls.values_mut().for_each(|of| of.mean.end_stretch(stretch));
+    }
+
+    /// All calls, with the mean number of threads.
+    pub(super) fn all<'a>(
+        &'a self,
+        over: &'a Stretches,
+    ) -> impl Iterator<Item = (Call, Estimate, &'a InCall)> {
+        let with_mean = |(&call, of)| Some((call, InCall::mean(of, over)?, of));
+        self.calls.iter().filter_map(with_mean)
+    }
+}
+
+impl InCall {
+    fn mean(&self, over: &Stretches) -> Option<Estimate> {
+        self.mean.estimate(over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::Looks;
+
+    #[test]
+    fn calls_and_stacks_are_counted_within_bounds() {
+        let mut asleep = Asleep::default();
+        let (mut stretches, mut looks) = (Stretches::default(), Looks::default());
+        let nanosleep = (Time::Sleep, Some(35));
+        for look in 0..200 {
+            asleep.add(nanosleep, 2.0);
+            // Of sleeps of 1 ms.
+            asleep.saw_stack(nanosleep, look % 2, Some(5_000 * u64::from(look) + 2_500));
+            asleep.end_look(1);
+            looks.add(1);
+        }
+        asleep.end_stretch(&stretches.end_stretch(1.0, &looks).unwrap());
+        for call in 0..1_000 {
+            asleep.add((Time::Other, Some(call)), 1.0);
+            asleep.saw_stack(nanosleep, 10 + call, None);
+        }
+        let all: Vec<_> = asleep.all(&stretches).collect();
+        assert_eq!(all.len(), MAX_CALLS);
+        let (_, mean, of) = all.iter().find(|(call, ..)| *call == nanosleep).unwrap();
+        assert_eq!((mean.mean, of.at.len()), (2.0, MAX_STACKS));
+        let length_ns = of.at[&0].and(of.at[&1]).length_ns().unwrap();
+        assert!((length_ns / 1e6 - 1.0).abs() < 0.05, "{length_ns}");
+        assert_eq!((of.at[&10].looks, of.at[&10].length_ns()), (1, None));
+    }
+}

@@ -1,0 +1,64 @@
+//! Threads that were asleep in one place whenever they were looked at.
+//!
+//! Without records of switches it is not known if that was one sleep. But a thread that takes a
+//! lock again and again is seen elsewhere now and then: on a CPU, or waiting.
+
+use crate::sample::ThreadRead;
+
+/// Fewest samples, and shortest time, after which a thread is taken to rest.
+const SAMPLES: u32 = 50;
+const NS: u64 = 500_000_000;
+
+/// A thread since it was seen first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// Its stack pointer and program counter; `None` once it has been seen elsewhere.
+    place: Option<(u64, u64)>,
+    since: u64,
+    last: u64,
+    samples: u32,
+}
+
+impl Rest {
+    pub(super) fn of(read: &ThreadRead, at: u64) -> Rest {
+        Rest { place: read.activity.position(), since: at, last: at, samples: 0 }
+    }
+
+    pub(super) fn see(&mut self, read: &ThreadRead, at: u64) {
+        if self.place.is_some() && self.place != read.activity.position() {
+            self.place = None;
+        }
+        self.last = at;
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    /// It has slept in one place all the time.
+    pub(super) fn rests(&self) -> bool {
+        self.place.is_some() && self.samples >= SAMPLES && self.last - self.since >= NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_stacks::process::{Activity, SystemCall};
+
+    use super::*;
+
+    fn read(stack_pointer: u64) -> ThreadRead {
+        let (number, arguments) = (libc::SYS_pause as u32, [0; 6]);
+        let call = SystemCall { number, arguments, stack_pointer, program_counter: 7 };
+        ThreadRead::new(0, 1, true, Activity::Asleep(call))
+    }
+
+    #[test]
+    fn a_thread_that_was_seen_elsewhere_once_does_not_rest() {
+        let mut rest = Rest::of(&read(1), 0);
+        (0..100).for_each(|look| rest.see(&read(1), look * 1_000_000));
+        assert!(!rest.rests());
+        (0..60).for_each(|look| rest.see(&read(1), 100_000_000 + look * 10_000_000));
+        assert!(rest.rests());
+        rest.see(&read(2), 800_000_000);
+        rest.see(&read(1), 900_000_000);
+        assert!(!rest.rests());
+    }
+}

@@ -1,0 +1,52 @@
+//! CPU time that goes into taking and freeing locks: what samples of running threads show, and what
+//! it may be at most.
+//!
+//! Samples show the program's own code. The kernel's part is known in all, so that all of it may be
+//! for locks. Functions of the C library that have a lock inlined (`random`, `malloc`) may spend
+//! all of their time on its cache line.
+
+use std::collections::HashSet;
+
+use threadtoll_judge::gain::Locking;
+use threadtoll_judge::interval::share;
+
+use crate::account::ProcessAccount;
+use crate::stacks::Stacks;
+
+/// Waiting stacks of a lock that are asked for the function that took it.
+const MAX_STACKS: usize = 4;
+
+/// CPU time of locking, by the samples of running threads.
+#[derive(Debug)]
+pub(super) struct CpuOfLocks {
+    /// Samples in functions that take or free locks.
+    pub(super) samples: u64,
+    pub(super) share: Locking,
+}
+
+impl CpuOfLocks {
+    pub(super) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> CpuOfLocks {
+        let takers = takers(process, stacks);
+        let (mut samples, mut at_most) = (0, 0);
+        for (&stack, &seen) in &process.ran_at {
+            let locks = stacks.locks(stack);
+            samples += if locks { seen } else { 0 };
+            let may_lock = locks || stacks.innermost(stack).is_some_and(|it| takers.contains(&*it));
+            at_most += if may_lock { seen } else { 0 };
+        }
+        let kernel = process.kernel_share();
+        let own = 1.0 - kernel.unwrap_or(0.0);
+        let seen = share(samples, process.ran).map_or(0.0, |share| share.value * own);
+        let most = share(at_most, process.ran)
+            .zip(kernel)
+            .map(|(share, kernel)| (kernel + share.high * own).min(1.0));
+        CpuOfLocks { samples, share: Locking { seen, most: most.unwrap_or(1.0).max(seen) } }
+    }
+}
+
+/// Functions of the runtime from which threads went to sleep for locks.
+fn takers(process: &ProcessAccount, stacks: &mut Stacks) -> HashSet<String> {
+    let locks = process.objects.iter().filter(|object| object.is_lock() && object.is_used());
+    let waiting_at = locks.flat_map(|lock| lock.waiting_at.keys().take(MAX_STACKS));
+    waiting_at.filter_map(|&stack| stacks.taker_in_runtime(stack)).collect()
+}

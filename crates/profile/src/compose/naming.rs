@@ -1,0 +1,245 @@
+//! Names of locks and of other things that threads wait for.
+
+use std::collections::HashMap;
+
+use threadtoll_record::profile::NameFrom;
+use threadtoll_record::profile::function::plain;
+use threadtoll_stacks::symbol::Variable;
+
+use super::One;
+use super::library::{LibraryLock, at_symbol, waited_for};
+use crate::account::Object;
+use crate::primitive::Kind;
+use crate::stacks::Stacks;
+
+/// Stacks of waiters that are asked for the library that they wait in.
+const MAX_STACKS: usize = 3;
+
+/// Fewest locks in one variable whose distances tell that it is an array.
+const MIN_ELEMENTS: usize = 3;
+
+/// Largest variable whose locks are taken for elements of an array.
+const MAX_ARRAY: u64 = 1 << 30;
+
+/// A lock with its name.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// Its number.
+    pub(super) id: u32,
+    pub(super) name: String,
+    /// Its name, readers and writers together.
+    pub(super) of_both: String,
+    pub(super) name_from: NameFrom,
+    /// The library's lock that it is.
+    pub(super) library: Option<&'static LibraryLock>,
+    /// It is one of readers and writers, and these are its readers.
+    pub(super) for_readers: Option<bool>,
+    pub(super) address: u64,
+}
+
+impl One<'_> {
+    /// The names of locks, which differ.
+    pub(super) fn names(self, locks: &[(usize, &Object)], stacks: &mut Stacks) -> Vec<Named> {
+        let strides = Strides::of(self, stacks);
+        let mut names: Vec<Named> = locks
+            .iter()
+            .map(|&(place, object)| {
+                let (name, name_from, library) = self.name_of(object, &strides, stacks);
+                let reads_and_writes = object.identity.kind() == Kind::RwLock;
+                Named {
+                    id: place as u32 + 1,
+                    of_both: name.clone(),
+                    name,
+                    name_from,
+                    library,
+                    for_readers: reads_and_writes.then_some(object.for_readers),
+                    address: object.identity.object,
+                }
+            })
+            .collect();
+        tell_apart(&mut names);
+        names
+    }
+
+    /// The name of a lock or of something else at an address, and where it is from.
+    pub(super) fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
+        let (name, name_from, _) = self.name_of(object, &Strides::default(), stacks);
+        (name, name_from)
+    }
+
+    fn name_of(
+        self,
+        object: &Object,
+        strides: &Strides,
+        stacks: &mut Stacks,
+    ) -> (String, NameFrom, Option<&'static LibraryLock>) {
+        if let Some(name) = object.identity.interpreter_lock() {
+            return (name.to_owned(), NameFrom::Symbol, None);
+        }
+        let mut others = self.process.objects.iter();
+        if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
+            return (part, NameFrom::Symbol, None);
+        }
+        let mut waiting: Vec<(&u32, &u64)> = object.waiting_at.iter().collect();
+        waiting.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+        let mut most = waiting.iter().take(MAX_STACKS);
+        let by_waiter = match object.is_lock() {
+            true => most.find_map(|&(&stack, _)| waited_for(&stacks.callers(stack))),
+            false => None,
+        };
+        if let Some((variable, in_runtime)) = stacks.variable(self.index, object.address) {
+            let name = match strides.element(&variable) {
+                Some(index) => format!("{}[{index}]", variable.name),
+                None => variable.to_string(),
+            };
+            if !in_runtime {
+                return (name, NameFrom::Symbol, None);
+            }
+            // A name such as `lock` says nothing without its library.
+            let library = at_symbol(&variable.name).or(by_waiter);
+            let name = match library {
+                Some(library) if library.name == name || name == "lock" => library.name.to_owned(),
+                Some(library) => format!("{} ({name})", library.name),
+                None => name,
+            };
+            return (name, NameFrom::Symbol, library);
+        }
+        if let Some(library) = by_waiter {
+            return (library.name.to_owned(), NameFrom::WaiterSite, Some(library));
+        }
+        match waiting.first().and_then(|&(&stack, _)| stacks.caller(stack)) {
+            Some(caller) if !caller.trim().is_empty() => {
+                (format!("lock in {}", plain(&caller)), NameFrom::WaiterSite, None)
+            }
+            _ => (format!("{:#x}", object.address), NameFrom::Address, None),
+        }
+    }
+}
+
+/// Variables that are arrays of locks, by the distances of the locks in them.
+#[derive(Debug, Default)]
+struct Strides(HashMap<String, Array>);
+
+/// Locks at equal distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Array {
+    first: u64,
+    stride: u64,
+}
+
+impl Strides {
+    /// Those of all locks that are known of a process.
+    fn of(one: One<'_>, stacks: &mut Stacks) -> Strides {
+        let mut offsets: HashMap<String, (u64, Vec<u64>)> = HashMap::new();
+        let locks = one.process.objects.iter().filter(|object| object.is_lock());
+        for lock in locks.filter(|lock| !lock.for_readers) {
+            let Some((variable, _)) = stacks.variable(one.index, lock.address) else { continue };
+            let (_, known) = offsets.entry(variable.name).or_insert((variable.size, Vec::new()));
+            known.push(variable.offset);
+        }
+        let array = |(name, (size, offsets))| Some((name, Array::of(size, offsets)?));
+        Strides(offsets.into_iter().filter_map(array).collect())
+    }
+
+    fn element(&self, variable: &Variable) -> Option<u64> {
+        self.0.get(&variable.name).map(|array| (variable.offset - array.first) / array.stride)
+    }
+}
+
+impl Array {
+    /// The array of a variable of this size that has locks at these offsets, if it is one: its
+    /// elements are as far apart as the closest two locks, and fill it.
+    fn of(size: u64, mut offsets: Vec<u64>) -> Option<Array> {
+        offsets.sort_unstable();
+        offsets.dedup();
+        let &lowest = offsets.first()?;
+        let stride = offsets.windows(2).map(|pair| pair[1] - pair[0]).min()?;
+        let fits = offsets.iter().all(|offset| (offset - lowest).is_multiple_of(stride));
+        let fills = size.is_multiple_of(stride) && size / stride >= MIN_ELEMENTS as u64;
+        let is_array = offsets.len() >= MIN_ELEMENTS && size <= MAX_ARRAY && fits && fills;
+        is_array.then_some(Array { first: lowest % stride, stride })
+    }
+}
+
+/// Makes names differ: readers and writers of one lock are called so, and locks of one name, such
+/// as those that one function takes, are numbered.
+fn tell_apart(locks: &mut [Named]) {
+    let mut rows: HashMap<u64, u32> = HashMap::new();
+    for lock in locks.iter().filter(|lock| lock.for_readers.is_some()) {
+        *rows.entry(lock.address).or_default() += 1;
+    }
+    let mut times: HashMap<String, u32> = HashMap::new();
+    for lock in locks.iter_mut() {
+        let both = rows.get(&lock.address).is_some_and(|&rows| rows > 1);
+        match lock.for_readers.filter(|_| both) {
+            Some(true) => lock.name.push_str(" for readers"),
+            Some(false) => lock.name.push_str(" for writers"),
+            None => {}
+        }
+        *times.entry(lock.name.clone()).or_default() += 1;
+    }
+    for lock in locks.iter_mut().filter(|lock| times[&lock.name] > 1) {
+        lock.name = match lock.name.strip_prefix("lock in ") {
+            Some(site) => format!("lock {} in {site}", lock.id),
+            None => format!("{} #{}", lock.name, lock.id),
+        };
+        lock.of_both.clone_from(&lock.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(id: u32, name: &str) -> Named {
+        Named {
+            id,
+            name: name.into(),
+            of_both: name.into(),
+            name_from: NameFrom::Symbol,
+            library: None,
+            for_readers: None,
+            address: u64::from(id),
+        }
+    }
+
+    #[test]
+    fn locks_of_one_site_have_numbers() {
+        let names = ["lock in item_get", "log", "lock in item_get", "slabs_lock", "log"];
+        let mut locks: Vec<Named> = (1..).zip(names).map(|(id, name)| named(id, name)).collect();
+        tell_apart(&mut locks);
+        let names: Vec<&str> = locks.iter().map(|lock| &*lock.name).collect();
+        let expected =
+            ["lock 1 in item_get", "log #2", "lock 3 in item_get", "slabs_lock", "log #5"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn readers_and_writers_of_a_lock_are_called_so() {
+        let row = |id, address, for_readers| Named {
+            address,
+            for_readers: Some(for_readers),
+            ..named(id, "table")
+        };
+        let mut locks = vec![row(1, 0x10, false), row(2, 0x10, true)];
+        tell_apart(&mut locks);
+        let names: Vec<&str> = locks.iter().map(|lock| &*lock.name).collect();
+        assert_eq!(names, ["table for writers", "table for readers"]);
+        let mut alone = vec![row(1, 0x10, false)];
+        tell_apart(&mut alone);
+        assert_eq!(alone[0].name, "table");
+    }
+
+    #[test]
+    fn locks_at_equal_distances_are_an_array() {
+        let array = |size, offsets: &[u64]| Array::of(size, offsets.to_vec());
+        let of = |first, stride| Some(Array { first, stride });
+        assert_eq!(array(64 * 8, &[0, 64, 192]), of(0, 64));
+        assert_eq!(array(64 * 8, &[448, 72, 136, 8 + 64 * 3]), None);
+        assert_eq!(array(64 * 8, &[8, 72, 136]), of(8, 64));
+        // Two locks may be members of one structure.
+        assert_eq!(array(128, &[0, 64]), None);
+        assert_eq!(array(100, &[0, 40, 80]), None);
+        assert_eq!(array(4096, &[]), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Locks of runtimes that park each thread on a word of its own, which does not tell the lock:
+//! Java's monitors, as one, and Abseil's mutexes, by the function that waits.
+
+use std::collections::{BTreeMap, HashMap};
+
+use threadtoll_record::profile::function::plain;
+use threadtoll_record::profile::{Address, Lock, LockKind, NameFrom, Role as SiteRole};
+use threadtoll_record::{Fraction, Ratio, Text};
+
+use super::idle::{Reasons, is_parker};
+use super::locks::not_judged;
+use super::threads::Threads;
+use super::{One, sites};
+use crate::stacks::Stacks;
+
+/// Number of the row for all Java monitors, which must not change as more locks are found: those
+/// are numbered from 1.
+const MONITORS: u32 = 0;
+
+/// Most such rows.
+const MAX_ROWS: usize = 20;
+
+/// Threads parked for locks that are not told apart.
+#[derive(Debug, Default)]
+struct Row {
+    id: u32,
+    waiters: Threads,
+    looks: u64,
+    threads: HashMap<u32, u64>,
+    waiting_at: HashMap<u32, u64>,
+}
+
+impl One<'_> {
+    /// A row for each runtime or function for whose locks threads are parked.
+    pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
+        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let parkers = self.process.objects.iter().enumerate();
+        for (place, object) in parkers.filter(|(_, object)| is_parker(object)) {
+            let reasons = Reasons::of(object, stacks);
+            if reasons.lock <= 0.0 {
+                continue;
+            }
+            let most = reasons.locking.iter().max_by_key(|&(stack, looks)| (looks, stack));
+            let (name, id) = match object.identity.is_of_jvm() {
+                true => ("synchronized (Java)".to_owned(), MONITORS),
+                false => match most.and_then(|(&stack, _)| stacks.caller(stack)) {
+                    Some(caller) => (format!("lock in {}", plain(&caller)), place as u32 + 1),
+                    None => ("locks of parked threads".to_owned(), place as u32 + 1),
+                },
+            };
+            if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
+                continue;
+            }
+            // The first parker's number, which no lock has.
+            let row = rows.entry(name).or_insert_with(|| Row { id, ..Row::default() });
+            let here = Threads::of(self.process.waiters(object));
+            row.waiters = row.waiters.and(here.part(reasons.lock));
+            row.looks = row.looks.max(object.looks_at_stacks);
+            for (&tid, looks) in &object.waiting {
+                *row.threads.entry(tid).or_default() += looks;
+            }
+            for (&stack, looks) in &reasons.locking {
+                *row.waiting_at.entry(stack).or_default() += looks;
+            }
+        }
+        rows.into_iter().filter_map(|(name, row)| self.parked_row(name, row, stacks)).collect()
+    }
+
+    fn parked_row(self, name: String, row: Row, stacks: &mut Stacks) -> Option<Lock> {
+        if row.threads.is_empty() {
+            return None;
+        }
+        let users = self.process.at_once(row.threads.len()) as u32;
+        let alive = (self.process.threads.len() as u32).max(users);
+        let efficiency = (1.0 - row.waiters.mean / f64::from(users)).max(0.0);
+        Some(Lock {
+            name: Text::from(name),
+            name_from: NameFrom::WaiterSite,
+            queue_mean: Some(Ratio::new(row.waiters.mean)),
+            queue_mean_interval95: row.waiters.ratio_interval(),
+            efficiency: Some(Fraction::new(efficiency)),
+            holder_not_seen_share: Some(Fraction::new(1.0)),
+            waiters: self.shares(&row.threads, false),
+            sites: sites(SiteRole::Waiter, &row.waiting_at, row.looks, stacks),
+            ..not_judged(row.id, LockKind::Parker, Address(0), users, alive)
+        })
+    }
+}

@@ -1,0 +1,352 @@
+//! Waits that are not for a lock that was seen, by the function of the program that waits.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use threadtoll_record::profile::function::{Part, part};
+use threadtoll_record::profile::{IoKind, Role as SiteRole, Wait, WaitFor, WaitKind};
+use threadtoll_record::{Ns, Ratio, Text};
+
+use super::doing::io_kind;
+use super::idle::{Reasons, is_parker};
+use super::locks::syscall_name;
+use super::threads::Threads;
+use super::{MAX_GROUPED, One, keep_first, sites};
+use crate::account::{Object, ProcessAccount, Sleeping, Time};
+use crate::primitive::waiting::Waiting;
+use crate::primitive::{Kind, ParkedFor, Role};
+use crate::stacks::Stacks;
+
+/// Most waits of a process that are listed.
+const MAX_WAITS: usize = 50;
+
+/// Most stacks of one of them that are listed.
+const MAX_SITES: usize = 3;
+
+/// Fewest threads, on average, that are listed as waiting.
+const FEWEST: f64 = 0.005;
+
+/// Way in which threads wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Way {
+    kind: WaitKind,
+    io: Option<IoKind>,
+    what: WaitFor,
+    /// Number of the system call.
+    call: Option<u32>,
+}
+
+/// Waits of one way and one function.
+#[derive(Debug, Default)]
+struct Group {
+    threads: f64,
+    at: HashMap<u32, Sleeping>,
+}
+
+/// Waits of a process, in groups.
+#[derive(Debug, Default)]
+struct Groups {
+    all: BTreeMap<(Way, Waiting), Group>,
+    /// Who waits with a stack, by its number.
+    known: HashMap<u32, Waiting>,
+}
+
+impl One<'_> {
+    /// Its waits, the most threads first.
+    pub(super) fn waits(self, stacks: &mut Stacks) -> Vec<Wait> {
+        let mut groups = Groups::default();
+        let pages_from_disk = self.process.pages_from_disk();
+        for ((time, call), mean, of) in self.process.asleep() {
+            let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
+            let all: Vec<_> = of.at.iter().map(|(&stack, &seen)| (stack, seen)).collect();
+            groups.add(way, mean.mean, &all, stacks, true);
+        }
+        let waiting = |object: &Object| Threads::of(self.process.waiters(object)).mean;
+        let mut objects: Vec<(f64, &Object)> = self
+            .process
+            .objects
+            .iter()
+            .filter(|object| object.identity.role() != Role::Lock)
+            .map(|object| (waiting(object), object))
+            .filter(|&(mean, _)| mean > 0.0)
+            .collect();
+        keep_first(&mut objects, MAX_GROUPED, |one, other| other.0.total_cmp(&one.0));
+        for (mean, object) in objects {
+            let alone = object.waiters_max < 2;
+            for (way, share, all) in self.ways(object, stacks) {
+                groups.add(way, mean * share, &all, stacks, !alone);
+            }
+        }
+        let mut waits: Vec<Wait> = groups
+            .all
+            .into_iter()
+            .filter(|(_, group)| group.threads >= FEWEST)
+            .map(|((way, waiting), group)| wait(way, waiting, group, stacks))
+            .collect();
+        keep_first(&mut waits, MAX_WAITS, |one, other| {
+            other.queue_mean.get().total_cmp(&one.queue_mean.get())
+        });
+        name_initialisers(self.process, &mut waits, stacks);
+        waits
+    }
+}
+
+/// Stacks, by their numbers, with the sleeps that were seen with each.
+type Stacked = Vec<(u32, Sleeping)>;
+
+impl One<'_> {
+    /// Ways in which threads wait for an object that is no lock, each with its share of them.
+    fn ways(self, object: &Object, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
+        let way = Way::of_kind(object.identity.kind());
+        let all: Stacked = object
+            .waiting_at
+            .iter()
+            .map(|(&stack, &looks)| (stack, Sleeping::seen(looks)))
+            .collect();
+        if !is_parker(object) {
+            return vec![(way, 1.0, all)];
+        }
+        // Parked threads may wait for locks, which are listed as such. A virtual machine of Java
+        // parks those of its own threads that wait on condition variables, too.
+        let Reasons { idle, untold, .. } = Reasons::of(object, stacks);
+        let idling = match self.process.jvm {
+            true => Way::of_kind(Kind::Condvar),
+            false => way,
+        };
+        [(idling, idle, ParkedFor::Idle), (way, untold, ParkedFor::Untold)]
+            .into_iter()
+            .filter(|(_, share, _)| *share > 0.0)
+            .map(|(way, share, reason)| {
+                let of_reason = |&(stack, _): &(u32, Sleeping)| {
+                    object.identity.parked_for(&stacks.callers(stack)) == reason
+                };
+                (way, share, all.iter().copied().filter(of_reason).collect())
+            })
+            .collect()
+    }
+}
+
+impl Groups {
+    /// Adds threads that wait in one way, with their stacks. A word for which never two threads
+    /// wait at once may be the thread's own.
+    fn add(
+        &mut self,
+        way: Way,
+        threads: f64,
+        at: &[(u32, Sleeping)],
+        stacks: &mut Stacks,
+        shared: bool,
+    ) {
+        let looks: u64 = at.iter().map(|(_, seen)| seen.looks).sum();
+        if looks == 0 {
+            self.all.entry((way, Waiting::default())).or_default().threads += threads;
+            return;
+        }
+        for &(stack, seen) in at {
+            let known = self.known.entry(stack).or_insert_with(|| stacks.waiting(stack));
+            let mut waiting = known.clone();
+            if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
+                waiting.lock = None;
+            }
+            let what = match waiting.barrier && way.kind == WaitKind::Thread {
+                true => WaitFor::Barrier,
+                false => way.what,
+            };
+            let group = self.all.entry((Way { what, ..way }, waiting)).or_default();
+            group.threads += threads * seen.looks as f64 / looks as f64;
+            let sum = group.at.entry(stack).or_default();
+            *sum = sum.and(seen);
+        }
+    }
+}
+
+/// Python's condition variables make a lock for each wait, on which its one waiter sleeps as on any
+/// other.
+fn may_be_own(lock: &str) -> bool {
+    ["PyThread_acquire_lock", "lock_PyThread_acquire_lock", "acquire_timed", "_PyMutex_LockTimed"]
+        .iter()
+        .any(|own| lock.starts_with(own))
+}
+
+fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
+    let seen: HashMap<u32, u64> = group.at.iter().map(|(&stack, of)| (stack, of.looks)).collect();
+    let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
+    listed.truncate(MAX_SITES);
+    let sleeping = group.at.values().fold(Sleeping::default(), |sum, &of| sum.and(of));
+    let length_ns = sleeping.length_ns().filter(|_| way.kind == WaitKind::Sleep);
+    Wait {
+        kind: way.kind,
+        io: way.io,
+        what: way.what,
+        syscall: way.call.map(|call| Text::from(syscall_name(call))),
+        function: waiting.function.map(Text::from),
+        lock_function: waiting.lock.map(Text::from),
+        queue_mean: Ratio::new(group.threads),
+        sleep_ns: length_ns.map(Ns::new),
+        run_by: None,
+        sites: listed,
+    }
+}
+
+impl Way {
+    /// The way of a thread that sleeps in a system call other than futex(2); `None` if it does not
+    /// sleep.
+    fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
+        let way = |kind, what| Way { kind, io: None, what, call };
+        Some(match time {
+            Time::OnCpu | Time::Running | Time::Runnable => return None,
+            Time::Io(device) => {
+                let io = Some(io_kind(device));
+                Way { io, ..way(WaitKind::Io, WaitFor::Descriptor) }
+            }
+            Time::Paging if pages_from_disk => {
+                Way { io: Some(IoKind::Disk), ..way(WaitKind::Io, WaitFor::Memory) }
+            }
+            Time::Paging => way(WaitKind::Unknown, WaitFor::Memory),
+            Time::Threads => way(WaitKind::Thread, call.map_or(WaitFor::Other, for_threads)),
+            Time::Idle => way(WaitKind::Idle, WaitFor::Descriptor),
+            Time::Sleep => way(WaitKind::Sleep, WaitFor::Other),
+            Time::Other => {
+                let memory = call.is_some_and(|call| MEMORY.contains(&libc::c_long::from(call)));
+                let what = if memory { WaitFor::Memory } else { WaitFor::Other };
+                way(WaitKind::Unknown, what)
+            }
+        })
+    }
+
+    /// The way of a thread that sleeps on a futex of such an object.
+    fn of_kind(kind: Kind) -> Way {
+        let what = match kind {
+            Kind::Condvar => WaitFor::ConditionVariable,
+            Kind::Semaphore => WaitFor::Semaphore,
+            Kind::Barrier => WaitFor::Barrier,
+            Kind::Join => WaitFor::Join,
+            Kind::Once => WaitFor::Once,
+            Kind::Parker => WaitFor::Parker,
+            _ => WaitFor::Word,
+        };
+        Way { kind: WaitKind::Thread, io: None, what, call: None }
+    }
+}
+
+/// Calls that change the mappings of a process, one at a time.
+const MEMORY: &[libc::c_long] = &[
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+];
+
+/// What a call waits for that other threads or processes end.
+fn for_threads(call: u32) -> WaitFor {
+    match libc::c_long::from(call) {
+        libc::SYS_flock | libc::SYS_fcntl => WaitFor::FileLock,
+        libc::SYS_semop | libc::SYS_semtimedop => WaitFor::SysvSemaphore,
+        libc::SYS_msgrcv | libc::SYS_msgsnd => WaitFor::Message,
+        libc::SYS_mq_timedreceive | libc::SYS_mq_timedsend => WaitFor::Message,
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => WaitFor::Signal,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => WaitFor::Signal,
+        libc::SYS_futex_waitv => WaitFor::Word,
+        _ => WaitFor::Descriptor,
+    }
+}
+
+/// Says who runs the initialisations that others wait for: a thread whose stack has the function
+/// that they wait in, and that is not one of them.
+fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut Stacks) {
+    if !waits.iter().any(|wait| wait.what == WaitFor::Once) {
+        return;
+    }
+    let waiting: HashSet<u32> = process
+        .objects
+        .iter()
+        .filter(|object| object.identity.kind() == Kind::Once)
+        .flat_map(|object| object.waiting_at.keys().copied())
+        .collect();
+    let asleep = process.asleep().flat_map(|(.., of)| of.at.keys().copied());
+    let locking = process.objects.iter().flat_map(|object| object.waiting_at.keys().copied());
+    let others: HashSet<u32> = asleep
+        .chain(locking)
+        .chain(process.ran_at.keys().copied())
+        .filter(|stack| !waiting.contains(stack))
+        .take(MAX_GROUPED)
+        .collect();
+    let mut running: Vec<Vec<String>> = Vec::new();
+    for stack in others {
+        running.push(stacks.names(stack).0);
+    }
+    for wait in waits.iter_mut().filter(|wait| wait.what == WaitFor::Once) {
+        let Some(function) = &wait.function else { continue };
+        wait.run_by = running.iter().find_map(|names| initialiser(names, function));
+    }
+}
+
+/// The function that an initialisation called, on a stack that has the one that asked for it.
+fn initialiser(names: &[String], asked_by: &str) -> Option<Text> {
+    let asked = names.iter().position(|name| name == asked_by)?;
+    let called = names[..asked].iter().rev();
+    let mut own = called.skip_while(|name| {
+        let name = name.as_str();
+        part(name) != Part::Program || name.contains("once")
+    });
+    own.next().map(|name| Text::from(name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::occupation::Device;
+
+    #[test]
+    fn eight_words_of_one_function_are_one_group() {
+        let mut groups = Groups::default();
+        let waiting = Waiting { function: Some("next_job".into()), ..Waiting::default() };
+        groups.known.insert(7, waiting);
+        let mut stacks = Stacks::default();
+        for _ in 0..8 {
+            let seen = Sleeping::seen(3);
+            groups.add(Way::of_kind(Kind::Condvar), 0.9, &[(7, seen)], &mut stacks, false);
+        }
+        groups.add(Way::of_kind(Kind::Condvar), 0.5, &[], &mut stacks, false);
+        let threads: Vec<(Option<String>, f64)> = groups
+            .all
+            .iter()
+            .map(|((_, waiting), group)| (waiting.function.clone(), group.threads))
+            .collect();
+        assert_eq!(threads[0], (None, 0.5));
+        assert!(threads[1].0.is_some() && (threads[1].1 - 7.2).abs() < 1e-9, "{threads:?}");
+    }
+
+    #[test]
+    fn ways_say_what_is_waited_for() {
+        let of = |time, call| Way::of_time(time, Some(call as u32), false).unwrap();
+        assert_eq!(of(Time::Threads, libc::SYS_flock).what, WaitFor::FileLock);
+        assert_eq!(of(Time::Threads, libc::SYS_semop).what, WaitFor::SysvSemaphore);
+        assert_eq!(of(Time::Threads, libc::SYS_ppoll).what, WaitFor::Descriptor);
+        assert_eq!(of(Time::Other, libc::SYS_mprotect).what, WaitFor::Memory);
+        let child = of(Time::Io(Device::Child), libc::SYS_wait4);
+        assert_eq!((child.kind, child.io), (WaitKind::Io, Some(IoKind::Child)));
+        assert!(Way::of_time(Time::Running, None, false).is_none());
+        let paging = |from_disk| Way::of_time(Time::Paging, None, from_disk).unwrap().kind;
+        assert_eq!((paging(true), paging(false)), (WaitKind::Io, WaitKind::Unknown));
+    }
+
+    #[test]
+    fn the_initialiser_is_called_by_the_function_that_asked_for_it() {
+        let names = [
+            "clock_nanosleep",
+            "load_config",
+            "std::__invoke_impl<void>",
+            "__pthread_once_slow",
+            "std::call_once<void (&)()>",
+            "get_config",
+            "worker",
+        ]
+        .map(String::from);
+        assert_eq!(initialiser(&names, "get_config").as_deref(), Some("load_config"));
+        assert_eq!(initialiser(&names, "other"), None);
+        assert_eq!(initialiser(&names[5..], "get_config"), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a holder did at the very moment at which the lock's word was read.
+//!
+//! The word is read first, the holder's system call and stack some ten to a thousand microseconds
+//! later. By then a short hold is over, and its thread may sleep outside. Records of switches tell
+//! what it did at the moment of the word. A sleep counts only if the word names the thread before
+//! and after it was looked at, and if the thread has not run in between: it slept all the time with
+//! the lock. Without records the word alone has to tell.
+//!
+//! A running thread shows its stack only in samples of perf events, which come at times of their
+//! own. They count if the lock was not released between that time and the reading of the word:
+//! whoever waited before both has slept all the time, for a release wakes one of them.
+
+use threadtoll_judge::cause::Holder;
+use threadtoll_stacks::process::Activity;
+
+use super::{Lock, Threads};
+use crate::circumstances::NEAR_NS;
+use crate::perf::{CpuState, Timeline};
+use crate::sample::{ThreadRead, Tick};
+
+/// Time after the reading of the word within which a holder that has let go of the lock must have
+/// been on a CPU for nearly all of it: a sleep takes longer.
+const SHORT_NS: u64 = 200_000;
+
+/// Without records of switches, a holder counts if it was looked at and its word was read once more
+/// within this time.
+const WITHIN_NS: u64 = 1_000_000;
+
+/// Most waiters that are remembered from one sample to the next.
+const MAX_WAITERS: usize = 64;
+
+/// Most threads for which a looked-at one may stand where all of them have to be known.
+const ALL: f64 = 1.01;
+
+/// Occupation of a holder when the word was read, and its stack then.
+pub(super) struct Moment {
+    pub(super) doing: Holder,
+    pub(super) stack: Option<u32>,
+}
+
+impl Moment {
+    const NOT_SEEN: Moment = Moment { doing: Holder::NotSeen, stack: None };
+
+    /// Of a thread that held the lock when its word was read, by what was read of it later.
+    /// `unchanged` says that the word was the same once more after that, and `unreleased_since` is
+    /// a time since which the lock has not been released.
+    pub(super) fn of(
+        threads: &Threads<'_>,
+        lock: &Lock,
+        (tid, read): (u32, Option<&ThreadRead>),
+        tick: &Tick,
+        unchanged: Option<bool>,
+        unreleased_since: Option<u64>,
+    ) -> Moment {
+        let seen = threads.seen;
+        let ran_with = || {
+            let since = unreleased_since?.max(tick.at.saturating_sub(NEAR_NS));
+            seen.stack_of_running(tid, since, tick.at)
+        };
+        let state = seen.state(tid, tick.at);
+        if state == Some(CpuState::Running) {
+            return Moment { doing: Holder::Running, stack: ran_with() };
+        }
+        let Some(read) = read else { return Moment::NOT_SEEN };
+        let doing = threads.doing(lock, read);
+        if state == Some(CpuState::Preempted) {
+            let doing = match read.activity {
+                Activity::OnCpu => doing,
+                _ if seen.throttled => Holder::Throttled,
+                _ => Holder::Preempted,
+            };
+            return Moment { doing, stack: ran_with() };
+        }
+        let until = tick.checked_at.unwrap_or(tick.at);
+        let ran = |timeline: &Timeline| timeline.got_cpu(tid, tick.at, until) == Some(true);
+        if state.is_some() && seen.timeline.is_some_and(ran) {
+            return Moment::NOT_SEEN;
+        }
+        // A word may name the same thread again after a while.
+        let unsure = state.is_none() && until.saturating_sub(tick.at) > WITHIN_NS;
+        match (unchanged, read.activity) {
+            _ if unsure => Moment::NOT_SEEN,
+            (Some(true), Activity::OnCpu) => Moment { doing, stack: ran_with() },
+            (Some(true), _) => {
+                let stack = read.stack_number.or_else(|| threads.slept_at(read));
+                Moment { doing, stack }
+            }
+            // It has been woken, and has no CPU yet.
+            (_, Activity::OnCpu) if state.is_some() => Moment { doing, stack: None },
+            (Some(false), _) if state.is_none() && until.saturating_sub(tick.at) <= SHORT_NS => {
+                Moment { doing: Holder::LetGo, stack: None }
+            }
+            _ => Moment::NOT_SEEN,
+        }
+    }
+}
+
+/// Waiters of a lock in one sample, by which the next one tells that it was not released.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    at: u64,
+    tids: Vec<u32>,
+}
+
+impl Waiters {
+    /// A time since which the lock has not been released, up to the end of this sample; and
+    /// remembers the sample's waiters, unless nobody waits.
+    pub(super) fn unreleased_since(
+        &mut self,
+        threads: &Threads<'_>,
+        tick: &Tick,
+        waiters: &[u32],
+    ) -> Option<u64> {
+        let since = self.unreleased(threads, tick, waiters).then_some(self.at);
+        self.at = tick.at;
+        self.tids.clear();
+        if waiters.len() <= MAX_WAITERS && threads.seen.scale <= ALL {
+            self.tids.extend_from_slice(waiters);
+        }
+        since
+    }
+
+    fn unreleased(&self, threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> bool {
+        let Some(timeline) = threads.seen.timeline else { return false };
+        let asleep = |&tid: &u32| {
+            let state = timeline.state_since(tid, tick.at);
+            let slept = state
+                .is_some_and(|(state, since)| state == CpuState::SwitchedOut && since <= self.at);
+            slept && waiters.contains(&tid)
+        };
+        !self.tids.is_empty() && self.tids.iter().all(asleep)
+    }
+}

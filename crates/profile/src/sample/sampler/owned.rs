@@ -1,0 +1,44 @@
+//! Words whose owners were looked at, read once more: one that names another owner by then had
+//! changed hands, so that the state of the first tells nothing of a holder.
+
+use super::{Chunk, Reason, Sampler};
+use crate::clock::now;
+
+/// Most words that are read once more in one sample.
+const MAX_OWNED: usize = 64;
+
+/// Words that threads wait on and that name their owners, by the places of their processes and of
+/// themselves in these.
+#[derive(Debug, Default)]
+pub(super) struct Owned(Vec<(u32, u32)>);
+
+impl Owned {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// A thread of the process at this place waits on this word of it.
+    pub(super) fn note(&mut self, place: u32, word: u32) {
+        let owned = (place, word);
+        if self.0.len() < MAX_OWNED && !self.0.contains(&owned) {
+            self.0.push(owned);
+        }
+    }
+}
+
+impl Sampler {
+    /// Reads the words noted in this sample once more.
+    pub(super) fn read_owned(&mut self, chunk: &mut Chunk) {
+        let owned = &mut self.owned.0;
+        if owned.is_empty() {
+            return;
+        }
+        let began = now();
+        owned.sort_unstable();
+        for owned in owned.chunk_by(|one, other| one.0 == other.0) {
+            let words = owned.iter().map(|&(_, word)| word as usize);
+            self.followed[owned[0].0 as usize].read(words, Reason::Again, chunk);
+        }
+        chunk.tick().checked_at = Some(began + (now() - began) / 2);
+    }
+}

@@ -1,0 +1,74 @@
+//! Bytes that are read with a futex word, and where they name the word's owner.
+
+use super::sampler::Span;
+use crate::primitive::{Identity, OwnerField, Window};
+
+/// Distance of the owner from the word of a glibc mutex, which most words of unknown things are.
+const OWNER: u64 = 8;
+
+/// Bits of a futex word that are a TID (`FUTEX_TID_MASK`).
+const TID: u32 = 0x3fff_ffff;
+
+/// Bytes to be read with a futex word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// The bytes.
+    pub window: Span,
+    owner: Owner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// It is not known yet which thing the word belongs to.
+    Guessed,
+    Known(OwnerField),
+}
+
+impl Watch {
+    /// Of a word of which it is not known yet what it belongs to.
+    pub fn unknown(window: Span) -> Watch {
+        Watch { window, owner: Owner::Guessed }
+    }
+
+    /// Of a word that belongs to this.
+    pub fn of(identity: &Identity) -> Watch {
+        Watch { window: identity.window(), owner: Owner::Known(identity.owner_field()) }
+    }
+
+    /// TID of the word's owner, as the program counts.
+    pub(super) fn owner(&self, word: u64, window: &Window<'_>) -> Option<u32> {
+        let field = match self.owner {
+            Owner::Guessed => word.wrapping_add(OWNER),
+            Owner::Known(OwnerField::Tid(field)) => field,
+            Owner::Known(OwnerField::Record | OwnerField::None) => return None,
+        };
+        window.u32(field).map(|owner| owner & TID).filter(|&owner| owner != 0)
+    }
+
+    /// The word names its owner, by a TID or otherwise.
+    pub(super) fn names_owner(&self) -> bool {
+        self.owner != Owner::Known(OwnerField::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitive::declared;
+
+    #[test]
+    fn owners_are_where_the_lock_names_them() {
+        let words = [1_u32, 2, 3, 4, 5, 6, 7, 8];
+        let bytes = words.map(u32::to_ne_bytes).concat();
+        let window = Window { address: 0x1000, bytes: &bytes };
+        let of =
+            |lock: &str, word| Watch::of(&declared(lock, 0x1000).unwrap()).owner(word, &window);
+        assert_eq!(of("pthread_mutex_t", 0x1000), Some(3));
+        // Writers of a readers-writer lock wait on another word than readers do.
+        assert_eq!([0x1008, 0x100c].map(|word| of("pthread_rwlock_t", word)), [Some(7); 2]);
+        assert_eq!(of("std::sync::mutex::Mutex", 0x1000), None);
+        let unknown = Watch::unknown((0x1000, 32));
+        assert_eq!(unknown.owner(0x1004, &window), Some(4));
+        assert_eq!(unknown.owner(0x1018, &window), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! Kinds of input and output.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Input or output that a thread waits for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoKind {
+    /// Files and block devices, and page faults that read them.
+    Disk,
+    /// Sockets.
+    Socket,
+    /// Pipes.
+    Pipe,
+    /// Terminals.
+    Terminal,
+    /// Processes that it started.
+    Child,
+    /// Any of several descriptors: `poll`, `select`, `epoll_wait`.
+    Poll,
+    /// Reading from something that could not be told.
+    Read,
+    /// Writing to something that could not be told.
+    Write,
+    /// Other system calls for input and output.
+    Other,
+}
+
+impl IoKind {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            IoKind::Disk => "disk",
+            IoKind::Socket => "socket",
+            IoKind::Pipe => "pipe",
+            IoKind::Terminal => "terminal",
+            IoKind::Child => "child",
+            IoKind::Poll => "poll",
+            IoKind::Read => "read",
+            IoKind::Write => "write",
+            IoKind::Other => "other",
+        }
+    }
+}

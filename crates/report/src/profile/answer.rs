@@ -1,0 +1,437 @@
+//! The first line of a profile: is it locks?
+//!
+//! Time that is not understood is never evidence that it is not locks: waits for other threads,
+//! whose reason is not known, make the answer a doubtful one unless they are few.
+
+use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind};
+
+use super::kinds::{self, Group};
+use super::time::{self, Part, Spent};
+use super::{Seen, WORTHWHILE, by_cost, locks, telling, thread_time};
+use crate::units::{percent, range_of_shares};
+
+/// Share of the time from which on waits of unknown reason leave the answer open.
+const DOUBTFUL: f64 = 0.1;
+
+/// Part of the known time that waits of unknown reason must exceed for nothing to be told.
+const MUCH: f64 = 0.5;
+
+/// Gain that waits at little cost may have at most.
+const LITTLE: f64 = 0.1;
+
+/// Longest sleep of a thread that polls for something, in nanoseconds.
+const POLLING_NS: f64 = 20e6;
+
+/// Parts of names of functions in which idle threads of a pool wait for work.
+const QUEUES: [&str; 15] = [
+    "queue",
+    "pop",
+    "recv",
+    "receive",
+    "job",
+    "task",
+    "pool",
+    "idle",
+    "consume",
+    "channel",
+    "mailbox",
+    "inbox",
+    "worker_loop",
+    "main_loop",
+    "event_loop",
+];
+
+/// Parts of names of functions that try something again and again.
+const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
+
+/// The answer to "is it locks?".
+pub(crate) struct Answer {
+    /// It is, at least in part.
+    pub(crate) locks: bool,
+    /// It may be.
+    pub(crate) doubtful: bool,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    fn locks(text: String) -> Answer {
+        Answer { locks: true, doubtful: false, text }
+    }
+
+    fn doubtful(text: String) -> Answer {
+        Answer { locks: false, doubtful: true, text }
+    }
+
+    fn not_locks(text: String) -> Answer {
+        Answer { locks: false, doubtful: false, text }
+    }
+}
+
+/// Everything that the answer rests on.
+struct Findings<'a> {
+    time: &'a ThreadTime,
+    /// Shares of time, the largest first.
+    parts: Vec<Part>,
+    costs: Vec<Seen<'a>>,
+    groups: Vec<Group<'a>>,
+    /// Share of the time spent waiting for locks.
+    waited: f64,
+}
+
+pub(crate) fn answer(profile: &Profile) -> Answer {
+    let Some(time) = thread_time(profile) else {
+        return Answer::not_locks(
+            "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),
+        );
+    };
+    let parts = time::parts(time);
+    let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
+    let waited = waiting.map_or(0.0, |part| part.share);
+    let (costs, _) = telling::telling(&by_cost(profile));
+    let groups = kinds::groups(profile);
+    let findings = Findings { time, parts, costs, groups, waited };
+    let gain = findings.gain();
+    if waited >= WORTHWHILE || gain >= WORTHWHILE {
+        return findings.locks(gain);
+    }
+    if let Some(spun) = findings.spun() {
+        return Answer::locks(format!("Locks: threads {spun} of the time."));
+    }
+    let doubts = [
+        Findings::named_locks,
+        Findings::initialisation,
+        Findings::parked,
+        Findings::unknown_gain,
+        Findings::polling,
+        Findings::unknown_waits,
+    ];
+    let doubt = doubts.into_iter().find_map(|doubt| doubt(&findings));
+    doubt.unwrap_or_else(|| findings.not_locks())
+}
+
+impl Findings<'_> {
+    /// The largest gain in throughput without waits for a lock.
+    fn gain(&self) -> f64 {
+        self.costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get())
+    }
+
+    /// The upper end of its interval.
+    fn gain_at_most(&self) -> f64 {
+        let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
+        within.map_or(0.0, |within| within.high().get())
+    }
+
+    fn part(&self, spent: Spent) -> Option<&Part> {
+        self.parts.iter().find(|part| part.spent == spent)
+    }
+
+    /// Share of time of those groups of a kind.
+    fn share(&self, spent: Spent, which: impl Fn(&Group<'_>) -> bool) -> f64 {
+        kinds::share_of(self.time, &self.groups, spent, which)
+    }
+
+    /// The largest part of the time that was not spent on locks, if it is any of these.
+    fn largest(&self, which: impl Fn(Spent) -> bool) -> Option<&Part> {
+        let other = |part: &&Part| !matches!(part.spent, Spent::Lock | Spent::Spin);
+        self.parts.iter().filter(other).find(|part| part.share > 0.0 && which(part.spent))
+    }
+
+    fn spun(&self) -> Option<String> {
+        let spinning = self.part(Spent::Spin).filter(|spinning| spinning.share >= WORTHWHILE)?;
+        Some(format!("spun for them {}", share_within(spinning)))
+    }
+
+    /// No lock costs anything that was seen.
+    fn no_lock(&self) -> &'static str {
+        match self.costs.is_empty() {
+            true => "No lock was seen",
+            false => "No lock was seen to matter",
+        }
+    }
+
+    /// Such as `1% for locks`.
+    fn for_locks(&self) -> String {
+        match self.waited > 0.0 {
+            true => format!("{} for locks", percent(self.waited)),
+            false => "none for locks".into(),
+        }
+    }
+
+    fn locks(&self, gain: f64) -> Answer {
+        let spun = self.spun().map_or_else(String::new, |spun| format!(", and {spun}"));
+        let costliest = self.costs.first().map_or_else(String::new, |seen| {
+            format!("; {} costs most", locks::shortened(&seen.name(), 40))
+        });
+        let waiting = self.part(Spent::Lock);
+        let waited = waiting.map_or_else(|| percent(0.0), share_within);
+        let waited_for = format!("threads waited for them {waited} of the time{spun}");
+        let known = |seen: &Seen<'_>| seen.lock.gain.is_some();
+        let all_known = !self.costs.is_empty() && self.costs.iter().all(known);
+        let largest = self.largest(|_| true);
+        let waiting = waiting.map_or(0.0, |waiting| waiting.share);
+        let text = match largest {
+            // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing
+            // either.
+            _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
+                let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
+                format!(
+                    "Locks, at little cost: {waited_for}, but without these waits the program \
+                     would gain {gain}."
+                )
+            }
+            Some(part)
+                if part.share > waiting && !matches!(part.spent, Spent::Idle | Spent::Thread) =>
+            {
+                let (phrase, share) = (part.phrase, percent(part.share));
+                format!("Locks in part: {waited_for}, and {phrase} {share}{costliest}.")
+            }
+            _ => format!("Locks: {waited_for}{costliest}."),
+        };
+        let more = self.most_named().filter(|&(share, _)| share > self.waited);
+        let more = more.map_or_else(String::new, |(share, most)| {
+            let place = most.place_with_lock();
+            format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
+        });
+        Answer::locks(text + &more)
+    }
+
+    /// Functions on the stacks of those that wait have names of locks'.
+    fn named_locks(&self) -> Option<Answer> {
+        let (share, most) = self.most_named()?;
+        let place = most.place_with_lock();
+        let did = match (most.wait.what, most.wait.kind, most.wait.sleep_ns) {
+            (WaitFor::FileLock, ..) => format!("waited for file locks ({})", most.thing()),
+            (_, WaitKind::Sleep, Some(_)) => format!("slept, {},", most.thing()),
+            (_, WaitKind::Sleep, None) => "slept".into(),
+            (_, WaitKind::Unknown, _) => format!("waited ({})", most.thing()),
+            _ => format!("waited for other threads ({})", most.thing()),
+        };
+        Some(Answer::doubtful(format!(
+            "Probably locks: {} of the time its threads {did} in {place}.",
+            percent(share)
+        )))
+    }
+
+    /// Share of the time of waits that names tell to be for locks, if it is worth saying, and those
+    /// with the most threads.
+    fn most_named(&self) -> Option<(f64, &Group<'_>)> {
+        let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
+        let share: f64 =
+            kinds.into_iter().map(|spent| self.share(spent, |group| group.names_a_lock())).sum();
+        let most = self.groups.iter().find(|group| group.names_a_lock())?;
+        (share >= WORTHWHILE).then_some((share, most))
+    }
+
+    /// Threads wait for an initialisation that one of them runs.
+    fn initialisation(&self) -> Option<Answer> {
+        let once = |group: &Group<'_>| group.wait.what == WaitFor::Once;
+        let share = self.share(Spent::Thread, once);
+        let most = self.groups.iter().find(|group| once(group)).filter(|_| share >= DOUBTFUL)?;
+        let threads: f64 =
+            self.groups.iter().filter(|group| once(group)).map(|group| group.threads).sum();
+        let run_by = most.wait.run_by.as_ref().map_or_else(String::new, |function| {
+            format!("; {} runs it", super::stack::short_name(function))
+        });
+        Some(Answer::doubtful(format!(
+            "Initialisation: {} of the time its threads wait for one that runs once, {} of them on \
+             average, in {}{run_by}.",
+            percent(share),
+            kinds::decimal(threads),
+            most.place()
+        )))
+    }
+
+    /// A runtime parks its threads.
+    fn parked(&self) -> Option<Answer> {
+        let parked =
+            |group: &Group<'_>| group.runtime.is_some() && group.wait.what == WaitFor::Parker;
+        let share = self.share(Spent::Thread, parked);
+        let most = self.groups.iter().find(|group| parked(group));
+        let most = most.filter(|_| share >= WORTHWHILE)?;
+        let (who, tells) = match most.runtime {
+            Some(Runtime::Java) => {
+                ("the Java virtual machine", "`jcmd PID Thread.print -l` or a JFR recording tells")
+            }
+            _ => ("Go's runtime", "its mutex and block profiles (net/http/pprof) tell"),
+        };
+        let on_cpu = self.time.on_cpu.get();
+        let parked = format!("{} of the time {who} parked its threads", percent(share));
+        if share < on_cpu {
+            let ran = self.largest(|spent| matches!(spent, Spent::Cpu | Spent::Runnable))?;
+            return Some(Answer::doubtful(format!(
+                "{}: {} of the time its threads {}; {parked}, and {tells} if that \
+                 was for locks.",
+                self.no_lock(),
+                percent(ran.share),
+                ran.phrase
+            )));
+        }
+        Some(Answer::doubtful(format!(
+            "Cannot be told: {parked} without a sign of the reason, {}; {tells} what for.",
+            match self.waited > 0.0 {
+                true => format!("and {} for locks that were seen", percent(self.waited)),
+                false => "and no lock was seen".into(),
+            }
+        )))
+    }
+
+    /// Threads waited for a lock whose gain is not known.
+    fn unknown_gain(&self) -> Option<Answer> {
+        let seen = self.costs.iter().find(|seen| self.may_gain(seen))?;
+        let of_time = self.largest(|_| true).map_or_else(String::new, |part| {
+            format!("{} of the time its threads {}; ", percent(part.share), part.phrase)
+        });
+        Some(Answer::doubtful(format!(
+            "Cannot be told: {of_time}{}, but the gain without waits for {} is {}.",
+            self.for_locks(),
+            locks::shortened(&seen.name(), 40),
+            if seen.lock.queue_mean.is_none() { "withheld" } else { "not known" }
+        )))
+    }
+
+    /// Threads waited for the lock, and its unknown gain may be worthwhile: at most the work of all
+    /// threads that wait for locks.
+    fn may_gain(&self, seen: &Seen<'_>) -> bool {
+        let time = self.time;
+        let working = time.on_cpu.get() + time.io_total() + time.sleep.get();
+        seen.waited() && seen.lock.gain.is_none() && self.waited >= WORTHWHILE * working
+    }
+
+    /// Threads that sleep for short times, again and again, in a function that tries something.
+    fn polling(&self) -> Option<Answer> {
+        let polls = |group: &Group<'_>| {
+            let short = group.wait.sleep_ns.is_some_and(|length| length.get() < POLLING_NS);
+            short && has_any(&group.place(), &POLLS)
+        };
+        let share = self.share(Spent::Sleep, polls);
+        let asleep = |group: &&Group<'_>| group.wait.kind == WaitKind::Sleep && polls(group);
+        let most = self.groups.iter().find(asleep).filter(|_| share >= DOUBTFUL)?;
+        let length = most.wait.sleep_ns.map_or(0.0, |length| length.get());
+        Some(Answer::doubtful(format!(
+            "Cannot be told: {} of the time its threads slept, about {} at a time, as in polling \
+             for something, in {}; that code tells if it is a lock.",
+            percent(share),
+            kinds::rough(length),
+            most.place()
+        )))
+    }
+
+    /// Threads wait for others, or in calls that do not tell, and it is not known what for.
+    fn unknown_waits(&self) -> Option<Answer> {
+        let open = |group: &Group<'_>| !group.is_explained();
+        let no_groups = |spent: Spent| {
+            let of = |group: &&Group<'_>| match spent {
+                Spent::Thread => group.wait.kind == WaitKind::Thread,
+                _ => group.wait.kind == WaitKind::Unknown,
+            };
+            !self.groups.iter().any(|group| of(&group))
+        };
+        // Without stacks nothing of it is understood.
+        let share = |spent: Spent| match no_groups(spent) {
+            true => self.part(spent).map_or(0.0, |part| part.share),
+            false => self.share(spent, open),
+        };
+        let (thread, unknown) = (share(Spent::Thread), share(Spent::Unknown));
+        let doubt = thread + unknown;
+        if doubt < DOUBTFUL {
+            return None;
+        }
+        let kind = if thread >= unknown { WaitKind::Thread } else { WaitKind::Unknown };
+        let in_doubt = |group: &&Group<'_>| group.wait.kind == kind && open(group);
+        let most = self.groups.iter().find(in_doubt);
+        let place = most
+            .map_or_else(String::new, |group| format!(" ({} in {})", group.thing(), group.place()));
+        let (phrase, largest) = match kind {
+            WaitKind::Thread => ("waited for other threads", thread),
+            _ => ("waited for something that was not recognised", unknown),
+        };
+        let memory = most.is_some_and(|most| most.wait.what == WaitFor::Memory);
+        let phrase = match memory {
+            true => "waited for memory or for the lock on its mappings",
+            false => phrase,
+        };
+        let waited = format!("{} of the time its threads {phrase}{place}", percent(largest));
+        let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
+        let rest: f64 = self
+            .parts
+            .iter()
+            .filter(|part| known(part.spent) && part.spent != Spent::Lock)
+            .map(|part| part.share)
+            .sum();
+        let of_pool = self
+            .groups
+            .iter()
+            .filter(in_doubt)
+            .take_while(|group| group.threads >= 0.1 * most.map_or(0.0, |most| most.threads))
+            .all(in_queue);
+        // Java's code waits in no condition variables: those are of the virtual machine's threads.
+        let of_java = most.is_some_and(|most| most.runtime == Some(Runtime::Java));
+        if (doubt <= MUCH * rest || of_java && rest >= DOUBTFUL)
+            && let Some(part) = self.largest(known)
+        {
+            return Some(Answer::doubtful(format!(
+                "{}: {} of the time its threads {}; {} they {phrase}{place}.",
+                self.no_lock(),
+                percent(part.share),
+                part.phrase,
+                percent(largest)
+            )));
+        }
+        if most.is_some() && of_pool {
+            return Some(Answer::doubtful(format!(
+                "{}: {waited}; {}.",
+                self.no_lock(),
+                self.for_locks()
+            )));
+        }
+        let tells = match most {
+            Some(_) => "that code tells if it is for a lock",
+            None => "their stacks would tell what for",
+        };
+        Some(Answer::doubtful(format!("Cannot be told: {waited}; {tells}.")))
+    }
+
+    fn not_locks(&self) -> Answer {
+        let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
+        // Waits for other threads that are understood are not what the time goes to.
+        let largest = match self.largest(known) {
+            Some(part) if part.share >= DOUBTFUL => Some(part),
+            _ => self.largest(|_| true),
+        };
+        let Some(part) = largest else {
+            return Answer::not_locks("Nothing seen: no thread was sampled.".into());
+        };
+        let of_part =
+            |group: &&Group<'_>| part.spent == Spent::Thread && group.wait.kind == WaitKind::Thread;
+        let place =
+            self.groups.iter().find(of_part).map_or_else(String::new, |group| {
+                format!(" ({} in {})", group.thing(), group.place())
+            });
+        Answer::not_locks(format!(
+            "Not locks: {} of the time its threads {}{place}; {}.",
+            percent(part.share),
+            part.phrase,
+            self.for_locks()
+        ))
+    }
+}
+
+/// It waits in a function of a queue, or one level further out.
+fn in_queue(group: &Group<'_>) -> bool {
+    let function = group.wait.function.as_deref();
+    let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
+    let own = frames.iter().position(|frame| Some(&**frame) == function);
+    let inner = own.map_or(&[][..], |own| &frames[..=own]);
+    inner.iter().any(|frame| has_any(frame, &QUEUES)) || has_any(&group.place(), &QUEUES)
+}
+
+fn has_any(name: &str, parts: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    parts.iter().any(|part| name.contains(part))
+}
+
+/// A share with its interval.
+fn share_within(part: &Part) -> String {
+    let within = part.interval.map(|[low, high]| format!(" ({})", range_of_shares(low, high)));
+    format!("{}{}", percent(part.share), within.unwrap_or_default())
+}

@@ -1,0 +1,229 @@
+//! Waits that are not for a lock that was seen, by kind of time and function of the program, of all
+//! processes together.
+
+use threadtoll_record::profile::{
+    IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
+};
+
+use super::stack;
+use super::time::{self, Spent};
+use crate::table::{Cell, Column, Label, Section};
+use crate::units::{percent, time as duration};
+
+/// Share of the threads' time from which on a kind of time is worth a line.
+const WORTH_A_LINE: f64 = 0.1;
+
+/// Most lines of kinds, and most functions on one of them.
+const MAX_LINES: usize = 3;
+const MAX_FUNCTIONS: usize = 3;
+
+/// Share of a kind's threads from which on a function stands on its line.
+const WORTH_NAMING: f64 = 0.05;
+
+/// Threads that wait in the same way in the same function.
+#[derive(Clone, Debug)]
+pub(crate) struct Group<'a> {
+    /// A wait of the group, that of the process with the most threads.
+    pub(crate) wait: &'a Wait,
+    /// The runtime of its process.
+    pub(crate) runtime: Option<Runtime>,
+    /// Mean number of threads over the time of the profile.
+    pub(crate) threads: f64,
+}
+
+impl Group<'_> {
+    /// Kind of time.
+    fn spent(&self) -> Spent {
+        match self.wait.kind {
+            WaitKind::Thread => Spent::Thread,
+            WaitKind::Idle => Spent::Idle,
+            WaitKind::Io => Spent::Io(self.wait.io.unwrap_or(IoKind::Other)),
+            WaitKind::Sleep => Spent::Sleep,
+            WaitKind::Unknown => Spent::Unknown,
+        }
+    }
+
+    fn site(&self) -> Option<&Site> {
+        self.wait.sites.first()
+    }
+
+    /// The function of the program that waits, and the one that called it.
+    pub(crate) fn place(&self) -> String {
+        match (&self.wait.function, self.site()) {
+            (Some(function), site) => stack::from_function(site, function),
+            (None, Some(site)) => stack::outermost(site),
+            (None, None) => "code that was not seen".into(),
+        }
+    }
+
+    /// The functions that take the lock, if their names say so, and the program's.
+    pub(crate) fn place_with_lock(&self) -> String {
+        match &self.wait.lock_function {
+            Some(lock) => format!("{} ← {}", stack::short_name(lock), self.place()),
+            None => self.place(),
+        }
+    }
+
+    /// What the threads wait for, in a word.
+    pub(crate) fn thing(&self) -> String {
+        if let Some(length) = self.wait.sleep_ns {
+            return format!("about {} at a time", rough(length.get()));
+        }
+        let thing = match self.wait.what {
+            WaitFor::ConditionVariable => "condition variable",
+            WaitFor::Semaphore => "semaphore",
+            WaitFor::Barrier => "barrier",
+            WaitFor::Join => "end of a thread",
+            WaitFor::Once => "initialisation",
+            WaitFor::Parker => "unparking",
+            WaitFor::Word => "unknown word",
+            WaitFor::Memory if self.wait.syscall.is_none() => "page fault",
+            WaitFor::FileLock
+            | WaitFor::SysvSemaphore
+            | WaitFor::Message
+            | WaitFor::Signal
+            | WaitFor::Descriptor
+            | WaitFor::Memory
+            | WaitFor::Other => "system call",
+        };
+        self.wait.syscall.as_deref().map_or_else(|| thing.into(), crate::clean::clean)
+    }
+
+    /// True if it is known to be no wait for a lock: for threads to end or to come as far, or for a
+    /// signal.
+    pub(crate) fn is_explained(&self) -> bool {
+        matches!(self.wait.what, WaitFor::Join | WaitFor::Barrier | WaitFor::Once | WaitFor::Signal)
+    }
+
+    /// True if it waits for a lock, as the name of a function or the system call says.
+    pub(crate) fn names_a_lock(&self) -> bool {
+        let named = self.wait.lock_function.is_some() && !self.is_explained();
+        let kind = matches!(self.wait.kind, WaitKind::Thread | WaitKind::Sleep | WaitKind::Unknown);
+        kind && named || self.wait.what == WaitFor::FileLock
+    }
+
+    fn is_like(&self, other: &Group<'_>) -> bool {
+        let of = |wait: &Wait| (wait.kind, wait.io, wait.what);
+        let (one, other) = (self.wait, other.wait);
+        of(one) == of(other)
+            && one.syscall == other.syscall
+            && one.function == other.function
+            && one.lock_function == other.lock_function
+    }
+}
+
+/// All groups, the most threads first.
+pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let whole = profile.seconds.get();
+    for process in &profile.processes {
+        let part = process.seconds.filter(|_| whole > 0.0);
+        let part = part.map_or(1.0, |seconds| (seconds.get() / whole).min(1.0));
+        for wait in &process.waits {
+            let threads = wait.queue_mean.get() * part;
+            let new = Group { wait, runtime: process.runtime, threads };
+            match groups.iter_mut().find(|group| group.is_like(&new)) {
+                Some(group) => group.threads += threads,
+                None => groups.push(new),
+            }
+        }
+    }
+    groups.sort_by(|one, other| other.threads.total_cmp(&one.threads));
+    groups
+}
+
+/// Share of the threads' time that some groups of a kind take.
+pub(crate) fn share_of(
+    time: &ThreadTime,
+    groups: &[Group<'_>],
+    spent: Spent,
+    which: impl Fn(&Group<'_>) -> bool,
+) -> f64 {
+    let part = time::parts(time).into_iter().find(|part| part.spent == spent);
+    let share = part.map_or(0.0, |part| part.share);
+    let of_kind = || groups.iter().filter(|group| group.spent() == spent);
+    let all: f64 = of_kind().map(|group| group.threads).sum();
+    let some: f64 = of_kind().filter(|group| which(group)).map(|group| group.threads).sum();
+    if all > 0.0 { share * some / all } else { 0.0 }
+}
+
+/// Kinds of time that take much of it, with the functions that wait, a line for each.
+pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>]) -> Vec<String> {
+    let waits =
+        |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
+    let parts = time::parts(time).into_iter();
+    let worth = parts.filter(|part| waits(part.spent) && part.share >= WORTH_A_LINE);
+    worth.filter_map(|part| line(&part, groups)).take(MAX_LINES).collect()
+}
+
+fn line(part: &time::Part, groups: &[Group<'_>]) -> Option<String> {
+    let of_kind: Vec<&Group<'_>> =
+        groups.iter().filter(|group| group.spent() == part.spent).collect();
+    let all: f64 = of_kind.iter().map(|group| group.threads).sum();
+    let named = of_kind.iter().filter(|group| group.threads >= WORTH_NAMING * all);
+    let items: Vec<String> = named
+        .take(MAX_FUNCTIONS)
+        .enumerate()
+        .map(|(nth, group)| {
+            let threads = decimal(group.threads);
+            let unit = if nth == 0 { " threads" } else { "" };
+            format!("{} {threads}{unit} ({})", group.place_with_lock(), group.thing())
+        })
+        .collect();
+    let title = match part.spent {
+        Spent::Thread => "For other threads".into(),
+        _ => capital(part.name),
+    };
+    (!items.is_empty()).then(|| format!("{title} {}: {}", percent(part.share), items.join("; ")))
+}
+
+/// A duration to two digits.
+pub(crate) fn rough(ns: f64) -> String {
+    let scale = 10_f64.powf(ns.max(1.0).log10().floor() - 1.0);
+    let text = duration((ns / scale).round() * scale);
+    // `2.00 ms`
+    let (value, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let value = match value.contains('.') {
+        true => value.trim_end_matches('0').trim_end_matches('.'),
+        false => value,
+    };
+    format!("{value} {unit}")
+}
+
+/// A mean number of threads, which samples do not give to the hundredth.
+pub(crate) fn decimal(threads: f64) -> String {
+    format!("{:.1}", threads.min(1e9))
+}
+
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+/// Groups that wait for other threads or for work as the rows of a table.
+pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
+    let columns = vec![
+        Column::new("", "for", 0, "thing that the threads wait for", |row: &Group<'_>| {
+            Cell::text(row.thing())
+        }),
+        Column::new("", "waiting", 0, "mean number of waiting threads", |row: &Group<'_>| {
+            Cell::figure(Some(row.threads), decimal)
+        }),
+    ];
+    Section::new("", "waits for other threads in", columns, groups, |row| {
+        Label::new(super::locks::shortened(&row.place_with_lock(), max_name))
+    })
+}
+
+/// Groups that wait for other threads, if a line of its kind does not name all of them.
+pub(crate) fn not_on_lines<'a>(time: Option<&ThreadTime>, groups: &[Group<'a>]) -> Vec<Group<'a>> {
+    let has_line = time.is_some_and(|time| time.thread_wait.get() >= WORTH_A_LINE);
+    let waits = for_threads(groups);
+    if has_line && waits.len() <= MAX_FUNCTIONS { Vec::new() } else { waits }
+}
+
+fn for_threads<'a>(groups: &[Group<'a>]) -> Vec<Group<'a>> {
+    groups.iter().filter(|group| group.wait.kind == WaitKind::Thread).cloned().collect()
+}

@@ -1,0 +1,86 @@
+//! Locks whose rows tell something: the others are counted on the first screen.
+
+use threadtoll_record::profile::Lock;
+
+use super::Seen;
+use crate::label::plural;
+
+/// Gain from which a lock is listed however wide its intervals are.
+const WORTHWHILE: f64 = 0.05;
+
+/// Locks that are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Nobody was seen to wait for them.
+    not_waited_for: usize,
+    /// Their figures tell too little.
+    unclear: usize,
+}
+
+impl LeftOut {
+    /// A sentence, if there are any.
+    pub(crate) fn sentence(self) -> Option<String> {
+        let of = |count: usize, which: &str| {
+            (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
+        };
+        let parts: Vec<String> = [
+            of(self.unclear, "whose figures tell too little"),
+            of(self.not_waited_for, "that nobody waited for"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!parts.is_empty()).then(|| format!("Left out: {}.", parts.join(", ")))
+    }
+}
+
+/// The locks whose rows tell something, and the others. Where none does, all are listed.
+pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
+    // The two rows of a lock of readers and writers have one gain.
+    let other_row = |seen: &Seen<'_>| {
+        let same = |other: &&Seen<'_>| {
+            other.lock.address == seen.lock.address
+                && other.process.pid == seen.process.pid
+                && other.lock.id != seen.lock.id
+        };
+        seen.lock.address.0 != 0 && locks.iter().filter(same).any(|it| queue_tells(it.lock))
+    };
+    let tells = |seen: &Seen<'_>| {
+        let gain = seen.lock.gain.map_or(0.0, |gain| gain.get());
+        let gains = gain >= WORTHWHILE && !other_row(seen);
+        seen.waited() && (gains || queue_tells(seen.lock))
+    };
+    let tell: Vec<Seen<'a>> = locks.iter().copied().filter(tells).collect();
+    if tell.is_empty() {
+        return (locks.to_vec(), LeftOut::default());
+    }
+    let not_waited_for = locks.iter().filter(|seen| !seen.waited()).count();
+    let unclear = locks.len() - tell.len() - not_waited_for;
+    (tell, LeftOut { not_waited_for, unclear })
+}
+
+fn queue_tells(lock: &Lock) -> bool {
+    match (lock.queue_mean, lock.queue_mean_interval95) {
+        (Some(queue), Some(within)) => {
+            let half = (within.high().get() - within.low().get()) / 2.0;
+            queue.get() > 0.0 && half < queue.get()
+        }
+        // Withheld, or without an interval.
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_that_are_left_out_are_counted() {
+        let said = |not_waited_for, unclear| LeftOut { not_waited_for, unclear }.sentence();
+        assert_eq!(said(0, 0), None);
+        assert_eq!(said(1, 0).as_deref(), Some("Left out: 1 lock that nobody waited for."));
+        let both =
+            "Left out: 2 locks whose figures tell too little, 3 locks that nobody waited for.";
+        assert_eq!(said(3, 2).as_deref(), Some(both));
+    }
+}

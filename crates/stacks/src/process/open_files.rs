@@ -1,0 +1,119 @@
+//! Files that a process has open (proc_pid_fd(5), proc_pid_fdinfo(5)).
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, statx};
+
+use super::files::{self, ShortPath};
+use super::stat::Stat;
+use super::{Process, stat_path};
+
+/// Longest description of a descriptor that is read: an epoll descriptor has a line of some 70
+/// bytes for each descriptor that it watches.
+const MAX_INFO: usize = 64 << 10;
+
+impl Process {
+    /// The target of a descriptor that it has open, as the kernel names it.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor is not open, the process has ended or permission is missing.
+    pub fn descriptor_target(&self, descriptor: u32) -> io::Result<PathBuf> {
+        let path = ShortPath::new(format_args!("fd/{descriptor}"));
+        let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
+        Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+    }
+
+    /// True if a descriptor is one of a pipe, which may have a name. A file system across a network
+    /// is not asked.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor is not open, the process has ended or permission is missing.
+    pub fn is_pipe(&self, descriptor: u32) -> io::Result<bool> {
+        let path = ShortPath::new(format_args!("fd/{descriptor}"));
+        let flags = AtFlags::STATX_DONT_SYNC;
+        let found = statx(&self.directory, path.as_str(), flags, StatxFlags::TYPE)?;
+        Ok(FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
+    }
+
+    /// The descriptors that an epoll descriptor watches, as they were numbered when they were
+    /// added.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor is not open, the process has ended or permission is missing.
+    pub fn watched_by_epoll(&self, descriptor: u32) -> io::Result<Vec<u32>> {
+        let path = ShortPath::new(format_args!("fdinfo/{descriptor}"));
+        Ok(watched(&files::read(&self.directory, &path, MAX_INFO)?))
+    }
+
+    /// Descriptors that it has open, ascending.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended or permission is missing.
+    pub fn descriptors(&self) -> io::Result<Vec<u32>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        let directory = rustix::fs::openat(&self.directory, "fd", flags, Mode::empty())?;
+        let mut numbers = Vec::new();
+        files::list_numbers(directory, &mut numbers)?;
+        Ok(numbers)
+    }
+
+    /// Number of page faults so far for which something was read from a disk.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn major_faults(&self) -> io::Result<u64> {
+        Ok(Stat::read(&self.directory, &stat_path())?.major_faults)
+    }
+}
+
+/// The numbers on lines such as `tfd:        5 events:       19 data: …`.
+fn watched(info: &[u8]) -> Vec<u32> {
+    let number = |line: &[u8]| {
+        let text = std::str::from_utf8(line.strip_prefix(b"tfd:")?).ok()?;
+        text.split_ascii_whitespace().next()?.parse().ok()
+    };
+    info.split(|&byte| byte == b'\n').filter_map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_that_epoll_watches_are_read() {
+        let info = b"pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t9\n\
+                     tfd:        5 events:       19 data:                5  pos:0 ino:1 sdev:f\n\
+                     tfd:       12 events: 80000001 data:                c  pos:0 ino:2 sdev:f\n\
+                     tfd:        7 ev";
+        assert_eq!(watched(info), [5, 12, 7]);
+        assert!(watched(b"").is_empty() && watched(b"tfd: x\n\ntfd:\n").is_empty());
+    }
+
+    #[test]
+    fn named_pipes_are_told_from_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, mode, 0).unwrap();
+        let pipe = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
+        let file = std::fs::File::create(directory.path().join("file")).unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("60").stdin(pipe).stdout(file).spawn().unwrap();
+        let process = Process::open(child.id()).unwrap();
+        assert!(process.is_pipe(0).unwrap() && !process.is_pipe(1).unwrap());
+        assert_eq!(process.descriptor_target(0).unwrap(), fifo);
+        assert!(process.descriptors().unwrap().starts_with(&[0, 1, 2]));
+        assert!(process.watched_by_epoll(0).unwrap().is_empty());
+        assert!(process.major_faults().is_ok());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
