@@ -12,6 +12,7 @@ mod lock;
 mod name_from;
 mod process;
 mod site;
+mod stuck;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ pub use lock::{
 pub use name_from::NameFrom;
 pub use process::{Ended, IoKind, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
+pub use stuck::{Stuck, StuckKind, StuckThread};
 
 /// Everything seen of a program so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

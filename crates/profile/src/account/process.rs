@@ -5,6 +5,7 @@ mod sleeps;
 #[cfg(test)]
 mod tests;
 mod things;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,6 +18,8 @@ use self::sleeps::{Place, Share, Sleep, Sleeps, WokenUnseen};
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object};
+use super::standing::Standing;
+use super::stops::Stops;
 use super::time::Time;
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
@@ -90,6 +93,10 @@ pub struct ProcessAccount {
     unseen: WokenUnseen,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
+    /// Threads that have not moved between samples.
+    pub(crate) standing: Standing,
+    /// Times for which it was stopped.
+    pub(crate) stops: Stops,
     sleeps: Sleeps,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
@@ -150,6 +157,8 @@ impl ProcessAccount {
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
             last: HashMap::new(),
+            standing: Standing::default(),
+            stops: Stops::default(),
             sleeps: Sleeps::default(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
@@ -170,6 +179,7 @@ impl ProcessAccount {
         self.records.keep_those_of(&self.threads);
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
+        self.standing.retain(alive);
         self.sleeps.retain(|tid| alive.contains(&tid));
     }
 
@@ -217,6 +227,10 @@ impl ProcessAccount {
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
+        if self.stops.all_along() {
+            return;
+        }
+        self.standing.note(read, at, || seen.still_since(read, at));
         let mut waiting_on = None;
         let scale = if read.picked { seen.scale } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
@@ -483,6 +497,7 @@ impl ProcessAccount {
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
         (self.devices, self.parked) = (HashMap::new(), HashMap::new());
+        self.standing.forget();
     }
 
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {

@@ -307,7 +307,7 @@ fn lock_kind(object: &Object) -> LockKind {
     }
 }
 
-fn syscall_name(number: u32) -> String {
+pub(super) fn syscall_name(number: u32) -> String {
     match syscalls::Sysno::new(number as usize) {
         Some(call) => call.name().to_string(),
         None => format!("system call {number}"),

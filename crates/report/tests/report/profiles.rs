@@ -66,6 +66,8 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         ended: Ended::Running,
         signal: None,
         time: Some(time),
+        stuck: None,
+        also_stuck: Vec::new(),
         locks,
         locks_left_out: 0,
         condvars: Vec::new(),
