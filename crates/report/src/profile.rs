@@ -3,6 +3,7 @@
 
 pub(crate) mod locks;
 pub(crate) mod stack;
+pub(crate) mod stuck;
 pub(crate) mod time;
 pub(crate) mod waits;
 
@@ -141,13 +142,16 @@ pub(crate) fn title(profile: &Profile) -> Vec<String> {
     title
 }
 
-/// The answer to "is it locks?".
+/// The answer to "is it locks?", or what stands still.
 pub(crate) struct Answer {
     pub(crate) locks: bool,
     pub(crate) text: String,
 }
 
 pub(crate) fn answer(profile: &Profile) -> Answer {
+    if let Some(&first) = stuck::stand_stills(profile).first() {
+        return Answer { locks: true, text: stuck::sentences(first, profile) };
+    }
     let not = |text: String| Answer { locks: false, text };
     let Some(time) = thread_time(profile) else {
         return not(

@@ -1,5 +1,6 @@
 //! Stacks, shortened to the frames that tell something.
 
+use threadtoll_record::Text;
 use threadtoll_record::profile::{Lock, Role, Site};
 
 use crate::clean::clean;
@@ -53,6 +54,7 @@ const STARTING: &[&str] = &[
     "start_thread",
     "clone",
     "__clone",
+    "__GI___clone",
     "_start",
     "__libc_start",
     "std::sys::",
@@ -87,9 +89,18 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
 
 /// The stack on a line, innermost first, without frames of runtimes and without arguments.
 pub(crate) fn line(site: &Site) -> String {
-    let names: Vec<String> = site.frames.iter().map(|frame| plain(&clean(frame))).collect();
+    shown(&site.frames, site.role == Role::Waiter)
+}
+
+/// The stack of a thread that waits, as [`line`] draws it.
+pub(crate) fn of_waiter(frames: &[Text]) -> String {
+    shown(frames, true)
+}
+
+fn shown(frames: &[Text], of_waiter: bool) -> String {
+    let names: Vec<String> = frames.iter().map(|frame| plain(&clean(frame))).collect();
     let mut shown = &names[..];
-    if site.role == Role::Waiter {
+    if of_waiter {
         let inner = shown.iter().take_while(|name| begins(name, LOCKING));
         shown = &shown[inner.count()..];
     }

@@ -180,7 +180,8 @@ fn others(said: &Said) -> String {
     };
     let free = said.alive.saturating_sub(said.waiting + said.behind);
     if said.kind.is_deadlock() && free > 0 {
-        text.push_str(&format!(" {free} of its {} threads are not part of it.", said.alive));
+        let are = if free == 1 { "is" } else { "are" };
+        text.push_str(&format!(" {free} of its {} threads {are} not part of it.", said.alive));
     }
     text
 }
