@@ -357,7 +357,9 @@ impl Graph<'_> {
                 let waits = self.threads[place].waits;
                 holds(place).is_some() || !matches!(waits, Waits::ForThread)
             };
-            let (members, others): (Vec<usize>, Vec<usize>) = all.into_iter().partition(concerned);
+            let (mut members, others): (Vec<usize>, Vec<usize>) =
+                all.into_iter().partition(concerned);
+            members.sort_by_key(|&place| self.lock_of(place).is_none());
             let anybody = others.iter().chain(&members);
             let waits_for_thread =
                 |&place: &usize| matches!(self.threads[place].waits, Waits::ForThread);
@@ -369,7 +371,11 @@ impl Graph<'_> {
             found.push(StandStill {
                 kind,
                 process,
-                threads: members.iter().map(|&place| self.record(place, holds(place))).collect(),
+                threads: members
+                    .iter()
+                    .chain(&others)
+                    .map(|&place| self.record(place, holds(place)))
+                    .collect(),
                 locks,
                 behind: 0,
                 for_ns: self.asleep_ns(&all),

@@ -1,3 +1,4 @@
+use super::Waits::{ForEnd, ForLock, ForOutside, ForThread, Not};
 use super::*;
 
 const SECONDS: u64 = 1_000_000_000;
@@ -9,7 +10,7 @@ fn thread(tid: u32, waits: Waits) -> Thread {
         process: 0,
         waits,
         timed: false,
-        asleep_ns: if waits == Waits::Not { 0 } else { WATCHED },
+        asleep_ns: if waits == Not { 0 } else { WATCHED },
         same_ns: WATCHED,
     }
 }
@@ -25,8 +26,6 @@ fn found(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
 fn kinds(threads: &[Thread], locks: &[Lock]) -> Vec<Kind> {
     found(threads, locks).iter().map(|one| one.kind).collect()
 }
-
-use Waits::{ForEnd, ForLock, ForOutside, ForThread, Not};
 
 fn abba() -> (Vec<Thread>, Vec<Lock>) {
     let threads = vec![thread(1, ForLock(1)), thread(2, ForLock(0))];

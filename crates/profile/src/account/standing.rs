@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use threadtoll_stacks::process::Activity;
 
+use crate::futex::FutexWait;
 use crate::sample::ThreadRead;
 
 /// Most threads of which this is kept.
@@ -15,6 +16,9 @@ const MAX_THREADS: usize = 20_000;
 
 /// Time from which on a thread that has not moved is worth a count of its switches.
 const WORTH_COUNTING_NS: u64 = 250_000_000;
+
+/// A thread is mostly in a call if one sample in this number, or fewer, found it on a CPU.
+const AWAKE: u32 = 8;
 
 /// A time for which a thread was in one sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,9 @@ pub(crate) struct Stand {
     /// The first and the last sample that showed it so.
     pub(crate) first: u64,
     pub(crate) last: u64,
+    /// Samples since the first one, and those that found the thread on a CPU.
+    samples: u32,
+    awake: u32,
     /// Its stack there, by number.
     pub(crate) stack: Option<u32>,
     /// By records of switches.
@@ -44,6 +51,8 @@ impl Stand {
             activity: read.activity,
             first: at,
             last: at,
+            samples: 1,
+            awake: 0,
             stack: read.stack_number,
             recorded: still_since.map(|since| Sleep { since, until: at }),
             counted: None,
@@ -61,6 +70,11 @@ impl Stand {
                 one.into_iter().chain(other).max_by_key(|sleep| (sleep.until, sleep.since))
             }
         }
+    }
+
+    /// Hardly any sample found it anywhere else than here, so that it comes back each time.
+    pub(crate) fn mostly_here(&self) -> bool {
+        self.awake <= self.samples / AWAKE
     }
 
     /// It has not run since this time, as records of switches say at a later one.
@@ -96,13 +110,20 @@ impl Standing {
         still_since: impl FnOnce() -> Option<u64>,
     ) {
         if read.activity == Activity::OnCpu {
-            self.threads.remove(&read.tid);
+            if let Some(stand) = self.threads.get_mut(&read.tid) {
+                (stand.recorded, stand.counted) = (None, None);
+                (stand.samples, stand.awake) = (stand.samples + 1, stand.awake + 1);
+                if !stand.mostly_here() {
+                    self.threads.remove(&read.tid);
+                }
+            }
             return;
         }
         let room = self.threads.len() < MAX_THREADS;
         match self.threads.get_mut(&read.tid) {
             Some(stand) if stand.activity == read.activity => {
                 stand.last = at;
+                stand.samples = stand.samples.saturating_add(1);
                 stand.stack = read.stack_number.or(stand.stack);
                 if let Some(since) = still_since() {
                     stand.record(since, at);
@@ -144,7 +165,12 @@ impl Standing {
     pub(crate) fn to_count(&self, now: u64, most: usize) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);
-            stand.last - stand.first >= WORTH_COUNTING_NS && !told
+            // Threads that sleep for a time or wait for input are not waited for in circles.
+            let on_futex = match &stand.activity {
+                Activity::Asleep(call) => FutexWait::of(call).is_some(),
+                _ => false,
+            };
+            on_futex && stand.first + WORTH_COUNTING_NS <= now && !told
         };
         let counted = |stand: &Stand| stand.counted.map(|(_, sleep)| sleep.until);
         let mut threads: Vec<(Option<u64>, u32)> = self
@@ -209,6 +235,19 @@ mod tests {
         let running = ThreadRead::new(0, 7, true, Activity::OnCpu);
         standing.note(&running, 1_200 * MS, || None);
         assert!(standing.get(7).is_none());
+    }
+
+    #[test]
+    fn a_thread_that_comes_back_to_one_call_is_mostly_there() {
+        let running = ThreadRead::new(0, 7, true, Activity::OnCpu);
+        let mut standing = Standing::default();
+        for at in 0..100 {
+            let read = if at % 20 == 19 { running } else { read(1) };
+            standing.note(&read, at * MS, || Some(at * MS));
+        }
+        let stand = standing.get(7).unwrap();
+        assert!(stand.mostly_here() && stand.first == 0);
+        assert_eq!(stand.sleep(), None);
     }
 
     #[test]

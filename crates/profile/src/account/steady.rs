@@ -30,6 +30,11 @@ impl<T: Copy + PartialEq> Steady<T> {
         (until >= least).then_some((state, until - since))
     }
 
+    /// The first reading in a row that has shown the present state.
+    pub(crate) fn since(&self) -> Option<u64> {
+        self.now.map(|(_, since, _)| since)
+    }
+
     /// No reading has shown another state.
     pub(crate) fn always(&self) -> bool {
         self.always

@@ -5,7 +5,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::stuck::{Kind, StandStill, Waits, stand_stills};
+use threadtoll_judge::stuck::{self, Kind, StandStill, Thread, Waits, stand_stills};
 use threadtoll_record::profile::{Lock, Process, Stuck, StuckKind, StuckThread};
 use threadtoll_record::{Seconds, Text};
 use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
@@ -47,6 +47,9 @@ pub(super) fn enter(
     }
     for stand_still in stand_stills(&scene.threads, &scene.locks) {
         let names = Names { account, watched, indices, processes, scene: &scene };
+        if names.takes_turns(&stand_still, stacks) {
+            continue;
+        }
         let (one, concerned) = names.stuck(&stand_still, stacks);
         for index in concerned {
             told.entry(index).or_default().push(names.in_process(&one, &stand_still, index));
@@ -178,6 +181,36 @@ impl<'a> Names<'a> {
             text: Text::from(words::text(&said)),
         };
         (stuck, concerned)
+    }
+
+    /// Threads of a pool that has no work: one of them holds the lock and waits for work, or for a
+    /// connection, in the same function in which the others wait for the lock.
+    fn takes_turns(self, of: &StandStill, stacks: &mut Stacks) -> bool {
+        if !matches!(of.kind, Kind::NotReleased | Kind::Stuck) {
+            return false;
+        }
+        let mut functions = |tid: u32| {
+            let index = self.scene.process_of(tid)?;
+            let stack = self.account.process(index)?.stack_of(tid)?;
+            let functions = stacks.program_functions(stack);
+            (!functions.is_empty()).then_some(functions)
+        };
+        let waits = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForLock(_));
+        let waiters: Vec<_> =
+            of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
+        // Those that may hold it.
+        let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
+        let idle = |thread: &&Thread| {
+            let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
+            waits && thread.process == of.process && holder.is_none_or(|tid| tid == thread.tid)
+        };
+        let idle: Vec<_> =
+            self.scene.threads.iter().filter(idle).filter_map(|one| functions(one.tid)).collect();
+        let shares = |waiter: &Vec<(String, u64)>| {
+            let innermost = waiter.first();
+            idle.iter().any(|idle| innermost.is_some_and(|function| idle.contains(function)))
+        };
+        !waiters.is_empty() && waiters.iter().all(shares)
     }
 
     /// The stand-still with the numbers of this process's locks.
@@ -323,6 +356,8 @@ impl<'a> Names<'a> {
     fn owner(self, owner: &Owner) -> String {
         match owner {
             Owner::Program | Owner::Inferred => String::new(),
+            Owner::Readers(1) => "a reader".to_owned(),
+            Owner::Readers(readers) => format!("{readers} readers"),
             Owner::Ended { tid } => format!("a thread that has ended (TID {tid})"),
             Owner::Forked { tid, parent } => format!(
                 "a thread of the parent, PID {parent}, that did not survive the fork (TID {tid})"

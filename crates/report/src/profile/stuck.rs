@@ -5,6 +5,9 @@ use threadtoll_record::profile::{Process, Profile, Stuck, StuckKind, StuckThread
 use super::stack;
 use crate::clean::clean;
 
+/// Functions that are named of each thread.
+const FUNCTIONS: usize = 3;
+
 /// A stand-still and its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stands<'a> {
@@ -58,7 +61,9 @@ pub(crate) fn threads(stands: Stands<'_>, most: usize) -> Vec<String> {
 fn line(thread: &StuckThread) -> String {
     let name = clean(&thread.name);
     let name = if name.trim().is_empty() { "a thread" } else { &name };
-    format!("{name} (TID {}) in {}", thread.tid, stack::of_waiter(&thread.frames))
+    let stack = stack::of_waiter(&thread.frames);
+    let functions: Vec<&str> = stack.split(" ← ").take(FUNCTIONS).collect();
+    format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
 /// A program of which nothing is known but that it was stopped.

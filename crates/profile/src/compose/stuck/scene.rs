@@ -55,6 +55,8 @@ pub(super) enum Owner {
     Program,
     /// A thread of the program: all others were excluded.
     Inferred,
+    /// So many readers.
+    Readers(u32),
     /// This thread, which has ended.
     Ended { tid: u32 },
     /// This thread of the parent: the lock was copied when the process was forked.
@@ -142,8 +144,11 @@ impl Scene {
         let lately = |at: u64| at + LATELY_NS >= until;
         let sleep = stand.sleep().filter(|sleep| lately(sleep.until));
         thread.asleep_ns = sleep.map_or(0, |sleep| sleep.until - sleep.since);
-        let until = sleep.map_or(stand.last, |sleep| sleep.until.max(stand.last));
-        thread.same_ns = if lately(until) { until - stand.first } else { 0 };
+        let last = sleep.map_or(stand.last, |sleep| sleep.until.max(stand.last));
+        if !lately(last) {
+            return Some(thread);
+        }
+        thread.same_ns = last - stand.first;
         match process.waited_for(tid, stand) {
             Some((wait, place)) => {
                 thread.timed = wait.timed;
@@ -165,19 +170,22 @@ impl Scene {
         process: &ProcessAccount,
     ) -> Waits {
         let object = place.and_then(|place| Some((place, process.objects.get(place as usize)?)));
+        // `pthread_join` waits for the kernel to clear the thread's number.
+        if !wait.private
+            && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
+            && object.is_none_or(|(_, object)| object.identity.role() != Role::Lock)
+        {
+            return Waits::ForEnd(tid);
+        }
         // Another process may wake it.
         let by_thread = if wait.private { Waits::ForThread } else { Waits::ForOutside };
         let Some((place, object)) = object else { return by_thread };
-        match (object.identity.role(), object.identity.kind()) {
-            (Role::Lock, _) => Waits::ForLock(self.place(index, place)),
-            (_, Kind::Join) => match process.named(wait.value) {
-                Some(tid) => Waits::ForEnd(tid),
-                None => Waits::Not,
-            },
-            (Role::Unknown, _) if reads_free(object, wait) => {
-                Waits::ForLock(self.place(index, place))
-            }
-            _ => by_thread,
+        match object.identity.role() {
+            Role::Lock => Waits::ForLock(self.place(index, place)),
+            Role::Unknown if reads_free(object, wait) => Waits::ForLock(self.place(index, place)),
+            // The thread has ended: that is a moment.
+            Role::Idle if object.identity.kind() == Kind::Join => Waits::Not,
+            Role::Idle | Role::Parked | Role::Unknown => by_thread,
         }
     }
 
@@ -223,13 +231,27 @@ impl Scene {
             return (lock, Owner::Program);
         };
         lock.same_ns = same_ns;
+        // Before it was known to be a lock, its word was the same all the time.
+        if let (true, true, Some(since), Some(known_since)) = (
+            lock.always,
+            object.steady_word.always(),
+            object.steady_word.since(),
+            object.steady_hold.since(),
+        ) {
+            lock.same_ns += known_since.saturating_sub(since);
+        }
         let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
             // It may be being handed over to a writer.
             Hold::Free if shared => (Holder::Unknown, Owner::Program),
             Hold::Free => (Holder::Nobody, Owner::Program),
             Hold::Held { owner: Some(tid) } => self.owner(tid, object, process, index, watched),
-            Hold::Held { owner: None } | Hold::Readers(_) => untold(object, process, stacks),
+            Hold::Held { owner: None } => untold(object, process, stacks),
+            Hold::Readers(readers) => {
+                let (holder, owner) = untold(object, process, stacks);
+                let told = matches!(owner, Owner::Inferred);
+                (holder, if told { owner } else { Owner::Readers(readers) })
+            }
             Hold::Unseen => (Holder::Unknown, Owner::Program),
         };
         lock.holder = holder;

@@ -3,7 +3,7 @@
 use threadtoll_record::profile::StuckKind;
 
 /// Most threads that are spoken of one by one, and most locks.
-const MOST: usize = 3;
+const MOST: usize = 4;
 
 /// A stand-still, with names.
 #[derive(Debug)]
@@ -153,7 +153,14 @@ fn not_released(said: &Said) -> String {
                 more(waiters, waits.len())
             )
         }
-        None => format!("{watched}: {locks}, which does not name its holder; {}.", wait_for("it")),
+        None if said.owner.is_empty() => {
+            format!("{watched}: {locks}, which does not name its holder; {}.", wait_for("it"))
+        }
+        None => format!(
+            "{watched}: {locks} is held by {}, which it does not name; {}.",
+            said.owner,
+            wait_for("it")
+        ),
     }
 }
 
