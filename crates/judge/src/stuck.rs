@@ -158,6 +158,21 @@ pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
     found
 }
 
+/// Places of locks that were held all the time, while those that wait for them now slept: nobody
+/// was seen to take them.
+pub fn never_released(threads: &[Thread], locks: &[Lock]) -> Vec<usize> {
+    let graph = Graph::new(threads, locks);
+    let never = |&place: &usize| {
+        let lock = &locks[place];
+        let held = !matches!(lock.holder, Holder::Nobody | Holder::Unknown);
+        let asleep = |&waiter: &usize| threads[waiter].asleep_ns >= LEAST_NS;
+        let waiters = &graph.waiters[place];
+        let waited_for = !waiters.is_empty() && waiters.iter().all(asleep);
+        held && lock.always && lock.same_ns >= lock.watched_ns / 10 * 9 && waited_for
+    };
+    (0..locks.len()).filter(never).collect()
+}
+
 /// Locks that are not released, those of one holder as one; also those of holders that nothing
 /// tells.
 fn together(all: Vec<StandStill>) -> Vec<StandStill> {

@@ -133,6 +133,10 @@ fn a_slow_holder_is_not_called_stuck() {
     for holder in [Holder::Thread(1), Holder::UntoldButSeen, Holder::Unknown] {
         assert_eq!(kinds(&threads, &[lock(holder)]), [], "{holder:?}");
     }
+    // But nobody was seen to take the lock.
+    assert_eq!(never_released(&threads, &[lock(Holder::Thread(1))]), [0]);
+    let taken = Lock { always: false, ..lock(Holder::Thread(1)) };
+    assert_eq!(never_released(&threads, &[taken]), []);
     // A lock that was released meanwhile.
     let threads = [thread(1, ForOutside), thread(2, ForLock(0))];
     let lately = |same_ns| Lock { same_ns, always: false, ..lock(Holder::Thread(1)) };

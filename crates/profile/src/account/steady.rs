@@ -24,15 +24,9 @@ impl<T: Copy + PartialEq> Steady<T> {
         }
     }
 
-    /// The state, and for how long all readings until at least this time have shown it.
-    pub(crate) fn lasting_until(&self, least: u64) -> Option<(T, u64)> {
-        let (state, since, until) = self.now?;
-        (until >= least).then_some((state, until - since))
-    }
-
-    /// The first reading in a row that has shown the present state.
-    pub(crate) fn since(&self) -> Option<u64> {
-        self.now.map(|(_, since, _)| since)
+    /// The present state, and the first and the last reading in a row that have shown it.
+    pub(crate) fn now(&self) -> Option<(T, u64, u64)> {
+        self.now
     }
 
     /// No reading has shown another state.
@@ -48,14 +42,13 @@ mod tests {
     #[test]
     fn a_state_lasts_until_another_one_is_read() {
         let mut word = Steady::default();
-        assert_eq!(word.lasting_until(0), None);
+        assert_eq!(word.now(), None);
         word.note(2, 10);
         word.note(2, 30);
-        assert_eq!(word.lasting_until(30), Some((2, 20)));
-        assert_eq!(word.lasting_until(31), None);
+        assert_eq!(word.now(), Some((2, 10, 30)));
         assert!(word.always());
         word.note(0, 40);
-        assert_eq!(word.lasting_until(40), Some((0, 0)));
+        assert_eq!(word.now(), Some((0, 40, 40)));
         assert!(!word.always());
     }
 }

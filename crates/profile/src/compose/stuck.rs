@@ -5,7 +5,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::stuck::{self, Kind, StandStill, Thread, Waits, stand_stills};
+use threadtoll_judge::stuck::{self, Kind, StandStill, Waits, never_released, stand_stills};
 use threadtoll_record::profile::{Lock, Process, Stuck, StuckKind, StuckThread};
 use threadtoll_record::{Seconds, Text};
 use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
@@ -45,6 +45,7 @@ pub(super) fn enter(
             told.entry(index).or_default().push(stopped);
         }
     }
+    let never_released = never_released(&scene.threads, &scene.locks);
     for stand_still in stand_stills(&scene.threads, &scene.locks) {
         let names = Names { account, watched, indices, processes, scene: &scene };
         if names.takes_turns(&stand_still, stacks) {
@@ -54,6 +55,12 @@ pub(super) fn enter(
         for index in concerned {
             told.entry(index).or_default().push(names.in_process(&one, &stand_still, index));
         }
+    }
+    for &place in &never_released {
+        let (index, object) = scene.places[place];
+        let record = indices.iter().position(|&other| other == index);
+        let Some(record) = record.and_then(|record| processes.get_mut(record)) else { continue };
+        record.locks.iter_mut().filter(|lock| lock.id == object + 1).for_each(without_gain);
     }
     for (&index, record) in indices.iter().zip(processes.iter_mut()) {
         let Some(all) = told.remove(&index) else { continue };
@@ -71,11 +78,16 @@ pub(super) fn enter(
 /// Nothing follows from the samples of a lock that nobody gets but how long its queue is.
 fn withdraw(lock: &mut Lock) {
     lock.causes.clear();
+    lock.verdict = None;
+    without_gain(lock);
+}
+
+/// Who has seen nobody take a lock cannot tell what the program does once it is taken.
+fn without_gain(lock: &mut Lock) {
     (lock.gain, lock.gain_interval95) = (None, None);
     lock.what_if.clear();
     lock.predicted.clear();
     lock.handoff_ns = None;
-    lock.verdict = None;
 }
 
 /// A program that was stopped: nothing can be said of its locks.
@@ -200,7 +212,7 @@ impl<'a> Names<'a> {
             of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
         // Those that may hold it.
         let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
-        let idle = |thread: &&Thread| {
+        let idle = |thread: &&stuck::Thread| {
             let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
             waits && thread.process == of.process && holder.is_none_or(|tid| tid == thread.tid)
         };

@@ -221,25 +221,28 @@ impl Scene {
         let least = until.saturating_sub(LATELY_NS);
         if !object.is_lock() {
             // Threads wait there only if it reads free.
-            if let Some((_, same_ns)) = object.steady_word.lasting_until(least) {
-                (lock.holder, lock.same_ns) = (Holder::Nobody, same_ns);
+            if let Some((_, since, last)) = object.steady_word.now().filter(|now| now.2 >= least) {
+                (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
                 lock.always = object.steady_word.always();
             }
             return (lock, Owner::Program);
         }
-        let Some((hold, same_ns)) = object.steady_hold.lasting_until(least) else {
+        // A holder that has not run since its last reading has not let go either.
+        let not_run = |hold: Hold, last: u64| {
+            let Hold::Held { owner: Some(tid) } = hold else { return false };
+            let sleep = process.standing.get(tid).and_then(Stand::sleep);
+            sleep.is_some_and(|sleep| sleep.since <= last && sleep.until >= least)
+        };
+        let now = object.steady_hold.now();
+        let Some((hold, since, last)) =
+            now.filter(|&(hold, _, last)| last >= least || not_run(hold, last))
+        else {
             return (lock, Owner::Program);
         };
-        lock.same_ns = same_ns;
-        // Before it was known to be a lock, its word was the same all the time.
-        if let (true, true, Some(since), Some(known_since)) = (
-            lock.always,
-            object.steady_word.always(),
-            object.steady_word.since(),
-            object.steady_hold.since(),
-        ) {
-            lock.same_ns += known_since.saturating_sub(since);
-        }
+        // Before it was known to be a lock, its word may have been the same all the time.
+        let word = object.steady_word.now().filter(|_| object.steady_word.always());
+        let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
+        lock.same_ns = last.max(least) - before.min(since);
         let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
             // It may be being handed over to a writer.
@@ -331,8 +334,8 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
 /// A word that is not known to be a lock's, on which a thread sleeps as for one, reads free: whoever
 /// changed it should have woken the thread.
 fn reads_free(object: &Object, wait: &FutexWait) -> bool {
-    let word = object.steady_word.lasting_until(0);
-    wait.value == WAITED_FOR && word.is_some_and(|(word, _)| word == 0)
+    let word = object.steady_word.now();
+    wait.value == WAITED_FOR && word.is_some_and(|(word, ..)| word == 0)
 }
 
 /// The call ends by something from outside the program.
