@@ -292,6 +292,8 @@ fn value(text: &str) -> Result<(&str, &str), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use threadtoll_record::profile::StuckKind;
+
     use super::*;
 
     fn profile() -> Profile {
@@ -342,6 +344,34 @@ mod tests {
     }
 
     #[test]
+    fn stand_stills_are_judged_alone_and_with_figures_of_their_locks() {
+        let mut profile = profile();
+        let judge = |expression: &str, profile: &Profile| {
+            Condition::parse(expression).unwrap().judge(profile)
+        };
+        assert!(judge("stuck", &profile).lines().is_empty());
+        let lock = profile.processes[0].locks[0].id;
+        let stuck = |kind, lock| Stuck {
+            kind,
+            seconds: None,
+            locks: vec![lock],
+            threads: Vec::new(),
+            more_threads: 0.into(),
+            text: "Never released: worker\u{1b} waits for it.".into(),
+        };
+        profile.processes[0].stuck = Some(stuck(StuckKind::NeverReleased, lock + 1));
+        let lines = judge("stuck", &profile).lines();
+        assert_eq!(lines, ["--fail-if holds: Never released: worker waits for it."]);
+        assert!(judge("deadlock", &profile).lines().is_empty());
+        // The one lock that is listed is another one.
+        assert!(judge("stuck and queue_mean > 0.4", &profile).met.is_empty());
+        profile.processes[0].also_stuck = vec![stuck(StuckKind::SelfDeadlock, lock)];
+        for holds in ["deadlock", "deadlock and stuck", "deadlock and name = cache_*"] {
+            assert_eq!(judge(holds, &profile).met.len(), 1, "{holds}");
+        }
+    }
+
+    #[test]
     fn what_is_not_known_is_said_unless_it_does_not_matter() {
         let mut unknown = profile();
         unknown.processes[0].locks[0].held_share = None;
@@ -375,6 +405,9 @@ mod tests {
             "queue_mean > 5 and",
             "queue_mean > 5 and and",
             "queue_mean > 5 queue_max > 5",
+            "stuck > 1",
+            "stuck deadlock",
+            "not stuck",
             "queue_mean > 5, queue_max > 5",
             "(queue_mean > 5)",
             "held_share > 80",
