@@ -66,9 +66,12 @@ fn line(thread: &StuckThread) -> String {
     format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
-/// A program of which nothing is known but that it was stopped.
+/// A program of which little is known but that it was stopped.
 pub(crate) fn is_stopped(profile: &Profile) -> bool {
-    stand_stills(profile).first().is_some_and(|it| it.stuck.kind == StuckKind::Stopped)
+    stand_stills(profile).first().is_some_and(|it| {
+        let stopped = it.stuck.seconds.map_or(0.0, |seconds| seconds.get());
+        it.stuck.kind == StuckKind::Stopped && stopped >= profile.seconds.get() / 2.0
+    })
 }
 
 /// The lock is part of a stand-still.

@@ -58,7 +58,7 @@ pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> Str
     match (now, all) {
         (true, true) => format!("Stopped {by}: none of its threads runs."),
         (true, false) => format!(
-            "Stopped {by}, for the last {} at least: figures of its locks are withheld.",
+            "Stopped for the last {} at least, {by}: figures of its locks are withheld.",
             time(stopped_ns)
         ),
         (false, _) => format!(
@@ -317,7 +317,8 @@ mod tests {
         let by = "by a signal";
         let all = stopped(true, 3_900_000_000, 4.0, by);
         assert_eq!(all, "Stopped by a signal: none of its threads runs.");
-        let part = "Stopped by a signal, for the last 1.5 s at least: figures of its locks are withheld.";
+        let part = "Stopped for the last 1.5 s at least, by a signal: figures of its locks are \
+                    withheld.";
         assert_eq!(stopped(true, 1_500_000_000, 4.0, by), part);
         let past = "Stopped for 1.5 s of 4.0 s by a signal: figures of its locks are withheld.";
         assert_eq!(stopped(false, 1_500_000_000, 4.0, by), past);
