@@ -3,10 +3,11 @@
 //! A thread that sleeps without a time-out goes on when its lock is let go of, when the thread ends
 //! that it joins, or when another thread of its process wakes it. All threads that sleep so are
 //! taken for stuck at first; then those are taken away, again and again, that a thread may help
-//! which is not stuck. What is left is stuck for good, whoever holds the locks that name no holder:
-//! the knots of R. C. Holt, Some Deadlock Properties of Computer Systems (Computing Surveys 4, 1972).
+//! which is not stuck. What is left is stuck for good, whoever holds the locks that name no
+//! holder: the knots of R. C. Holt, Some Deadlock Properties of Computer Systems (Computing
+//! Surveys 4, 1972).
 //!
-//! It does not know of signal handlers and of debuggers, which could change the memory of a program.
+//! It does not know of signal handlers and of debuggers, which could change a program's memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -147,10 +148,9 @@ pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
     let timed = |circle: &StandStill| {
         circle.threads.iter().any(|one| graph.thread(one.tid).is_some_and(|thread| thread.timed))
     };
-    found.extend(
-        circles.filter(timed).map(|circle| StandStill { kind: Kind::Circle, ..circle }),
-    );
-    let concerned: HashSet<usize> = found.iter().flat_map(|one| one.locks.iter().copied()).collect();
+    found.extend(circles.filter(timed).map(|circle| StandStill { kind: Kind::Circle, ..circle }));
+    let concerned: HashSet<usize> =
+        found.iter().flat_map(|one| one.locks.iter().copied()).collect();
     let others = (0..locks.len()).filter(|place| !concerned.contains(place));
     found.extend(others.filter_map(|place| graph.lock(place)));
     found = together(found);
@@ -190,7 +190,9 @@ fn together(all: Vec<StandStill>) -> Vec<StandStill> {
         };
         let waiters = one.threads.iter().skip(usize::from(holder(&one).is_some()));
         other.threads.extend(waiters);
-        other.locks.extend(one.locks.iter().filter(|lock| !other.locks.contains(lock)).collect::<Vec<_>>());
+        other.locks.extend(
+            one.locks.iter().filter(|lock| !other.locks.contains(lock)).collect::<Vec<_>>(),
+        );
         other.behind += one.behind;
         other.for_ns = other.for_ns.min(one.for_ns);
     }
@@ -250,9 +252,10 @@ impl Graph<'_> {
     fn by_any(&self, thread: &Thread) -> bool {
         match thread.waits {
             Waits::ForThread => true,
-            Waits::ForLock(lock) => self.locks.get(lock).is_some_and(|lock| {
-                matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen)
-            }),
+            Waits::ForLock(lock) => self
+                .locks
+                .get(lock)
+                .is_some_and(|lock| matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen)),
             Waits::Not | Waits::ForOutside | Waits::ForEnd(_) => false,
         }
     }

@@ -194,9 +194,8 @@ fn long_queues_and_many_circles_are_taken_apart() {
 #[test]
 fn a_holder_elsewhere_is_told_if_it_is_stopped_or_never_lets_go() {
     let threads = [thread(1, ForLock(0)), thread(2, Not)];
-    let held = |stopped, always, same_ns| {
-        Lock { same_ns, always, ..lock(Holder::Elsewhere { stopped }) }
-    };
+    let held =
+        |stopped, always, same_ns| Lock { same_ns, always, ..lock(Holder::Elsewhere { stopped }) };
     assert_eq!(kinds(&threads, &[held(true, false, LEAST_NS)]), [Kind::OwnerElsewhere]);
     assert_eq!(kinds(&threads, &[held(false, true, WATCHED)]), [Kind::OwnerElsewhere]);
     assert_eq!(kinds(&threads, &[held(false, false, 3 * SECONDS)]), []);

@@ -153,7 +153,8 @@ impl Standing {
     pub(crate) fn ask_records(&mut self, at: u64, still_since: impl Fn(u32) -> Option<u64>) {
         for (&tid, stand) in &mut self.threads {
             // One that has run since the last sample of it may be anywhere.
-            if let Some(since) = still_since(tid).filter(|&since| since <= stand.last && stand.last <= at)
+            if let Some(since) =
+                still_since(tid).filter(|&since| since <= stand.last && stand.last <= at)
             {
                 stand.record(since, at);
             }

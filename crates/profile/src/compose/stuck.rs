@@ -106,7 +106,10 @@ fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
         }
         Some(ThreadFacts { state: ThreadState::Traced, tracer: Some(tracer), .. }) => {
             let name = ThreadFacts::read(*tracer).map(|it| it.name.to_string_lossy().into_owned());
-            format!("by {} (PID {tracer}), which traces it", name.as_deref().unwrap_or("a debugger"))
+            format!(
+                "by {} (PID {tracer}), which traces it",
+                name.as_deref().unwrap_or("a debugger")
+            )
         }
         _ => "by a signal or a debugger".to_owned(),
     };

@@ -137,9 +137,9 @@ impl Screen<'_> {
         let mut parts: Vec<Part> =
             threads.map(|line| self.text(PLAIN, &format!("  {line}"), 4, 5)).collect();
         let others = others.iter().take(OTHERS_STUCK);
-        parts.extend(others.map(|&other| {
-            self.text(MIDDLING, &stuck::sentences(other, self.profile), 2, 2)
-        }));
+        parts.extend(
+            others.map(|&other| self.text(MIDDLING, &stuck::sentences(other, self.profile), 2, 2)),
+        );
         parts
     }
 

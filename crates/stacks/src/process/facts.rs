@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn status_is_read() {
-        let text = b"Name:\tworker 1\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t42\nPid:\t43\n\
+        let text =
+            b"Name:\tworker 1\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t42\nPid:\t43\n\
                      PPid:\t7\nTracerPid:\t99\nGroups:\t0 1 2\nvoluntary_ctxt_switches:\t150\n\
                      nonvoluntary_ctxt_switches:\t7\n";
         let facts = ThreadFacts::parse(text).unwrap();

@@ -1,5 +1,5 @@
-//! `--fail-if EXPR`: comparisons joined by `and`. It holds if one lock meets all of them; `stuck` and
-//! `deadlock` alone, if anything stands still.
+//! `--fail-if EXPR`: comparisons joined by `and`. It holds if one lock meets all of them; `stuck`
+//! and `deadlock` alone, if anything stands still.
 
 mod figure;
 mod glob;
@@ -28,7 +28,11 @@ enum Comparison {
     Name(Glob),
     /// It is part of a stand-still, or of a deadlock.
     Stuck(Word),
-    Figure { figure: &'static Figure, relation: Relation, limit: f64 },
+    Figure {
+        figure: &'static Figure,
+        relation: Relation,
+        limit: f64,
+    },
 }
 
 /// A word that is an expression by itself.

@@ -22,9 +22,9 @@ impl ProcessAccount {
             return Some((wait, place));
         }
         let last = self.last.get(&tid).filter(|last| last.at >= stand.first);
-        let lock = last.and_then(|last| last.waiting_on).filter(|&lock| {
-            self.objects.get(lock as usize).is_some_and(Object::is_lock)
-        });
+        let lock = last
+            .and_then(|last| last.waiting_on)
+            .filter(|&lock| self.objects.get(lock as usize).is_some_and(Object::is_lock));
         Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
     }
 

@@ -137,7 +137,8 @@ impl Scene {
             same_ns: 0,
         };
         let Some(stand) = process.standing.get(tid) else {
-            let has_ended = || ThreadFacts::read(tid).is_some_and(|it| it.state == ThreadState::Ended);
+            let has_ended =
+                || ThreadFacts::read(tid).is_some_and(|it| it.state == ThreadState::Ended);
             let first = tid == process.pid && has_ended();
             return (!first).then_some(thread);
         };
@@ -331,8 +332,8 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
     }
 }
 
-/// A word that is not known to be a lock's, on which a thread sleeps as for one, reads free: whoever
-/// changed it should have woken the thread.
+/// A word that is not known to be a lock's, on which a thread sleeps as for one, reads free:
+/// whoever changed it should have woken the thread.
 fn reads_free(object: &Object, wait: &FutexWait) -> bool {
     let word = object.steady_word.now();
     wait.value == WAITED_FOR && word.is_some_and(|(word, ..)| word == 0)

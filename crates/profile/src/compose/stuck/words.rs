@@ -114,9 +114,9 @@ pub(super) fn text(said: &Said) -> String {
             others(said)
         ),
         StuckKind::Circle => {
-            let most = said.ends_in_ns.map_or_else(String::new, |ns| {
-                format!(", for at most {} more", time_up(ns))
-            });
+            let most = said
+                .ends_in_ns
+                .map_or_else(String::new, |ns| format!(", for at most {} more", time_up(ns)));
             format!("Threads wait in a circle, until a wait times out{most}: {}.", circle(said))
         }
         StuckKind::NeverReleased => not_released(said),
@@ -279,7 +279,8 @@ mod tests {
             &["m"],
         );
         let own = Said { alive: 1, ..own };
-        let expected = "Deadlock for at least 4.0 s: main (TID 9) waits for m, which it holds itself.";
+        let expected =
+            "Deadlock for at least 4.0 s: main (TID 9) waits for m, which it holds itself.";
         assert_eq!(text(&own), expected);
         let waiters = || vec![member("a (TID 1)", None, "waits for m")];
         let lost = said(StuckKind::LostWakeUp, waiters(), &["m"]);
