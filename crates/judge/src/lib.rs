@@ -20,6 +20,7 @@
 //! | [`places`] | the holder of a lock whose word names no owner |
 //! | [`cause`] | causes of waiting |
 //! | [`mend`] | a sentence for each cause |
+//! | [`stuck`] | threads that cannot go on |
 
 pub mod bursts;
 pub mod cause;
@@ -34,6 +35,7 @@ pub mod sample;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
+pub mod stuck;
 pub mod unseen;
 mod unwaited;
 pub mod verdict;

@@ -4,6 +4,9 @@ mod lateness;
 mod mean;
 mod object;
 mod process;
+pub(crate) mod standing;
+mod steady;
+mod stops;
 #[cfg(test)]
 mod tests;
 mod time;

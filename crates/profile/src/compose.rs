@@ -10,6 +10,7 @@ mod locks;
 mod naming;
 mod parked;
 mod sleeper;
+mod stuck;
 mod threads;
 mod unseen;
 mod waits;
@@ -84,7 +85,7 @@ pub(crate) fn compose(
     let mut unseen = unseen(account, watched, circumstances);
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-    let mut processes = Vec::new();
+    let (mut processes, mut indices) = (Vec::new(), Vec::new());
     let mut time = circumstances.forgotten.clone();
     for (&index, watched) in watched {
         let Some(process) = account.process(index) else { continue };
@@ -93,7 +94,9 @@ pub(crate) fn compose(
         let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
         processes.push(record);
+        indices.push(index);
     }
+    stuck::enter(account, watched, stacks, &indices, &mut processes);
     Profile {
         run: Text::default(),
         at: Text::default(),
@@ -210,6 +213,8 @@ impl One<'_> {
             signal: watched.signal,
             seconds: Some(Seconds::new(process.seconds())),
             time: doing.record(self.perf_event),
+            stuck: None,
+            also_stuck: Vec::new(),
             locks,
             locks_left_out,
             condvars: idle(Kind::Condvar),

@@ -264,6 +264,16 @@ impl LockHolder {
         }
     }
 
+    /// The one thread that may hold it, and when that was found: all others have been excluded,
+    /// and it has not been seen free since.
+    pub(crate) fn only_one(&self) -> Option<(u32, u64)> {
+        let able = self.able.as_ref()?;
+        match able.tids[..] {
+            [tid] => Some((tid, able.at)),
+            _ => None,
+        }
+    }
+
     /// The holders while a thread waited: as its word named them, or by all that was learned of
     /// their places.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {

@@ -3,6 +3,7 @@
 mod events;
 mod fold;
 mod programs;
+mod standing;
 mod throttle;
 mod unseen;
 
@@ -287,6 +288,7 @@ impl Profiler {
                     self.watched.remove(&index);
                     self.stacks.table.forget(index);
                 }
+                self.ask_about_sleepers(false);
                 self.refresh_family();
                 self.list_libraries();
                 self.declare_static_locks();
@@ -310,6 +312,7 @@ impl Profiler {
     /// Everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
+        self.ask_about_sleepers(finished);
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
         compose(
             &self.account,

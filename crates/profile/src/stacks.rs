@@ -188,6 +188,22 @@ impl Stacks {
         Waiting::of(&frames)
     }
 
+    /// Functions of the program on a stack, each with the address to which it returns, which tells
+    /// closures of one name apart.
+    pub(crate) fn program_functions(&mut self, number: u32) -> Vec<(String, u64)> {
+        let frames = self.table.stack(number).map_or(&[][..], |stack| &stack.frames);
+        let returns: Vec<u64> = frames.iter().skip(1).map(|frame| frame.address).collect();
+        let mut found = Vec::new();
+        for (place, to) in self.instructions(number).into_iter().zip(returns) {
+            let of_runtime = self.is_in_runtime(place);
+            let name = self.table.name(place);
+            if !of_runtime && part(&name) == Part::Program {
+                found.push((name, to));
+            }
+        }
+        found
+    }
+
     fn instructions(&self, number: u32) -> Vec<Place> {
         let frames = self.table.stack(number).map_or(&[][..], |stack| &stack.frames);
         frames.iter().map(Frame::instruction).collect()

@@ -14,6 +14,7 @@ mod lock;
 mod name_from;
 mod process;
 mod site;
+mod stuck;
 mod wait;
 
 use schemars::JsonSchema;
@@ -32,6 +33,7 @@ pub use lock::{
 pub use name_from::NameFrom;
 pub use process::{Ended, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
+pub use stuck::{Stuck, StuckKind, StuckThread};
 pub use wait::{Runtime, Wait, WaitFor, WaitKind};
 
 /// Everything seen of a program so far.

@@ -5,6 +5,7 @@ mod answer;
 pub(crate) mod kinds;
 pub(crate) mod locks;
 pub(crate) mod stack;
+pub(crate) mod stuck;
 pub(crate) mod telling;
 pub(crate) mod time;
 pub(crate) mod waits;

@@ -17,6 +17,7 @@
 //! | [`maps`] | mappings |
 //! | [`launch`] | a program that is observed from its start |
 //! | [`family`] | a process and its descendants |
+//! | [`facts`] | state, name and process of any thread |
 //! | [`error`] | reasons why a process cannot be observed |
 //! | [`descriptors`] | the limit on open files |
 
@@ -24,6 +25,7 @@ pub mod activity;
 pub mod descriptors;
 mod ending;
 pub mod error;
+pub mod facts;
 pub mod family;
 mod files;
 pub mod launch;
@@ -56,6 +58,7 @@ use stat::Stat;
 
 pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
+pub use facts::{ThreadFacts, ThreadState};
 pub use family::{Family, FamilyEvent};
 pub use launch::{Held, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
@@ -285,6 +288,16 @@ impl Process {
     pub fn thread_nice(&self, tid: u32) -> Option<i64> {
         let path = ShortPath::task(tid, "stat");
         Stat::read(&self.directory, &path).ok().map(|stat| stat.nice)
+    }
+
+    /// The state of one of its threads that lives; a signal that stops it stops all.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn state(&self) -> io::Result<ThreadState> {
+        let stat = Stat::read(&self.directory, &ShortPath::task(self.witness, "stat"))?;
+        Ok(ThreadState::of(stat.state))
     }
 
     /// The name of its first thread, at most 15 bytes: any bytes but NUL.

@@ -38,8 +38,8 @@ Examples:\n  \
 threadtoll profile -p $(pidof server)\n  \
 threadtoll profile -p $(pidof server) --fail-if 'name = cache_* and queue_mean > 0.5'\n\n\
 EXPR is one comparison or several joined by `and`: efficiency < 80%, held_share > 0.9, \
-queue_mean > 0.5, queue_max >= 8, name = GLOB. With --fail-if, the exit code is 5 if one lock \
-meets all of them.";
+queue_mean > 0.5, queue_max >= 8, name = GLOB, stuck, deadlock. With --fail-if, the exit code is 5 \
+if one lock meets all of them, or if `stuck` or `deadlock` alone is true of the program.";
 
 /// Default sampling time of a running program.
 const SECONDS_NS: u64 = 10_000_000_000;

@@ -8,6 +8,7 @@ use threadtoll_judge::sample::Sample;
 use threadtoll_judge::samples::LockSamples;
 
 use super::mean::Mean;
+use super::steady::Steady;
 use crate::circumstances::Circumstances;
 use crate::holder::LockHolder;
 use crate::primitive::{
@@ -55,6 +56,9 @@ pub struct Object {
     pub(super) samples: LockSamples,
     /// When the first look that shows its state was due.
     pub(super) word_since: Option<u64>,
+    /// Its state as a lock, and the value of its word while it is not known to be one.
+    pub(crate) steady_hold: Steady<Hold>,
+    pub(crate) steady_word: Steady<u32>,
     /// Time for which samples saw it held, and the part of it in which readers shared it.
     held: f64,
     shared: f64,
@@ -167,6 +171,8 @@ impl Object {
             waiters_max: 0,
             samples: LockSamples::default(),
             word_since: None,
+            steady_hold: Steady::default(),
+            steady_word: Steady::default(),
             held: 0.0,
             shared: 0.0,
             holder: LockHolder::default(),
@@ -376,6 +382,10 @@ impl Object {
         };
         let (second, queue_late) = (seen.second, seen.queue_late);
         if !self.is_lock() {
+            let (address, bytes) = (self.now.window.0, &self.now.window.1[..]);
+            if let Some(word) = (Window { address, bytes }).u32(self.evidence.address()) {
+                self.steady_word.note(word, seen.due);
+            }
             if !self.identity.certain && *room > 0 {
                 *room -= 1;
                 sample.queue = sample.waking;
@@ -386,6 +396,9 @@ impl Object {
                 self.samples.add_with_queue(second, sample, queue_late);
             }
             return;
+        }
+        if let Some(hold) = self.now.hold.filter(|&hold| hold != Hold::Unseen) {
+            self.steady_hold.note(hold, seen.due);
         }
         self.note_word(seen.due, self.now.hold);
         self.add_held(second, sample, self.now.hold, queue_late);

@@ -7,6 +7,7 @@ mod sleeps;
 #[cfg(test)]
 mod tests;
 mod things;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,6 +22,8 @@ use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object};
+use super::standing::Standing;
+use super::stops::Stops;
 use super::time::Time;
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
@@ -111,6 +114,10 @@ pub struct ProcessAccount {
     unseen: WokenUnseen,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
+    /// Threads that have not moved between samples.
+    pub(crate) standing: Standing,
+    /// Times for which it was stopped.
+    pub(crate) stops: Stops,
     sleeps: Sleeps,
     /// Threads in the sleep, by its place, in which they were seen first and ever since; without
     /// records of switches.
@@ -181,6 +188,8 @@ impl ProcessAccount {
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
             last: HashMap::new(),
+            standing: Standing::default(),
+            stops: Stops::default(),
             sleeps: Sleeps::default(),
             resting: HashMap::new(),
             on_cpu: HashMap::new(),
@@ -203,6 +212,7 @@ impl ProcessAccount {
         self.records.keep_those_of(&self.threads);
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
+        self.standing.retain(alive);
         self.sleeps.retain(|tid| alive.contains(&tid));
         self.resting.retain(|tid, _| alive.contains(tid));
     }
@@ -294,6 +304,10 @@ impl ProcessAccount {
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
+        if self.stops.all_along() {
+            return;
+        }
+        self.standing.note(read, at, || seen.still_since(read, at));
         let mut waiting_on = None;
         let scale = if read.picked { seen.scale } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
@@ -659,6 +673,7 @@ impl ProcessAccount {
         self.resting = HashMap::new();
         (self.devices, self.awaited) = (HashMap::new(), HashMap::new());
         self.parked = HashMap::new();
+        self.standing.forget();
     }
 
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {

@@ -141,6 +141,11 @@ impl Timeline {
         self.complete_until = self.complete_until.max(at);
     }
 
+    /// The latest instant until which all events have been noted.
+    pub fn known_until(&self) -> u64 {
+        self.complete_until
+    }
+
     /// State of a thread at an instant. `None` if it is not known, or not known yet.
     pub fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         self.state_since(tid, at).map(|(state, _)| state)

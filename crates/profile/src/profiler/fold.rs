@@ -101,6 +101,7 @@ impl Profiler {
         for (&index, _) in living.filter(|(_, watched)| grown.contains(&watched.pid)) {
             _ = self.orders.send(Order::List(index));
         }
+        self.ask_if_stopped();
         // They come CPU by CPU, each in order: such runs are merged.
         departures.sort_by_key(|departure: &Departure| departure.at);
         let reported = Reported {

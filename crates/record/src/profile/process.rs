@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IdleWait, Interval, IoKind, Lock, Runtime, Site, Wait};
+use super::{IdleWait, Interval, IoKind, Lock, Runtime, Site, Stuck, Wait};
 use crate::{Fraction, Seconds, Text};
 
 /// A process, from its start or its last `exec` on.
@@ -30,6 +30,12 @@ pub struct Process {
     pub seconds: Option<Seconds>,
     /// Time of its threads; null if it was too short to be sampled.
     pub time: Option<ThreadTime>,
+    /// The gravest stand-still, at the end of the observation; null if none was found.
+    #[serde(default)]
+    pub stuck: Option<Stuck>,
+    /// Further ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_stuck: Vec<Stuck>,
     /// The locks, the largest [`gain`](Lock::gain) first. Of very many, those that cost least are
     /// left out.
     pub locks: Vec<Lock>,
@@ -155,6 +161,11 @@ impl ThreadTime {
 }
 
 impl Process {
+    /// All stand-stills of its threads, the gravest first.
+    pub fn stand_stills(&self) -> impl Iterator<Item = &Stuck> {
+        self.stuck.iter().chain(&self.also_stuck)
+    }
+
     pub(super) fn validate(&self) -> Result<(), String> {
         let mut ids = HashSet::new();
         match self.locks.iter().find(|lock| !ids.insert(lock.id)) {

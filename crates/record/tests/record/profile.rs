@@ -51,6 +51,30 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
+fn stand_stills_come_back_and_older_files_have_none() {
+    let mut profile = fixture::profile();
+    let stuck = json!({
+        "kind": "self-deadlock", "seconds": 9.5, "locks": [3], "more_threads": 2,
+        "threads": [{
+            "tid": 4712, "name": "worker", "holds": 3, "waits_for": 3, "joins": null,
+            "frames": ["futex_wait", "flush"]
+        }],
+        "text": "Deadlock for at least 9.5 s: worker (TID 4712) waits for cache_lock."
+    });
+    profile["processes"][0]["stuck"] = stuck.clone();
+    profile["processes"][0]["also_stuck"] = json!([stuck]);
+    let line: Line = serde_json::from_value(profile.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&line).unwrap(), profile);
+    let Line::Profile(read) = line else { panic!() };
+    assert_eq!(read.processes[0].stand_stills().count(), 2);
+    assert!(read.processes[0].stand_stills().all(|it| it.kind.is_deadlock()));
+    profile["processes"][0].as_object_mut().unwrap().remove("stuck");
+    profile["processes"][0].as_object_mut().unwrap().remove("also_stuck");
+    let Line::Profile(read) = serde_json::from_value(profile).unwrap() else { panic!() };
+    assert_eq!(read.processes[0].stuck, None);
+}
+
+#[test]
 fn a_profile_comes_back_as_it_was_written() {
     let line: Line = serde_json::from_value(fixture::profile()).unwrap();
     assert_eq!(serde_json::to_value(&line).unwrap(), fixture::profile());

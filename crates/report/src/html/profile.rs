@@ -13,7 +13,7 @@ use super::table::{more_rows, plain, sortable};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::machine::facts;
-use crate::profile::{self, Seen, answer, kinds, locks, stack, time, unseen, waits};
+use crate::profile::{self, Seen, answer, kinds, locks, stack, stuck, time, unseen, waits};
 use crate::units::{percent, share};
 
 const MAX_ROWS: usize = 500;
@@ -22,6 +22,8 @@ const MAX_LOCKS: usize = 20;
 /// Stacks of each role, and their frames.
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 100;
+/// Threads of a stand-still that are named.
+const MAX_STUCK: usize = 16;
 /// Width of the bar of time, in its own unit.
 const BAR: f64 = 1000.0;
 
@@ -78,7 +80,8 @@ fn header(profile: &Profile, costs: &[Seen<'_>]) -> Markup {
                 } "\n"
             }
             p class="answer" { (answer.text) } "\n"
-            @if let Some(seen) = costs.first().filter(|_| answer.locks) {
+            (stuck(profile))
+            @if let Some(seen) = costs.first().filter(|seen| answer.locks && !is_stuck(seen)) {
                 ul class="verdict" { "\n"
                     @for cause in seen.lock.causes.iter().take(2) {
                         li {
@@ -91,6 +94,22 @@ fn header(profile: &Profile, costs: &[Seen<'_>]) -> Markup {
             }
         } "\n"
     }
+}
+
+/// The threads of the first stand-still, and what else stands still.
+fn stuck(profile: &Profile) -> Markup {
+    let all = stuck::stand_stills(profile);
+    let Some((&first, others)) = all.split_first() else { return html! {} };
+    html! {
+        ul class="verdict" { "\n"
+            @for line in stuck::threads(first, MAX_STUCK) { li { (line) } "\n" }
+            @for &other in others { li { strong { (stuck::sentences(other, profile)) } } "\n" }
+        } "\n"
+    }
+}
+
+fn is_stuck(seen: &Seen<'_>) -> bool {
+    stuck::concerns(seen.process, seen.lock.id)
 }
 
 fn thread_time(profile: &Profile) -> Markup {

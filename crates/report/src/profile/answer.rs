@@ -7,7 +7,7 @@ use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
-use super::{Seen, WORTHWHILE, by_cost, locks, telling, thread_time};
+use super::{Seen, WORTHWHILE, by_cost, locks, stuck, telling, thread_time};
 use crate::units::{percent, range_of_shares};
 
 /// Share of the time from which on waits of unknown reason leave the answer open.
@@ -79,6 +79,9 @@ struct Findings<'a> {
 }
 
 pub(crate) fn answer(profile: &Profile) -> Answer {
+    if let Some(&first) = stuck::stand_stills(profile).first() {
+        return Answer::locks(stuck::sentences(first, profile));
+    }
     let Some(time) = thread_time(profile) else {
         return Answer::not_locks(
             "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),

@@ -1,5 +1,6 @@
 //! Stacks, shortened to the frames that tell something.
 
+use threadtoll_record::Text;
 use threadtoll_record::profile::function::{Part, part, plain};
 use threadtoll_record::profile::{Lock, Role, Site};
 
@@ -28,9 +29,18 @@ fn starts(name: &str) -> bool {
 
 /// The stack on a line, innermost first, without frames of runtimes and without arguments.
 pub(crate) fn line(site: &Site) -> String {
-    let names: Vec<String> = site.frames.iter().map(|frame| plain(&clean(frame))).collect();
+    shown(&site.frames, site.role == Role::Waiter)
+}
+
+/// The stack of a thread that waits, as [`line`] draws it.
+pub(crate) fn of_waiter(frames: &[Text]) -> String {
+    shown(frames, true)
+}
+
+fn shown(frames: &[Text], of_waiter: bool) -> String {
+    let names: Vec<String> = frames.iter().map(|frame| plain(&clean(frame))).collect();
     let mut shown = &names[..];
-    if site.role == Role::Waiter {
+    if of_waiter {
         let between =
             |name: &&String| matches!(part(name), Part::Lock | Part::Wait | Part::Library);
         let inner = shown.iter().take_while(between);

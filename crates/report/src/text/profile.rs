@@ -9,7 +9,7 @@ use crate::clean::clean;
 use crate::label::plural;
 use crate::profile::kinds::{self, Group};
 use crate::profile::telling::telling;
-use crate::profile::{self, Seen, locks, stack, time, waits};
+use crate::profile::{self, Seen, locks, stack, stuck, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
 
@@ -19,10 +19,14 @@ const WIDTH: usize = 80;
 /// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
 const IDLE: usize = 6;
+/// Threads of a stand-still that are named with their functions, and further stand-stills.
+const STUCK: usize = 4;
+const OTHERS_STUCK: usize = 2;
 /// Locks, and waits that are not for a lock, described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
 const MAX_PROCESSES: usize = 50;
+const MAX_STUCK: usize = 16;
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 64;
 
@@ -100,6 +104,11 @@ impl Screen<'_> {
                 0,
             ),
         ];
+        parts.extend(self.stuck());
+        if stuck::is_stopped(self.profile) {
+            parts.extend(self.not_seen());
+            return parts;
+        }
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
@@ -119,10 +128,31 @@ impl Screen<'_> {
             let best = best.or_else(|| profile::gain_not_told(&top[0]));
             parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
         }
-        parts.push(Part::BLANK);
+        parts.extend(self.not_seen());
+        parts
+    }
+
+    /// What the method does not see, and the command that shows more.
+    fn not_seen(&self) -> [Part; 3] {
         let unseen = profile::unseen(self.profile).join(" ");
-        parts.push(self.text(DIM, &format!("Not seen: {unseen}"), 2, 4));
-        parts.push(Part { lines: self.command(&clean(self.more)), with: DIM, rank: 0 });
+        [
+            Part::BLANK,
+            self.text(DIM, &format!("Not seen: {unseen}"), 2, 4),
+            Part { lines: self.command(&clean(self.more)), with: DIM, rank: 0 },
+        ]
+    }
+
+    /// The threads of the first stand-still, and what else stands still.
+    fn stuck(&self) -> Vec<Part> {
+        let all = stuck::stand_stills(self.profile);
+        let Some((&first, others)) = all.split_first() else { return Vec::new() };
+        let threads = stuck::threads(first, STUCK).into_iter();
+        let mut parts: Vec<Part> =
+            threads.map(|line| self.text(PLAIN, &format!("  {line}"), 4, 5)).collect();
+        let others = others.iter().take(OTHERS_STUCK);
+        parts.extend(
+            others.map(|&other| self.text(MIDDLING, &stuck::sentences(other, self.profile), 2, 2)),
+        );
         parts
     }
 
@@ -167,6 +197,9 @@ impl Screen<'_> {
     }
 
     fn cause(&self, seen: &Seen<'_>, first: bool) -> Vec<Part> {
+        if stuck::concerns(seen.process, seen.lock.id) {
+            return Vec::new();
+        }
         let name = locks::shortened(&seen.name(), 30);
         let Some((main, others)) = seen.lock.causes.split_first() else {
             let text = format!("{name}: cause unknown{}.", profile::no_cause(seen.lock));
@@ -186,7 +219,7 @@ impl Screen<'_> {
 
     fn stacks(&self, seen: &Seen<'_>) -> Vec<Part> {
         let lock = seen.lock;
-        if !seen.waited() {
+        if !seen.waited() || stuck::concerns(seen.process, lock.id) {
             return Vec::new();
         }
         let name = locks::shortened(&seen.name(), 30);
@@ -281,6 +314,12 @@ fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
 
 fn details(profile: &Profile, style: &Style) -> String {
     let mut text = String::new();
+    for stands in stuck::stand_stills(profile) {
+        text.push_str(&heading(&stuck::sentences(stands, profile), style));
+        for line in stuck::threads(stands, MAX_STUCK) {
+            text.push_str(&item(&line, style));
+        }
+    }
     let locks = profile::by_cost(profile);
     if locks.len() > TOP {
         text.push_str(&heading("All locks", style));

@@ -108,6 +108,20 @@ fn a_gain_between_wide_bounds_is_a_range() {
 }
 
 #[test]
+fn stand_stills_come_first_and_their_names_are_cleaned() {
+    let mut seen = profiles::deadlock();
+    if let Some(stuck) = &mut seen.processes[0].stuck {
+        let name = "a\u{1b}[2Jb\n<b>";
+        (stuck.text, stuck.threads[0].name) = (format!("Deadlock: {name}.").into(), name.into());
+    }
+    let screen = first_screen(&seen, MORE, &plain(80));
+    assert!(screen.lines().nth(1).is_some_and(|line| line.starts_with("Deadlock: a")), "{screen}");
+    assert!(!screen.contains('\u{1b}') && !screen.contains("too few samples"), "{screen}");
+    let full = profile(&seen, MORE, &plain(80));
+    assert!(full.matches("Deadlock: a").count() == 2 && !full.contains('\u{1b}'), "{full}");
+}
+
+#[test]
 fn a_small_lower_bound_of_a_queue_is_no_upper_one() {
     for (queue, text) in [(0.0001, " ≥0 "), (0.0312, " ≥0.031 ")] {
         let lock = Lock {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use threadtoll_record::profile::{
     Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
     LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role, Runtime, Site,
-    ThreadShare, ThreadTime, TimeIntervals, Verdict, Wait, WaitFor, WaitKind, WhatIf,
+    Stuck, StuckKind, StuckThread, ThreadShare, ThreadTime, TimeIntervals, Verdict, Wait, WaitFor,
+    WaitKind, WhatIf,
 };
 use threadtoll_record::{Fraction, Ratio, Text};
 
@@ -66,6 +67,8 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         ended: Ended::Running,
         signal: None,
         time: Some(time),
+        stuck: None,
+        also_stuck: Vec::new(),
         locks,
         locks_left_out: 0,
         condvars: Vec::new(),
@@ -556,6 +559,77 @@ pub(crate) fn undecided() -> Profile {
     profile
 }
 
+/// Two threads that hold what the other wants, while a third lock is in use.
+pub(crate) fn deadlock() -> Profile {
+    let held = |id, name: &str, queue: f64| Lock {
+        held_share: Some(1.0.into()),
+        held_share_interval95: fraction(0.99, 1.0),
+        queue_mean: Some(queue.into()),
+        queue_mean_interval95: ratio(queue - 0.1, queue + 0.1),
+        queue_max: Some(queue as u32),
+        gain: None,
+        verdict: None,
+        efficiency: Some(0.2.into()),
+        efficiency_interval95: fraction(0.1, 0.3),
+        waiters: vec![thread(4713, "transfers", 1.0)],
+        ..lock(id, name)
+    };
+    let log = Lock { gain: Some(0.08.into()), ..saturated() };
+    let mut profile = profile(
+        &["./bank"],
+        time([0.2, 0.0, 0.4, 0.4, 0.0], &[]),
+        vec![held(1, "accounts", 3.0), held(2, "journal", 1.0), Lock { id: 5, ..log }],
+    );
+    let stuck = |tid, name: &str, holds, waits_for, frames: &[&str]| StuckThread {
+        tid,
+        name: name.into(),
+        holds: Some(holds),
+        waits_for: Some(waits_for),
+        joins: None,
+        frames: texts(frames),
+    };
+    let waits = ["__lll_lock_wait", "pthread_mutex_lock"];
+    let frames = |function, caller| [&waits[..], &[function, caller, "start_thread"]].concat();
+    profile.processes[0].stuck = Some(Stuck {
+        kind: StuckKind::Deadlock,
+        seconds: Some(9.8.into()),
+        locks: vec![1, 2],
+        threads: vec![
+            stuck(4713, "transfers", 1, 2, &frames("transfer", "serve")),
+            stuck(4714, "audit", 2, 1, &frames("check_all", "audit_loop")),
+        ],
+        more_threads: 2.into(),
+        text: "Deadlock for at least 9.8 s: transfers (TID 4713) holds accounts and waits for \
+               journal; audit (TID 4714) holds journal and waits for accounts. 2 more threads wait \
+               behind. 5 of its 9 threads are not part of it."
+            .into(),
+    });
+    profile.processes[0].also_stuck = vec![Stuck {
+        kind: StuckKind::LostWakeUp,
+        seconds: Some(4.0.into()),
+        locks: Vec::new(),
+        threads: Vec::new(),
+        more_threads: 0.into(),
+        text: "Lost wake-up: pool_lock is free, yet 3 threads have slept on it for at least 4.0 s."
+            .into(),
+    }];
+    profile
+}
+
+/// A program at the prompt of a debugger.
+pub(crate) fn stopped() -> Profile {
+    let mut profile = sleeping_holder();
+    profile.processes[0].stuck = Some(Stuck {
+        kind: StuckKind::Stopped,
+        seconds: Some(10.0.into()),
+        locks: vec![3, 4],
+        threads: Vec::new(),
+        more_threads: 0.into(),
+        text: "Stopped by gdb (PID 99), which traces it: none of its threads runs.".into(),
+    });
+    profile
+}
+
 /// Names from a program that means no good.
 pub(crate) fn hostile() -> Profile {
     let name = "\u{1b}]0;pwned\u{7}\u{1b}[2J\n<script>alert(1)</script>\u{202e}\"\\;";
@@ -601,6 +675,8 @@ pub(crate) fn all() -> Vec<(&'static str, Profile)> {
         ("spinlock", spinlock()),
         ("unknown-lock", unknown_lock()),
         ("undecided", undecided()),
+        ("deadlock", deadlock()),
+        ("stopped", stopped()),
         ("hostile", hostile()),
     ]
 }

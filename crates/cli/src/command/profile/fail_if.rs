@@ -1,10 +1,12 @@
-//! `--fail-if EXPR`: comparisons joined by `and`. It holds if one lock meets all of them.
+//! `--fail-if EXPR`: comparisons joined by `and`. It holds if one lock meets all of them; `stuck`
+//! and `deadlock` alone, if anything stands still.
 
 mod figure;
 mod glob;
 
 use threadtoll_record::Profile;
-use threadtoll_record::profile::Lock;
+use threadtoll_record::profile::{Lock, Stuck};
+use threadtoll_report::clean;
 
 use crate::failure::Failure;
 use crate::nearest::unknown;
@@ -24,7 +26,35 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Comparison {
     Name(Glob),
-    Figure { figure: &'static Figure, relation: Relation, limit: f64 },
+    /// It is part of a stand-still, or of a deadlock.
+    Stuck(Word),
+    Figure {
+        figure: &'static Figure,
+        relation: Relation,
+        limit: f64,
+    },
+}
+
+/// A word that is an expression by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Stuck,
+    Deadlock,
+}
+
+impl Word {
+    const ALL: [Word; 2] = [Word::Stuck, Word::Deadlock];
+
+    fn name(self) -> &'static str {
+        match self {
+            Word::Stuck => "stuck",
+            Word::Deadlock => "deadlock",
+        }
+    }
+
+    fn fits(self, stuck: &Stuck) -> bool {
+        self == Word::Stuck || stuck.kind.is_deadlock()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,23 +108,50 @@ impl Condition {
     pub(super) fn judge(&self, profile: &Profile) -> Judgement {
         let mut judgement = Judgement { met: Vec::new(), unknown: Vec::new() };
         for process in &profile.processes {
+            if let Some(words) = self.words() {
+                // A program that is stopped stands still without any lock.
+                let fits = |stuck: &&Stuck| words.iter().all(|word| word.fits(stuck));
+                let found = process.stand_stills().filter(fits);
+                judgement.met.extend(found.map(|stuck| sentence(&stuck.text)));
+                continue;
+            }
             for lock in &process.locks {
                 let name = match profile.processes.len() {
                     1 => lock.name.to_string(),
                     _ => format!("{} of process {}", lock.name, process.pid),
                 };
-                self.judge_lock(lock, &name, &mut judgement);
+                let in_stand_still = |word: Word| {
+                    let mut stand_stills = process.stand_stills();
+                    stand_stills.any(|it| word.fits(it) && it.locks.contains(&lock.id))
+                };
+                self.judge_lock(lock, &name, &in_stand_still, &mut judgement);
             }
         }
         judgement
     }
 
-    fn judge_lock(&self, lock: &Lock, name: &str, judgement: &mut Judgement) {
+    /// The words, if it consists of nothing else.
+    fn words(&self) -> Option<Vec<Word>> {
+        let word = |comparison: &Comparison| match comparison {
+            Comparison::Stuck(word) => Some(*word),
+            Comparison::Name(_) | Comparison::Figure { .. } => None,
+        };
+        self.comparisons.iter().map(word).collect()
+    }
+
+    fn judge_lock(
+        &self,
+        lock: &Lock,
+        name: &str,
+        in_stand_still: &dyn Fn(Word) -> bool,
+        judgement: &mut Judgement,
+    ) {
         let mut unknown = Vec::new();
         for comparison in &self.comparisons {
             match comparison {
                 Comparison::Name(glob) if glob.matches(&lock.name) => {}
-                Comparison::Name(_) => return,
+                Comparison::Stuck(word) if in_stand_still(*word) => {}
+                Comparison::Name(_) | Comparison::Stuck(_) => return,
                 Comparison::Figure { figure, relation, limit } => match (figure.of)(lock) {
                     Some(value) if relation.holds(value, *limit) => {}
                     Some(_) => return,
@@ -115,7 +172,7 @@ impl Condition {
 
     fn figures(&self) -> impl Iterator<Item = &'static Figure> {
         self.comparisons.iter().filter_map(|comparison| match comparison {
-            Comparison::Name(_) => None,
+            Comparison::Name(_) | Comparison::Stuck(_) => None,
             Comparison::Figure { figure, .. } => Some(*figure),
         })
     }
@@ -146,6 +203,11 @@ impl Judgement {
     }
 }
 
+/// A stand-still without its last full stop, which the line has.
+fn sentence(text: &str) -> String {
+    clean(text.strip_suffix('.').unwrap_or(text))
+}
+
 /// The first few names, and the number of the others.
 fn some(names: &[String]) -> String {
     let mut text = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -168,9 +230,13 @@ fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
             None => "a comparison is missing".into(),
         }));
     }
+    if let Some(word) = Word::ALL.into_iter().find(|word| word.name() == field) {
+        return Ok((Comparison::Stuck(word), after));
+    }
     let figure = FIGURES.iter().find(|figure| figure.name == field);
     if figure.is_none() && field != "name" {
-        let names = FIGURES.iter().map(|figure| figure.name).chain(["name"]);
+        let words = Word::ALL.map(Word::name);
+        let names = FIGURES.iter().map(|figure| figure.name).chain(["name"]).chain(words);
         let all: Vec<&str> = names.clone().collect();
         let hint = format!("use one of: {}", all.join(", "));
         let what = format!("--fail-if: no figure of a lock is called “{field}”");
@@ -230,6 +296,8 @@ fn value(text: &str) -> Result<(&str, &str), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use threadtoll_record::profile::StuckKind;
+
     use super::*;
 
     fn profile() -> Profile {
@@ -280,6 +348,34 @@ mod tests {
     }
 
     #[test]
+    fn stand_stills_are_judged_alone_and_with_figures_of_their_locks() {
+        let mut profile = profile();
+        let judge = |expression: &str, profile: &Profile| {
+            Condition::parse(expression).unwrap().judge(profile)
+        };
+        assert!(judge("stuck", &profile).lines().is_empty());
+        let lock = profile.processes[0].locks[0].id;
+        let stuck = |kind, lock| Stuck {
+            kind,
+            seconds: None,
+            locks: vec![lock],
+            threads: Vec::new(),
+            more_threads: 0.into(),
+            text: "Never released: worker\u{1b} waits for it.".into(),
+        };
+        profile.processes[0].stuck = Some(stuck(StuckKind::NeverReleased, lock + 1));
+        let lines = judge("stuck", &profile).lines();
+        assert_eq!(lines, ["--fail-if holds: Never released: worker waits for it."]);
+        assert!(judge("deadlock", &profile).lines().is_empty());
+        // The one lock that is listed is another one.
+        assert!(judge("stuck and queue_mean > 0.4", &profile).met.is_empty());
+        profile.processes[0].also_stuck = vec![stuck(StuckKind::SelfDeadlock, lock)];
+        for holds in ["deadlock", "deadlock and stuck", "deadlock and name = cache_*"] {
+            assert_eq!(judge(holds, &profile).met.len(), 1, "{holds}");
+        }
+    }
+
+    #[test]
     fn what_is_not_known_is_said_unless_it_does_not_matter() {
         let mut unknown = profile();
         unknown.processes[0].locks[0].held_share = None;
@@ -313,6 +409,9 @@ mod tests {
             "queue_mean > 5 and",
             "queue_mean > 5 and and",
             "queue_mean > 5 queue_max > 5",
+            "stuck > 1",
+            "stuck deadlock",
+            "not stuck",
             "queue_mean > 5, queue_max > 5",
             "(queue_mean > 5)",
             "held_share > 80",

@@ -120,6 +120,9 @@ impl ProcessAccount {
         tick: &Tick,
         look: u64,
     ) {
+        if self.stops.all_along() {
+            return;
+        }
         let Some(place) = self.object(read.word, tick.at) else { return };
         let window = Window { address: read.address, bytes };
         if read.reason == Reason::Again {

@@ -1,0 +1,53 @@
+//! What a thread waits for that has not moved for a while.
+
+use threadtoll_stacks::process::Activity;
+
+use super::{ProcessAccount, thread_named};
+use crate::account::Object;
+use crate::account::standing::Stand;
+use crate::futex::FutexWait;
+use crate::primitive::Role;
+
+impl ProcessAccount {
+    /// The futex on which a thread sleeps, and the place of the thing that it belongs to. Of a
+    /// thread that is parked for a lock, that lock.
+    pub(crate) fn waited_for(&self, tid: u32, stand: &Stand) -> Option<(FutexWait, Option<u32>)> {
+        let Activity::Asleep(call) = stand.activity else { return None };
+        let wait = FutexWait::of(&call)?;
+        let place = self.by_word.get(&wait.address).copied();
+        let parked = place.is_some_and(|place| {
+            self.objects.get(place as usize).is_some_and(|it| it.identity.role() == Role::Parked)
+        });
+        if !parked {
+            return Some((wait, place));
+        }
+        let last = self.last.get(&tid).filter(|last| last.at >= stand.first);
+        let lock = last
+            .and_then(|last| last.waiting_on)
+            .filter(|&lock| self.objects.get(lock as usize).is_some_and(Object::is_lock));
+        Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
+    }
+
+    /// The account of a lock, of whose readers this may be one of its own.
+    fn of_writers(&self, place: u32) -> u32 {
+        let of = self.readers.iter().find(|&(_, &readers)| readers == place);
+        of.map_or(place, |(&writers, _)| writers)
+    }
+
+    /// The account of a lock's readers, if it has one.
+    pub(crate) fn of_readers(&self, place: u32) -> Option<u32> {
+        self.readers.get(&place).copied()
+    }
+
+    /// The stack, by number, with which a thread was seen in its present wait.
+    pub(crate) fn stack_of(&self, tid: u32) -> Option<u32> {
+        let stand = self.standing.get(tid)?;
+        let last = || self.last.get(&tid)?.asleep_with.filter(|&(_, at)| at >= stand.first);
+        stand.stack.or_else(|| last().map(|(stack, _)| stack))
+    }
+
+    /// The thread that a word of the process's memory names.
+    pub(crate) fn named(&self, tid: u32) -> Option<u32> {
+        thread_named(self.inner.as_ref(), tid)
+    }
+}

@@ -1,0 +1,64 @@
+//! Times for which a process was stopped, by a signal or a debugger.
+
+/// The states of a process, as they were seen a few times a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stops {
+    /// When it was asked last, and if it was stopped.
+    last: Option<(u64, bool)>,
+    /// Time between two answers that it is stopped.
+    stopped_ns: u64,
+    /// It was stopped at the last answer and at the one before.
+    all_along: bool,
+}
+
+impl Stops {
+    /// It was stopped at this time, or not.
+    pub(crate) fn note(&mut self, stopped: bool, at: u64) {
+        let before = self.last.replace((at, stopped));
+        self.all_along = stopped && before.is_none_or(|(_, stopped)| stopped);
+        if let (true, Some((then, _))) = (self.all_along, before) {
+            self.stopped_ns += at.saturating_sub(then);
+        }
+    }
+
+    /// Samples since the answer before the last one are of a program that was stopped.
+    pub(crate) fn all_along(&self) -> bool {
+        self.all_along
+    }
+
+    /// It was stopped at the last answer.
+    pub(crate) fn now(&self) -> bool {
+        self.last.is_some_and(|(_, stopped)| stopped)
+    }
+
+    /// Time for which it was stopped, at least.
+    pub(crate) fn stopped_ns(&self) -> u64 {
+        self.stopped_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_between_two_stops_counts() {
+        let mut stops = Stops::default();
+        assert!(!stops.now() && !stops.all_along());
+        for (stopped, at, all_along, stopped_ns) in [
+            (false, 10, false, 0),
+            (true, 20, false, 0),
+            (true, 30, true, 10),
+            (true, 50, true, 30),
+            (false, 60, false, 30),
+        ] {
+            stops.note(stopped, at);
+            assert_eq!((stops.all_along(), stops.stopped_ns()), (all_along, stopped_ns), "{at}");
+            assert_eq!(stops.now(), stopped);
+        }
+        // It was stopped when it was first asked.
+        let mut stops = Stops::default();
+        stops.note(true, 10);
+        assert!(stops.all_along());
+    }
+}

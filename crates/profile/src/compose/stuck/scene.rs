@@ -1,0 +1,387 @@
+//! Threads and locks at the end of the observation, as the judgement takes them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use libc::c_long;
+use rustix::time::{ClockId, clock_gettime};
+use threadtoll_judge::stuck::{Holder, Lock, Thread, Waits};
+use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
+
+use crate::account::standing::Stand;
+use crate::account::{Account, Object, ProcessAccount};
+use crate::futex::{FutexWait, Operation};
+use crate::primitive::{Hold, Kind, ReadMemory, Role};
+use crate::stacks::Stacks;
+use crate::watched::Watched;
+
+/// What was known at most this long before the end is taken to be so still.
+const LATELY_NS: u64 = 500_000_000;
+
+/// Value with which threads wait for a lock of the values 0 (free), 1 and 2 (waited for).
+const WAITED_FOR: u32 = 2;
+
+/// Calls that something from outside the program ends, and which it uses to idle.
+const OUTSIDE: &[c_long] = &[
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_getevents,
+    libc::SYS_mq_timedreceive,
+    libc::SYS_msgrcv,
+];
+#[cfg(target_arch = "x86_64")]
+const OLD_OUTSIDE: &[c_long] =
+    &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_pause];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_OUTSIDE: &[c_long] = &[];
+
+/// The holder of a lock, as far as the judgement does not know it.
+#[derive(Clone, Debug)]
+pub(super) enum Owner {
+    /// A thread of the program, one that is not told, or nobody.
+    Program,
+    /// A thread of the program: all others were excluded.
+    Inferred,
+    /// So many readers.
+    Readers(u32),
+    /// This thread, which has ended.
+    Ended { tid: u32 },
+    /// This thread of the parent: the lock was copied when the process was forked.
+    Forked { tid: u32, parent: u32 },
+    /// This thread of another process.
+    Elsewhere { tid: u32, facts: ThreadFacts },
+}
+
+/// Threads and locks of all processes.
+#[derive(Debug, Default)]
+pub(super) struct Scene {
+    pub(super) threads: Vec<Thread>,
+    pub(super) locks: Vec<Lock>,
+    /// Of each lock: the index of its process, and its place among the things of that.
+    pub(super) places: Vec<(u32, u32)>,
+    pub(super) owners: Vec<Owner>,
+    processes: HashMap<u32, u32>,
+    by_place: HashMap<(u32, u32), usize>,
+}
+
+impl Scene {
+    pub(super) fn of(
+        account: &Account,
+        watched: &BTreeMap<u32, Watched>,
+        stacks: &Stacks,
+        indices: &[u32],
+    ) -> Scene {
+        let mut scene = Scene::default();
+        let living = indices.iter().filter_map(|&index| {
+            let process = account.process(index).filter(|process| !process.ended)?;
+            Some((index, process))
+        });
+        let living: Vec<(u32, &ProcessAccount)> = living.collect();
+        for &(index, process) in &living {
+            scene.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
+        }
+        for &(index, process) in &living {
+            // In the order of their numbers: sets have none.
+            let mut tids: Vec<u32> = process.threads.iter().copied().collect();
+            tids.sort_unstable();
+            for tid in tids {
+                let thread = scene.thread(tid, index, process, account.until);
+                scene.threads.extend(thread);
+            }
+        }
+        for place in 0..scene.locks.len() {
+            let (index, object) = scene.places[place];
+            let (Some(process), Some(watched)) = (account.process(index), watched.get(&index))
+            else {
+                continue;
+            };
+            let object = &process.objects[object as usize];
+            let (lock, owner) = scene.lock(object, process, index, watched, stacks, account.until);
+            (scene.locks[place], scene.owners[place]) = (lock, owner);
+        }
+        scene
+    }
+
+    /// The index of the process to which a thread belongs.
+    pub(super) fn process_of(&self, tid: u32) -> Option<u32> {
+        self.processes.get(&tid).copied()
+    }
+
+    /// `None` for a first thread that has ended, which holds up nothing.
+    fn thread(
+        &mut self,
+        tid: u32,
+        index: u32,
+        process: &ProcessAccount,
+        until: u64,
+    ) -> Option<Thread> {
+        let mut thread = Thread {
+            tid,
+            process: index,
+            waits: Waits::Not,
+            timed: false,
+            asleep_ns: 0,
+            same_ns: 0,
+        };
+        let Some(stand) = process.standing.get(tid) else {
+            let has_ended =
+                || ThreadFacts::read(tid).is_some_and(|it| it.state == ThreadState::Ended);
+            let first = tid == process.pid && has_ended();
+            return (!first).then_some(thread);
+        };
+        let lately = |at: u64| at + LATELY_NS >= until;
+        let sleep = stand.sleep().filter(|sleep| lately(sleep.until));
+        thread.asleep_ns = sleep.map_or(0, |sleep| sleep.until - sleep.since);
+        let last = sleep.map_or(stand.last, |sleep| sleep.until.max(stand.last));
+        if !lately(last) {
+            return Some(thread);
+        }
+        thread.same_ns = last - stand.first;
+        match process.waited_for(tid, stand) {
+            Some((wait, place)) => {
+                thread.timed = wait.timed;
+                thread.waits = self.waits(&wait, place, index, process);
+            }
+            None => {
+                let Activity::Asleep(call) = stand.activity else { return Some(thread) };
+                thread.waits = if is_from_outside(&call) { Waits::ForOutside } else { Waits::Not };
+            }
+        }
+        Some(thread)
+    }
+
+    fn waits(
+        &mut self,
+        wait: &FutexWait,
+        place: Option<u32>,
+        index: u32,
+        process: &ProcessAccount,
+    ) -> Waits {
+        let object = place.and_then(|place| Some((place, process.objects.get(place as usize)?)));
+        // `pthread_join` waits for the kernel to clear the thread's number.
+        if !wait.private
+            && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
+            && object.is_none_or(|(_, object)| object.identity.role() != Role::Lock)
+        {
+            return Waits::ForEnd(tid);
+        }
+        // Another process may wake it.
+        let by_thread = if wait.private { Waits::ForThread } else { Waits::ForOutside };
+        let Some((place, object)) = object else { return by_thread };
+        match object.identity.role() {
+            Role::Lock => Waits::ForLock(self.place(index, place)),
+            Role::Unknown if reads_free(object, wait) => Waits::ForLock(self.place(index, place)),
+            // The thread has ended: that is a moment.
+            Role::Idle if object.identity.kind() == Kind::Join => Waits::Not,
+            Role::Idle | Role::Parked | Role::Unknown => by_thread,
+        }
+    }
+
+    /// The place of a lock among those of all processes.
+    fn place(&mut self, index: u32, place: u32) -> usize {
+        let next = self.locks.len();
+        *self.by_place.entry((index, place)).or_insert_with(|| {
+            let (holder, watched_ns) = (Holder::Unknown, 0);
+            let lock = Lock { process: index, holder, same_ns: 0, always: false, watched_ns };
+            self.locks.push(lock);
+            self.places.push((index, place));
+            self.owners.push(Owner::Program);
+            next
+        })
+    }
+
+    fn lock(
+        &self,
+        object: &Object,
+        process: &ProcessAccount,
+        index: u32,
+        watched: &Watched,
+        stacks: &Stacks,
+        until: u64,
+    ) -> (Lock, Owner) {
+        let mut lock = Lock {
+            process: index,
+            holder: Holder::Unknown,
+            same_ns: 0,
+            always: object.steady_hold.always(),
+            watched_ns: (process.seconds() * 1e9) as u64,
+        };
+        let least = until.saturating_sub(LATELY_NS);
+        if !object.is_lock() {
+            // Threads wait there only if it reads free.
+            if let Some((_, since, last)) = object.steady_word.now().filter(|now| now.2 >= least) {
+                (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
+                lock.always = object.steady_word.always();
+            }
+            return (lock, Owner::Program);
+        }
+        // A holder that has not run since its last reading has not let go either.
+        let not_run = |hold: Hold, last: u64| {
+            let Hold::Held { owner: Some(tid) } = hold else { return false };
+            let sleep = process.standing.get(tid).and_then(Stand::sleep);
+            sleep.is_some_and(|sleep| sleep.since <= last && sleep.until >= least)
+        };
+        let now = object.steady_hold.now();
+        let Some((hold, since, last)) =
+            now.filter(|&(hold, _, last)| last >= least || not_run(hold, last))
+        else {
+            return (lock, Owner::Program);
+        };
+        // Before it was known to be a lock, its word may have been the same all the time.
+        let word = object.steady_word.now().filter(|_| object.steady_word.always());
+        let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
+        lock.same_ns = last.max(least) - before.min(since);
+        let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
+        let (holder, owner) = match hold {
+            // It may be being handed over to a writer.
+            Hold::Free if shared => (Holder::Unknown, Owner::Program),
+            Hold::Free => (Holder::Nobody, Owner::Program),
+            Hold::Held { owner: Some(tid) } => self.owner(tid, object, process, index, watched),
+            Hold::Held { owner: None } => untold(object, process, stacks),
+            Hold::Readers(readers) => {
+                let (holder, owner) = untold(object, process, stacks);
+                let told = matches!(owner, Owner::Inferred);
+                (holder, if told { owner } else { Owner::Readers(readers) })
+            }
+            Hold::Unseen => (Holder::Unknown, Owner::Program),
+        };
+        lock.holder = holder;
+        (lock, owner)
+    }
+
+    /// The thread that a lock's word names.
+    fn owner(
+        &self,
+        tid: u32,
+        object: &Object,
+        process: &ProcessAccount,
+        index: u32,
+        watched: &Watched,
+    ) -> (Holder, Owner) {
+        if process.threads.contains(&tid) {
+            let seen = process.standing.get(tid).is_some() || tid != process.pid;
+            let facts = if seen { None } else { ThreadFacts::read(tid) };
+            return match facts.is_some_and(|facts| facts.state == ThreadState::Ended) {
+                true => (Holder::Gone, Owner::Ended { tid }),
+                false => (Holder::Thread(tid), Owner::Program),
+            };
+        }
+        let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
+        let Some(facts) = ThreadFacts::read(tid).filter(living) else {
+            return (Holder::Gone, Owner::Ended { tid });
+        };
+        if facts.process == process.pid {
+            // It has begun since the threads were listed.
+            return (Holder::Unknown, Owner::Program);
+        }
+        let mapping = watched.process.as_ref().and_then(|process| {
+            let mappings = process.maps().ok()?;
+            mappings.into_iter().find(|mapping| mapping.contains(object.address))
+        });
+        match mapping.map(|mapping| mapping.shared) {
+            None => (Holder::Unknown, Owner::Program),
+            Some(true) if self.process_of(tid).is_some_and(|other| other != index) => {
+                (Holder::Thread(tid), Owner::Program)
+            }
+            Some(true) => {
+                let stopped = facts.state.is_stopped();
+                (Holder::Elsewhere { stopped }, Owner::Elsewhere { tid, facts })
+            }
+            Some(false) => {
+                let parent = facts.process;
+                let forked = ThreadFacts::read(process.pid)
+                    .is_some_and(|of_process| of_process.descends_from(parent));
+                // Otherwise the number is another thread's by now.
+                let owner = match forked {
+                    true => Owner::Forked { tid, parent },
+                    false => Owner::Ended { tid },
+                };
+                (Holder::Gone, owner)
+            }
+        }
+    }
+}
+
+/// The holder of a lock whose word names none.
+fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
+    let only = object.holder.only_one().filter(|&(tid, at)| {
+        // It has not run since the others were excluded.
+        let sleep = process.standing.get(tid).and_then(Stand::sleep);
+        sleep.is_some_and(|sleep| sleep.since <= at)
+    });
+    if let Some((tid, _)) = only {
+        return (Holder::Thread(tid), Owner::Inferred);
+    }
+    let not_seen = object.holder.holders(stacks).doing.not_seen();
+    match not_seen.is_some_and(|share| share.value <= 0.5) {
+        true => (Holder::UntoldButSeen, Owner::Program),
+        false => (Holder::Untold, Owner::Program),
+    }
+}
+
+/// A word that is not known to be a lock's, on which a thread sleeps as for one, reads free:
+/// whoever changed it should have woken the thread.
+fn reads_free(object: &Object, wait: &FutexWait) -> bool {
+    let word = object.steady_word.now();
+    wait.value == WAITED_FOR && word.is_some_and(|(word, ..)| word == 0)
+}
+
+/// The call ends by something from outside the program.
+fn is_from_outside(call: &SystemCall) -> bool {
+    let number = c_long::from(call.number);
+    let [first, second, ..] = call.arguments;
+    // `poll(NULL, 0, timeout)` and its like are sleeps.
+    let sleeps = match number {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => second == 0,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => first == 0,
+        libc::SYS_ppoll => second == 0,
+        libc::SYS_pselect6 => first == 0,
+        _ => false,
+    };
+    !sleeps && (OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number))
+}
+
+/// Time after which the futex wait of a thread ends by itself. `None` if it does not, or that
+/// cannot be read.
+pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
+    let Activity::Asleep(call) = stand.activity else { return None };
+    let wait = FutexWait::of(&call).filter(|wait| wait.timed)?;
+    if c_long::from(call.number) != libc::SYS_futex {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    let [.., timeout, _, _] = call.arguments;
+    if read(timeout, &mut bytes) < bytes.len() {
+        return None;
+    }
+    let (seconds, nanoseconds) = bytes.split_at(8);
+    let number = |bytes: &[u8]| Some(u64::from_ne_bytes(bytes.try_into().ok()?));
+    let at_ns = number(seconds)?.checked_mul(1_000_000_000)?.checked_add(number(nanoseconds)?)?;
+    let now = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    };
+    let sleep = stand.sleep()?;
+    match wait.operation {
+        // Only this one counts from its beginning.
+        Operation::Wait => at_ns.checked_sub(sleep.until - sleep.since),
+        Operation::LockPi => at_ns.checked_sub(now(ClockId::Realtime)),
+        _ if wait.realtime => at_ns.checked_sub(now(ClockId::Realtime)),
+        _ => at_ns.checked_sub(now(ClockId::Monotonic)),
+    }
+}

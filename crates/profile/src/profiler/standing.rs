@@ -1,0 +1,55 @@
+//! What the kernel says of threads that do not move, and of programs that are stopped.
+
+use threadtoll_stacks::process::{ThreadFacts, ThreadState};
+
+use super::Profiler;
+use crate::clock::now;
+
+/// Most threads whose switches are counted when a stretch ends, and before the last report: each
+/// takes some ten microseconds.
+const COUNTED: usize = 16;
+const COUNTED_LAST: usize = 256;
+
+/// Most processes that are asked if they are stopped: a build has hundreds that live shortly.
+const ASKED: usize = 16;
+
+impl Profiler {
+    /// Finds out which threads have slept since they were seen last, and for how long.
+    pub(super) fn ask_about_sleepers(&mut self, last: bool) {
+        let mut left = if last { COUNTED_LAST } else { COUNTED };
+        let timeline = &self.timeline;
+        let (followed, until) = (self.events.is_some(), timeline.known_until());
+        for (_, process) in self.account.all_living() {
+            if followed {
+                // They were asleep when they were seen last, so they still are if not switched.
+                let still_since = |tid| timeline.still_since(tid, until, true);
+                process.standing.ask_records(until, still_since);
+            }
+            if !process.objects.iter().any(|object| object.is_lock()) {
+                continue;
+            }
+            let to_count = process.standing.to_count(now(), left);
+            left -= to_count.len().min(left);
+            for tid in to_count {
+                let Some(facts) = ThreadFacts::read(tid) else { continue };
+                if facts.state == ThreadState::Asleep
+                    && facts.process == process.pid
+                    && let Some(switches) = facts.switches
+                {
+                    process.standing.count(tid, switches, now());
+                }
+            }
+        }
+    }
+
+    /// Finds out which programs are stopped.
+    pub(super) fn ask_if_stopped(&mut self) {
+        let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
+        for (&index, watched) in living.take(ASKED) {
+            let state = watched.process.as_ref().and_then(|process| process.state().ok());
+            if let (Some(state), Some(process)) = (state, self.account.living(index)) {
+                process.stops.note(state.is_stopped(), now());
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Stand-stills: threads that cannot go on, and programs that are stopped.
+
+use threadtoll_record::profile::{Process, Profile, Stuck, StuckKind, StuckThread};
+
+use super::stack;
+use crate::clean::clean;
+
+/// Functions that are named of each thread.
+const FUNCTIONS: usize = 3;
+
+/// A stand-still and its process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stands<'a> {
+    pub(crate) process: &'a Process,
+    pub(crate) stuck: &'a Stuck,
+}
+
+/// All stand-stills, the gravest first.
+pub(crate) fn stand_stills(profile: &Profile) -> Vec<Stands<'_>> {
+    let mut all: Vec<Stands<'_>> = profile
+        .processes
+        .iter()
+        .flat_map(|process| process.stand_stills().map(move |stuck| Stands { process, stuck }))
+        .collect();
+    // One of several processes stands with each of them.
+    let mut told = std::collections::HashSet::new();
+    all.retain(|stands| told.insert(&*stands.stuck.text));
+    all.sort_by_key(|stands| rank(stands.stuck.kind));
+    all
+}
+
+fn rank(kind: StuckKind) -> u8 {
+    match kind {
+        StuckKind::Stopped => 0,
+        StuckKind::Deadlock => 1,
+        StuckKind::SelfDeadlock => 2,
+        StuckKind::LostWakeUp => 3,
+        StuckKind::OwnerEnded => 4,
+        StuckKind::OwnerElsewhere => 5,
+        StuckKind::StandStill => 6,
+        StuckKind::Circle => 7,
+        StuckKind::NeverReleased => 8,
+    }
+}
+
+/// A stand-still in sentences, with its process where a profile is of several.
+pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
+    let text = clean(&stands.stuck.text);
+    match profile.processes.len() {
+        0 | 1 => text,
+        _ => format!("PID {}: {text}", stands.process.pid),
+    }
+}
+
+/// The threads of a stand-still, each with the functions in which it waits.
+pub(crate) fn threads(stands: Stands<'_>, most: usize) -> Vec<String> {
+    let with_stack = stands.stuck.threads.iter().filter(|thread| !thread.frames.is_empty());
+    with_stack.take(most).map(line).collect()
+}
+
+fn line(thread: &StuckThread) -> String {
+    let name = clean(&thread.name);
+    let name = if name.trim().is_empty() { "a thread" } else { &name };
+    let stack = stack::of_waiter(&thread.frames);
+    let functions: Vec<&str> = stack.split(" ← ").take(FUNCTIONS).collect();
+    format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
+}
+
+/// A program of which little is known but that it was stopped.
+pub(crate) fn is_stopped(profile: &Profile) -> bool {
+    stand_stills(profile).first().is_some_and(|it| {
+        let stopped = it.stuck.seconds.map_or(0.0, |seconds| seconds.get());
+        it.stuck.kind == StuckKind::Stopped && stopped >= profile.seconds.get() / 2.0
+    })
+}
+
+/// The lock is part of a stand-still.
+pub(crate) fn concerns(process: &Process, lock: u32) -> bool {
+    process.stand_stills().any(|stuck| stuck.locks.contains(&lock))
+}

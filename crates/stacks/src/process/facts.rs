@@ -1,0 +1,163 @@
+//! Facts of any thread on the machine, from `/proc/TID/status` (proc_pid_status(5)).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::fs::CWD;
+
+use super::activity::Activity;
+use super::files::{self, ShortPath};
+
+/// Longest text that is read: a user may be in thousands of groups, whose numbers it lists.
+const MAX_STATUS: usize = 64 << 10;
+
+/// Longest line of a system call.
+const MAX_CALL: usize = 192;
+
+/// Longest list of a process's ancestors.
+const MAX_ANCESTORS: usize = 64;
+
+/// Facts of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadFacts {
+    /// Its name.
+    pub name: OsString,
+    /// The PID of its process.
+    pub process: u32,
+    /// The PID of its process's parent.
+    pub parent: u32,
+    /// The PID of the process that traces it, such as a debugger.
+    pub tracer: Option<u32>,
+    /// Its state.
+    pub state: ThreadState,
+    /// Number of times that it has left a CPU so far; `None` if the kernel does not say.
+    pub switches: Option<u64>,
+}
+
+/// State of a thread, as the kernel counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ThreadState {
+    /// On a CPU, or waiting for one.
+    Running,
+    /// Asleep.
+    Asleep,
+    /// Stopped by a signal.
+    Stopped,
+    /// Stopped by the process that traces it.
+    Traced,
+    /// It has ended.
+    Ended,
+}
+
+impl ThreadState {
+    pub(crate) fn of(letter: u8) -> ThreadState {
+        match letter {
+            b'R' => ThreadState::Running,
+            b'T' => ThreadState::Stopped,
+            b't' => ThreadState::Traced,
+            b'Z' | b'X' | b'x' => ThreadState::Ended,
+            _ => ThreadState::Asleep,
+        }
+    }
+
+    /// A signal or a debugger keeps it from running.
+    pub fn is_stopped(self) -> bool {
+        matches!(self, ThreadState::Stopped | ThreadState::Traced)
+    }
+}
+
+impl ThreadFacts {
+    /// Facts of the thread with this number, of whatever process. `None` if there is none, or it
+    /// is hidden.
+    pub fn read(tid: u32) -> Option<ThreadFacts> {
+        let path = ShortPath::new(format_args!("/proc/{tid}/status"));
+        ThreadFacts::parse(&files::read(CWD, &path, MAX_STATUS).ok()?)
+    }
+
+    /// What the thread with this number is doing; `None` if the kernel does not say.
+    pub fn activity_of(tid: u32) -> Option<Activity> {
+        let path = ShortPath::new(format_args!("/proc/{tid}/syscall"));
+        Activity::parse(&files::read(CWD, &path, MAX_CALL).ok()?)
+    }
+
+    /// Returns `true` if the process is among the ancestors of this thread's process.
+    pub fn descends_from(&self, pid: u32) -> bool {
+        let mut parent = self.parent;
+        for _ in 0..MAX_ANCESTORS {
+            match parent {
+                0 => return false,
+                _ if parent == pid => return true,
+                _ => {}
+            }
+            let Some(facts) = ThreadFacts::read(parent) else { return false };
+            parent = facts.parent;
+        }
+        false
+    }
+
+    /// The name, on the first line, has its line feeds escaped.
+    pub(crate) fn parse(text: &[u8]) -> Option<ThreadFacts> {
+        let field = |name: &str| {
+            let mut lines = text.split(|&byte| byte == b'\n');
+            let line = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
+            Some(line.trim_ascii())
+        };
+        let number = |name| std::str::from_utf8(field(name)?).ok()?.parse::<u64>().ok();
+        let pid = |name| u32::try_from(number(name)?).ok();
+        let [voluntary, involuntary] =
+            ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"].map(number);
+        Some(ThreadFacts {
+            name: OsString::from_vec(field("Name:")?.to_vec()),
+            process: pid("Tgid:")?,
+            parent: pid("PPid:")?,
+            tracer: pid("TracerPid:").filter(|&tracer| tracer != 0),
+            state: ThreadState::of(*field("State:")?.first()?),
+            switches: voluntary.zip(involuntary).map(|(one, other)| one + other),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn status_is_read() {
+        let text =
+            b"Name:\tworker 1\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t42\nPid:\t43\n\
+                     PPid:\t7\nTracerPid:\t99\nGroups:\t0 1 2\nvoluntary_ctxt_switches:\t150\n\
+                     nonvoluntary_ctxt_switches:\t7\n";
+        let facts = ThreadFacts::parse(text).unwrap();
+        let expected = ThreadFacts {
+            name: "worker 1".into(),
+            process: 42,
+            parent: 7,
+            tracer: Some(99),
+            state: ThreadState::Traced,
+            switches: Some(157),
+        };
+        assert_eq!(facts, expected);
+        assert!(facts.state.is_stopped());
+        assert_eq!(ThreadFacts::parse(b"Name:\ta\nTgid:\t1\n"), None);
+    }
+
+    #[test]
+    fn this_thread_is_no_stranger() {
+        let own = std::fs::read_link("/proc/thread-self").unwrap();
+        let own: u32 = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let facts = ThreadFacts::read(own).unwrap();
+        assert_eq!((facts.process, facts.tracer), (std::process::id(), None));
+        assert_eq!(facts.state, ThreadState::Running);
+        assert!(facts.descends_from(facts.parent) && !facts.descends_from(facts.process));
+        assert_eq!(ThreadFacts::read(u32::MAX), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_status_is_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = ThreadFacts::parse(&text);
+        }
+    }
+}
