@@ -21,6 +21,8 @@ pub(crate) struct Stat {
     /// A letter; `Z` and `X` have ended.
     pub(crate) state: u8,
     pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
     pub(crate) flags: u64,
     pub(crate) threads: u64,
     /// Clock ticks since boot.
@@ -49,6 +51,9 @@ impl Stat {
             name,
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
+            // Of a process whose group is another PID namespace's, 0.
+            group: field(5)?.parse().unwrap_or(0),
+            session: field(6)?.parse().unwrap_or(0),
             flags: field(9)?.parse().ok()?,
             threads: field(20)?.parse().ok()?,
             start_time: field(22)?.parse().ok()?,
