@@ -105,9 +105,14 @@ impl One<'_> {
             read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
             interpreter: object.identity.interpreter_lock().is_some(),
         };
-        // The models know one holder at a time.
-        let modelled = !context.read_write;
+        let holding = self.shares(&holders.threads, holders.inferred);
+        // The models know one holder at a time, and the threads of one process.
+        let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
+        let modelled = !context.read_write && !elsewhere;
         let (held, queue) = (judged.held.known(), judged.queue.known());
+        // More threads wait than were seen to.
+        let too_few = object.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
+        let efficiency = judged.efficiency.filter(|_| !too_few);
         let mut all_sites =
             sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
         let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
@@ -124,14 +129,15 @@ impl One<'_> {
             queue_mean_interval95: queue.and_then(ratios),
             queue_is_lower_bound: judged.queue_is_lower_bound,
             queue_max: Some(object.waiters_max),
+            seen_in_part: object.seen_in_part(),
             gain: judged.gain.map(ratio),
             gain_interval95: judged.gain.and_then(ratios),
-            efficiency: judged.efficiency.map(fraction),
-            efficiency_interval95: judged.efficiency.and_then(fractions),
+            efficiency: efficiency.map(fraction),
+            efficiency_interval95: efficiency.and_then(fractions),
             verdict: judged.verdict.map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
-            holders: self.shares(&holders.threads, holders.inferred),
+            holders: holding,
             waiters: self.shares(&object.waiting, false),
             waits_for: holders
                 .doing
@@ -207,7 +213,13 @@ impl One<'_> {
 }
 
 /// A lock of which no more is known. `alive` threads may use it, and `users` of them do.
-fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32) -> Lock {
+pub(super) fn not_judged(
+    id: u32,
+    kind: LockKind,
+    address: Address,
+    users: u32,
+    alive: u32,
+) -> Lock {
     Lock {
         id,
         kind,
@@ -228,11 +240,13 @@ fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32)
         queue_mean_interval95: None,
         queue_is_lower_bound: false,
         queue_max: None,
+        seen_in_part: false,
         gain: None,
         gain_interval95: None,
         efficiency: None,
         efficiency_interval95: None,
         verdict: None,
+        shared_by: Vec::new(),
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
         holders: Vec::new(),

@@ -92,6 +92,8 @@ impl Screen<'_> {
             self.text(DIM, &profile::title(self.profile).join(" · "), 2, 7),
             self.text(if answer.locks { MIDDLING } else { GOOD }, &answer.text, 2, 0),
         ];
+        let background = profile::short::background(self.profile);
+        parts.extend(background.map(|text| self.text(BOLD, &text, 2, 0)));
         parts.extend(self.time());
         parts.extend(self.spinning());
         parts.push(Part::BLANK);
@@ -99,6 +101,9 @@ impl Screen<'_> {
             parts.extend(self.idle());
         } else {
             parts.extend(self.table(top));
+        }
+        // Of few samples nothing follows.
+        if !top.is_empty() && profile::short::too_short(self.profile).is_none() {
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);
