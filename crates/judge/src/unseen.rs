@@ -7,6 +7,10 @@ use super::samples::Figure;
 /// from sleeps that no look saw may wait for a CPU longer, or less long, than those from others.
 const ODDS: f64 = 3.0;
 
+/// Most threads that may have ended before they were looked at, as a share of the queue or, if that
+/// is shorter, of one thread. With more, the queue is withheld.
+const MOST_ENDED: f64 = 0.25;
+
 /// Mean number of threads that wait for a CPU after sleeps in which no look saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Unseen {
@@ -16,6 +20,8 @@ pub struct Unseen {
     pub elsewhere: f64,
     /// Those of which nothing tells what they wait for.
     pub anywhere: f64,
+    /// Threads that had ended before they were looked at: as many had begun, and may wait.
+    pub ended: f64,
 }
 
 impl Unseen {
@@ -26,7 +32,7 @@ impl Unseen {
             0.0 => 0.0,
             here => all * odds * here / (odds * here + self.elsewhere),
         };
-        [part(1.0 / ODDS), part(ODDS) + self.anywhere]
+        [part(1.0 / ODDS), part(ODDS) + self.anywhere + self.ended]
     }
 }
 
@@ -34,6 +40,9 @@ impl Figure {
     /// The figure if waits that no look saw were shared out otherwise.
     pub fn with_unseen(self, unseen: Unseen) -> Figure {
         match self {
+            Self::Known(estimate) if unseen.ended > MOST_ENDED * estimate.value.max(1.0) => {
+                Self::Withheld(unseen.ended)
+            }
             Self::Known(estimate) => {
                 let [least, most] = unseen.bounds();
                 let low = (estimate.low - (unseen.here - least)).max(0.0);
@@ -52,7 +61,7 @@ mod tests {
     #[test]
     fn unseen_waits_leave_a_queue_open_both_ways() {
         let queue = Figure::Known(Estimate { value: 0.5, low: 0.45, high: 0.55 });
-        let unseen = Unseen { here: 0.2, elsewhere: 0.2, anywhere: 0.1 };
+        let unseen = Unseen { here: 0.2, elsewhere: 0.2, anywhere: 0.1, ended: 0.0 };
         let Some(open) = queue.with_unseen(unseen).known() else { panic!("withheld") };
         // Odds of one to one may be one to three, or three to one.
         assert_eq!(open.value, 0.5);
@@ -61,5 +70,14 @@ mod tests {
         let elsewhere = Unseen { elsewhere: 0.3, ..Unseen::default() };
         assert_eq!(queue.with_unseen(elsewhere), queue);
         assert_eq!(Figure::Withheld(0.2).with_unseen(unseen), Figure::Withheld(0.2));
+    }
+
+    #[test]
+    fn threads_that_ended_too_soon_leave_a_queue_open_above() {
+        let queue = Figure::Known(Estimate { value: 4.0, low: 3.5, high: 4.5 });
+        let ended = |ended| queue.with_unseen(Unseen { ended, ..Unseen::default() });
+        let Some(open) = ended(0.5).known() else { panic!("withheld") };
+        assert_eq!((open.value, open.low, open.high), (4.0, 3.5, 5.0));
+        assert_eq!(ended(1.1), Figure::Withheld(1.1));
     }
 }

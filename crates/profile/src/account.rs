@@ -3,6 +3,7 @@
 mod lateness;
 mod mean;
 mod object;
+mod presence;
 mod process;
 pub(crate) mod standing;
 mod steady;
@@ -14,6 +15,7 @@ mod time;
 pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
 pub use object::Object;
+pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
@@ -69,7 +71,8 @@ impl Reported<'_> {
     /// anything else, or took the CPU away from the program, saw it at a time like any other.
     fn is_late(&self, tick: &Tick) -> bool {
         if !self.is_complete() {
-            let delay = tick.run_delay_ns.unwrap_or(tick.at.saturating_sub(tick.due));
+            let since_due = tick.at.saturating_sub(tick.due).saturating_sub(tick.listing_ns);
+            let delay = tick.run_delay_ns.unwrap_or(since_due);
             return delay > LATE_NS;
         }
         let from = self.departures.partition_point(|departure| departure.at < tick.due);
@@ -170,8 +173,23 @@ impl Account {
                 process.burst(burst);
             }
         }
-        // Looks from before there were threads to look at, and from after, show nothing.
-        for tick in chunk.ticks.iter().filter(|tick| tick.threads_picked > 0) {
+        for tick in &chunk.ticks {
+            let is_first = self.current.looks.is_empty();
+            for listing in chunk.listings(tick) {
+                if let Some(process) = self.living.get_mut(&listing.process) {
+                    process.set_threads(listing.threads.clone(), listing.inner.clone());
+                    process.presence.begin(is_first);
+                }
+            }
+            for process in chunk.left(tick) {
+                if let Some(process) = self.living.get_mut(process) {
+                    process.presence.end(&self.current);
+                }
+            }
+            // Looks from before there were threads to look at, and from after, show nothing.
+            if tick.threads_picked == 0 {
+                continue;
+            }
             if self.looks == 0 {
                 self.started = tick.due;
             }
@@ -207,7 +225,13 @@ impl Account {
                     process.thread(thread, tick.at, &seen);
                 }
             }
-            for process in self.living.values_mut() {
+            for &process in chunk.gone(tick) {
+                if let Some(process) = self.living(process) {
+                    process.passing.count(seen.scale);
+                }
+            }
+            for process in self.living.values_mut().filter(|process| process.presence.lasts()) {
+                process.presence.add(tick.times, &seen);
                 process.end_look(chunk, tick, &seen);
             }
         }
@@ -217,7 +241,11 @@ impl Account {
     pub fn end_stretch(&mut self, stretch: &Stretch) {
         let ended = std::mem::take(&mut self.current);
         let length_s = stretch.length_ns as f64 / 1e9;
-        self.living.values_mut().for_each(|process| process.end_stretch(length_s, &ended));
+        for process in self.living.values_mut() {
+            if let Some((share, seen)) = process.presence.end_stretch(&ended) {
+                process.end_stretch(length_s * share, &seen);
+            }
+        }
         for (index, mut process) in self.living.extract_if(.., |_, process| process.ended) {
             process.end();
             self.ended.insert(index, process);
@@ -228,8 +256,8 @@ impl Account {
 }
 
 /// The looks of a stretch, so far.
-#[derive(Debug, Default)]
-struct StretchLooks {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StretchLooks {
     looks: Looks,
     /// Samples of a lock for which nobody waits.
     unwaited: LockSamples,

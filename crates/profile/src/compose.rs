@@ -9,8 +9,10 @@ mod locking;
 mod locks;
 mod naming;
 mod parked;
+mod shared;
 mod sleeper;
 mod stuck;
+mod thread_names;
 mod threads;
 mod unseen;
 mod waits;
@@ -36,6 +38,7 @@ use doing::spins;
 use gains::Gains;
 use idle::together;
 use locks::Listed;
+use shared::SharedLocks;
 use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
@@ -63,6 +66,8 @@ pub(crate) struct Circumstances {
     pub(crate) cpu_ns: u64,
     /// Why the kernel grants no perf events.
     pub(crate) perf_refused: Option<String>,
+    /// Processes that a launched program has left running.
+    pub(crate) background: Vec<u32>,
     /// More that could not be seen, as sentences.
     pub(crate) unseen: Vec<String>,
     /// Time of processes that are not listed.
@@ -86,6 +91,7 @@ pub(crate) fn compose(
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let (mut processes, mut indices) = (Vec::new(), Vec::new());
+    let mut shared = SharedLocks::default();
     let mut time = circumstances.forgotten.clone();
     for (&index, watched) in watched {
         let Some(process) = account.process(index) else { continue };
@@ -93,10 +99,16 @@ pub(crate) fn compose(
         time.add(&doing, process.seconds());
         let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
+        for lock in &record.locks {
+            if let Some(place) = stacks.table.shared_place(index, lock.address.0) {
+                shared.add(place, processes.len(), lock.id);
+            }
+        }
         processes.push(record);
         indices.push(index);
     }
     stuck::enter(account, watched, stacks, &indices, &mut processes);
+    shared.put_together(&mut processes);
     Profile {
         run: Text::default(),
         at: Text::default(),
@@ -118,6 +130,7 @@ pub(crate) fn compose(
         stacks_cut_share: share(cut, seen).map(fraction),
         time: time.record(perf_event),
         processes,
+        background: circumstances.background.clone(),
         unseen,
         perturbation: Perturbation {
             per_acquisition_ns: None,
@@ -242,16 +255,13 @@ impl One<'_> {
         threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));
         threads.truncate(MAX_LISTED);
         let record = |(tid, looks): (u32, u64)| {
-            // Some threads name themselves late, and some have ended.
-            let process = self.watched.process.as_ref();
-            let name = match process.and_then(|process| process.thread_name(tid).ok()) {
-                Some(name) => name.to_string_lossy().into_owned(),
-                None => self.watched.names.get(&tid).cloned().unwrap_or_default(),
-            };
+            let named = self.name_of_thread(tid);
             let share = share(looks, all)?;
             Some(ThreadShare {
                 tid,
-                name: Text::from(name),
+                name: Text::from(named.name),
+                pid: named.pid,
+                ended: named.ended,
                 share: fraction(share),
                 interval95: fractions(share),
                 inferred,

@@ -1,8 +1,10 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
+mod background;
 mod events;
 mod fold;
 mod programs;
+mod replaced;
 mod standing;
 mod throttle;
 mod unseen;
@@ -10,6 +12,7 @@ mod unseen;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -77,7 +80,11 @@ pub struct Profiler {
     next_index: u32,
     family: Family,
     launched: Option<Launched>,
+    /// When the launched program started, in clock ticks since boot, and its file.
+    launched_at: Option<(u64, PathBuf)>,
     status: Option<ExitStatus>,
+    /// The program has ended, and those that it left behind have been looked for.
+    searched: bool,
     throttle: Option<Throttle>,
     /// The control group was out of quota lately.
     throttled: bool,
@@ -99,6 +106,8 @@ pub struct Profiler {
     static_locks: StaticLocks,
     /// Time that was spent on finding static locks.
     declaring: Duration,
+    /// Time that was spent on processes that had executed another program.
+    replacing: Duration,
     began: Instant,
     cpu_ns: u64,
     perf_refused: Option<String>,
@@ -143,12 +152,14 @@ impl Profiler {
         // Opened while it is held: it may end as soon as it starts.
         let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
+        // Known before the program may have ended.
+        let launched_at = (process.start_time(), process.program().unwrap_or_default());
         let only = options.only.as_ref().map(OsString::from);
         let family = Family::with_descendants(process, only)?;
         let mut profiler = Profiler::new(options, family);
         profiler.use_events(events);
         profiler.inherited = inherited;
-        profiler.launched = Some(launched);
+        (profiler.launched, profiler.launched_at) = (Some(launched), Some(launched_at));
         profiler.refresh_family();
         Ok(profiler)
     }
@@ -170,7 +181,9 @@ impl Profiler {
             next_index: 0,
             family,
             launched: None,
+            launched_at: None,
             status: None,
+            searched: false,
             throttle: None,
             throttled: false,
             orders,
@@ -187,6 +200,7 @@ impl Profiler {
             stacks: Stacks::default(),
             static_locks: StaticLocks::default(),
             declaring: Duration::ZERO,
+            replacing: Duration::ZERO,
             began: Instant::now(),
             cpu_ns: 0,
             perf_refused: None,
@@ -230,10 +244,11 @@ impl Profiler {
         while !stop.load(Ordering::Relaxed) {
             let left =
                 length.map_or(PATIENCE, |length| length.saturating_sub(self.began.elapsed()));
-            if left.is_zero() || self.has_ended() {
+            if left.is_zero() || self.has_ended() || length.is_none() && self.is_in_background() {
                 break;
             }
-            let stretch_ended = match self.reports.recv_timeout(left.min(PATIENCE)) {
+            let patience = self.follow_replaced();
+            let stretch_ended = match self.reports.recv_timeout(left.min(patience)) {
                 Ok(report) => self.take(report),
                 Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -255,8 +270,12 @@ impl Profiler {
         if let (Some(launched), None) = (&mut self.launched, self.status) {
             self.status = launched.try_wait().ok().flatten();
         }
-        let running = self.watched.values().any(|watched| watched.ended.is_none());
-        !running && (self.launched.is_none() || self.status.is_some())
+        let runs =
+            |profiler: &Profiler| profiler.watched.values().any(|watched| watched.ended.is_none());
+        if self.status.is_some() && !runs(self) && !std::mem::replace(&mut self.searched, true) {
+            self.find_left_behind();
+        }
+        !runs(self) && (self.launched.is_none() || self.status.is_some())
     }
 
     fn end_sampling(&mut self) {
@@ -301,10 +320,9 @@ impl Profiler {
                 }
                 return true;
             }
-            Report::Threads(index, threads, inner) => {
-                self.threads(index, threads, inner);
-            }
+            Report::Threads(index, threads) => self.threads(index, threads),
             Report::Ended(index) => self.end(index, Ended::Exit),
+            Report::Replaced(index) => self.replaced(index),
         }
         false
     }
@@ -313,6 +331,7 @@ impl Profiler {
     fn profile(&mut self, finished: bool) -> Profile {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);
+        let background = self.background();
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
         compose(
             &self.account,
@@ -324,6 +343,7 @@ impl Profiler {
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.perf_refused.clone(),
+                background,
                 unseen: self.unseen.sentences(behind, self.events.as_ref()),
                 forgotten: self.forgotten.clone(),
             },

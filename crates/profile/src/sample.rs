@@ -7,13 +7,14 @@
 
 mod budget;
 mod chunk;
+mod churn;
 mod promptness;
 mod sampler;
 mod schedule;
 mod watch;
 
 pub use budget::{Budget, Effort, Spent};
-pub use chunk::{Burst, Chunk, Reason, ThreadRead, Tick, WordRead};
+pub use chunk::{Burst, Chunk, Listing, Reason, ThreadRead, Tick, WordRead};
 pub use sampler::{Order, Report, Sampler, Span, Stretch};
 pub use schedule::{Due, Schedule};
 pub use watch::Watch;

@@ -21,6 +21,8 @@ pub(crate) struct Watched {
     pub(crate) process: Option<Process>,
     pub(crate) is_32_bit: bool,
     pub(crate) command: Vec<OsString>,
+    /// The file of the program.
+    pub(crate) program: PathBuf,
     /// Number of programs that the process has executed, this one included.
     pub(crate) image: u32,
     pub(crate) parent: Option<u32>,
@@ -28,11 +30,21 @@ pub(crate) struct Watched {
     pub(crate) signal: Option<u8>,
     /// Names of the threads that use locks, as they were when that was first seen.
     pub(crate) names: HashMap<u32, String>,
+    /// Threads of other processes that use locks of this one, with their processes and names.
+    pub(crate) strangers: HashMap<u32, (u32, String)>,
     /// When it was started, until its mappings are listed once more with its libraries.
     pub(crate) started: Option<Instant>,
+    /// Its threads when they were last listed, ascending.
+    pub(crate) listed: Vec<u32>,
+    /// It executes another program by now, which has been known since then.
+    pub(crate) replaced: Option<Instant>,
     pub(crate) followed: Vec<u32>,
     /// Threads whose events are not open yet.
     pub(crate) to_follow: VecDeque<u32>,
+    /// The last of these, which are to be listed once more before: most threads end by then.
+    pub(crate) held_back: usize,
+    /// Threads that ended between two listings, up to a few.
+    pub(crate) ended_soon: u32,
 }
 
 impl Descriptors for BTreeMap<u32, Watched> {

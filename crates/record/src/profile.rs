@@ -77,6 +77,9 @@ pub struct Profile {
     pub time: Option<ThreadTime>,
     /// The observed processes; one that executed another program has an entry for each image.
     pub processes: Vec<Process>,
+    /// Processes that a launched program had left running when it ended, by their PIDs.
+    #[serde(default)]
+    pub background: Vec<u32>,
     /// Blind spots of this profile, and what would show them, as sentences.
     pub unseen: Vec<Text>,
     /// Cost of profiling to the program and the machine.

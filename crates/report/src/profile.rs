@@ -4,10 +4,12 @@
 mod answer;
 pub(crate) mod kinds;
 pub(crate) mod locks;
+pub(crate) mod short;
 pub(crate) mod stack;
 pub(crate) mod stuck;
 pub(crate) mod telling;
 pub(crate) mod time;
+pub(crate) mod tree;
 pub(crate) mod waits;
 
 use threadtoll_record::profile::{
@@ -38,14 +40,17 @@ const MAX_COMMAND: usize = 40;
 pub(crate) struct Seen<'a> {
     pub(crate) process: &'a Process,
     pub(crate) lock: &'a Lock,
-    /// True if other processes of the profile have locks, too.
+    /// True if the title names another process, which the lock may be taken to belong to.
     pub(crate) ambiguous: bool,
 }
 
 impl Seen<'_> {
     pub(crate) fn name(&self) -> String {
         let name = lock_name(self.lock);
-        if self.ambiguous { format!("{name} (PID {})", self.process.pid) } else { name }
+        if !self.lock.shared_by.is_empty() {
+            return format!("{name} ({} processes)", self.lock.shared_by.len());
+        }
+        if self.ambiguous { format!("{name} ({})", tree::process(self.process)) } else { name }
     }
 
     /// True if a thread was seen waiting for the lock.
@@ -69,14 +74,22 @@ pub(crate) fn lock_name(lock: &Lock) -> String {
 
 /// The locks of all processes, those that cost most first.
 pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
-    let ambiguous = profile.processes.iter().filter(|one| !one.locks.is_empty()).count() > 1;
     let mut locks: Vec<Seen<'_>> = profile
         .processes
         .iter()
-        .flat_map(|process| process.locks.iter().map(move |lock| Seen { process, lock, ambiguous }))
+        .flat_map(|process| {
+            let ambiguous = tree::is_another(profile, process);
+            process.locks.iter().map(move |lock| Seen { process, lock, ambiguous })
+        })
         .collect();
+    let cost = |seen: &Seen<'_>| {
+        let (gain, queue) = seen.lock.cost();
+        let lived = tree::lived(profile, seen.process);
+        // Of a lock for which nobody waits it is a rank.
+        (if gain > 0.0 { gain * lived } else { gain }, queue * lived)
+    };
     locks.sort_by(|a, b| {
-        let (a, b) = (a.lock.cost(), b.lock.cost());
+        let (a, b) = (cost(a), cost(b));
         b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
     });
     locks
@@ -112,7 +125,7 @@ pub(crate) fn words(texts: &[Text]) -> String {
 }
 
 /// A command line with as many arguments as the title has room for, and no path of the program.
-fn short_command(texts: &[Text]) -> String {
+pub(crate) fn short_command(texts: &[Text]) -> String {
     let all = words(texts);
     let (program, arguments) = all.split_once(' ').unwrap_or((&all, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
@@ -126,20 +139,7 @@ fn short_command(texts: &[Text]) -> String {
 
 /// Program, observed time and samples.
 pub(crate) fn title(profile: &Profile) -> Vec<String> {
-    let main = main_process(profile);
-    let program = match main {
-        Some(process) => format!("{} (PID {})", short_command(&process.command), process.pid),
-        None => short_command(&profile.program),
-    };
-    let mut title = vec![program];
-    let others = profile.processes.len().saturating_sub(1);
-    if main.is_some() && others > 0 {
-        let processes = if others == 1 { "process" } else { "processes" };
-        title.push(format!("and {others} other {processes}"));
-    }
-    if let Some(process) = main {
-        title.push(plural(process.threads_max.into(), "thread"));
-    }
+    let mut title = tree::title(profile);
     let so_far = if profile.finished { "" } else { " so far" };
     title.push(format!("{}{so_far}", duration(profile.seconds.get() * 1e9)));
     title.push(plural(profile.samples.get(), "sample"));

@@ -20,7 +20,7 @@ pub(crate) use bytes::Bytes;
 pub(crate) use elf::Section;
 use elf::{Elf, FilePart};
 use source::Source;
-pub use space::{AddressSpace, Place};
+pub use space::{AddressSpace, Place, SharedPlace};
 
 /// Images that are kept at most; those of programs that map more stay unnamed.
 const MAX_IMAGES: usize = 4096;

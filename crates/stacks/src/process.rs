@@ -32,7 +32,11 @@ pub mod launch;
 pub mod maps;
 pub mod memory;
 mod open_files;
+mod orphans;
+mod passing;
+mod program_run;
 mod stat;
+mod stranger;
 #[cfg(test)]
 mod tests;
 pub mod thread;
@@ -63,6 +67,9 @@ pub use family::{Family, FamilyEvent};
 pub use launch::{Held, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
+pub use orphans::{Former, orphans};
+pub use program_run::ProgramRun;
+pub use stranger::whose_thread;
 pub use thread::{Look, Thread};
 
 /// Longest command line that is read.
@@ -98,6 +105,10 @@ pub struct Process {
     listed: Option<(u64, Instant)>,
     listing_took: Duration,
     inner: Option<InnerTids>,
+    /// Threads that were new when they were listed, but for the first listing.
+    births: u64,
+    /// The first thread has ended, and others go on: it stays in the folder of threads.
+    first_ended: bool,
 }
 
 impl Process {
@@ -179,6 +190,8 @@ impl Process {
             listed: None,
             listing_took: Duration::ZERO,
             inner,
+            births: 0,
+            first_ended: false,
         };
         process.check_permission(status.owner)?;
         Ok(process)
@@ -218,6 +231,9 @@ impl Process {
             }
         }
         match self.memory().probe() {
+            Err(Errno::PERM | Errno::ACCESS) if Memory::is_forbidden() => {
+                Err(ProcessError::NotPermitted { pid, refusal: Refusal::Sandboxed })
+            }
             Err(Errno::PERM | Errno::ACCESS) => Err(refused()),
             Err(Errno::NOSYS) => Err(ProcessError::Unsupported("process_vm_readv")),
             // Also of a thread that has just ended; there may be others to ask.
@@ -228,6 +244,11 @@ impl Process {
     /// Its PID.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// A thread that still has its memory and its files.
+    pub(crate) fn witness(&self) -> u32 {
+        self.witness
     }
 
     /// Its start, in clock ticks since boot: with the PID, an identity that no other process has.
@@ -262,6 +283,15 @@ impl Process {
             Ok(stat) => stat.ended().then(|| ExitStatus::from_raw(stat.exit_code)),
             Err(_) => ending::of_reaped(self.pidfd()?),
         }
+    }
+
+    /// Its session: that of its parent, unless it has begun one of its own, as daemons do.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn session(&self) -> io::Result<u32> {
+        Ok(Stat::read(&self.directory, &stat_path())?.session)
     }
 
     /// The PID of its parent now.
@@ -445,7 +475,17 @@ impl Process {
             return Ok(false);
         }
         files::list_numbers(&self.tasks, &mut self.listing)?;
+        let first_listing = self.listed.is_none() && self.threads.is_empty();
         (self.listed, self.listing_took) = (Some((links, now)), now.elapsed());
+        // It stays on the list for as long as others go on. One that executes a program takes over
+        // the TID.
+        let listed = self.listing.binary_search(&self.pid).is_ok();
+        if listed && self.thread(self.pid).is_some_and(Thread::is_gone) {
+            self.first_ended = self.passing(self.pid).look() == Look::Gone;
+        }
+        if self.first_ended {
+            self.listing.retain(|&tid| tid != self.pid);
+        }
         let listing = &self.listing;
         // The TID of a thread that is gone may be that of a new one by now.
         let before = self.threads.len();
@@ -466,6 +506,9 @@ impl Process {
             inner.retain(|_, tid| listing.binary_search(tid).is_ok());
         }
         let changed = known < before || known < self.threads.len();
+        if !first_listing {
+            self.births += (self.threads.len() - known) as u64;
+        }
         self.threads.sort_unstable_by_key(Thread::tid);
         if self.thread(self.witness).is_some_and(Thread::lives) {
             return Ok(changed);

@@ -7,7 +7,7 @@ mod mappings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::image::{CodeAddress, Image, ImageId, Images, Place};
+use crate::image::{CodeAddress, Image, ImageId, Images, Place, SharedPlace};
 use crate::process::Process;
 use crate::stack::{Registers, Stack, StackBytes, Unwinder};
 use crate::symbol::{StaticVariables, Symbols, Variable, Wanted};
@@ -203,6 +203,11 @@ impl StackTable {
     pub fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, ImageId)> {
         let data = self.mappings.get(process)?.data(address)?;
         Some((self.symbols.variable(&self.images, data)?, data.image))
+    }
+
+    /// The place that an address of a process means to all processes that share it.
+    pub fn shared_place(&self, process: u32, address: u64) -> Option<SharedPlace> {
+        self.mappings.get(process)?.shared_place(address)
     }
 
     /// Static variables of wanted types in a file; see [`Symbols::static_variables`].

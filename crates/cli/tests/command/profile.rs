@@ -3,6 +3,7 @@
 mod attach;
 mod bad_usage;
 mod ending;
+mod launched;
 mod live;
 mod metrics;
 

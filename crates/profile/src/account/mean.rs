@@ -22,6 +22,16 @@ impl Looks {
         self.w2 += f64::from(times) * f64::from(times);
     }
 
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.looks == 0
+    }
+
+    /// Part of the due times of `all` looks that these answer.
+    pub fn share_of(&self, all: &Looks) -> f64 {
+        if all.w > 0.0 { self.w / all.w } else { 0.0 }
+    }
+
     fn extend(&mut self, other: &Looks) {
         self.looks += other.looks;
         self.w += other.w;

@@ -20,6 +20,9 @@ use crate::tally::{MAX_KINDS, count};
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
 const HERD: f64 = 3.0;
 
+/// Share of looks at some of the threads only that leaves nothing open: the others show as much.
+const IN_PART: f64 = 0.1;
+
 /// Contradictions in a row after which the memory is taken to have another use: a look may fall
 /// between two stores of the lock itself.
 const MAX_CONTRADICTIONS: u32 = 16;
@@ -52,6 +55,9 @@ pub struct Object {
     pub(super) unseen: Mean,
     /// Most threads seen waiting at one look.
     pub waiters_max: u32,
+    /// Looks at which threads waited for it, and those of them at some of the threads only.
+    looks_at_waiters: u64,
+    looks_in_part: u64,
     /// Held share and queue of a lock, at the looks that showed anything of it.
     pub(super) samples: LockSamples,
     /// When the first look that shows its state was due.
@@ -169,6 +175,8 @@ impl Object {
             waiters: Mean::default(),
             unseen: Mean::default(),
             waiters_max: 0,
+            looks_at_waiters: 0,
+            looks_in_part: 0,
             samples: LockSamples::default(),
             word_since: None,
             steady_hold: Steady::default(),
@@ -204,6 +212,11 @@ impl Object {
         readers.address = writers.address;
         readers.for_readers = true;
         readers
+    }
+
+    /// Many looks at waiting threads left threads out: more may have waited at once.
+    pub fn seen_in_part(&self) -> bool {
+        self.looks_in_part as f64 > IN_PART * self.looks_at_waiters as f64
     }
 
     /// It is a lock.
@@ -362,6 +375,8 @@ impl Object {
             self.unseen.add(self.now.unseen, times);
             let waiters = self.now.waiters.len() as u32 + self.now.woken;
             self.waiters_max = self.waiters_max.max(waiters);
+            self.looks_at_waiters += 1;
+            self.looks_in_part += u64::from(seen.scale > 1.0);
         }
         let remember = |threads: &mut HashSet<u32>, tid| {
             if threads.len() < MAX_KINDS {

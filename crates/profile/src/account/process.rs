@@ -2,6 +2,8 @@
 
 pub(crate) mod asleep;
 mod holders;
+mod lately;
+mod passing;
 mod rest;
 mod sleeps;
 #[cfg(test)]
@@ -17,11 +19,14 @@ use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
 use self::asleep::{Asleep, Call, InCall};
+use self::lately::Lately;
+pub(super) use self::passing::Passing;
 use self::rest::Rest;
 use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object};
+use super::presence::Presence;
 use super::standing::Standing;
 use super::stops::Stops;
 use super::time::Time;
@@ -65,6 +70,12 @@ pub struct ProcessAccount {
     /// Its threads.
     pub threads: HashSet<u32>,
     inner: Option<InnerTids>,
+    /// Its threads, and those that have ended lately.
+    lately: Lately,
+    /// Threads that had ended before they were looked at.
+    pub(super) passing: Passing,
+    /// The part of the current stretch in which it was looked at.
+    pub(crate) presence: Presence,
     /// Most threads at once.
     pub threads_max: usize,
     /// It has ended: nothing counts after the current stretch.
@@ -159,6 +170,9 @@ impl ProcessAccount {
         ProcessAccount {
             pid,
             threads: HashSet::new(),
+            lately: Lately::default(),
+            passing: Passing::default(),
+            presence: Presence::default(),
             inner: None,
             threads_max: 0,
             ended: false,
@@ -208,6 +222,7 @@ impl ProcessAccount {
     pub fn set_threads(&mut self, threads: Vec<u32>, inner: Option<InnerTids>) {
         self.inner = inner;
         self.threads_max = self.threads_max.max(threads.len());
+        threads.iter().for_each(|&tid| self.lately.note(tid));
         self.threads = threads.into_iter().collect();
         self.records.keep_those_of(&self.threads);
         let alive = &self.threads;
@@ -215,6 +230,11 @@ impl ProcessAccount {
         self.standing.retain(alive);
         self.sleeps.retain(|tid| alive.contains(&tid));
         self.resting.retain(|tid, _| alive.contains(tid));
+    }
+
+    /// It has this thread, or had it until lately.
+    pub fn had_thread(&self, tid: u32) -> bool {
+        self.threads.contains(&tid) || self.lately.has(tid)
     }
 
     /// Mean number of threads that spend their time on this.
@@ -286,7 +306,13 @@ impl ProcessAccount {
             here,
             elsewhere: (mean(&self.unseen.shared_out.mean) - here).max(0.0),
             anywhere: mean(&self.unseen.anywhere.mean) + yielding.unwrap_or(0.0),
+            ended: self.passed(),
         }
+    }
+
+    /// Mean number of threads that had ended before they were looked at.
+    pub fn passed(&self) -> f64 {
+        self.passing.mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean)
     }
 
     /// Mean number of threads that wait for a thing.
@@ -304,6 +330,9 @@ impl ProcessAccount {
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
+        if !self.threads.contains(&read.tid) {
+            self.lately.note(read.tid);
+        }
         if self.stops.all_along() {
             return;
         }
@@ -596,6 +625,7 @@ impl ProcessAccount {
         self.asleep_all_along.end_look(tick.times);
         self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
+        self.passing.end_look(tick.times);
         self.first_look.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
@@ -665,6 +695,7 @@ impl ProcessAccount {
             object.telling_stack = None;
         }
         self.inner = None;
+        self.lately = Lately::default();
         (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
         (self.new_users, self.wishes) = (Vec::new(), Vec::new());
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
@@ -683,6 +714,7 @@ impl ProcessAccount {
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
         self.asleep_all_along.mean.end_stretch(&stretch);
+        self.passing.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             let object = &mut self.objects[place as usize];
             object.waiters.end_stretch(&stretch);

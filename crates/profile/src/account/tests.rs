@@ -5,7 +5,7 @@ use super::*;
 use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event};
 use crate::primitive::Kind;
-use crate::sample::{Effort, Reason};
+use crate::sample::{Effort, Listing, Reason};
 
 const LOCK: u64 = 0x5000;
 const CONTENDED: u32 = 2;
@@ -276,4 +276,61 @@ fn a_late_look_tells_the_queue_of_the_instant_that_it_was_meant_for() {
     assert_eq!(looks.account.due, [3, 1]);
     // One waiter at each of the first three looks, then threads 2 and 3.
     assert!(is_near(looks.queue().value, 5.0 / 4.0), "{:?}", looks.queue());
+}
+
+#[test]
+fn threads_are_those_that_lived_when_the_look_was_taken() {
+    let mut looks = Looks::new();
+    let mut chunk = Chunk::default();
+    for (tids, gone) in [(vec![1, 2], 0), (vec![2, 3, 4], 1), (vec![4], 0)] {
+        looks.due += 1_000_000;
+        chunk.begin(looks.due, 1);
+        chunk.tick().threads_alive = tids.len() as u32;
+        tids[gone..].iter().for_each(|&tid| chunk.push_thread(0, tid, true, Activity::OnCpu));
+        (0..gone).for_each(|_| chunk.push_gone(0));
+        chunk.push_listing(Listing { process: 0, threads: tids, inner: None });
+    }
+    let reported = Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
+    looks.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
+    looks.end_stretch(3);
+    let process = looks.process();
+    assert_eq!((process.threads.len(), process.threads_max), (1, 3));
+    assert!((1..5).all(|tid| process.had_thread(tid)) && !process.had_thread(5));
+    // One of three, at one of three looks.
+    assert!(is_near(process.passed(), 1.0 / 3.0), "{}", process.passed());
+}
+
+#[test]
+fn a_process_counts_for_the_time_in_which_it_was_looked_at() {
+    let mut looks = Looks::new();
+    let mut account = ProcessAccount::new(2);
+    account.presence = Presence::awaited();
+    looks.account.add(1, account);
+    // Of twenty looks, eight: at each, its thread sleeps.
+    let mut chunk = Chunk::default();
+    chunk.gap_s = 1.0 / RATE;
+    for look in 0..20 {
+        looks.due += 1_000_000;
+        chunk.begin(looks.due, 1);
+        chunk.push_thread(0, 1, true, Activity::OnCpu);
+        if look == 5 {
+            chunk.push_listing(Listing { process: 1, threads: vec![7], inner: None });
+        }
+        if (5..13).contains(&look) {
+            chunk.push_thread(1, 7, true, waits_on(LOCK));
+        }
+        if look == 13 {
+            chunk.push_left(1);
+        }
+        chunk.tick().threads_alive = chunk.tick().threads_picked;
+    }
+    let reported = Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
+    looks.account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
+    looks.end_stretch(20);
+    looks.end_stretch(20);
+    let process = looks.account.process(1).unwrap();
+    let waiters = process.waiters(&process.objects[0]).unwrap();
+    assert!(is_near(process.seconds(), 0.008), "{}", process.seconds());
+    assert!(is_near(waiters.mean, 1.0), "{waiters:?}");
+    assert!(is_near(looks.process().seconds(), 0.04));
 }

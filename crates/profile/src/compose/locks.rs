@@ -69,9 +69,14 @@ impl One<'_> {
             interpreter: object.identity.interpreter_lock().is_some(),
             library: named.library.map(|library| library.mend),
         };
-        // The models know one holder at a time.
-        let modelled = !context.read_write;
+        let holding = self.shares(&holders.threads, holders.inferred);
+        // The models know one holder at a time, and the threads of one process.
+        let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
+        let modelled = !context.read_write && !elsewhere;
         let (held, queue) = (judged.held.known(), judged.queue.known());
+        // More threads wait than were seen to.
+        let too_few = object.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
+        let efficiency = judged.efficiency.filter(|_| !too_few);
         let mut all_sites =
             sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
         let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
@@ -95,16 +100,17 @@ impl One<'_> {
             queue_mean_interval95: queue.and_then(ratios),
             queue_is_lower_bound: judged.queue_is_lower_bound,
             queue_max: Some(object.waiters_max),
+            seen_in_part: object.seen_in_part(),
             gain: judged.gain.map(ratio),
             gain_interval95: judged.gain.and_then(ratios),
-            efficiency: judged.efficiency.map(fraction),
-            efficiency_interval95: judged.efficiency.and_then(fractions),
+            efficiency: efficiency.map(fraction),
+            efficiency_interval95: efficiency.and_then(fractions),
             verdict: judged.verdict.map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             waiting_samples: Some(holders.doing.samples.into()),
             holder_let_go_share: holders.doing.let_go().map(fraction),
-            holders: of_samples(self.shares(&holders.threads, holders.inferred), holders),
+            holders: of_samples(holding, holders),
             waiters: self.shares(&object.waiting, false),
             waits_for: holders
                 .doing
@@ -245,11 +251,13 @@ pub(super) fn not_judged(
         queue_mean_interval95: None,
         queue_is_lower_bound: false,
         queue_max: None,
+        seen_in_part: false,
         gain: None,
         gain_interval95: None,
         efficiency: None,
         efficiency_interval95: None,
         verdict: None,
+        shared_by: Vec::new(),
         holder_not_seen_share: None,
         holder_not_seen_interval95: None,
         waiting_samples: None,

@@ -11,6 +11,9 @@ use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_OBJECTS;
 use crate::watched::Watched;
 
+/// Fewest threads at a time that had ended before they were looked at, of which that is said.
+const PASSED: f64 = 0.1;
+
 /// Most semaphores of a process that are said to be locks, perhaps.
 const MAX_SEMAPHORES: usize = 3;
 
@@ -62,6 +65,16 @@ pub(super) fn unseen(
     );
     if watched.values().any(|watched| watched.is_32_bit) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
+    }
+    let with_locks = account.processes().filter(|process| {
+        process.objects.iter().any(|object| object.is_lock() && object.is_used())
+    });
+    let passed = with_locks.map(ProcessAccount::passed).fold(0.0, f64::max);
+    if passed >= PASSED {
+        unseen.push(format!(
+            "Threads that end within a sample: {passed:.1} at a time had ended before they were \
+             looked at. Queues may be longer by as many."
+        ));
     }
     let withheld = |process: &ProcessAccount| {
         let used = process.objects.iter().filter(|object| object.is_lock() && object.is_used());

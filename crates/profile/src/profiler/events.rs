@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use threadtoll_stacks::process::InnerTids;
-
 use super::Profiler;
 use crate::clock::thread_cpu;
 use crate::perf::{self, Events, PerfRefused, SampleOptions};
@@ -16,6 +14,9 @@ const SAMPLED_STACK: u32 = 4 << 10;
 /// Share of the budget for opening events of threads: with many threads, those that are opened
 /// later have no states until then.
 const FOLLOWING_SHARE: f64 = 0.1;
+
+/// Threads that must have ended between two listings for new ones to wait for the next.
+const MANY_ENDED: u32 = 16;
 
 /// Time between two looks at the CPUs that followed threads may use, altogether and for each.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -45,17 +46,24 @@ impl Profiler {
         }
     }
 
-    pub(super) fn threads(&mut self, index: u32, threads: Vec<u32>, inner: Option<InnerTids>) {
-        let (Some(watched), Some(account)) =
-            (self.watched.get_mut(&index), self.account.living(index))
-        else {
-            return;
-        };
+    /// A process has these threads now.
+    pub(super) fn threads(&mut self, index: u32, threads: Vec<u32>) {
+        let Some(watched) = self.watched.get_mut(&index) else { return };
         if let (Some(events), false) = (&mut self.events, self.inherited) {
-            let new = threads.iter().copied().filter(|tid| !account.threads.contains(tid));
-            watched.to_follow.extend(new);
+            let before = std::mem::take(&mut watched.listed);
             let alive = |tid: &u32| threads.binary_search(tid).is_ok();
+            let ended = before.iter().filter(|tid| !alive(tid)).take(MANY_ENDED as usize).count();
+            watched.ended_soon = MANY_ENDED.min(watched.ended_soon + ended as u32);
+            let waiting = watched.to_follow.len();
             watched.to_follow.retain(alive);
+            self.unseen.not_followed += waiting - watched.to_follow.len();
+            let known = watched.to_follow.len();
+            let new = threads.iter().copied().filter(|tid| before.binary_search(tid).is_err());
+            watched.to_follow.extend(new);
+            watched.held_back = match watched.ended_soon {
+                MANY_ENDED => watched.to_follow.len() - known,
+                _ => 0,
+            };
             watched.followed.retain(|tid| {
                 let alive = alive(tid);
                 if !alive {
@@ -64,7 +72,7 @@ impl Profiler {
                 alive
             });
         }
-        account.set_threads(threads, inner);
+        watched.listed = threads;
         self.follow_threads();
     }
 
@@ -74,6 +82,7 @@ impl Profiler {
         let Some(events) = &mut self.events else { return };
         for watched in self.watched.values_mut().filter(|watched| watched.ended.is_none()) {
             while self.following < allowed
+                && watched.to_follow.len() > watched.held_back
                 && let Some(tid) = watched.to_follow.pop_front()
             {
                 let began = thread_cpu();

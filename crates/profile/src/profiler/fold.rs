@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use threadtoll_stacks::process::{Activity, SystemCall};
+use threadtoll_stacks::process::{Activity, SystemCall, whose_thread};
 use threadtoll_stacks::stack::{Registers, StackBytes};
 
 use super::Profiler;
@@ -15,6 +15,9 @@ use crate::sample::{Chunk, Order, Tick};
 
 /// Most that records of switches and samples may cost the program, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
+
+/// Most threads that are named at a time.
+const MAX_NAMED: usize = 8;
 
 /// Share of the budget for listing mappings anew where stacks show code in none of them.
 const LISTING_SHARE: f64 = 0.1;
@@ -120,8 +123,17 @@ impl Profiler {
             {
                 let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
-                let name = |tid| Some((tid, of.thread_name(tid).ok()?.to_string_lossy().into()));
-                watched.names.extend(process.new_users.drain(..).filter_map(name));
+                // The latest: where threads come and go, the others have ended.
+                let users = &mut process.new_users;
+                for tid in users.split_off(users.len().saturating_sub(MAX_NAMED)) {
+                    if let Ok(name) = of.thread_name(tid) {
+                        watched.names.insert(tid, name.to_string_lossy().into());
+                    } else if !process.had_thread(tid)
+                        && let Some((pid, name)) = whose_thread(tid)
+                    {
+                        watched.strangers.insert(tid, (pid, name.to_string_lossy().into()));
+                    }
+                }
             }
             for (word, wish) in process.wishes.drain(..) {
                 _ = self.orders.send(match wish {

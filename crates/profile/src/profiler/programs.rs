@@ -11,7 +11,7 @@ use threadtoll_stacks::process::{FamilyEvent, Process, ProcessError};
 
 use super::Profiler;
 use super::throttle::Throttle;
-use crate::account::ProcessAccount;
+use crate::account::{Presence, ProcessAccount};
 use crate::clock::now;
 use crate::sample::Order;
 use crate::watched::Watched;
@@ -35,6 +35,8 @@ impl Profiler {
     ) -> Result<(), ProcessError> {
         let open = || Process::open_again(pid, start_time);
         let (own, process) = (open()?, open()?);
+        // Before anything is read that another program would have otherwise.
+        let run = process.program_run();
         let index = self.next_index;
         self.next_index += 1;
         let command = own.command_line().unwrap_or_default();
@@ -42,9 +44,10 @@ impl Profiler {
         let (names, ended) = (HashMap::new(), None);
         self.stacks.table.open(index, &own);
         let mut account = ProcessAccount::new(pid);
+        account.presence = Presence::awaited();
         account.go = self.stacks.table.any_image(index, |image| image.has_section(".go.buildinfo"));
-        let program = own.program().unwrap_or_default();
-        let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let path = own.program().unwrap_or_default();
+        let program = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         // A launched program's libraries are not mapped yet.
         account.jvm = program == "java" || self.stacks.table.any_image(index, is_jvm);
         account.foreign_libc = self.stacks.table.any_image(index, |image| {
@@ -59,18 +62,24 @@ impl Profiler {
             is_32_bit: own.is_32_bit().unwrap_or(false),
             process: Some(own),
             command,
+            program: path,
             image,
             parent,
             ended,
             signal: None,
             names,
+            strangers: HashMap::new(),
+            listed: Vec::new(),
+            replaced: None,
             started: self.launched.as_ref().map(|_| Instant::now()),
             followed,
             to_follow,
+            held_back: 0,
+            ended_soon: 0,
         };
         self.watched.insert(index, watched);
         self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
-        _ = self.orders.send(Order::Follow(index, Box::new(process)));
+        _ = self.orders.send(Order::Follow(index, Box::new(process), run));
         self.declare_static_locks();
         Ok(())
     }

@@ -10,12 +10,18 @@ use crate::perf::Events;
 /// Most processes of which it is said why they are not seen.
 const MAX_PROCESSES: usize = 20;
 
+/// Times as many threads as wait for their events must have ended for a larger budget to be of
+/// little use.
+const MANY_ENDED: usize = 4;
+
 /// Processes that are not seen.
 #[derive(Debug, Default)]
 pub(super) struct Unseen {
     /// With the reasons.
     processes: BTreeSet<String>,
     more: usize,
+    /// Threads that had ended before their events were opened.
+    pub(super) not_followed: usize,
     /// Processes that have ended and were seen less than those that are listed.
     pub(super) not_listed: usize,
 }
@@ -33,7 +39,13 @@ impl Unseen {
     /// Says what is not seen, with `behind` threads whose events are not open yet.
     pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
-        if behind > 0 {
+        if self.not_followed > MANY_ENDED * behind.max(1) {
+            unseen.push(
+                "Running is not told from waiting for a CPU for threads that end before their \
+                 events are opened."
+                    .to_owned(),
+            );
+        } else if behind > 0 {
             unseen.push(format!(
                 "Running is not told from waiting for a CPU for {behind} threads, whose events \
                  would cost more than the budget; raise it with --budget."
@@ -86,5 +98,8 @@ mod tests {
         assert_eq!(said[MAX_PROCESSES + 1], "3 more processes are not seen.");
         let ended = "ended processes are not listed; the 500 whose threads were seen most are.";
         assert_eq!(said[MAX_PROCESSES + 2], format!("2 {ended}"));
+        unseen.not_followed = 100;
+        let said = unseen.sentences(7, None);
+        assert!(said[MAX_PROCESSES].ends_with("end before their events are opened."), "{said:?}");
     }
 }

@@ -23,6 +23,8 @@ pub struct Budget {
     /// CPU used since the start by everything but looks, and the time that has passed.
     other_ns: f64,
     wall_ns: f64,
+    /// Threads that are worth to be read at each look, whatever they cost.
+    least_threads: u32,
     /// CPU used so far, beyond what was allowed until then; negative if some is left.
     overdrawn_ns: f64,
 }
@@ -105,7 +107,13 @@ impl Budget {
             other_ns: 0.0,
             wall_ns: 0.0,
             overdrawn_ns: 0.0,
+            least_threads: 1,
         }
+    }
+
+    /// Has so many threads read at each look, at the cost of fewer looks.
+    pub fn read_at_least(&mut self, threads: u32) {
+        self.least_threads = threads;
     }
 
     /// Share of one CPU.
@@ -154,7 +162,7 @@ impl Budget {
         let left = self.share - once - other - overdrawn;
         let looks = left.clamp(LEAST_LOOKS * self.share, self.share) * 1e9;
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
-        let best = best.ceil();
+        let best = best.ceil().max(f64::from(self.least_threads));
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
         // Words first at the cost of one wake-up at most: they are what the shares come from.
         let most_words = (self.wake_ns / self.word_ns).max(16.0).min(f64::from(words));
@@ -226,6 +234,17 @@ mod tests {
             assert!(used >= 0.5 * share || effort.rate_per_s == 1_000.0, "{effort:?}: {used}");
             assert!(effort.words >= 1 && effort.threads >= 1);
         }
+    }
+
+    #[test]
+    fn threads_that_are_to_be_read_are_paid_for_by_fewer_looks() {
+        let mut budget = trained(0.01, 1_000.0, [8_000, 200, 12_000]);
+        let usual = budget.effort(3, 9);
+        budget.read_at_least(9);
+        let effort = budget.effort(3, 9);
+        assert!(usual.threads < 9 && effort.threads == 9, "{usual:?} {effort:?}");
+        assert!(effort.rate_per_s < usual.rate_per_s);
+        assert!(cost(effort, 8_000.0, 200.0, 12_000.0) <= 0.010_1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a few milliseconds of looks saw, on its way from the thread that looks.
 
-use threadtoll_stacks::process::Activity;
+use threadtoll_stacks::process::{Activity, InnerTids};
 
 /// Looks, in the order in which they were taken.
 #[derive(Debug, Default)]
@@ -12,6 +12,9 @@ pub struct Chunk {
     words: Vec<WordRead>,
     threads: Vec<ThreadRead>,
     stacks: Vec<StackRead>,
+    listings: Vec<Listing>,
+    gone: Vec<u32>,
+    left: Vec<u32>,
     /// Bursts of readings of one word.
     pub bursts: Vec<Burst>,
     bytes: Vec<u8>,
@@ -39,6 +42,17 @@ pub struct Burst {
     pub bytes: Vec<u8>,
 }
 
+/// Threads of a process.
+#[derive(Debug)]
+pub struct Listing {
+    /// Process, by its index.
+    pub process: u32,
+    /// All that live.
+    pub threads: Vec<u32>,
+    /// Their TIDs in the process's own PID namespace.
+    pub inner: Option<InnerTids>,
+}
+
 /// One look.
 #[derive(Clone, Copy, Debug)]
 pub struct Tick {
@@ -54,6 +68,8 @@ pub struct Tick {
     pub again_at: Option<u64>,
     /// When those words were read once more whose owners were looked at; `None` if none were.
     pub checked_at: Option<u64>,
+    /// Time that it took to list threads before the words were read.
+    pub listing_ns: u64,
     /// Number of due times that it answers.
     pub times: u32,
     /// Threads alive, of all processes.
@@ -64,6 +80,9 @@ pub struct Tick {
     pub threads_gone: u32,
     words: (u32, u32),
     threads: (u32, u32),
+    listings: (u32, u32),
+    gone: (u32, u32),
+    left: (u32, u32),
 }
 
 /// Reason for which a word was read.
@@ -127,6 +146,9 @@ impl Chunk {
     pub fn begin(&mut self, due: u64, times: u32) {
         let words = (self.words.len() as u32, self.words.len() as u32);
         let threads = (self.threads.len() as u32, self.threads.len() as u32);
+        let listings = (self.listings.len() as u32, self.listings.len() as u32);
+        let gone = (self.gone.len() as u32, self.gone.len() as u32);
+        let left = (self.left.len() as u32, self.left.len() as u32);
         self.ticks.push(Tick {
             due,
             at: due,
@@ -134,12 +156,16 @@ impl Chunk {
             cpu: 0,
             again_at: None,
             checked_at: None,
+            listing_ns: 0,
             times,
             threads_alive: 0,
             threads_picked: 0,
             threads_gone: 0,
             words,
             threads,
+            listings,
+            gone,
+            left,
         });
     }
 
@@ -151,6 +177,42 @@ impl Chunk {
     pub fn tick(&mut self) -> &mut Tick {
         #[expect(clippy::expect_used, reason = "a look is begun before anything is added to it")]
         self.ticks.last_mut().expect("a look was begun")
+    }
+
+    /// Adds the threads that a process has by this look.
+    pub fn push_listing(&mut self, listing: Listing) {
+        self.listings.push(listing);
+        self.tick().listings.1 += 1;
+    }
+
+    /// Forgets what the look that was begun last has seen of a process: it executes another program
+    /// by now, and which of the two was seen is not known.
+    pub fn forget_process(&mut self, process: u32) {
+        let Some(tick) = self.ticks.last_mut() else { return };
+        let picked = |read: &ThreadRead| u32::from(read.picked && read.process == process);
+        let from = tick.threads.0 as usize;
+        tick.threads_picked -= self.threads[from..].iter().map(picked).sum::<u32>();
+        let mut place = 0;
+        self.threads.retain(|read| {
+            place += 1;
+            place <= from || read.process != process
+        });
+        tick.threads.1 = self.threads.len() as u32;
+        let from = tick.words.0 as usize;
+        let mut place = 0;
+        self.words.retain(|read| {
+            place += 1;
+            place <= from || read.process != process
+        });
+        tick.words.1 = self.words.len() as u32;
+    }
+
+    /// The look that was begun last has seen something of this process.
+    pub fn saw_process(&self, process: u32) -> bool {
+        self.ticks.last().is_some_and(|tick| {
+            self.threads(tick).iter().any(|thread| thread.process == process)
+                || self.words(tick).any(|(word, _)| word.process == process)
+        })
     }
 
     /// Adds the bytes around a futex word.
@@ -168,6 +230,20 @@ impl Chunk {
         tick.threads_picked += u32::from(picked);
     }
 
+    /// A thread of this process was picked, and had ended.
+    pub fn push_gone(&mut self, process: u32) {
+        self.gone.push(process);
+        let tick = self.tick();
+        tick.gone.1 += 1;
+        tick.threads_gone += 1;
+    }
+
+    /// A process is looked at no more, from the look on that was begun last.
+    pub fn push_left(&mut self, process: u32) {
+        self.left.push(process);
+        self.tick().left.1 += 1;
+    }
+
     /// Adds the stack of a thread of the look that was begun last, by its place in that look.
     pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
         let bytes = self.push_bytes(bytes);
@@ -182,6 +258,21 @@ impl Chunk {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
         (start, self.bytes.len() as u32)
+    }
+
+    /// The threads of processes that have been listed by this look, and not by the one before it.
+    pub fn listings(&self, tick: &Tick) -> &[Listing] {
+        &self.listings[tick.listings.0 as usize..tick.listings.1 as usize]
+    }
+
+    /// The processes of threads that were picked and had ended, one for each thread.
+    pub fn gone(&self, tick: &Tick) -> &[u32] {
+        &self.gone[tick.gone.0 as usize..tick.gone.1 as usize]
+    }
+
+    /// The processes that are looked at no more from this look on.
+    pub fn left(&self, tick: &Tick) -> &[u32] {
+        &self.left[tick.left.0 as usize..tick.left.1 as usize]
     }
 
     /// The words that a look read.
@@ -219,6 +310,7 @@ impl Chunk {
             + size_of_val(&self.threads[..])
             + size_of_val(&self.words[..])
             + size_of_val(&self.ticks[..])
+            + self.listings.iter().map(|listing| size_of_val(&listing.threads[..])).sum::<usize>()
     }
 
     /// Empties it for the next looks.
@@ -227,6 +319,9 @@ impl Chunk {
         self.words.clear();
         self.threads.clear();
         self.stacks.clear();
+        self.listings.clear();
+        self.gone.clear();
+        self.left.clear();
         self.bursts.clear();
         self.bytes.clear();
     }
@@ -265,5 +360,27 @@ mod tests {
         assert_eq!(numbers, [None, Some(77)]);
         chunk.clear();
         assert_eq!(chunk.weight(), 0);
+    }
+
+    #[test]
+    fn a_process_that_was_replaced_during_a_look_is_forgotten_for_that_look() {
+        let mut chunk = Chunk::default();
+        for due in [10, 20] {
+            chunk.begin(due, 1);
+            for process in [3, 4] {
+                chunk.push_word(process, 0x1000, Reason::Picked, (0x1000, &[1]));
+                chunk.push_thread(process, 7 + process, true, Activity::OnCpu);
+            }
+        }
+        chunk.forget_process(3);
+        chunk.push_thread(4, 99, true, Activity::OnCpu);
+        let [first, second] = chunk.ticks[..] else { panic!() };
+        let seen = |tick: &Tick| {
+            let threads = chunk.threads(tick).iter().map(|read| read.tid).collect::<Vec<_>>();
+            (chunk.words(tick).count(), threads, tick.threads_picked)
+        };
+        assert_eq!(seen(&first), (2, vec![10, 11], 2));
+        assert_eq!(seen(&second), (1, vec![11, 99], 2));
+        assert!(chunk.saw_process(4) && !chunk.saw_process(3));
     }
 }

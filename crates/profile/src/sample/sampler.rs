@@ -1,15 +1,17 @@
 //! The thread that looks.
 
+mod listing;
 mod owned;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use threadtoll_machine::current_cpu;
-use threadtoll_stacks::process::{Activity, Batch, InnerTids, Look, Process, Thread};
+use threadtoll_stacks::process::{Activity, Batch, Look, Process, ProgramRun};
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
+use super::churn::Churn;
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
 use super::watch::Watch;
@@ -56,16 +58,11 @@ const RATE_TOLERANCE: f64 = 0.15;
 /// Looks go out when their stretch ends, or when they have become heavy.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// Threads that come and go between two listings are not seen. So listings follow each other as
-/// fast as this share of the budget allows, and this fast at least.
-const LISTING_SHARE: f64 = 0.1;
-const LISTING_NS: u64 = 100_000_000;
-
 /// What the sampler is told.
 #[derive(Debug)]
 pub enum Order {
-    /// Looks at one more process, with this index.
-    Follow(u32, Box<Process>),
+    /// Looks at one more process, with this index, for as long as it executes this program.
+    Follow(u32, Box<Process>, Option<ProgramRun>),
     /// Looks at this process no more.
     Leave(u32),
     /// Lists its threads: some have begun.
@@ -97,10 +94,12 @@ pub enum Report {
     Looks(Chunk),
     /// A stretch, all of whose looks have been sent, has ended.
     Stretch(Stretch),
-    /// Threads that a process has now, and their TIDs in its own PID namespace.
-    Threads(u32, Vec<u32>, Option<InnerTids>),
+    /// Threads that a process has now, ascending.
+    Threads(u32, Vec<u32>),
     /// A process has ended.
     Ended(u32),
+    /// A process executes another program by now, and is looked at no more.
+    Replaced(u32),
 }
 
 /// A stretch of one rate.
@@ -129,6 +128,8 @@ pub struct Sampler {
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
     owned: Owned,
+    /// Processes that are looked at no more, which the account does not know.
+    left: Vec<u32>,
     buffer: Box<[u8; STACK]>,
     spent: Spent,
     delays: RunDelay,
@@ -138,6 +139,13 @@ pub struct Sampler {
 struct Followed {
     index: u32,
     process: Process,
+    run: Option<ProgramRun>,
+    churn: Churn,
+    /// Number of its threads at this look, if they are drawn from those that live by then.
+    drawn_of: Option<u32>,
+    /// The threads have been listed, and neither the account nor the profiler knows it.
+    unnoted: bool,
+    untold: bool,
     words: Vec<u64>,
     watches: Vec<Watch>,
     /// Places of the words in these.
@@ -166,6 +174,7 @@ impl Sampler {
             threads: Vec::new(),
             owners: Vec::new(),
             owned: Owned::default(),
+            left: Vec::new(),
             buffer: Box::new([0; STACK]),
             spent: Spent::default(),
             delays: RunDelay::default(),
@@ -189,6 +198,7 @@ impl Sampler {
             }
             if let Some(due) = self.schedule.take(woken) {
                 self.look(due, &mut chunk);
+                self.forget_replaced(&mut chunk, to);
             }
             let ended = woken - stretch.wall >= stretch_ns;
             if ended || chunk.weight() >= CHUNK_BYTES {
@@ -199,7 +209,7 @@ impl Sampler {
                     return;
                 }
             }
-            if !self.obey(orders) {
+            if !self.obey(orders, to) {
                 // A short program has not seen the end of a stretch yet.
                 if self.hand_in(chunk, to) {
                     self.end_stretch(&stretch, now() - stretch.wall, to);
@@ -208,7 +218,7 @@ impl Sampler {
             }
             if woken - listed_at >= listing_ns {
                 let took = self.list_threads(to) as f64;
-                listing_ns = LISTING_NS.min((took / (LISTING_SHARE * self.budget.share())) as u64);
+                listing_ns = self.until_next_listing(took);
                 listed_at = now();
             }
             if ended {
@@ -253,16 +263,14 @@ impl Sampler {
     }
 
     /// Returns false at the end.
-    fn obey(&mut self, orders: &Receiver<Order>) -> bool {
+    fn obey(&mut self, orders: &Receiver<Order>, to: &Sender<Report>) -> bool {
         loop {
             match orders.try_recv() {
-                Ok(Order::Follow(index, process)) => {
-                    self.followed.push(Followed::new(index, *process));
-                    self.list_own();
+                Ok(Order::Follow(index, process, run)) => {
+                    self.follow(Followed::new(index, *process, run), to);
                 }
                 Ok(Order::Leave(index)) => {
-                    self.followed.retain(|followed| followed.index != index);
-                    self.list_own();
+                    self.leave(|followed| followed.index == index);
                 }
                 Ok(Order::List(index)) => {
                     if let Some(followed) = self.followed(index) {
@@ -298,49 +306,12 @@ impl Sampler {
         self.followed.iter_mut().find(|followed| followed.index == index)
     }
 
-    /// Returns the CPU time that it took.
-    fn list_threads(&mut self, to: &Sender<Report>) -> u64 {
-        let began = thread_cpu();
-        let mut changed = false;
-        for followed in &mut self.followed {
-            // A listing that fails leaves the threads known so far, whose looks tell who is gone.
-            let listed = followed.process.refresh();
-            followed.ended |= !followed.process.is_running();
-            changed |= followed.ended;
-            if followed.ended {
-                _ = to.send(Report::Ended(followed.index));
-            } else if let Ok(true) = listed {
-                let threads = followed.process.threads().iter().map(|thread| thread.tid());
-                let inner = followed.process.inner_tids().cloned();
-                _ = to.send(Report::Threads(followed.index, threads.collect(), inner));
-                changed = true;
-            }
-        }
-        if changed {
-            self.followed.retain(|followed| !followed.ended);
-            self.list_own();
-        }
-        let took = thread_cpu() - began;
-        self.spent.listing_ns += took;
-        took
-    }
-
-    fn list_own(&mut self) {
-        self.threads.clear();
-        for (place, followed) in self.followed.iter().enumerate() {
-            let threads = 0..followed.process.threads().len();
-            self.threads.extend(threads.map(|thread| (place as u32, thread as u32)));
-        }
-        // Before the first stretch has ended, one thread of many at a look would tell little.
-        let effort = self.budget.effort(self.words(), self.threads.len() as u32);
-        self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
-    }
-
     fn look(&mut self, due: Due, chunk: &mut Chunk) {
         let timed = self.spent.looks.is_multiple_of(TIMED);
         let cpu = || if timed { thread_cpu() } else { 0 };
-        let (began, cpu_began) = (now(), cpu());
         chunk.begin(due.at, due.times);
+        self.list_before(chunk);
+        let (began, cpu_began) = (now(), cpu());
         chunk.tick().cpu = current_cpu();
         let all = self.words();
         let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
@@ -411,10 +382,9 @@ impl Sampler {
                 return;
             }
         }
-        burst.waited = waiter.is_some_and(|tid| {
-            let thread = followed.process.thread(tid);
-            matches!(thread.map(Thread::look), Some(Look::Seen(activity)) if waits(&activity))
-        });
+        burst.waited = waiter.is_some_and(
+            |tid| matches!(followed.look_at(tid), Look::Seen(activity) if waits(&activity)),
+        );
         chunk.bursts.push(burst);
     }
 
@@ -455,13 +425,12 @@ impl Sampler {
             self.threads.swap(pick as usize, other as usize);
             let (place, thread) = self.threads[pick as usize];
             let followed = &mut self.followed[place as usize];
-            let thread = &followed.process.threads()[thread as usize];
             self.spent.threads += 1;
-            let tid = thread.tid();
-            let activity = match thread.look() {
+            let (tid, look) = followed.look_at_place(thread);
+            let activity = match look {
                 Look::Seen(activity) => activity,
                 Look::Gone => {
-                    chunk.tick().threads_gone += 1;
+                    chunk.push_gone(followed.index);
                     continue;
                 }
                 Look::Refused => continue,
@@ -492,9 +461,8 @@ impl Sampler {
         let mut stacks = if with_stacks { MAX_OWNERS_STACKS } else { 0 };
         for &(place, owner) in &self.owners {
             let followed = &self.followed[place as usize];
-            if let Some(thread) = followed.process.thread(owner)
-                && !chunk.saw(followed.index, owner)
-                && let Look::Seen(activity) = thread.look()
+            if !chunk.saw(followed.index, owner)
+                && let Look::Seen(activity) = followed.look_at(owner)
             {
                 self.spent.threads += 1;
                 chunk.push_thread(followed.index, owner, false, activity);
@@ -508,10 +476,15 @@ impl Sampler {
 }
 
 impl Followed {
-    fn new(index: u32, process: Process) -> Self {
+    fn new(index: u32, process: Process, run: Option<ProgramRun>) -> Self {
         Followed {
             index,
             process,
+            run,
+            churn: Churn::default(),
+            drawn_of: None,
+            unnoted: false,
+            untold: false,
             words: Vec::new(),
             watches: Vec::new(),
             known: HashMap::new(),

@@ -49,6 +49,10 @@ pub struct Lock {
     /// Largest number of threads seen waiting at once. Between two looks, and among threads that a
     /// look left out, more may have waited.
     pub queue_max: Option<u32>,
+    /// True if samples saw some of the threads only, so that `queue_max` and `threads` are lower
+    /// bounds.
+    #[serde(default)]
+    pub seen_in_part: bool,
     /// Throughput that the program would gain if nobody had to wait for this lock, relative to the
     /// present one.
     pub gain: Option<Ratio>,
@@ -60,6 +64,10 @@ pub struct Lock {
     pub efficiency_interval95: Option<Interval<Fraction>>,
     /// Verdict, or all verdicts that the intervals allow.
     pub verdict: Option<Verdict>,
+    /// Processes that share it, by their PIDs; empty unless there are several. Its figures are
+    /// those of all of them.
+    #[serde(default)]
+    pub shared_by: Vec<u32>,
     /// Share of the samples with a waiting thread in which the holder could not be told.
     pub holder_not_seen_share: Option<Fraction>,
     /// Its 95% interval.
@@ -178,8 +186,14 @@ pub struct HandOffs {
 pub struct ThreadShare {
     /// The kernel's number of the thread.
     pub tid: u32,
-    /// Its name.
+    /// Its name; empty if it had ended before that was read.
     pub name: Text,
+    /// Its process, if that is another one than the lock's row is of.
+    #[serde(default)]
+    pub pid: Option<u32>,
+    /// True if it has ended.
+    #[serde(default)]
+    pub ended: bool,
     /// Its share.
     pub share: Fraction,
     /// Its 95% interval.

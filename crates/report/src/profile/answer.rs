@@ -7,7 +7,7 @@ use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
-use super::{Seen, WORTHWHILE, by_cost, locks, stuck, telling, thread_time};
+use super::{Seen, WORTHWHILE, by_cost, locks, short, stuck, telling, thread_time};
 use crate::units::{percent, range_of_shares};
 
 /// Share of the time from which on waits of unknown reason leave the answer open.
@@ -87,6 +87,9 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
             "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),
         );
     };
+    if let Some(text) = short::too_short(profile) {
+        return Answer::not_locks(text);
+    }
     let parts = time::parts(time);
     let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
     let waited = waiting.map_or(0.0, |part| part.share);

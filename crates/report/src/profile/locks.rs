@@ -12,6 +12,9 @@ use crate::units::{
     UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within,
 };
 
+/// Characters of a lock's name that are kept beside its process.
+const LEAST_NAME: usize = 8;
+
 /// Threads that a table or a figure names, of each role.
 pub(crate) const MAX_THREADS: usize = 6;
 
@@ -71,10 +74,10 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
             |seen: &Seen<'_>| queue(seen.lock),
         ),
         Column::new("", "most", 3, "largest number of threads seen waiting", |seen: &Seen<'_>| {
-            Cell::figure(seen.lock.queue_max, |most| format!("{most:.0}"))
+            most(seen.lock)
         }),
         Column::new("", "threads", 1, "threads seen to use the lock", |seen: &Seen<'_>| {
-            Cell::figure(Some(seen.lock.threads), |threads| format!("{threads:.0}"))
+            threads(seen.lock)
         }),
         Column::new(
             "",
@@ -95,6 +98,23 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
 
 /// Width of a gain's interval from which it is written as a range.
 const RANGE: f64 = 0.1;
+/// Most threads seen waiting: a lower bound where not all were looked at, and where those are not
+/// among them that no sample saw asleep.
+fn most(lock: &Lock) -> Cell {
+    let mean = lock.queue_mean.map_or(0.0, |mean| mean.get());
+    Cell::figure(lock.queue_max, |most| match lock.seen_in_part || mean > most {
+        true => format!("≥{most:.0}"),
+        false => format!("{most:.0}"),
+    })
+}
+
+fn threads(lock: &Lock) -> Cell {
+    let more = lock.threads_interval.is_some_and(|it| it.low() < it.high());
+    Cell::figure(Some(lock.threads), |threads| match lock.seen_in_part && more {
+        true => format!("≥{threads:.0}"),
+        false => format!("{threads:.0}"),
+    })
+}
 
 fn gain(lock: &Lock) -> Cell {
     let within = lock.gain_interval95.map(|it| [it.low().get(), it.high().get()]);
@@ -119,9 +139,10 @@ fn queue(lock: &Lock) -> Cell {
     let interval = lock.queue_mean_interval95.map(|it| [it.low().get(), it.high().get()]);
     Cell::figure(lock.queue_mean, |queue| {
         if lock.queue_is_lower_bound {
+            let least = interval.map_or(queue, |[low, _]| low);
             // `digits` would write a small one as less than something.
-            let queue = if queue < 0.0005 { 0.0 } else { queue };
-            format!("≥{}", digits(queue))
+            let least = if least < 0.0005 { 0.0 } else { least };
+            format!("≥{}", digits(least))
         } else {
             digits_within(queue, interval)
         }
@@ -152,6 +173,13 @@ pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     let chars = |text: &str| text.chars().count();
     if chars(name) <= max_chars {
         return name.to_string();
+    }
+    // Without its process, it might be any of several.
+    let of_process = |of: &str| of.starts_with(" (PID ") || of.ends_with(" processes)");
+    if let Some(at) = name.rfind(" (").filter(|&at| of_process(&name[at..])) {
+        let (name, process) = name.split_at(at);
+        let room = max_chars.saturating_sub(chars(process)).max(LEAST_NAME);
+        return shortened(name, room) + process;
     }
     let mut ends = name.match_indices("::").map(|(at, _)| &name[at..]);
     match ends.find(|end| chars(end) < max_chars) {
@@ -194,7 +222,11 @@ pub(crate) fn figures(lock: &Lock) -> Vec<String> {
     let by = if lock.kind == LockKind::RwlockRead { "held by writers" } else { "held" };
     figures.extend(known(held(lock)).map(|held| format!("{by} {held}")));
     figures.extend(known(queue(lock)).map(|queue| {
-        let most = lock.queue_max.map_or_else(String::new, |most| format!(", up to {most} seen"));
+        let most =
+            known(most(lock)).map_or_else(String::new, |most| match most.strip_prefix('≥') {
+                Some(most) => format!(", {most} or more at once"),
+                None => format!(", up to {most} seen"),
+            });
         let bound =
             if lock.queue_is_lower_bound { " (a lower bound: holds are short)" } else { "" };
         format!("queue {queue}{bound}{most}")
@@ -217,6 +249,9 @@ pub(crate) fn figures(lock: &Lock) -> Vec<String> {
     figures
 }
 
+/// Name of threads that had ended before their names were read.
+const UNNAMED: &str = "";
+
 /// Threads of one name, as one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Threads {
@@ -229,7 +264,11 @@ pub(crate) struct Threads {
 pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
     let mut groups: Vec<(String, u32, Vec<u32>, f64, bool)> = Vec::new();
     for thread in threads {
-        let name = clean(&thread.name);
+        let name = match (clean(&thread.name), thread.pid) {
+            (name, Some(pid)) => format!("{} (PID {pid})", name.trim()),
+            (name, None) if name.trim().is_empty() => UNNAMED.into(),
+            (name, None) => name,
+        };
         match groups.iter_mut().find(|group| group.0 == name) {
             Some((_, _, tids, share, inferred)) => {
                 tids.push(thread.tid);
@@ -253,7 +292,12 @@ pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
         .take(max)
         .map(|(name, tid, tids, share, inferred)| Threads {
             name: match tids.len() {
-                1 => format!("{name} (TID {tid})"),
+                1 if name == UNNAMED => format!("a thread that has ended (TID {tid})"),
+                several if name == UNNAMED => format!("{several} threads that have ended"),
+                1 => match name.strip_suffix(')').filter(|name| name.contains(" (PID ")) {
+                    Some(name) => format!("{name}, TID {tid})"),
+                    None => format!("{name} (TID {tid})"),
+                },
                 several => format!("{several} × {name}"),
             },
             share: share.min(1.0),

@@ -61,7 +61,12 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
             "most",
             1,
             "largest number of threads seen waiting",
-            |row: &Waiting<'_>| Cell::figure(Some(row.wait.queue_max), |most| format!("{most:.0}")),
+            |row: &Waiting<'_>| {
+                // Samples of some of the threads show some of those that wait.
+                let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
+                let bound = if in_part { "≥" } else { "" };
+                Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))
+            },
         ),
         Column::new("", "threads", 2, "threads seen waiting", |row: &Waiting<'_>| {
             Cell::figure(Some(row.wait.threads), |threads| format!("{threads:.0}"))

@@ -109,6 +109,8 @@ impl Screen<'_> {
             parts.extend(self.not_seen());
             return parts;
         }
+        let background = profile::short::background(self.profile);
+        parts.extend(background.map(|text| self.text(BOLD, &text, 2, 0)));
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
@@ -120,6 +122,9 @@ impl Screen<'_> {
             parts.extend(self.table(top));
             let left_out = left_out.sentence();
             parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
+        }
+        // Of few samples nothing follows.
+        if !top.is_empty() && profile::short::too_short(self.profile).is_none() {
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use threadtoll_record::Profile;
 use threadtoll_record::file::Profiled;
-use threadtoll_record::profile::{Interval, Lock, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{Ended, Interval, Lock, ThreadShare, Wait, WaitFor, WaitKind};
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{OpenMetrics, folded, openmetrics};
@@ -281,13 +281,109 @@ fn an_initialisation_names_who_waits_and_who_runs_it() {
 }
 
 #[test]
+fn little_is_concluded_from_few_samples() {
+    let mut seen = profiles::sleeping_holder();
+    let answer = |seen: &Profile| {
+        let screen = first_screen(seen, MORE, &plain(100));
+        let causes = screen.contains("of the waiting") || screen.contains("What if");
+        (screen.lines().nth(1).map(str::to_owned).unwrap_or_default(), causes)
+    };
+    assert!(answer(&seen).1);
+    (seen.samples, seen.seconds) = (5.into(), 0.037.into());
+    assert_eq!(answer(&seen), ("Too short to say: 5 samples in 37.0 ms.".into(), false));
+    seen.seconds = 4.0.into();
+    assert_eq!(answer(&seen), ("Too few samples to say: 5 samples in 4.00 s.".into(), false));
+    seen.finished = false;
+    assert_eq!(answer(&seen), ("Too early to say: 5 samples in 4.00 s so far.".into(), false));
+}
+
+#[test]
+fn a_program_that_goes_on_in_the_background_is_named() {
+    let mut seen = profiles::sleeping_holder();
+    let says = |seen: &Profile, text: &str| first_screen(seen, MORE, &plain(100)).contains(text);
+    assert!(!says(&seen, "background"));
+    seen.background = vec![77];
+    assert!(says(&seen, "\nIt went on in the background as PID 77: threadtoll profile -p 77\n"));
+    seen.background = vec![77, 78, 79];
+    assert!(says(&seen, "as PID 77 and 2 more processes: threadtoll profile -p 77"));
+}
+
+#[test]
+fn threads_without_a_name_have_ended() {
+    let mut seen = profiles::sleeping_holder();
+    let mut held_by = |holders: Vec<ThreadShare>| {
+        let lock = &mut seen.processes[0].locks[0];
+        (lock.holders, lock.holder_not_seen_share) = (holders, None);
+        let screen = profile(&seen, MORE, &plain(100));
+        let line = screen.lines().find_map(|line| line.strip_prefix("Holder: "));
+        line.map(str::to_owned).unwrap_or_default()
+    };
+    let thread = profiles::thread;
+    assert_eq!(held_by(vec![thread(7, "", 1.0)]), "a thread that has ended (TID 7) 100%");
+    let many = vec![thread(7, "", 0.3), thread(8, "", 0.2), thread(9, "worker", 0.5)];
+    assert_eq!(held_by(many), "2 threads that have ended 50%, worker (TID 9) 50%");
+    let stranger = ThreadShare { pid: Some(25), ..thread(26, "checkpointer", 1.0) };
+    assert_eq!(held_by(vec![stranger]), "checkpointer (PID 25, TID 26) 100%");
+}
+
+#[test]
+fn what_some_of_the_threads_show_is_a_lower_bound() {
+    let lock = Lock {
+        seen_in_part: true,
+        queue_max: Some(36),
+        threads: 211,
+        threads_interval: Interval::new(211, 1_000),
+        ..profiles::saturated()
+    };
+    let time = profiles::time([0.3, 0.0, 0.3, 0.4, 0.0], &[]);
+    let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(100));
+    assert!(screen.contains(" ≥36 ") && screen.contains(" ≥211 "), "{screen}");
+}
+
+#[test]
+fn a_lock_of_a_short_life_costs_less() {
+    let time = || profiles::time([0.3, 0.0, 0.3, 0.4, 0.0], &[]);
+    let lock = |name: &str| Lock { name: name.into(), ..profiles::saturated() };
+    let mut seen = profiles::profile(&["sh"], time(), vec![lock("short")]);
+    seen.processes[0].seconds = Some(0.15.into());
+    seen.processes[0].ended = Ended::Exec;
+    let mut prog = profiles::process(4711, &["./prog"], time(), vec![lock("long")]);
+    (prog.image, prog.seconds) = (2, Some(5.85.into()));
+    seen.processes.push(prog);
+    let screen = first_screen(&seen, MORE, &plain(100));
+    assert!(screen.starts_with("prog (PID 4711) · 9 threads"), "{screen}");
+    assert!(screen.contains("; long costs most."), "{screen}");
+    assert!(screen.contains("short (PID 4711, program 1)"), "{screen}");
+}
+
+#[test]
+fn processes_are_told_apart_however_long_the_names_of_their_locks() {
+    let time = || profiles::time([0.3, 0.0, 0.3, 0.4, 0.0], &[]);
+    let lock = || Lock { name: "lock in write_journal_entry".into(), ..profiles::saturated() };
+    let mut seen = profiles::profile(&["make"], time(), Vec::new());
+    for pid in [32101, 32102] {
+        seen.processes.push(profiles::process(pid, &["writer"], time(), vec![lock()]));
+    }
+    let screen = first_screen(&seen, MORE, &plain(80));
+    assert!(screen.starts_with("make (PID 4711) and 2 other processes ·"), "{screen}");
+    let rows = screen.lines().filter(|line| line.starts_with("lock in"));
+    let mut rows: Vec<&str> = rows.filter_map(|line| line.split('%').next()).collect();
+    rows.dedup();
+    assert!(rows.iter().any(|row| row.contains("(PID 32101)")), "{screen}");
+    assert!(rows.iter().any(|row| row.contains("(PID 32102)")), "{screen}");
+}
+
+#[test]
 fn the_title_has_room_for_its_figures() {
     let code = "import threading, time; exec(open('/srv/app.py').read()); serve(threads=8)";
     let command = ["/usr/local/bin/python3", "-c", code, "       "];
     let time = profiles::time([0.3, 0.0, 0.0, 0.7, 0.0], &[]);
     let one = profiles::profile(&command, time, Vec::new());
     let mut three = one.clone();
-    three.processes.extend(vec![one.processes[0].clone(); 2]);
+    for pid in [4712, 4713] {
+        let time = one.processes[0].time.clone().unwrap();
+        three.processes.push(profiles::process(pid, &["cc1"], time, Vec::new()));
+    }
     let title = |profile: &Profile| {
         let screen = first_screen(profile, MORE, &plain(80));
         screen.lines().next().map(str::to_owned).unwrap_or_default()

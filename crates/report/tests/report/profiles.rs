@@ -48,6 +48,7 @@ pub(crate) fn profile(command: &[&str], time: ThreadTime, locks: Vec<Lock>) -> P
         stacks_cut_share: Some(0.02.into()),
         time: None,
         processes: vec![process(4711, command, time, locks)],
+        background: Vec::new(),
         unseen: Vec::new(),
         perturbation: Perturbation {
             per_acquisition_ns: None,
@@ -157,6 +158,8 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         queue_mean_interval95: ratio(0.0, 0.001),
         queue_is_lower_bound: false,
         queue_max: Some(0),
+        seen_in_part: false,
+        shared_by: Vec::new(),
         gain: Some(0.0.into()),
         gain_interval95: None,
         efficiency: Some(1.0.into()),
@@ -189,7 +192,15 @@ pub(crate) fn cause(cause: CauseKind, share: f64, syscall: Option<&str>, mend: &
 }
 
 pub(crate) fn thread(tid: u32, name: &str, share: f64) -> ThreadShare {
-    ThreadShare { tid, name: name.into(), share: share.into(), interval95: None, inferred: false }
+    ThreadShare {
+        tid,
+        name: name.into(),
+        pid: None,
+        ended: false,
+        share: share.into(),
+        interval95: None,
+        inferred: false,
+    }
 }
 
 pub(crate) fn site(role: Role, samples: u64, frames: &[&str]) -> Site {

@@ -29,6 +29,19 @@ struct Region {
     executable: bool,
     /// The image, and what an address in the file is less than one here.
     image: Option<(ImageId, u64)>,
+    /// Where it begins, if other processes may share it.
+    shared: Option<SharedPlace>,
+}
+
+/// A place in memory that processes share, wherever each has mapped it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SharedPlace {
+    /// Device of the file: major and minor number.
+    pub device: (u32, u32),
+    /// Inode of the file.
+    pub inode: u64,
+    /// Offset in the file.
+    pub offset: u64,
 }
 
 /// Kind of memory that an address lies in.
@@ -61,7 +74,12 @@ impl AddressSpace {
             let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
             let bias = code.and_then(|image| bias(image, mapping));
             let (start, end, executable) = (mapping.start, mapping.end, mapping.executable);
-            regions.push(Region { start, end, executable, image: image.zip(bias) });
+            let shared = mapping.shared.then_some(SharedPlace {
+                device: mapping.device,
+                inode: mapping.inode,
+                offset: mapping.offset,
+            });
+            regions.push(Region { start, end, executable, image: image.zip(bias), shared });
             data.extend(image.filter(|_| !executable).map(|image| (regions.len() - 1, image)));
         }
         let mut code: HashMap<ImageId, Vec<(u64, u64)>> = HashMap::new();
@@ -103,6 +121,13 @@ impl AddressSpace {
             }
         };
         Some(CodeAddress { image, address: address.wrapping_sub(bias) })
+    }
+
+    /// The place that an address means to all processes that share it.
+    pub fn shared_place(&self, address: u64) -> Option<SharedPlace> {
+        let region = self.region(address)?;
+        let place = region.shared?;
+        Some(SharedPlace { offset: place.offset + (address - region.start), ..place })
     }
 
     /// Address in this process of one in a file; `None` if the file is not mapped there.
@@ -250,4 +275,31 @@ fn copy(parts: &[&Mapping], memory: &File) -> Option<Source> {
         read_fully(memory, part.start, &mut bytes[range]);
     }
     Some(Source::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_the_same_wherever_it_is_mapped() {
+        let mapped = |lines: [&[u8]; 2]| {
+            let maps: Vec<Mapping> =
+                lines.iter().map(|line| Mapping::parse(line).unwrap()).collect();
+            AddressSpace::new(std::process::id(), &maps, &mut Images::default())
+        };
+        let one = mapped([
+            b"1000-3000 rw-s 00000000 00:01 77 /dev/zero (deleted)",
+            b"5000-6000 rw-p 00000000 00:00 0 ",
+        ]);
+        let other = mapped([
+            b"8000-9000 rw-s 00001000 00:01 77 /dev/zero (deleted)",
+            b"a000-b000 rw-s 00001000 00:01 78 /dev/zero (deleted)",
+        ]);
+        let place = one.shared_place(0x2010);
+        assert_eq!(place.map(|place| place.offset), Some(0x1010));
+        assert_eq!(place, other.shared_place(0x8010));
+        assert_ne!(place, other.shared_place(0xa010));
+        assert_eq!((one.shared_place(0x5000), one.shared_place(0x4000)), (None, None));
+    }
 }

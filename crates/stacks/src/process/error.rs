@@ -91,6 +91,8 @@ pub enum Refusal {
     Privileged,
     /// Root without the capability, as in a container.
     Contained,
+    /// A sandbox forbids this process to read memory, even its own.
+    Sandboxed,
 }
 
 impl Refusal {
@@ -127,6 +129,10 @@ impl Refusal {
                 "kernel.yama.ptrace_scope is 3, which lets nobody look".to_owned()
             }
             Refusal::Privileged => "it has privileges or secrets that are kept from you".to_owned(),
+            Refusal::Sandboxed => {
+                "a sandbox (seccomp) forbids this command process_vm_readv, even of its own memory"
+                    .to_owned()
+            }
             Refusal::Contained => "root lacks the capability CAP_SYS_PTRACE here".to_owned(),
         }
     }
@@ -142,6 +148,9 @@ impl Refusal {
                 "run the command with sudo, or as root `sysctl kernel.yama.ptrace_scope=1`"
             }
             Refusal::YamaNobody => "only a boot with a lower kernel.yama.ptrace_scope changes that",
+            Refusal::Sandboxed => {
+                "run it outside the sandbox, or allow process_vm_readv there (`docker run --cap-add SYS_PTRACE`)"
+            }
             Refusal::Contained => {
                 "give the container the capability (`docker run --cap-add SYS_PTRACE`), or profile from the host"
             }
@@ -168,9 +177,14 @@ mod tests {
             (ROOT, ROOT, "3", Refusal::YamaNobody),
         ] {
             assert_eq!(Refusal::likely(owner, user, yama), refusal);
-            let error = ProcessError::NotPermitted { pid: 42, refusal };
-            assert!(error.to_string().starts_with("not permitted to look at process 42: "));
-            assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
+            assert_explained(refusal);
         }
+        assert_explained(Refusal::Sandboxed);
+    }
+
+    fn assert_explained(refusal: Refusal) {
+        let error = ProcessError::NotPermitted { pid: 42, refusal };
+        assert!(error.to_string().starts_with("not permitted to look at process 42: "));
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
     }
 }

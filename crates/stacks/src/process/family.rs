@@ -140,6 +140,14 @@ impl Family {
         Ok(())
     }
 
+    /// Looks for a change of one member that somebody knows to have executed another program.
+    pub fn look_at(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
+        let member = self.members.iter_mut().rfind(|member| member.process.pid() == pid);
+        if let Some(member) = member {
+            member.compare(self.only.as_deref(), report);
+        }
+    }
+
     /// Takes in a process that somebody knows to be a descendant, such as by an event of the
     /// kernel. A process that has ended, or is a member already, changes nothing.
     pub fn follow(&mut self, pid: u32, parent: u32, report: &mut dyn FnMut(FamilyEvent)) {

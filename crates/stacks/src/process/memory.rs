@@ -36,6 +36,11 @@ impl Memory {
         }
     }
 
+    /// This process may not even read its own memory in this way.
+    pub(crate) fn is_forbidden() -> bool {
+        matches!(Memory::of(std::process::id()).probe(), Err(Errno::PERM | Errno::ACCESS))
+    }
+
     /// As [`read`](Memory::read), by one call. Kernels may return fewer bytes than lie before the
     /// first unreadable page, or none.
     #[inline]

@@ -21,6 +21,8 @@ pub(crate) struct Stat {
     /// A letter; `Z` and `X` have ended.
     pub(crate) state: u8,
     pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
     pub(crate) flags: u64,
     /// Page faults that read from a disk.
     pub(crate) major_faults: u64,
@@ -55,6 +57,9 @@ impl Stat {
             name,
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
+            // Of a process whose group is another PID namespace's, 0.
+            group: field(5)?.parse().unwrap_or(0),
+            session: field(6)?.parse().unwrap_or(0),
             flags: field(9)?.parse().ok()?,
             major_faults: field(12)?.parse().ok()?,
             ticks: [field(14)?.parse().ok()?, field(15)?.parse().ok()?],

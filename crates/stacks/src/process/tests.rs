@@ -140,6 +140,11 @@ fn others_go_on_when_the_first_thread_ends() {
     eventually(|| ended(&mut process));
     process.refresh().unwrap();
     assert!(process.is_running());
+    // It is neither a thread to look at nor, each time, a new one.
+    process.list_anew();
+    process.refresh().unwrap();
+    assert!(process.thread(pid).is_none());
+    assert_eq!((process.threads_now(), process.births()), (process.threads().len(), 0));
     assert!(process.threads().iter().any(|thread| thread.look() != Look::Gone));
     let maps = process.maps().unwrap();
     assert_eq!(process.memory().read(maps[0].start, &mut [0; 4]), 4);
@@ -164,6 +169,36 @@ fn an_executed_program_is_another_image() {
     process.refresh().unwrap();
     assert_eq!(process.threads().len(), HARNESS + 3);
     assert!(process.threads().iter().all(|thread| thread.look() != Look::Gone));
+}
+
+#[test]
+fn a_program_goes_on_until_another_program_is_executed() {
+    let (mut observed, _) = Observed::start("execute");
+    let process = observed.open();
+    let before = process.program_run().unwrap();
+    assert!(before.goes_on());
+    observed.tell();
+    observed.wait_ready();
+    assert!(!before.goes_on());
+    let after = process.program_run().unwrap();
+    assert!(after.goes_on());
+    drop(observed);
+    eventually(|| !after.goes_on());
+}
+
+#[test]
+fn threads_are_found_by_their_places() {
+    let (observed, _) = Observed::start("many");
+    let process = observed.open();
+    assert_eq!(process.threads_now(), process.threads().len());
+    let mut found: Vec<u32> =
+        (0..process.threads_now()).rev().map(|place| process.thread_at(place).unwrap()).collect();
+    found.sort_unstable();
+    assert!(found.iter().copied().eq(process.threads().iter().map(Thread::tid)));
+    assert_eq!(process.thread_at(process.threads_now()), None);
+    assert!(matches!(process.passing(found[0]).look(), Look::Seen(_)));
+    assert_eq!(process.passing(std::process::id()).look(), Look::Gone);
+    assert_eq!(process.births(), 0);
 }
 
 #[test]

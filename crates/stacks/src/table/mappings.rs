@@ -49,7 +49,7 @@ impl Mappings {
             return;
         }
         let Ok(maps) = of.maps() else { return };
-        let space = AddressSpace::new(of.pid(), &maps, images);
+        let space = AddressSpace::new(of.witness(), &maps, images);
         // An `exec` in between would mix two programs.
         if maps.is_empty() || of.image().ok().as_ref() != Some(&program) {
             return;

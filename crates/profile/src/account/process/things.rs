@@ -36,10 +36,10 @@ impl ProcessAccount {
         if !news {
             return;
         }
-        let (threads, inner) = (&self.threads, &self.inner);
+        let (threads, lately, inner) = (&self.threads, &self.lately, &self.inner);
         let is_thread = |tid| match inner {
             Some(inner) => inner.contains_key(&tid),
-            None => threads.contains(&tid),
+            None => threads.contains(&tid) || lately.has(tid),
         };
         let context = Context { is_thread: &is_thread, go: self.go, jvm: self.jvm };
         let object = &mut self.objects[place as usize];

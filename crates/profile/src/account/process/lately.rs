@@ -1,0 +1,43 @@
+//! Threads of a process that live, or lived until lately.
+//!
+//! What a word was seen to hold is judged later, when the thread that it names may have ended.
+
+use std::collections::HashSet;
+
+/// Threads after which those that were noted before the last as many are forgotten.
+const MANY: usize = 4096;
+
+/// Threads, the latest.
+#[derive(Debug, Default)]
+pub(super) struct Lately {
+    latest: HashSet<u32>,
+    before: HashSet<u32>,
+}
+
+impl Lately {
+    pub(super) fn note(&mut self, tid: u32) {
+        if self.latest.len() >= MANY {
+            self.before = std::mem::take(&mut self.latest);
+        }
+        self.latest.insert(tid);
+    }
+
+    pub(super) fn has(&self, tid: u32) -> bool {
+        self.latest.contains(&tid) || self.before.contains(&tid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_threads_are_known() {
+        let mut lately = Lately::default();
+        let many = MANY as u32;
+        (0..10 * many).for_each(|tid| lately.note(tid));
+        assert!((9 * many..10 * many).all(|tid| lately.has(tid)));
+        assert!(!lately.has(7 * many));
+        assert!(lately.latest.len() + lately.before.len() <= 2 * MANY);
+    }
+}

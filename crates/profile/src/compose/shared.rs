@@ -1,0 +1,205 @@
+//! Locks in memory that several processes share: each stands once, with the process in which most
+//! threads wait for it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use threadtoll_record::Ratio;
+use threadtoll_record::profile::{Interval, Lock, Process, ThreadShare};
+use threadtoll_stacks::image::SharedPlace;
+
+/// Locks in shared memory, each with its process, by the place in a list, and its number there.
+#[derive(Debug, Default)]
+pub(super) struct SharedLocks {
+    locks: BTreeMap<SharedPlace, Vec<(usize, u32)>>,
+}
+
+/// What one process shows of a lock.
+#[derive(Debug)]
+struct Part {
+    process: usize,
+    pid: u32,
+    lock: Lock,
+    /// Threads of it that wait, on average over the time in which any process was seen.
+    queue: f64,
+    seconds: f64,
+}
+
+impl SharedLocks {
+    pub(super) fn add(&mut self, place: SharedPlace, process: usize, lock: u32) {
+        self.locks.entry(place).or_default().push((process, lock));
+    }
+
+    /// Puts together what the processes show of each lock.
+    pub(super) fn put_together(self, processes: &mut [Process]) {
+        // One process may have mapped a place twice, or have executed another program meanwhile.
+        let pids = |of: &[(usize, u32)]| {
+            let pids = of.iter().filter_map(|&(process, _)| Some(processes.get(process)?.pid));
+            pids.collect::<BTreeSet<u32>>().len()
+        };
+        let of_several: Vec<Vec<(usize, u32)>> =
+            self.locks.into_values().filter(|of| pids(of) > 1).collect();
+        for of in of_several {
+            let mut parts: Vec<Part> = of
+                .into_iter()
+                .filter_map(|(process, lock)| take(processes, process, lock))
+                .collect();
+            let longest = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
+            for part in &mut parts {
+                let mean = part.lock.queue_mean.map_or(0.0, |mean| mean.get());
+                part.queue = if longest > 0.0 { mean * part.seconds / longest } else { mean };
+            }
+            parts.sort_by(|one, other| other.queue.total_cmp(&one.queue));
+            if let Some((process, lock)) = together(parts) {
+                processes[process].locks.push(lock);
+                let by_cost = |one: &Lock, other: &Lock| {
+                    let (one, other) = (one.cost(), other.cost());
+                    other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
+                };
+                processes[process].locks.sort_by(by_cost);
+            }
+        }
+    }
+}
+
+fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<Part> {
+    let of = processes.get_mut(process)?;
+    let at = of.locks.iter().position(|other| other.id == lock)?;
+    let seconds = of.seconds.map_or(0.0, |seconds| seconds.get());
+    let lock = of.locks.remove(at);
+    Some(Part { process, pid: of.pid, lock, queue: 0.0, seconds })
+}
+
+/// The lock with all its waiters, and the process to list it with: the first.
+fn together(parts: Vec<Part>) -> Option<(usize, Lock)> {
+    let first = parts.first()?;
+    let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
+    let queue: f64 = parts.iter().map(|part| part.queue).sum();
+    let side = |of: fn(&Interval<Ratio>, f64) -> f64| {
+        let sides = parts.iter().filter_map(|part| {
+            let mean = part.lock.queue_mean?.get();
+            let part_of = if mean > 0.0 { part.queue / mean } else { 1.0 };
+            Some((of(part.lock.queue_mean_interval95.as_ref()?, mean) * part_of).powi(2))
+        });
+        sides.sum::<f64>().sqrt()
+    };
+    let below = side(|interval, mean| mean - interval.low().get());
+    let above = side(|interval, mean| interval.high().get() - mean);
+    let threads: u32 = parts.iter().map(|part| part.lock.threads).sum();
+    let alive: u32 = parts.iter().filter_map(|part| Some(part.lock.threads_interval?.high())).sum();
+    let known = parts.iter().all(|part| part.lock.queue_mean.is_some());
+    // Each process counts as much as the others for as long as it lived.
+    let gains = parts.iter().map(|part| Some(part.lock.gain?.get() * part.seconds));
+    let gain: Option<f64> = gains.sum();
+    let seconds: f64 = parts.iter().map(|part| part.seconds).sum();
+    let lock = Lock {
+        threads,
+        threads_interval: Interval::new(threads, alive.max(threads)),
+        queue_mean: known.then(|| Ratio::new(queue)),
+        queue_mean_interval95: Interval::new(
+            Ratio::new((queue - below).max(0.0)),
+            Ratio::new(queue + above),
+        )
+        .filter(|_| known),
+        queue_is_lower_bound: parts.iter().any(|part| part.lock.queue_is_lower_bound),
+        // Of the processes together more may have waited at once than of each.
+        seen_in_part: true,
+        gain: gain.filter(|_| seconds > 0.0).map(|gain| Ratio::new(gain / seconds)),
+        gain_interval95: None,
+        efficiency: None,
+        efficiency_interval95: None,
+        holders: shares(&parts, first.pid, |lock| &lock.holders),
+        waiters: shares(&parts, first.pid, |lock| &lock.waiters),
+        // The models know the threads of one process.
+        predicted: Vec::new(),
+        what_if: Vec::new(),
+        shared_by: pids.into_iter().collect(),
+        ..first.lock.clone()
+    };
+    Some((first.process, lock))
+}
+
+/// Threads of all processes in a role, as they are seen from the process of this PID: each counts
+/// by the waiters to whom it was shown.
+fn shares(parts: &[Part], seen_from: u32, of: fn(&Lock) -> &[ThreadShare]) -> Vec<ThreadShare> {
+    let mut all: HashMap<u32, ThreadShare> = HashMap::new();
+    let weights: f64 = parts.iter().filter(|part| !of(&part.lock).is_empty()).map(weight).sum();
+    for part in parts {
+        for thread in of(&part.lock) {
+            let share = thread.share.get() * weight(part) / weights;
+            let pid = Some(thread.pid.unwrap_or(part.pid)).filter(|&pid| pid != seen_from);
+            match all.get_mut(&thread.tid) {
+                Some(known) => {
+                    known.share = (known.share.get() + share).min(1.0).into();
+                    known.interval95 = None;
+                }
+                None => {
+                    let share = share.min(1.0).into();
+                    let thread = ThreadShare { pid, share, interval95: None, ..thread.clone() };
+                    all.insert(thread.tid, thread);
+                }
+            }
+        }
+    }
+    let mut all: Vec<ThreadShare> = all.into_values().collect();
+    all.sort_by(|one, other| {
+        other.share.get().total_cmp(&one.share.get()).then(one.tid.cmp(&other.tid))
+    });
+    all
+}
+
+fn weight(part: &Part) -> f64 {
+    part.queue.max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_record::profile::{Address, LockKind};
+
+    use super::super::locks::not_judged;
+    use super::*;
+
+    fn holder(tid: u32, pid: Option<u32>, share: f64) -> ThreadShare {
+        ThreadShare {
+            tid,
+            name: "writer".into(),
+            pid,
+            ended: false,
+            share: share.into(),
+            interval95: None,
+            inferred: false,
+        }
+    }
+
+    fn part(process: usize, pid: u32, queue: f64, seconds: f64, held_by: &[ThreadShare]) -> Part {
+        let lock = Lock {
+            queue_mean: Some(queue.into()),
+            queue_mean_interval95: Interval::new((queue - 0.3).into(), (queue + 0.4).into()),
+            gain: Some(queue.into()),
+            holders: held_by.to_vec(),
+            ..not_judged(7, LockKind::Mutex, Address(0x1000), 2, 3)
+        };
+        Part { process, pid, lock, queue: queue * seconds / 10.0, seconds }
+    }
+
+    #[test]
+    fn processes_wait_together_for_a_lock_that_they_share() {
+        // One of them lived for half of the time.
+        let parts = vec![
+            part(4, 50, 2.0, 10.0, &[holder(51, None, 0.5), holder(60, Some(60), 0.5)]),
+            part(5, 60, 1.0, 5.0, &[holder(60, None, 1.0)]),
+        ];
+        let (process, lock) = together(parts).unwrap();
+        assert_eq!((process, lock.threads, &lock.shared_by[..]), (4, 4, &[50, 60][..]));
+        assert_eq!(lock.queue_mean.unwrap().get(), 2.5);
+        let within = lock.queue_mean_interval95.unwrap();
+        assert!((within.low().get() - (2.5 - 0.3_f64.hypot(0.15))).abs() < 1e-9, "{within:?}");
+        assert!((within.high().get() - (2.5 + 0.4_f64.hypot(0.2))).abs() < 1e-9, "{within:?}");
+        assert!((lock.gain.unwrap().get() - 25.0 / 15.0).abs() < 1e-9);
+        let held_by: Vec<(u32, Option<u32>, f64)> = lock
+            .holders
+            .iter()
+            .map(|it| (it.tid, it.pid, (it.share.get() * 100.0).round()))
+            .collect();
+        assert_eq!(held_by, [(60, Some(60), 60.0), (51, None, 40.0)]);
+    }
+}

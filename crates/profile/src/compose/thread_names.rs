@@ -1,0 +1,40 @@
+//! Names of threads that live, that have ended, or that are another process's.
+
+use threadtoll_stacks::process::whose_thread;
+
+use super::One;
+
+/// The name of a thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadName {
+    pub(super) name: String,
+    /// The process of a thread that is another one's.
+    pub(super) pid: Option<u32>,
+    pub(super) ended: bool,
+}
+
+impl One<'_> {
+    pub(super) fn name_of_thread(self, tid: u32) -> ThreadName {
+        let One { watched, process, .. } = self;
+        // Some threads name themselves late.
+        let of_process = watched.process.as_ref();
+        if let Some(name) = of_process.and_then(|process| process.thread_name(tid).ok()) {
+            return ThreadName { name: name.to_string_lossy().into(), ..ThreadName::default() };
+        }
+        if let Some((pid, name)) = watched.strangers.get(&tid) {
+            return ThreadName { name: name.clone(), pid: Some(*pid), ended: false };
+        }
+        let name = watched.names.get(&tid).cloned();
+        // The TID of one that has ended may be another thread's by now.
+        let stranger = match name {
+            None if of_process.is_some() && !process.had_thread(tid) => whose_thread(tid),
+            _ => None,
+        };
+        match stranger {
+            Some((pid, name)) => {
+                ThreadName { name: name.to_string_lossy().into(), pid: Some(pid), ended: false }
+            }
+            None => ThreadName { name: name.unwrap_or_default(), pid: None, ended: true },
+        }
+    }
+}

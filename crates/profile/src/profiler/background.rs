@@ -1,0 +1,66 @@
+//! What a launched program leaves running when it ends.
+
+use std::path::PathBuf;
+
+use threadtoll_stacks::process::{Former, orphans};
+
+use super::Profiler;
+use crate::sample::Chunk;
+use crate::watched::Watched;
+
+/// Most processes that are named.
+const MAX_NAMED: usize = 20;
+
+impl Profiler {
+    fn running(&self) -> impl Iterator<Item = &Watched> {
+        self.watched.values().filter(|watched| watched.ended.is_none())
+    }
+
+    /// Looks for processes that a launched program has left behind, and follows them. One that it
+    /// forked just before it ended is no descendant of a living process.
+    pub(super) fn find_left_behind(&mut self) {
+        // The kernel may have told of them already.
+        self.fold(Chunk::default());
+        self.refresh_family();
+        // Where the kernel reports forks, these are all; elsewhere somebody else may have started
+        // the same program.
+        if self.inherited || self.running().next().is_some() {
+            return;
+        }
+        let (Some(launched), Some((since, program))) = (&self.launched, &self.launched_at) else {
+            return;
+        };
+        let (since, first) = (*since, launched.pid());
+        let seen = self.watched.values();
+        let pids: Vec<u32> = seen.clone().map(|watched| watched.pid).chain([first]).collect();
+        let programs: Vec<PathBuf> =
+            seen.map(|watched| &watched.program).chain([program]).cloned().collect();
+        let orphans = orphans(&Former { since, pids: &pids, programs: &programs });
+        let forks: Vec<(u32, u32)> = orphans.into_iter().map(|pid| (pid, first)).collect();
+        self.follow_forks(&forks);
+        self.refresh_family();
+    }
+
+    /// The launched program has ended, and those that still run are daemons: each is in a session
+    /// of its own.
+    pub(super) fn is_in_background(&self) -> bool {
+        let own = rustix::process::getsid(None).map(|own| own.as_raw_pid() as u32).ok();
+        let is_daemon = |watched: &Watched| {
+            let session = watched.process.as_ref().and_then(|process| process.session().ok());
+            session.is_some() && session != own
+        };
+        self.status.is_some() && self.running().all(is_daemon)
+    }
+
+    /// The processes that a launched program has left running, but for their children.
+    pub(super) fn background(&self) -> Vec<u32> {
+        if self.status.is_none() {
+            return Vec::new();
+        }
+        let is_running = |pid: u32| self.running().any(|watched| watched.pid == pid);
+        let first = self.running().filter(|watched| !watched.parent.is_some_and(is_running));
+        let mut pids: Vec<u32> = first.map(|watched| watched.pid).take(MAX_NAMED).collect();
+        pids.dedup();
+        pids
+    }
+}

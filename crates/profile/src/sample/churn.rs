@@ -1,0 +1,96 @@
+//! Threads that come and go, and how old a list of them may be.
+//!
+//! A thread that has begun since the threads were listed is in no sample. Threads that live for
+//! a while are of the same kind as those that have ended, but not at the same stage of their
+//! lives: the ones that are missing have just begun. So where they come and go, a sample lists them
+//! anew just before it picks some, or draws some from those that live then.
+
+/// Share of the threads that may have begun since they were listed.
+const UNLISTED: f64 = 0.01;
+
+/// Time over which births are averaged.
+const WITHIN_S: f64 = 1.0;
+
+/// Fewest births a second that are taken note of.
+const FEWEST_PER_S: f64 = 0.01;
+
+/// Samples of a process that list its threads before it is known if they come and go.
+const FIRST: u32 = 8;
+
+/// Most threads that a sample lists: to draw one of more takes less time.
+pub(super) const MOST_LISTED: usize = 64;
+
+/// Most threads that come and go of which a sample looks at all: each costs more than one whose
+/// descriptor is kept, but their queue is then seen as it is, and not estimated from some.
+pub(super) const MOST_READ: u32 = 32;
+
+/// Births of threads of a process.
+#[derive(Debug, Default)]
+pub(super) struct Churn {
+    births: u64,
+    births_per_s: f64,
+    listed_at: u64,
+    listings: u32,
+}
+
+impl Churn {
+    /// The threads have been listed; there were so many births since the first listing.
+    pub(super) fn listed(&mut self, births: u64, at: u64) {
+        let new = births.saturating_sub(self.births) as f64;
+        let kept = (-self.age_s(at) / WITHIN_S).exp();
+        self.births_per_s = self.births_per_s * kept + new / WITHIN_S;
+        (self.births, self.listed_at) = (births, at);
+        self.listings = self.listings.saturating_add(1);
+    }
+
+    /// Too many of so many threads may have begun since they were listed.
+    pub(super) fn is_list_old(&self, threads: usize, at: u64) -> bool {
+        let unlisted = self.births_per_s * self.age_s(at);
+        self.listings <= FIRST || unlisted > UNLISTED * threads as f64
+    }
+
+    /// Threads have begun lately, or that is not known yet.
+    pub(super) fn come_and_go(&self) -> bool {
+        self.listings <= FIRST || self.births_per_s > FEWEST_PER_S
+    }
+
+    fn age_s(&self, at: u64) -> f64 {
+        at.saturating_sub(self.listed_at) as f64 / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists threads every 10 ms for a second, of which this many begin between two listings.
+    fn listed(new: u64) -> (Churn, u64) {
+        let mut churn = Churn::default();
+        let at = |listing: u64| 10_000_000 * listing;
+        (1..=100).for_each(|listing| churn.listed(new * (listing - 1), at(listing)));
+        (churn, at(100))
+    }
+
+    #[test]
+    fn threads_that_live_long_are_not_listed_at_each_sample() {
+        let (churn, at) = listed(0);
+        assert!(!churn.is_list_old(8, at + 1_000_000_000));
+    }
+
+    #[test]
+    fn threads_that_come_and_go_are_listed_at_each_sample() {
+        // Eight threads, of which each lives for 80 ms.
+        let (churn, at) = listed(1);
+        assert!(churn.is_list_old(8, at + 2_000_000));
+        // A thousand of them, which live for 10 s.
+        assert!(!churn.is_list_old(1_000, at + 10_000_000));
+        assert!(churn.is_list_old(1_000, at + 200_000_000));
+    }
+
+    #[test]
+    fn threads_are_listed_until_it_is_known_if_they_come_and_go() {
+        let mut churn = Churn::default();
+        churn.listed(0, 1);
+        assert!(churn.is_list_old(8, 2));
+    }
+}

@@ -1,0 +1,193 @@
+//! Lists of the threads to look at.
+//!
+//! Lists are renewed now and then, and just before a sample where they may be
+//! [out of date](super::super::churn). Of many threads that come and go, some are drawn at each
+//! sample from those that live then.
+
+use std::sync::mpsc::Sender;
+
+use threadtoll_stacks::process::{Look, Thread};
+
+use super::super::budget::Effort;
+use super::super::chunk::{Chunk, Listing};
+use super::super::churn::{MOST_LISTED, MOST_READ};
+use super::{Followed, Report, Sampler};
+use crate::clock::{now, thread_cpu};
+
+/// Listings follow each other as fast as this share of the budget allows, and this fast at least:
+/// those of thousands of threads less fast.
+const SHARE: f64 = 0.1;
+const LEAST_NS: u64 = 100_000_000;
+const LONG_NS: u64 = 1_000_000_000;
+/// Threads that a sample looks at altogether, if there are no more.
+const FEW: u32 = 8;
+
+/// A listing that takes this long is one of thousands of threads.
+const LONG_TOOK_NS: u64 = 1_000_000;
+
+impl Sampler {
+    /// Time until threads are listed once more.
+    pub(super) fn until_next_listing(&self, took_ns: f64) -> u64 {
+        let most = if took_ns < LONG_TOOK_NS as f64 { LEAST_NS } else { LONG_NS };
+        most.min((took_ns / (SHARE * self.budget.share())) as u64)
+    }
+
+    pub(super) fn follow(&mut self, mut followed: Followed, to: &Sender<Report>) {
+        let began = thread_cpu();
+        // One that fails is made up for by the next one.
+        _ = followed.list();
+        followed.tell(to);
+        self.followed.push(followed);
+        self.list_own();
+        self.spent.listing_ns += thread_cpu() - began;
+    }
+
+    /// Looks no more at these processes.
+    pub(super) fn leave(&mut self, which: impl Fn(&Followed) -> bool) {
+        let left = self.followed.extract_if(.., |followed| which(followed));
+        self.left.extend(left.map(|followed| followed.index));
+        self.list_own();
+    }
+
+    /// Lists the threads of all processes. Returns the CPU time that it took.
+    pub(super) fn list_threads(&mut self, to: &Sender<Report>) -> u64 {
+        let began = thread_cpu();
+        let mut changed = false;
+        for followed in &mut self.followed {
+            // A listing that fails leaves the threads known so far, whose looks tell who is gone.
+            changed |= followed.list();
+            followed.ended |= !followed.process.is_running();
+            changed |= followed.ended;
+            match followed.ended {
+                true => _ = to.send(Report::Ended(followed.index)),
+                false => followed.tell(to),
+            }
+        }
+        if changed {
+            self.leave(|followed| followed.ended);
+        }
+        let took = thread_cpu() - began;
+        self.spent.listing_ns += took;
+        took
+    }
+
+    pub(super) fn list_own(&mut self) {
+        self.threads.clear();
+        for (place, followed) in self.followed.iter().enumerate() {
+            let threads = 0..followed.threads();
+            self.threads.extend(threads.map(|thread| (place as u32, thread)));
+        }
+        let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
+        let few = (self.threads.len() as u32).min(MOST_READ);
+        self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
+        // Before the first stretch has ended, one thread of many at a look would tell little.
+        let effort = self.budget.effort(self.words(), self.threads.len() as u32);
+        self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
+    }
+
+    /// Lists the threads of processes whose list is too old for a sample.
+    pub(super) fn list_before(&mut self, chunk: &mut Chunk) {
+        let began = now();
+        let mut changed = false;
+        self.left.drain(..).for_each(|process| chunk.push_left(process));
+        for followed in &mut self.followed {
+            let drawn_of = followed.drawn_of.take();
+            let known = followed.process.threads().len();
+            if followed.churn.is_list_old(known, began) {
+                if known <= MOST_LISTED {
+                    followed.process.list_anew();
+                    changed |= followed.list();
+                } else {
+                    followed.drawn_of = Some(followed.process.threads_now() as u32);
+                }
+            }
+            changed |= followed.drawn_of != drawn_of;
+            if std::mem::take(&mut followed.unnoted) {
+                chunk.push_listing(Listing {
+                    process: followed.index,
+                    threads: followed.tids(),
+                    inner: followed.process.inner_tids().cloned(),
+                });
+            }
+        }
+        if changed {
+            self.list_own();
+        }
+        chunk.tick().listing_ns = now() - began;
+    }
+
+    /// Forgets what this sample saw of processes that execute another program by now, which are
+    /// followed anew once it is known which one.
+    pub(super) fn forget_replaced(&mut self, chunk: &mut Chunk, to: &Sender<Report>) {
+        let mut left = false;
+        for followed in &mut self.followed {
+            let replaced =
+                |followed: &Followed| followed.run.as_ref().is_some_and(|run| !run.goes_on());
+            if chunk.saw_process(followed.index) && replaced(followed) {
+                chunk.forget_process(followed.index);
+                let tick = chunk.tick();
+                tick.threads_alive = tick.threads_alive.saturating_sub(followed.threads());
+                followed.ended = true;
+                left = true;
+                _ = to.send(match followed.process.is_running() {
+                    true => Report::Replaced(followed.index),
+                    false => Report::Ended(followed.index),
+                });
+            }
+        }
+        if left {
+            self.leave(|followed| followed.ended);
+            // They are in this sample no more.
+            self.left.drain(..).for_each(|process| chunk.push_left(process));
+        }
+    }
+}
+
+impl Followed {
+    /// Number of threads to pick from at this look.
+    fn threads(&self) -> u32 {
+        self.drawn_of.unwrap_or(self.process.threads().len() as u32)
+    }
+
+    fn tids(&self) -> Vec<u32> {
+        self.process.threads().iter().map(Thread::tid).collect()
+    }
+
+    /// Lists its threads. Returns true if they have changed.
+    fn list(&mut self) -> bool {
+        let changed = self.process.refresh().unwrap_or(false);
+        self.churn.listed(self.process.births(), now());
+        self.unnoted |= changed;
+        self.untold |= changed;
+        changed
+    }
+
+    /// Tells the profiler of its threads, if they have changed.
+    fn tell(&mut self, to: &Sender<Report>) {
+        if std::mem::take(&mut self.untold) {
+            _ = to.send(Report::Threads(self.index, self.tids()));
+        }
+    }
+
+    /// Looks at the thread at this place, which is one of [`threads`](Followed::threads).
+    pub(super) fn look_at_place(&self, place: u32) -> (u32, Look) {
+        if self.drawn_of.is_none() {
+            let thread = &self.process.threads()[place as usize];
+            return (thread.tid(), thread.look());
+        }
+        match self.process.thread_at(place as usize) {
+            Some(tid) => (tid, self.look_at(tid)),
+            None => (0, Look::Gone),
+        }
+    }
+
+    /// Looks at a thread, listed or not.
+    pub(super) fn look_at(&self, tid: u32) -> Look {
+        let known = self.process.thread(tid).map_or(Look::Gone, Thread::look);
+        match known {
+            // It may not be listed yet, and have the TID of another one that was.
+            Look::Gone if self.churn.come_and_go() => self.process.passing(tid).look(),
+            known => known,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Programs that were over, or went into the background, before much was seen of them.
+
+use threadtoll_record::profile::{Method, Profile};
+
+use crate::units::time as duration;
+
+/// Fewest samples of which anything is said, and least time.
+const SAMPLES: u64 = 50;
+const SECONDS: f64 = 0.1;
+
+/// Says that too little was seen to say more.
+pub(crate) fn too_short(profile: &Profile) -> Option<String> {
+    let (samples, seconds) = (profile.samples.get(), profile.seconds.get());
+    if profile.method != Method::Sampled || samples >= SAMPLES && seconds >= SECONDS {
+        return None;
+    }
+    let seen = match samples {
+        1 => "1 sample".into(),
+        samples => format!("{samples} samples"),
+    };
+    let within = duration(seconds * 1e9);
+    Some(match (profile.finished, seconds < SECONDS) {
+        (false, _) => format!("Too early to say: {seen} in {within} so far."),
+        (true, true) => format!("Too short to say: {seen} in {within}."),
+        (true, false) => format!("Too few samples to say: {seen} in {within}."),
+    })
+}
+
+/// Says that a launched program went on in the background.
+pub(crate) fn background(profile: &Profile) -> Option<String> {
+    let (first, others) = profile.background.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        1 => " and 1 more process".into(),
+        more => format!(" and {more} more processes"),
+    };
+    Some(format!(
+        "It went on in the background as PID {first}{more}: threadtoll profile -p {first}"
+    ))
+}

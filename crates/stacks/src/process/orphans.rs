@@ -1,0 +1,71 @@
+//! Processes that a program has left behind: daemons, and whatever it started in the background.
+//!
+//! The parent of such a process ends, and its PID with it: what is left is the time at which it
+//! began, the group or the session, and the program that it executes.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::files::{self, ShortPath};
+use super::stat::Stat;
+
+const MOST_ANCESTORS: usize = 64;
+
+/// A family whose processes have ended.
+#[derive(Debug)]
+pub struct Former<'a> {
+    /// When the first of them [started](super::Process::start_time).
+    pub since: u64,
+    /// Their PIDs.
+    pub pids: &'a [u32],
+    /// The files of the programs that they executed.
+    pub programs: &'a [PathBuf],
+}
+
+/// The PIDs of processes that are likely those of such a family, without a parent of their own.
+pub fn orphans(former: &Former<'_>) -> Vec<u32> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(proc) = rustix::fs::openat(CWD, "/proc", flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let mut pids = Vec::new();
+    if files::list_numbers(&proc, &mut pids).is_err() {
+        return Vec::new();
+    }
+    let reapers = reapers();
+    let own_session = rustix::process::getsid(None).ok().map(|pid| pid.as_raw_pid() as u32);
+    pids.retain(|&pid| {
+        let path = |file| ShortPath::new(format_args!("{pid}/{file}"));
+        let Ok(stat) = Stat::read(&proc, &path("stat")) else { return false };
+        if stat.ended() || stat.start_time < former.since || pid == std::process::id() {
+            return false;
+        }
+        let is_former = |pid: u32| former.pids.contains(&pid);
+        // Somebody else may have started the same program.
+        let is_daemon = reapers.contains(&stat.parent) && Some(stat.session) != own_session;
+        let program = || {
+            let link = rustix::fs::readlinkat(&proc, path("exe").as_str(), Vec::new()).ok()?;
+            link.into_string().ok()
+        };
+        let is_of_program =
+            |program: String| former.programs.iter().any(|former| former == Path::new(&program));
+        is_former(stat.group)
+            || is_former(stat.session)
+            || is_daemon && program().is_some_and(is_of_program)
+    });
+    pids
+}
+
+/// The processes to which an orphan may be given: the first process, and ancestors of this one that
+/// have asked for it (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
+fn reapers() -> Vec<u32> {
+    let mut reapers = vec![1];
+    let mut next = rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32);
+    while let Some(pid) = next.filter(|&pid| pid > 1 && reapers.len() < MOST_ANCESTORS) {
+        reapers.push(pid);
+        let path = ShortPath::new(format_args!("/proc/{pid}/stat"));
+        next = Stat::read(CWD, &path).ok().map(|stat| stat.parent);
+    }
+    reapers
+}
