@@ -55,8 +55,17 @@ pub(crate) struct LockHolder {
     /// Threads waited for it while it was held, and its word did not name the holder.
     pub(crate) nameless: bool,
     waiters: Waiters,
-    /// An owner that sleeps on the lock's own word, and when that was seen first.
-    waits_for_its_own: Option<(u32, u64)>,
+    waits_for_its_own: Option<OwnWait>,
+}
+
+/// An owner that sleeps on the lock's own word: it is being woken, or waits for itself.
+#[derive(Clone, Copy, Debug)]
+struct OwnWait {
+    owner: u32,
+    /// When that was seen first.
+    since: u64,
+    /// Samples that are not counted until it is known which.
+    samples: u64,
 }
 
 /// A lock at one look.
@@ -129,8 +138,15 @@ impl LockHolder {
             let unchanged = lock.hold_again.map(|again| again == hold);
             let of = (owner, read);
             let mut now = Moment::of(threads, lock, of, tick, unchanged, unreleased_since);
-            if self.waits_long_for_its_own(threads, lock, of, tick.at) {
-                now.doing = Holder::Waiting(lock.place);
+            match self.waits_for_its_own(threads, lock, of, tick.at, contended) {
+                Some(true) => now.doing = Holder::Waiting(lock.place),
+                Some(false) => {
+                    if contended {
+                        count(&mut self.named.threads, owner);
+                    }
+                    return;
+                }
+                None => {}
             }
             let named = &mut self.named;
             if contended {
@@ -143,7 +159,7 @@ impl LockHolder {
             }
             return;
         }
-        self.waits_for_its_own = None;
+        self.end_own_wait(Holder::HandedOver);
         // Of several readers none is the holder.
         let (held, instead) = match hold {
             Hold::Held { .. } => (true, Holder::NotSeen),
@@ -235,18 +251,37 @@ impl LockHolder {
         self.learn(scene, seen.stacks);
     }
 
-    /// The owner has slept on the lock's own word for longer than a hand-over takes.
-    fn waits_long_for_its_own(
+    /// The owner sleeps on the lock's own word: for longer than a hand-over takes, or not.
+    fn waits_for_its_own(
         &mut self,
         threads: &Threads<'_>,
         lock: &Lock<'_>,
         (owner, read): (u32, Option<&ThreadRead>),
         at: u64,
-    ) -> bool {
+        contended: bool,
+    ) -> Option<bool> {
         let waits = read.is_some_and(|read| threads.waits_for_its_own(lock, read));
-        let before = self.waits_for_its_own.filter(|&(before, _)| before == owner);
-        self.waits_for_its_own = waits.then(|| before.unwrap_or((owner, at)));
-        self.waits_for_its_own.is_some_and(|(_, since)| at.saturating_sub(since) >= HAND_OVER_NS)
+        if !waits || self.waits_for_its_own.is_some_and(|wait| wait.owner != owner) {
+            self.end_own_wait(Holder::HandedOver);
+        }
+        if !waits {
+            return None;
+        }
+        let new = OwnWait { owner, since: at, samples: 0 };
+        let wait = self.waits_for_its_own.get_or_insert(new);
+        let long = at.saturating_sub(wait.since) >= HAND_OVER_NS;
+        if long {
+            let samples = std::mem::take(&mut wait.samples);
+            (0..samples).for_each(|_| self.named.doing.add(Holder::Waiting(lock.place)));
+        } else {
+            wait.samples += u64::from(contended);
+        }
+        Some(long)
+    }
+
+    fn end_own_wait(&mut self, doing: Holder) {
+        let samples = self.waits_for_its_own.take().map_or(0, |wait| wait.samples);
+        (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
     /// Learns from a look at the stacks of all threads.
@@ -278,6 +313,8 @@ impl LockHolder {
     /// their places.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
         let mut holders = self.named.clone();
+        let undecided = self.waits_for_its_own.map_or(0, |wait| wait.samples);
+        (0..undecided).for_each(|_| holders.doing.add(Holder::NotSeen));
         let mut explained = Explained::default();
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));

@@ -15,6 +15,6 @@ mod watch;
 
 pub use budget::{Budget, Effort, Spent};
 pub use chunk::{Burst, Chunk, Listing, Reason, ThreadRead, Tick, WordRead};
-pub use sampler::{Order, Report, Sampler, Span, Stretch};
+pub use sampler::{Order, Report, Sampler, Stretch};
 pub use schedule::{Due, Schedule};
-pub use watch::Watch;
+pub use watch::{Span, Watch};

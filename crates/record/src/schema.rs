@@ -11,6 +11,8 @@ use crate::{
 pub struct Described {
     /// Its short name, such as `record`.
     pub name: &'static str,
+    /// Version of the schema.
+    version: u32,
     /// Says where it stands.
     pub sentence: &'static str,
     schema: fn(&str) -> Schema,
@@ -18,12 +20,16 @@ pub struct Described {
 
 impl Described {
     const fn new<T: JsonSchema>(name: &'static str, sentence: &'static str) -> Self {
-        Described { name, sentence, schema: of::<T> }
+        Described { name, version: 1, sentence, schema: of::<T> }
+    }
+
+    const fn version(self, version: u32) -> Self {
+        Described { version, ..self }
     }
 
     /// The name that its member `schema` has, such as `threadtoll.record/1`.
     pub fn full_name(&self) -> String {
-        format!("threadtoll.{}/1", self.name)
+        format!("threadtoll.{}/{}", self.name, self.version)
     }
 
     /// Its JSON Schema (draft 2020-12).
@@ -43,7 +49,7 @@ pub static ALL: &[Described] = &[
     Described::new::<Block>("block", "line of a file: a measured stretch of a cell"),
     Described::new::<Strike>("struck", "line of a file: a block that a peer has spoilt"),
     Described::new::<Record>("record", "line of a file: the result of a cell"),
-    Described::new::<Profile>("profile", "line of a profile, and `profile --json`"),
+    Described::new::<Profile>("profile", "line of a profile, and `profile --json`").version(2),
     Described::new::<Prediction>("prediction", "`predict --json`"),
     Described::new::<Fit>("fit", "`predict --fit --json`"),
     Described::new::<Comparison>("comparison", "`compare --json`"),

@@ -25,6 +25,7 @@ mod infer;
 mod prologue;
 mod registers;
 mod rules;
+mod search;
 mod step;
 mod tail;
 mod unwinder;

@@ -14,15 +14,12 @@ use super::chunk::{Burst, Chunk, Reason};
 use super::churn::Churn;
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
-use super::watch::Watch;
+use super::watch::{Span, Watch};
 use crate::clock::{now, process_cpu, sleep_until, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_OBJECTS, Window};
 use owned::Owned;
-
-/// Bytes to be read around a word.
-pub type Span = (u64, usize);
 
 /// Most futex words of a process: as many as an account tells apart, which says if there are more.
 const MAX_WORDS: usize = MAX_OBJECTS;

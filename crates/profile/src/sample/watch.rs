@@ -1,7 +1,9 @@
 //! Bytes that are read with a futex word, and where they name the word's owner.
 
-use super::sampler::Span;
 use crate::primitive::{Identity, OwnerField, Window};
+
+/// Bytes to be read around a word.
+pub type Span = (u64, usize);
 
 /// Distance of the owner from the word of a glibc mutex, which most words of unknown things are.
 const OWNER: u64 = 8;

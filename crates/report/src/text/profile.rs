@@ -395,6 +395,12 @@ fn in_full(seen: &Seen<'_>, style: &Style) -> String {
         line("Cause", &format!("{}.{mend}", profile::cause(cause)));
     }
     line("Holder", &locks::holders(lock, locks::MAX_THREADS));
+    if let Some(let_go) = lock.holder_let_go_share.map(|share| share.get())
+        && let_go >= 0.005
+    {
+        let share = percent(let_go);
+        line("Short holds", &format!("{share} were over before the holder was looked at"));
+    }
     if let Some(chain) = locks::chain(seen) {
         line("Holder waits for", &chain);
     }

@@ -6,9 +6,9 @@
 //! perhaps by way of tail calls, and it lies exactly one frame above the stack pointer.
 
 use super::call::PrecedingCall;
-use super::infer::{Effort, caller, words};
 use super::prologue::{self, BareFrame};
 use super::rules::{Rule, Rules, Site};
+use super::search::{Effort, caller, words};
 use super::step::{Input, Position, follows_call};
 use super::tail::{Jump, jumps_in, pointer};
 use crate::image::{CodeAddress, Image, Place};

@@ -7,45 +7,19 @@
 use super::bare::target;
 use super::call::PrecedingCall;
 use super::prologue;
-use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
+use super::registers::{FRAME_POINTER, Registers};
 use super::rules::{Cfa, Function, Rule, Rules, Site};
+use super::search::{Effort, caller, words};
 use super::step::{Input, Lack, Position, Step, follows_call};
 use super::{MAX_FRAMES, StackBytes};
 use crate::image::{CodeAddress, Place};
 
-/// Words of the stack that one search looks at.
-const MAX_WORDS: usize = 8192;
 /// Words that a call may push as arguments.
 const MAX_ARGUMENTS: u64 = 16;
 
 pub(super) struct Found {
     pub(super) caller: Position,
     pub(super) inferred: bool,
-}
-
-/// Work that may still be done on one stack, so that a hostile one costs no more than a few
-/// milliseconds.
-pub(super) struct Effort {
-    words: usize,
-    steps: usize,
-}
-
-impl Effort {
-    pub(super) fn new() -> Effort {
-        Effort { words: 4 * MAX_WORDS, steps: 16 * 1024 }
-    }
-
-    pub(super) fn take_word(&mut self) -> bool {
-        let left = self.words > 0 && self.steps > 0;
-        self.words = self.words.saturating_sub(1);
-        left
-    }
-
-    fn take_step(&mut self) -> bool {
-        let left = self.steps > 0;
-        self.steps = self.steps.saturating_sub(1);
-        left
-    }
 }
 
 /// Evidence for a candidate; a later field counts only where the earlier ones are equal.
@@ -339,12 +313,6 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     }
 }
 
-/// Addresses of the words on a stack, from `lowest` on.
-pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
-    let first = lowest.max(stack.base).next_multiple_of(8);
-    (first..stack.end()).step_by(8).take(MAX_WORDS)
-}
-
 /// A quick look: the return address would lead to code.
 fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
     let cfa = match function.cfa {
@@ -382,20 +350,4 @@ fn caller_without_frame(
 #[cfg(target_arch = "aarch64")]
 fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Position> {
     None
-}
-
-pub(super) fn caller(
-    registers: &Registers,
-    address: u64,
-    stack_pointer: u64,
-    frame_pointer: Option<u64>,
-) -> Position {
-    let mut next = *registers;
-    next.set(PROGRAM_COUNTER, address);
-    next.set(STACK_POINTER, stack_pointer);
-    if let Some(value) = frame_pointer {
-        next.set(FRAME_POINTER, value);
-    }
-    next.forget_volatile();
-    Position { registers: next, returns: true }
 }

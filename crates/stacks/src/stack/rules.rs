@@ -11,7 +11,6 @@ use gimli::{
 use super::StackBytes;
 use super::call::{CodePages, PrecedingCall};
 use super::registers::{PROGRAM_COUNTER, Registers};
-use super::tail::TailCalls;
 use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Place};
 
 /// Files whose tables are kept open, each of which takes up to 256 KB.
@@ -98,7 +97,8 @@ pub(super) struct Rules {
     context: Box<UnwindContext<usize>>,
     cache: Box<[Option<Cached>]>,
     pub(super) code: CodePages,
-    pub(super) tail_calls: TailCalls,
+    /// Does a call of the first function jump on to the second one?
+    pub(super) tail_calls: HashMap<(CodeAddress, CodeAddress), bool>,
 }
 
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Rules {
             context: Box::new(UnwindContext::new()),
             cache: (0..CACHED).map(|_| None).collect(),
             code: CodePages::new(),
-            tail_calls: TailCalls::default(),
+            tail_calls: HashMap::new(),
         }
     }
 

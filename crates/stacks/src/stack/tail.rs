@@ -5,8 +5,6 @@
 //! that was called is searched for the jump. What looks like one in the middle of an instruction
 //! would have to lead to the very first byte of the function that runs.
 
-use std::collections::HashMap;
-
 use super::rules::{Rule, Rules};
 use super::step::Input;
 use crate::image::{CodeAddress, Place};
@@ -31,13 +29,6 @@ pub(super) enum Jump {
     Through(u64),
 }
 
-/// Answers so far, by the function that was called and the one that runs, both as addresses of the
-/// process.
-#[derive(Debug, Default)]
-pub(super) struct TailCalls {
-    answers: HashMap<(CodeAddress, CodeAddress), bool>,
-}
-
 impl Rules {
     /// Returns `true` if a call of `called` may have jumped on to `runs`, perhaps by way of others.
     pub(super) fn jumps_on(&mut self, input: &Input<'_>, called: u64, runs: u64) -> bool {
@@ -46,15 +37,15 @@ impl Rules {
         else {
             return false;
         };
-        if let Some(&answer) = self.tail_calls.answers.get(&(from, to)) {
+        if let Some(&answer) = self.tail_calls.get(&(from, to)) {
             return answer;
         }
         let mut functions = MAX_FUNCTIONS;
         let answer = self.leads_to(input, called, runs, MAX_JUMPS, &mut functions);
-        if self.tail_calls.answers.len() >= MAX_ANSWERS {
-            self.tail_calls.answers.clear();
+        if self.tail_calls.len() >= MAX_ANSWERS {
+            self.tail_calls.clear();
         }
-        self.tail_calls.answers.insert((from, to), answer);
+        self.tail_calls.insert((from, to), answer);
         answer
     }
 

@@ -1,8 +1,8 @@
 //! From frame to frame.
 
-use super::infer::Effort;
 use super::registers::Registers;
 use super::rules::Rules;
+use super::search::Effort;
 use super::step::{Input, Position, Step, follows_call};
 use super::{Frame, MAX_FRAMES, Stack, StackBytes};
 use crate::image::{AddressSpace, Images, Place};

@@ -193,12 +193,14 @@ mod tests {
         let waits = asleep(libc::SYS_futex);
         let threads = [(WAITER, waits), (HOLDER, waits)];
         let mut account = account();
-        for at in [2, 4, 160, 170].map(|ms| ms * 1_000_000) {
+        let look = |account: &mut ProcessAccount, ms: u64| {
             let hold = [HELD_BY_HOLDER; 2];
-            look_twice(&mut account, None, at, hold, &threads, false);
-        }
-        let (own, handed) = (Holder::Waiting(0), Holder::HandedOver);
-        assert_eq!(doing(&account), counts(&[handed, handed, own, own]));
+            look_twice(account, None, ms * 1_000_000, hold, &threads, false);
+        };
+        [2, 4].into_iter().for_each(|ms| look(&mut account, ms));
+        assert_eq!(doing(&account), counts(&[Holder::NotSeen; 2]));
+        [160, 170].into_iter().for_each(|ms| look(&mut account, ms));
+        assert_eq!(doing(&account), counts(&[Holder::Waiting(0); 4]));
     }
 
     #[test]
