@@ -38,8 +38,8 @@ fn scene(switches: u64) -> Scene {
     account.add(0, process);
     for at in (0..=2_000 * MS).step_by(100_000_000) {
         let mut chunk = Chunk::default();
-        chunk.gap_s = 0.1;
         chunk.begin(at, 1);
+        chunk.gap_s = 0.1;
         for (lock, owner) in LOCKS.into_iter().zip([11, 12]) {
             chunk.push_word(0, lock, Reason::Picked, (lock, &mutex(owner)));
         }
