@@ -1,6 +1,8 @@
 //! Stand-stills: what the account shows of threads that do not move, judged and put into words.
 
 mod scene;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::collections::BTreeMap;

@@ -156,7 +156,7 @@ impl Screen<'_> {
             threads.map(|line| self.text(PLAIN, &format!("  {line}"), 4, 5)).collect();
         let others = others.iter().take(OTHERS_STUCK);
         parts.extend(
-            others.map(|&other| self.text(MIDDLING, &stuck::sentences(other, self.profile), 2, 2)),
+            others.map(|&other| self.text(MIDDLING, &stuck::sentences(other, self.profile), 2, 0)),
         );
         parts
     }

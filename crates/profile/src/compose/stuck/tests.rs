@@ -1,0 +1,95 @@
+use std::collections::{HashMap, VecDeque};
+
+use threadtoll_judge::stuck::{Kind, stand_stills};
+use threadtoll_stacks::process::SystemCall;
+
+use super::*;
+use crate::account::Reported;
+use crate::occupation::NoDescriptors;
+use crate::primitive::declared;
+use crate::sample::{Chunk, Effort, Reason, Stretch};
+
+const LOCKS: [u64; 2] = [0x1000, 0x2000];
+const MS: u64 = 1_000_000;
+
+/// Bytes of a mutex of glibc that is held by this thread and waited for.
+fn mutex(owner: u32) -> Vec<u8> {
+    [2, 0, owner, 1, 0].map(u32::to_le_bytes).concat()
+}
+
+fn waits_for(word: u64) -> Activity {
+    Activity::Asleep(SystemCall {
+        number: libc::SYS_futex as u32,
+        arguments: [word, 128, 2, 0, 0, 0],
+        stack_pointer: 0,
+        program_counter: 0,
+    })
+}
+
+/// Two seconds of samples of two threads, each of which waits for the lock of the other one, and of
+/// a third that computes. The first thread leaves the CPU so often by the end.
+fn scene(switches: u64) -> Scene {
+    let mut account = Account::new(0);
+    let mut process = ProcessAccount::new(1);
+    process.set_threads(vec![11, 12, 13], None);
+    for lock in LOCKS {
+        process.declare(declared("pthread_mutex_t", lock).unwrap(), 0).unwrap();
+    }
+    account.add(0, process);
+    for at in (0..=2_000 * MS).step_by(100_000_000) {
+        let mut chunk = Chunk::default();
+        chunk.begin(at, 1);
+        chunk.gap_s = 0.1;
+        for (lock, owner) in LOCKS.into_iter().zip([11, 12]) {
+            chunk.push_word(0, lock, Reason::Picked, (lock, &mutex(owner)));
+        }
+        chunk.push_thread(0, 11, true, waits_for(LOCKS[1]));
+        chunk.push_thread(0, 12, true, waits_for(LOCKS[0]));
+        chunk.push_thread(0, 13, true, Activity::OnCpu);
+        let (departures, running) = (&[][..], &[][..]);
+        let reported = Reported { timeline: None, departures, incomplete: false, running };
+        account.fold(&chunk, &reported, &Stacks::default(), false, &NoDescriptors);
+    }
+    let process = account.living(0).unwrap();
+    for (at, first) in [(100 * MS, 5), (2_000 * MS, switches)] {
+        process.standing.count(11, first, at);
+        process.standing.count(12, 7, at);
+    }
+    let effort = Effort { rate_per_s: 10.0, words: 2, threads: 3 };
+    let (length_ns, until) = (2_000 * MS, 2_000 * MS);
+    account.end_stretch(&Stretch { length_ns, until, effort, process_ns: 0 });
+    let watched = Watched {
+        pid: 1,
+        process: None,
+        is_32_bit: false,
+        command: Vec::new(),
+        image: 1,
+        parent: None,
+        ended: None,
+        signal: None,
+        names: HashMap::new(),
+        started: None,
+        followed: Vec::new(),
+        to_follow: VecDeque::new(),
+    };
+    Scene::of(&account, &[(0, watched)].into(), &Stacks::default(), &[0])
+}
+
+#[test]
+fn samples_of_threads_that_do_not_move_show_a_deadlock() {
+    let scene = scene(5);
+    let found = stand_stills(&scene.threads, &scene.locks);
+    let [one] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((one.kind, one.threads.len(), one.for_ns), (Kind::Deadlock, 2, 1_900 * MS));
+    assert_eq!((one.threads[0].tid, one.threads[0].waits), (11, Waits::ForLock(0)));
+    let places: Vec<u32> = scene.places.iter().map(|&(_, place)| place).collect();
+    assert_eq!(places, [1, 0]);
+}
+
+#[test]
+fn threads_that_have_run_meanwhile_are_not_stuck() {
+    let scene = scene(6);
+    assert!(stand_stills(&scene.threads, &scene.locks).is_empty());
+    // But nobody was seen to take the second one's lock, for which that thread waits again.
+    assert_eq!(never_released(&scene.threads, &scene.locks), [1]);
+}
