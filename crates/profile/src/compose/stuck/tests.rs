@@ -1,4 +1,5 @@
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 
 use threadtoll_judge::stuck::{Kind, stand_stills};
 use threadtoll_stacks::process::SystemCall;
@@ -63,14 +64,20 @@ fn scene(switches: u64) -> Scene {
         process: None,
         is_32_bit: false,
         command: Vec::new(),
+        program: PathBuf::new(),
         image: 1,
         parent: None,
         ended: None,
         signal: None,
         names: HashMap::new(),
+        strangers: HashMap::new(),
         started: None,
+        listed: Vec::new(),
+        replaced: None,
         followed: Vec::new(),
         to_follow: VecDeque::new(),
+        held_back: 0,
+        ended_soon: 0,
     };
     Scene::of(&account, &[(0, watched)].into(), &Stacks::default(), &[0])
 }
