@@ -47,8 +47,8 @@ static LOCKS: &[LibraryLock] = &[
         ],
         symbols: &["main_arena"],
         anywhere: false,
-        mend: "Allocate less often, allow more arenas (MALLOC_ARENA_MAX), or link an allocator with \
-               caches for each thread (jemalloc, mimalloc, tcmalloc).",
+        mend: "Allocate less often, allow more arenas (MALLOC_ARENA_MAX), or link an allocator \
+               with caches for each thread (jemalloc, mimalloc, tcmalloc).",
     },
     LibraryLock {
         name: "rand's lock",
@@ -125,7 +125,7 @@ static LOCKS: &[LibraryLock] = &[
         ],
         symbols: &["_IO_stdfile_*"],
         anywhere: false,
-        mend: "Write less often: let each thread fill a buffer of its own, and write it by one call.",
+        mend: "Write less often: let each thread fill a buffer of its own, and write it in one go.",
     },
     LibraryLock {
         name: "loader lock",

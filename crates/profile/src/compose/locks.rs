@@ -191,8 +191,8 @@ impl One<'_> {
         })
     }
 
-    /// Number of threads alive that may use a lock: those that were seen to, and those that have not
-    /// been seen at another lock, nor to sleep all the time.
+    /// Number of threads alive that may use a lock: those that were seen to, and those that have
+    /// not been seen at another lock, nor to sleep all the time.
     fn may_use(self, lock: &Object) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
