@@ -25,6 +25,9 @@ pub use space::{AddressSpace, Place, SharedPlace};
 /// Images that are kept at most; those of programs that map more stay unnamed.
 const MAX_IMAGES: usize = 4096;
 
+/// Bytes of a `.gnu_debuglink` that are read.
+const MAX_DEBUG_LINK: usize = 256;
+
 /// An image, for as long as its [`Images`] live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(u32);
@@ -192,22 +195,42 @@ impl Image {
         any
     }
 
-    /// Opens the separate debug information of a file, by its build id.
+    /// Opens the separate debug information of a file: by its build id, or by the name in the file
+    /// if what has that name has the same build id.
     pub(crate) fn open_debug_file(&self) -> Option<Image> {
         let id = self.elf.build_id.as_ref().filter(|id| id.len() >= 2)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = format!("usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]);
         let roots = [PathBuf::from(format!("/proc/{}/root", self.pid)), PathBuf::from("/")];
-        roots.iter().find_map(|root| {
-            let source = Source::open(&root.join(&path))?;
+        let by_id = roots.into_iter().map(|root| root.join(&path));
+        by_id.chain(self.linked_debug_files()).find_map(|path| {
+            let source = Source::open(&path)?;
             let elf = Elf::read(&source)?;
-            (elf.build_id == self.elf.build_id).then(|| Image {
+            let other = source.identity() != self.source.identity();
+            (other && elf.build_id == self.elf.build_id).then(|| Image {
                 name: self.name.clone(),
                 source,
                 elf,
                 pid: self.pid,
             })
         })
+    }
+
+    /// Files that `.gnu_debuglink` may mean: those of its name beside the file, below it, and in the
+    /// folder for such files.
+    fn linked_debug_files(&self) -> Vec<PathBuf> {
+        let found = || {
+            let section = self.section(".gnu_debuglink")?;
+            let mut bytes = [0; MAX_DEBUG_LINK];
+            let length = self.contents_at(section, 0, &mut bytes);
+            let name = bytes[..length].split(|&byte| byte == 0).next()?;
+            let name = std::str::from_utf8(name).ok()?;
+            let plain = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
+            let folder = self.source.folder().filter(|_| plain)?;
+            let global = PathBuf::from("/usr/lib/debug").join(folder.strip_prefix("/").ok()?);
+            Some(vec![folder.join(name), folder.join(".debug").join(name), global.join(name)])
+        };
+        found().unwrap_or_default()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Bytes of a file: from the disk, or copied from a program's memory.
 
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub(super) enum Source {
@@ -36,6 +37,15 @@ impl Source {
             Source::File { device, inode, .. } => Some((*device, *inode)),
             Source::Bytes(_) => None,
         }
+    }
+
+    /// Folder of a file, as we see it.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        let Source::File { file, inode, .. } = self else { return None };
+        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        // In another mount namespace there may be another file at this path.
+        let same = fs::metadata(&path).is_ok_and(|metadata| metadata.ino() == *inode);
+        same.then(|| path.parent().map(Path::to_path_buf))?
     }
 
     pub(super) fn len(&self) -> u64 {

@@ -1,9 +1,10 @@
 //! Callers of functions that no unwind table knows, such as those of musl.
 //!
 //! Where a function begins is told by the call before the return address that is looked for, and
-//! how large its frame is by its instructions from there to the program counter. A return address on the stack is believed if
-//! both fit: it follows a call of a function that begins shortly before the program counter,
-//! perhaps by way of tail calls, and it lies exactly one frame above the stack pointer.
+//! how large its frame is by its instructions from there to the program counter. A return address
+//! on the stack is believed if both fit: it follows a call of a function that begins shortly before
+//! the program counter, perhaps by way of tail calls, and it lies exactly one frame above the stack
+//! pointer.
 
 use super::call::PrecedingCall;
 use super::prologue::{self, BareFrame};
