@@ -1,6 +1,7 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 pub(crate) mod asleep;
+mod devices;
 mod holders;
 mod lately;
 mod passing;
@@ -19,6 +20,7 @@ use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
 use self::asleep::{Asleep, Call, InCall};
+use self::devices::Devices;
 use self::lately::Lately;
 pub(super) use self::passing::Passing;
 use self::rest::Rest;
@@ -32,7 +34,7 @@ use super::stops::Stops;
 use super::time::Time;
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
-use crate::occupation::{Awaited, Device, EventSet, Occupation};
+use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
 use crate::primitive::{Evidence, MAX_OBJECTS, Role, Wait};
@@ -54,13 +56,6 @@ const MIN_TICKS: u64 = 20;
 
 /// Time after the first look within which the switches of a thread are followed.
 const FOLLOWED_NS: u64 = 500_000_000;
-
-/// Most descriptors whose devices are remembered, and for how long.
-const MAX_DEVICES: usize = 4096;
-const DEVICE_NS: u64 = 1_000_000_000;
-
-/// Descriptors of a set that take no longer to list than the device of one of them.
-const FEW_DESCRIPTORS: u64 = 32;
 
 /// One process.
 #[derive(Debug)]
@@ -135,10 +130,7 @@ pub struct ProcessAccount {
     resting: HashMap<u32, Rest>,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
-    /// What is behind descriptors, and what waits for sets of them are for, each with the time
-    /// until which that holds.
-    devices: HashMap<u32, (Device, u64)>,
-    awaited: HashMap<EventSet, (Awaited, u64)>,
+    devices: Devices,
     /// The program was built by Go.
     pub go: bool,
     /// The program has a Java virtual machine in it.
@@ -207,8 +199,7 @@ impl ProcessAccount {
             sleeps: Sleeps::default(),
             resting: HashMap::new(),
             on_cpu: HashMap::new(),
-            devices: HashMap::new(),
-            awaited: HashMap::new(),
+            devices: Devices::default(),
             go: false,
             jvm: false,
             foreign_libc: false,
@@ -377,7 +368,7 @@ impl ProcessAccount {
                 }
             }
             occupation => {
-                let kind = self.kind(occupation, read.process, at, seen);
+                let kind = self.devices.time(occupation, read.process, at, seen);
                 if kind == Time::Sleep && self.sleeps_on(read, at, seen) {
                     self.asleep_all_along.now += scale_now;
                 }
@@ -537,79 +528,6 @@ impl ProcessAccount {
         }
     }
 
-    fn kind(
-        &mut self,
-        occupation: Occupation,
-        process: u32,
-        at: u64,
-        seen: &Circumstances<'_>,
-    ) -> Time {
-        match occupation {
-            Occupation::Io(descriptor) => {
-                Time::of_device(self.device(descriptor, process, at, seen))
-            }
-            Occupation::Device(device) => Time::of_device(device),
-            Occupation::Events(set) => Time::of_events(self.awaited(set, process, at, seen)),
-            Occupation::Paging => Time::Paging,
-            Occupation::Threads => Time::Threads,
-            Occupation::Idle => Time::Idle,
-            Occupation::Sleep => Time::Sleep,
-            Occupation::OnCpu | Occupation::Futex(_) | Occupation::Other => Time::Other,
-        }
-    }
-
-    fn device(
-        &mut self,
-        descriptor: u32,
-        process: u32,
-        at: u64,
-        seen: &Circumstances<'_>,
-    ) -> Device {
-        if let Some(&(device, until)) = self.devices.get(&descriptor)
-            && at < until
-        {
-            return device;
-        }
-        let device = seen.descriptors.device(process, descriptor);
-        if self.devices.len() >= MAX_DEVICES {
-            self.devices.clear();
-        }
-        self.devices.insert(descriptor, (device, at + DEVICE_NS));
-        device
-    }
-
-    /// What a wait for any of these descriptors is for.
-    fn awaited(
-        &mut self,
-        set: EventSet,
-        process: u32,
-        at: u64,
-        seen: &Circumstances<'_>,
-    ) -> Awaited {
-        if let Some(&(awaited, until)) = self.awaited.get(&set)
-            && at < until
-        {
-            return awaited;
-        }
-        let descriptors = seen.descriptors.in_set(process, set);
-        let awaited = descriptors.as_ref().map_or(Awaited::Unknown, |descriptors| {
-            Awaited::of(
-                descriptors,
-                &mut |descriptor| self.device(descriptor, process, at, seen),
-                &mut |pipes| seen.descriptors.leads_back(process, pipes),
-            )
-        });
-        // Memory that does not hold the set any more may do so again at the next look.
-        let Some(descriptors) = descriptors else { return awaited };
-        if self.awaited.len() >= MAX_DEVICES {
-            self.awaited.clear();
-        }
-        // To list the descriptors of a large set takes the kernel a while.
-        let holds_ns = DEVICE_NS * (1 + descriptors.len() as u64 / FEW_DESCRIPTORS);
-        self.awaited.insert(set, (awaited, at + holds_ns));
-        awaited
-    }
-
     /// A thread ran with this stack.
     pub fn note_running(&mut self, stack: u32) {
         self.ran += 1;
@@ -702,7 +620,7 @@ impl ProcessAccount {
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
         self.resting = HashMap::new();
-        (self.devices, self.awaited) = (HashMap::new(), HashMap::new());
+        self.devices = Devices::default();
         self.parked = HashMap::new();
         self.standing.forget();
     }
