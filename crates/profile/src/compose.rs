@@ -180,7 +180,7 @@ impl One<'_> {
             used = all.into_iter().map(|(_, lock)| lock).collect();
         }
         let holders: HashMap<usize, Holders> =
-            used.iter().map(|&(place, lock)| (place, lock.holder.holders(stacks))).collect();
+            used.iter().map(|&(place, lock)| (place, lock.holders(stacks))).collect();
         let chains = gains.chains(&used, &holders);
         let names = self.names(&used, stacks);
         let listed = Listed { gains: &gains, chains: &chains, names: &names };

@@ -311,7 +311,10 @@ impl LockHolder {
 
     /// The holders while a thread waited: as its word named them, or by all that was learned of
     /// their places.
-    pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
+    ///
+    /// Of several candidates only those are named that were seen to use the lock: another one, such
+    /// as a first thread that waits for the others, is none for all that is known.
+    pub(crate) fn holders(&self, stacks: &Stacks, uses: &dyn Fn(u32) -> bool) -> Holders {
         let mut holders = self.named.clone();
         let undecided = self.waits_for_its_own.map_or(0, |wait| wait.samples);
         (0..undecided).for_each(|_| holders.doing.add(Holder::NotSeen));
@@ -329,10 +332,10 @@ impl LockHolder {
                     (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
                 }
                 places::Holder::OneOf(tids) => {
-                    holders.looks_at_candidates += 1;
-                    for stack in tids.into_iter().filter_map(|tid| thread(tid)?.shown) {
-                        count(&mut holders.candidates, stack);
-                    }
+                    let users = tids.into_iter().filter(|&tid| uses(tid));
+                    let shown: Vec<u32> = users.filter_map(|tid| thread(tid)?.shown).collect();
+                    holders.looks_at_candidates += u64::from(!shown.is_empty());
+                    shown.into_iter().for_each(|stack| count(&mut holders.candidates, stack));
                     (Holder::NotSeen, None)
                 }
             };

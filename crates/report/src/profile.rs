@@ -187,6 +187,9 @@ fn phrase(cause: &Cause) -> String {
 
 /// The reason for which a lock that was waited for has no cause, to go on with after "unknown".
 pub(crate) fn no_cause(lock: &Lock) -> &'static str {
+    if lock.holders.first().is_some_and(|holder| holder.pid.is_some()) {
+        return ", because its holder is a thread of another process";
+    }
     match (lock.waiting_samples, lock.holder_not_seen_share) {
         (Some(samples), _) if samples.get() < MIN_SAMPLES => ", because there are too few samples",
         (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen",
@@ -242,12 +245,14 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
 pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     let lock = seen.lock;
     let known = lock.gain.is_some() || lock.queue_mean.is_none() || lock.waiting_samples.is_none();
-    let name = locks::shortened(&seen.name(), 30);
-    (!known).then(|| {
-        format!(
-            "The gain without waits for {name} cannot be told while the CPUs are full."
-        )
-    })
+    if known || stuck::concerns(seen.process, lock.id) {
+        return None;
+    }
+    let why = match lock.never_taken {
+        true => "is not known: it was held in every sample, and nobody was seen to take it",
+        false => "cannot be told while the CPUs are full",
+    };
+    Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))
 }
 
 fn within(interval: Option<Interval<Ratio>>) -> String {

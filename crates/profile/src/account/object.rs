@@ -10,11 +10,12 @@ use threadtoll_judge::samples::LockSamples;
 use super::mean::Mean;
 use super::steady::Steady;
 use crate::circumstances::Circumstances;
-use crate::holder::LockHolder;
+use crate::holder::{Holders, LockHolder};
 use crate::primitive::{
     Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
 };
 use crate::sample::Burst;
+use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
 
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
@@ -227,6 +228,11 @@ impl Object {
     /// It is a semaphore that may be used as a lock.
     pub(super) fn may_lock(&self) -> bool {
         self.identity.kind() == Kind::Semaphore && !self.is_no_lock
+    }
+
+    /// Its holders while a thread waited.
+    pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
+        self.holder.holders(stacks, &|tid| self.users.contains(&tid))
     }
 
     /// A thread was seen to hold it or to wait for it.

@@ -91,7 +91,10 @@ impl One<'_> {
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
-        all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
+        // Of short holds, stacks are of other moments.
+        if !judged.queue_is_lower_bound {
+            all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
+        }
         Lock {
             generation: object.generation + 1,
             held_share: held.map(fraction),
@@ -262,6 +265,7 @@ pub(super) fn not_judged(
         holder_not_seen_interval95: None,
         waiting_samples: None,
         holder_let_go_share: None,
+        never_taken: false,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

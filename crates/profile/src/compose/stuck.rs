@@ -86,6 +86,7 @@ fn withdraw(lock: &mut Lock) {
 
 /// Who has seen nobody take a lock cannot tell what the program does once it is taken.
 fn without_gain(lock: &mut Lock) {
+    lock.never_taken = true;
     (lock.gain, lock.gain_interval95) = (None, None);
     lock.what_if.clear();
     lock.predicted.clear();

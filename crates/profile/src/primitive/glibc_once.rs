@@ -34,9 +34,9 @@ impl Primitive for GlibcOnce {
         if waited.len() != 1 || !evidence.values_fit(fits) || evidence.fell() {
             return None;
         }
-        // Threads that park wait like this too, but each on its own word, which is never 2.
-        let shared = evidence.shared() || evidence.values().contains(&DONE);
-        let likely = shared.then_some(Strength::LIKELY);
+        // Threads that park wait like this too, and those at a gate of the program's own: their
+        // words are never 2.
+        let likely = evidence.values().contains(&DONE).then_some(Strength::LIKELY);
         // Not Rust's `FnOnce::call_once`, in which every thread of Rust begins.
         let strength = evidence.named(&[&["pthread_once"], &["std::call_once"]]).or(likely)?;
         Some(Claim::new(evidence.address(), strength))

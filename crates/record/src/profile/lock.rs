@@ -58,6 +58,10 @@ pub struct Lock {
     pub gain: Option<Ratio>,
     /// Its 95% interval.
     pub gain_interval95: Option<Interval<Ratio>>,
+    /// It was held in every sample, and the threads that wait for it were never seen to go on: what
+    /// the program does once they have it cannot be told, nor the gain.
+    #[serde(default)]
+    pub never_taken: bool,
     /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.
     pub efficiency: Option<Fraction>,
     /// Its 95% interval.

@@ -385,8 +385,7 @@ impl Findings<'_> {
         }
         if most.is_some() && of_pool {
             return Some(Answer::doubtful(format!(
-                "{}: {waited}; {}.",
-                self.no_lock(),
+                "Cannot be told for sure: {waited}, as idle threads of a pool do; {}.",
                 self.for_locks()
             )));
         }

@@ -209,7 +209,7 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     said("Cannot be told: 80% of the time", &waits, Vec::new());
     said("Cannot be told: 80% of the time", &[("unknown", 0.8), ("running", 0.2)], Vec::new());
     said("Cannot be told", &waits, vec![on(Semaphore, 4.0, &["sem_wait", "query", "main"])]);
-    let pool = said("No lock was seen: 80%", &waits, vec![condvar("queue_pop")]);
+    let pool = said("Cannot be told for sure: 80%", &waits, vec![condvar("queue_pop")]);
     assert!(pool.contains("condition variable in queue_pop ← run"), "{pool}");
     let few = [("thread", 0.2), ("running", 0.8)];
     said("No lock was seen: 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);

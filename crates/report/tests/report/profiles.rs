@@ -169,6 +169,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         holder_not_seen_interval95: None,
         waiting_samples: Some(4000.into()),
         holder_let_go_share: None,
+        never_taken: false,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn doing(account: &ProcessAccount) -> HolderCounts {
-        account.objects[0].holder.holders(&Stacks::default()).doing
+        account.objects[0].holders(&Stacks::default()).doing
     }
 
     fn counts(holders: &[Holder]) -> HolderCounts {
@@ -288,7 +288,7 @@ mod tests {
         look(&mut account, &timeline, 5_000_000, HELD, &after, false);
         let preempted = Holder::Preempted;
         assert_eq!(doing(&account), counts(&[Holder::HandedOver, preempted, preempted]));
-        let holders = account.objects[0].holder.holders(&Stacks::default());
+        let holders = account.objects[0].holders(&Stacks::default());
         assert_eq!(holders.threads, [(HOLDER, 2)].into());
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use libc::c_long;
 use rustix::time::{ClockId, clock_gettime};
-use threadtoll_judge::stuck::{Holder, Lock, Thread, Waits};
+use threadtoll_judge::stuck::{Holder, LEAST_NS, Lock, Thread, Waits};
 use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
 
 use crate::account::standing::Stand;
@@ -253,13 +253,25 @@ impl Scene {
             Hold::Held { owner: None } => untold(object, process, stacks),
             Hold::Readers(readers) => {
                 let (holder, owner) = untold(object, process, stacks);
-                let told = matches!(owner, Owner::Inferred);
-                (holder, if told { owner } else { Owner::Readers(readers) })
+                match owner {
+                    Owner::Inferred => (holder, owner),
+                    _ => (self.of_readers(index), Owner::Readers(readers)),
+                }
             }
             Hold::Unseen => (Holder::Unknown, Owner::Program),
         };
         lock.holder = holder;
         (lock, owner)
+    }
+
+    /// The holder of a lock that readers have. While any thread of the process runs now and then,
+    /// readers may come and go.
+    fn of_readers(&self, index: u32) -> Holder {
+        let mut threads = self.threads.iter().filter(|thread| thread.process == index);
+        match threads.all(|thread| thread.asleep_ns >= LEAST_NS) {
+            true => Holder::Untold,
+            false => Holder::UntoldButSeen,
+        }
     }
 
     /// The thread that a lock's word names.
@@ -325,7 +337,7 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
     if let Some((tid, _)) = only {
         return (Holder::Thread(tid), Owner::Inferred);
     }
-    let not_seen = object.holder.holders(stacks).doing.not_seen();
+    let not_seen = object.holders(stacks).doing.not_seen();
     match not_seen.is_some_and(|share| share.value <= 0.5) {
         true => (Holder::UntoldButSeen, Owner::Program),
         false => (Holder::Untold, Owner::Program),

@@ -124,44 +124,50 @@ pub(super) fn text(said: &Said) -> String {
 }
 
 fn not_released(said: &Said) -> String {
-    let lasted = time(said.for_ns);
     let several = said.locks.len() > 1;
-    let watched = match (said.always, several) {
-        (true, false) => format!("Never released while it was watched ({lasted})"),
-        (true, true) => format!("Never released while they were watched ({lasted})"),
-        (false, _) => format!("Not released for the last {lasted}"),
+    let (is, was, locks) = match several {
+        true => ("are", "were", list(&said.locks)),
+        false => ("is", "was", list(&said.locks)),
     };
-    let (is, locks) = (if several { "are" } else { "is" }, list(&said.locks));
+    let lasted = match said.always {
+        true => format!("in {}", time(said.for_ns)),
+        false => format!("for the last {}", time(said.for_ns)),
+    };
     let waiters = said.waiting - usize::from(said.holder_first && said.waiting > 0);
     let waiting = said.members.iter().skip(usize::from(said.holder_first));
     let wait_for = |them: &str| match (waiters, waiting.clone().next()) {
         (1, Some(one)) => format!("{} waits for {them}", one.who),
         _ => format!("{waiters} threads wait for {them}"),
     };
-    match said.members.first().filter(|_| said.holder_first) {
+    let rest = match said.members.first().filter(|_| said.holder_first) {
         Some(holder) => {
             let them = if several { "them" } else { "it" };
-            let wait = wait_for(them);
             let (who, waits) = (&holder.who, &holder.waits);
-            format!("{watched}: {locks} {is} held by {who}, which {waits}; {wait}.")
+            format!(
+                "{locks} {is} held by {who}, which {waits}, and {was} not released {lasted}; {}",
+                wait_for(them)
+            )
         }
         None if several => {
             let waits: Vec<String> = waiting.clone().take(MOST).map(Member::text).collect();
             format!(
-                "{watched}: {locks}; {}{}. They do not name their holders: perhaps a deadlock.",
+                "{locks} were not released {lasted}; {}{}. They do not name their holders: perhaps \
+                 a deadlock",
                 waits.join("; "),
                 more(waiters, waits.len())
             )
         }
-        None if said.owner.is_empty() => {
-            format!("{watched}: {locks}, which does not name its holder; {}.", wait_for("it"))
-        }
+        None if said.owner.is_empty() => format!(
+            "{locks}, which does not name its holder, was not released {lasted}; {}",
+            wait_for("it")
+        ),
         None => format!(
-            "{watched}: {locks} is held by {}, which it does not name; {}.",
+            "{locks}, held by {}, which it does not name, was not released {lasted}; {}",
             said.owner,
             wait_for("it")
         ),
-    }
+    };
+    format!("Probably stuck: {rest}.")
 }
 
 /// The members, one by one.
@@ -301,15 +307,18 @@ mod tests {
         let held = [vec![holder], waiters()].into_iter().flatten().collect();
         let mut held = said(StuckKind::NeverReleased, held, &["m"]);
         held.holder_first = true;
-        let rest = "m is held by leaker (TID 5), which waits in epoll_wait ← serve; 2 threads wait \
-                    for it.";
-        assert_eq!(text(&held), format!("Never released while it was watched (4.0 s): {rest}"));
+        let held_for = |lasted: &str| {
+            format!(
+                "Probably stuck: m is held by leaker (TID 5), which waits in epoll_wait ← serve, \
+                 and was not released {lasted}; 2 threads wait for it."
+            )
+        };
+        assert_eq!(text(&held), held_for("in 4.0 s"));
         held.always = false;
-        assert_eq!(text(&held), format!("Not released for the last 4.0 s: {rest}"));
+        assert_eq!(text(&held), held_for("for the last 4.0 s"));
         let untold = said(StuckKind::NeverReleased, waiters(), &["m", "n"]);
-        let expected = "Never released while they were watched (4.0 s): m and n; a (TID 1) waits \
-                        for m; b (TID 2) waits for n. They do not name their holders: perhaps a \
-                        deadlock.";
+        let expected = "Probably stuck: m and n were not released in 4.0 s; a (TID 1) waits for m; \
+                        b (TID 2) waits for n. They do not name their holders: perhaps a deadlock.";
         assert_eq!(text(&untold), expected);
     }
 
