@@ -5,9 +5,9 @@ if [[ -z ${THREADTOLL:-} ]]; then
     THREADTOLL=$(realpath "${CARGO_TARGET_DIR:-target}/release/threadtoll")
 fi
 export THREADTOLL
-(cd crates/profile/programs && cargo test --quiet --lib)
-crates/profile/programs/build.sh
-programs=crates/profile/programs/target/programs
+(cd validation && cargo test --quiet --lib)
+validation/build.sh
+programs=validation/target/programs
 
 # A perfect sampler must pass, and a bad one fail.
 checks_fake() {

@@ -6,7 +6,7 @@
 #       python3 default-jdk-headless golang-go mariadb-server-core mariadb-client-core
 #
 # THREADTOLL=FILE names an existing command, PROGRAMS=FOLDER existing programs of
-# crates/profile/programs, PYTHONS='FILE…' more interpreters. What is not installed is left out with
+# validation, PYTHONS='FILE…' more interpreters. What is not installed is left out with
 # a line. Servers listen on the loopback or on a socket file, with their data in a temporary folder,
 # and are ended by their process IDs.
 #
@@ -29,13 +29,13 @@ if [[ -z ${THREADTOLL:-} ]]; then
     THREADTOLL=$(realpath "${CARGO_TARGET_DIR:-target}/release/threadtoll")
 fi
 if [[ -z ${PROGRAMS:-} ]]; then
-    crates/profile/programs/build.sh
-    PROGRAMS=crates/profile/programs/target/programs
+    validation/build.sh
+    PROGRAMS=validation/target/programs
 fi
 mkdir -p "$out"
 out=$(realpath "$out")
 work=$(mktemp -d)
-sources=crates/profile/programs/real
+sources=validation/real
 # Programs outlast the profile by this many seconds, should this script be killed.
 lasts=$((seconds + 8))
 
