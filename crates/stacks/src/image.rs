@@ -216,8 +216,8 @@ impl Image {
         })
     }
 
-    /// Files that `.gnu_debuglink` may mean: those of its name beside the file, below it, and in the
-    /// folder for such files.
+    /// Files that `.gnu_debuglink` may mean: those of its name beside the file, below it, and in
+    /// the folder for such files.
     fn linked_debug_files(&self) -> Vec<PathBuf> {
         let found = || {
             let section = self.section(".gnu_debuglink")?;

@@ -179,8 +179,8 @@ impl BetweenLooks {
     }
 }
 
-/// The stub of `vfork` keeps its return address, which the child would overwrite on the stack, in the
-/// register of the first argument.
+/// The stub of `vfork` keeps its return address, which the child would overwrite on the stack, in
+/// the register of the first argument.
 #[cfg(target_arch = "x86_64")]
 fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
     /// DWARF's number of `rdi`.

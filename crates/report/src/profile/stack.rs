@@ -71,7 +71,7 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     shown.join(" ← ")
 }
 
-/// The outermost function of a stack without any of the program's, but for those that start threads.
+/// The outermost function of a stack without any of the program's, those that start threads aside.
 pub(crate) fn outermost(site: &Site) -> String {
     let names = site.frames.iter().map(|frame| plain(&clean(frame)));
     let starts = |name: &String| part(name) == Part::Start;

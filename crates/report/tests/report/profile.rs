@@ -69,7 +69,8 @@ fn rows_that_say_nothing_are_left_out() {
 
 #[test]
 fn names_differ_after_they_are_cut() {
-    let name = |end: &str| format!("lock in application_framework_write_journal_{end}_of_all_pages");
+    let name =
+        |end: &str| format!("lock in application_framework_write_journal_{end}_of_all_pages");
     let one = Lock { name: (&*name("entry")).into(), ..profiles::saturated() };
     let other = Lock { id: 9, name: (&*name("index")).into(), ..profiles::saturated() };
     let screen = screen_of(vec![one, other]);
@@ -101,7 +102,8 @@ fn a_gain_between_wide_bounds_is_a_range() {
     assert!(screen.contains("0–60%"), "{screen}");
     // It may be worth a change.
     assert!(!screen.contains("at little cost"), "{screen}");
-    let unknown = Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
+    let unknown =
+        Lock { gain: None, gain_interval95: None, what_if: Vec::new(), ..profiles::saturated() };
     let screen = screen_of(vec![unknown]);
     let said = "The gain without waits for cache_lock cannot be told while the CPUs are full.";
     assert!(screen.contains(said), "{screen}");

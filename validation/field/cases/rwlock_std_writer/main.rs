@@ -38,7 +38,14 @@ fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(7.0);
     let begun = Instant::now();
     let spawn = |name: &str, code: fn()| {
-        thread::Builder::new().name(name.into()).spawn(move || loop { code() }).unwrap();
+        thread::Builder::new()
+            .name(name.into())
+            .spawn(move || {
+                loop {
+                    code()
+                }
+            })
+            .unwrap();
     };
     spawn("refresher", || {
         refresh();

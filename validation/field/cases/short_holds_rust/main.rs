@@ -33,9 +33,11 @@ fn main() {
     for _ in 0..12 {
         thread::Builder::new()
             .name("adder".into())
-            .spawn(|| loop {
-                add_up();
-                rest();
+            .spawn(|| {
+                loop {
+                    add_up();
+                    rest();
+                }
             })
             .unwrap();
     }

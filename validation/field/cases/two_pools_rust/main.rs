@@ -48,8 +48,22 @@ fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(7.0);
     let begun = Instant::now();
     for _ in 0..4 {
-        thread::Builder::new().name("invoices".into()).spawn(|| loop { print_invoice() }).unwrap();
-        thread::Builder::new().name("thumbnails".into()).spawn(|| loop { scale() }).unwrap();
+        thread::Builder::new()
+            .name("invoices".into())
+            .spawn(|| {
+                loop {
+                    print_invoice()
+                }
+            })
+            .unwrap();
+        thread::Builder::new()
+            .name("thumbnails".into())
+            .spawn(|| {
+                loop {
+                    scale()
+                }
+            })
+            .unwrap();
     }
     thread::sleep(Duration::from_secs_f64(seconds));
     let all = begun.elapsed().as_nanos() as f64;
