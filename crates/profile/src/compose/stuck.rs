@@ -81,6 +81,7 @@ pub(super) fn enter(
 fn withdraw(lock: &mut Lock) {
     lock.causes.clear();
     lock.verdict = None;
+    (lock.efficiency, lock.efficiency_interval95) = (None, None);
     without_gain(lock);
 }
 

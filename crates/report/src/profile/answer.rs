@@ -315,7 +315,7 @@ impl Findings<'_> {
         let length = most.wait.sleep_ns.map_or(0.0, |length| length.get());
         Some(Answer::doubtful(format!(
             "Cannot be told: {} of the time its threads slept, about {} at a time, as in polling \
-             for something, in {}; that code tells if it is a lock.",
+             for something, in {}; read that code to see whether it is a lock.",
             percent(share),
             kinds::rough(length),
             most.place()
@@ -390,7 +390,7 @@ impl Findings<'_> {
             )));
         }
         let tells = match most {
-            Some(_) => "that code tells if it is for a lock",
+            Some(_) => "read that code to see whether it is for a lock",
             None => "their stacks would tell what for",
         };
         Some(Answer::doubtful(format!("Cannot be told: {waited}; {tells}.")))

@@ -50,7 +50,16 @@ impl Group<'_> {
     /// The function of the program that waits, and the one that called it.
     pub(crate) fn place(&self) -> String {
         match (&self.wait.function, self.site()) {
-            (Some(function), site) => stack::from_function(site, function),
+            (Some(function), _) => {
+                let mut of_sites =
+                    self.wait.sites.iter().map(|site| stack::from_function(Some(site), function));
+                let alone = stack::from_function(None, function);
+                // Callers that differ are not told.
+                match of_sites.next() {
+                    Some(first) if of_sites.all(|other| other == first) => first,
+                    _ => alone,
+                }
+            }
             (None, Some(site)) => stack::outermost(site),
             (None, None) => "code that was not seen".into(),
         }
@@ -76,7 +85,7 @@ impl Group<'_> {
             WaitFor::Join => "end of a thread",
             WaitFor::Once => "initialisation",
             WaitFor::Parker => "unparking",
-            WaitFor::Word => "unknown word",
+            WaitFor::Word => "futex",
             WaitFor::Memory if self.wait.syscall.is_none() => "page fault",
             WaitFor::FileLock
             | WaitFor::SysvSemaphore

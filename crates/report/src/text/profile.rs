@@ -114,7 +114,10 @@ impl Screen<'_> {
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
-        parts.extend(self.kinds(&groups));
+        // What the others wait for is no news beside those that cannot go on.
+        if stuck::stand_stills(self.profile).is_empty() {
+            parts.extend(self.kinds(&groups));
+        }
         parts.push(Part::BLANK);
         if top.is_empty() {
             parts.extend(self.idle(&groups));
@@ -274,11 +277,7 @@ impl Screen<'_> {
     fn idle(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let waits = kinds::not_on_lines(profile::thread_time(self.profile), groups);
         let mut parts = Vec::new();
-        if self.profile.samples > 0 {
-            parts.push(self.text(PLAIN, "No thread was seen waiting for a lock.", 0, 0));
-        }
         if !waits.is_empty() {
-            parts.push(Part::BLANK);
             let section = kinds::section(&waits[..waits.len().min(IDLE)], 30);
             parts.extend(rows(&draw(&section, &self.style).0));
         }
