@@ -445,7 +445,11 @@ impl Graph<'_> {
             Holder::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
-                (all_along && long).then_some(Kind::NotReleased)?
+                // One that runs now and then may hold it, and work.
+                let of_process = |thread: &&Thread| thread.process == lock.process;
+                let mut others = self.threads.iter().filter(of_process);
+                let still = others.all(|thread| thread.asleep_ns >= LEAST_NS);
+                (all_along && long && still).then_some(Kind::NotReleased)?
             }
             Holder::UntoldButSeen | Holder::Unknown => return None,
         };
@@ -456,7 +460,7 @@ impl Graph<'_> {
         let threads = holder.map(|holder| self.record(holder, Some(place)));
         let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
         let for_ns = match kind {
-            Kind::NotReleased | Kind::OwnerElsewhere => lock.same_ns,
+            Kind::OwnerElsewhere => lock.same_ns,
             _ => lock.same_ns.min(longest.unwrap_or(0)),
         };
         let all = self.behind(waiters);

@@ -21,6 +21,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
+use rustix::thread::{Pid, sched_getaffinity};
 use threadtoll_judge::interval::{Estimate, share, share_of};
 use threadtoll_record::profile::{
     Ended, IdleWait, Interval, Late, Lock, Method, Perturbation, Process, Profile,
@@ -88,8 +89,7 @@ pub(crate) fn compose(
     let known = account.seconds > 0.0;
     let (seen, cut) = stacks.table.seen_and_cut();
     let mut unseen = unseen(account, watched, circumstances);
-    // Asks for files of the control group.
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let cpus = Cpus::of_this_process();
     let (mut processes, mut indices) = (Vec::new(), Vec::new());
     let mut shared = SharedLocks::default();
     let mut time = circumstances.forgotten.clone();
@@ -97,6 +97,7 @@ pub(crate) fn compose(
         let Some(process) = account.process(index) else { continue };
         let doing = Doing::of(process, stacks);
         time.add(&doing, process.seconds());
+        let cpus = cpus.of(process.pid);
         let record = One { index, process, watched, perf_event, cpus }.record(&doing, stacks);
         unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
         for lock in &record.locks {
@@ -137,6 +138,31 @@ pub(crate) fn compose(
             share_of_cpu: known.then(|| Ratio::new(cpu_ns as f64 / 1e9 / account.seconds)),
             cpu_seconds: Some(Seconds::new(cpu_ns as f64 / 1e9)),
         },
+    }
+}
+
+/// CPUs that processes may use.
+#[derive(Clone, Copy, Debug)]
+struct Cpus {
+    /// This process.
+    own: u32,
+    /// A quota of its control group, which is taken to be that of the others, too.
+    quota: Option<u32>,
+}
+
+impl Cpus {
+    fn of_this_process() -> Cpus {
+        // Asks for files of the control group.
+        let available = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let allowed = sched_getaffinity(None).map_or(available, |cpus| cpus.count());
+        Cpus { own: available, quota: (available < allowed).then_some(available) }
+    }
+
+    fn of(self, pid: u32) -> u32 {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let allowed = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok());
+        let allowed = allowed.map_or(self.own, |cpus| cpus.count());
+        self.quota.map_or(allowed, |quota| allowed.min(quota)).max(1)
     }
 }
 

@@ -145,7 +145,6 @@ const DISK: &[c_long] = &[
     libc::SYS_fallocate,
     libc::SYS_ftruncate,
     libc::SYS_truncate,
-    libc::SYS_openat,
     libc::SYS_unlinkat,
     libc::SYS_renameat2,
     libc::SYS_mkdirat,
@@ -168,14 +167,8 @@ const THREADS: &[c_long] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const OLD_DISK: &[c_long] = &[
-    libc::SYS_open,
-    libc::SYS_unlink,
-    libc::SYS_rename,
-    libc::SYS_mkdir,
-    libc::SYS_stat,
-    libc::SYS_lstat,
-];
+const OLD_DISK: &[c_long] =
+    &[libc::SYS_unlink, libc::SYS_rename, libc::SYS_mkdir, libc::SYS_stat, libc::SYS_lstat];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_DISK: &[c_long] = &[];
 

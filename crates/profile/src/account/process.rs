@@ -37,7 +37,7 @@ use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, MAX_OBJECTS, Role, Wait};
+use crate::primitive::{Evidence, Kind, MAX_OBJECTS, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -420,8 +420,10 @@ impl ProcessAccount {
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
+                // Those that leave a barrier together are not woken for the lock.
                 let idle = |&other: &u32| {
-                    matches!(self.objects[other as usize].identity.role(), Role::Idle)
+                    let kind = self.objects[other as usize].identity.kind();
+                    matches!(kind, Kind::Condvar | Kind::Semaphore)
                 };
                 let before = before.waiting_on.filter(idle);
                 self.objects[place as usize].now.arrivals.push(before);

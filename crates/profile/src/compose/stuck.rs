@@ -25,7 +25,8 @@ use words::{Member, Said};
 const MAX_THREADS: usize = 16;
 const MAX_STAND_STILLS: usize = 8;
 
-/// A program is told to be stopped if it was for this time, or for this share of the time.
+/// A program is told to be stopped if it is at the end, and has been for this time in all, or if it
+/// was for this share of the time.
 const STOPPED_NS: u64 = 1_000_000_000;
 const STOPPED_SHARE: f64 = 0.5;
 
@@ -99,7 +100,8 @@ fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
     let stopped_ns = process.stops.stopped_ns();
     let seconds = process.seconds();
     let share = stopped_ns as f64 / 1e9 / seconds.max(f64::MIN_POSITIVE);
-    let long = stopped_ns >= STOPPED_NS || share >= STOPPED_SHARE && stopped_ns > 0;
+    let now = process.stops.now() && stopped_ns >= STOPPED_NS;
+    let long = now || share >= STOPPED_SHARE && stopped_ns > 0;
     if process.ended || !long {
         return None;
     }

@@ -27,7 +27,7 @@ pub enum CpuState {
     SwitchedOut,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Change {
     at: u64,
     to: Known,
@@ -311,8 +311,14 @@ impl Timeline {
         match changes.back() {
             Some(last) if last.at > change.at => {
                 let place = changes.partition_point(|earlier| earlier.at <= change.at);
+                let same = place.checked_sub(1).is_some_and(|before| changes[before] == change);
+                if same {
+                    return;
+                }
                 changes.insert(place, change);
             }
+            // Told twice: what was before would be forgotten for nothing.
+            Some(last) if *last == change => return,
             _ => changes.push_back(change),
         }
         self.changes += 1;
@@ -516,6 +522,15 @@ mod tests {
         timeline.forget_before(30);
         assert_eq!(timeline.threads.len(), 1);
         assert_eq!(timeline.state(2, 500), Some(CpuState::SwitchedOut));
+    }
+
+    #[test]
+    fn a_switch_that_is_told_twice_counts_once() {
+        let mut timeline = Timeline::new(100);
+        for at in [80, 80, 10, 10, 80] {
+            timeline.note(&switch(1, at, IN));
+        }
+        assert_eq!((timeline.threads[&1].len(), timeline.changes), (2, 2));
     }
 
     #[test]

@@ -146,9 +146,15 @@ pub(crate) fn waits(function: &str) -> bool {
     words(last_part(function)).last().is_some_and(|word| WAITS.contains(&word.as_str()))
 }
 
-/// A function that waits at a barrier.
+/// A function of a barrier.
 pub(crate) fn is_barrier(function: &str) -> bool {
     words(last_part(function)).iter().any(|word| word == "barrier")
+}
+
+/// A function that waits at a barrier.
+pub(crate) fn waits_at_barrier(function: &str) -> bool {
+    let waits = words(last_part(function)).iter().any(|word| WAITS.contains(&word.as_str()));
+    waits && is_barrier(function)
 }
 
 /// A function's path without the type that it returns, which demangled names of templates begin

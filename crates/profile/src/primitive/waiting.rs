@@ -2,7 +2,9 @@
 
 use threadtoll_record::profile::function::{Part, part};
 
-use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits, without_return_type};
+use super::lock_names::{
+    is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier, without_return_type,
+};
 
 /// A frame of a waiter's stack.
 #[derive(Clone, Debug)]
@@ -30,13 +32,14 @@ impl Waiting {
         let mut waiting = Waiting::default();
         for WaitingFrame { function: name, in_runtime } in frames {
             let path = without_return_type(name);
-            waiting.barrier |= is_barrier(path);
             if takes_lock(path) {
                 waiting.lock = Some(name.clone());
                 waiting.function = None;
                 continue;
             }
             let of_runtime = *in_runtime || part(path) != Part::Program || is_wait_wrapper(path);
+            // A function of the program may be called after a barrier of something else.
+            waiting.barrier |= is_barrier(path) && of_runtime || waits_at_barrier(path);
             if waiting.function.is_none() && of_runtime {
                 continue;
             }

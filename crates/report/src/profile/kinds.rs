@@ -106,7 +106,11 @@ impl Group<'_> {
 
     /// True if it waits for a lock, as the name of a function or the system call says.
     pub(crate) fn names_a_lock(&self) -> bool {
-        let named = self.wait.lock_function.is_some() && !self.is_explained();
+        // A function that acquires something and sleeps meanwhile may limit a rate.
+        let of_lock = |name: &str| {
+            self.wait.kind != WaitKind::Sleep || name.to_ascii_lowercase().contains("lock")
+        };
+        let named = self.wait.lock_function.as_deref().is_some_and(of_lock) && !self.is_explained();
         let kind = matches!(self.wait.kind, WaitKind::Thread | WaitKind::Sleep | WaitKind::Unknown);
         kind && named || self.wait.what == WaitFor::FileLock
     }

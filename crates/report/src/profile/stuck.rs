@@ -66,12 +66,16 @@ fn line(thread: &StuckThread) -> String {
     format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
-/// A program of which little is known but that it was stopped.
+/// A program of which little is known but that it was stopped, with all its processes.
 pub(crate) fn is_stopped(profile: &Profile) -> bool {
-    stand_stills(profile).first().is_some_and(|it| {
-        let stopped = it.stuck.seconds.map_or(0.0, |seconds| seconds.get());
-        it.stuck.kind == StuckKind::Stopped && stopped >= profile.seconds.get() / 2.0
-    })
+    let mut processes = profile.processes.iter().peekable();
+    let stopped = |process: &Process| {
+        process.stand_stills().any(|stuck| {
+            let stopped = stuck.seconds.map_or(0.0, |seconds| seconds.get());
+            stuck.kind == StuckKind::Stopped && stopped >= profile.seconds.get() / 2.0
+        })
+    };
+    processes.peek().is_some() && processes.all(stopped)
 }
 
 /// The lock is part of a stand-still.

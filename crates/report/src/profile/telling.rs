@@ -24,7 +24,7 @@ impl LeftOut {
             (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
         };
         let parts: Vec<String> = [
-            of(self.unclear, "whose figures tell too little"),
+            of(self.unclear, "with too few samples to judge"),
             of(self.not_waited_for, "that nobody waited for"),
         ]
         .into_iter()
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(said(0, 0), None);
         assert_eq!(said(1, 0).as_deref(), Some("Left out: 1 lock that nobody waited for."));
         let both =
-            "Left out: 2 locks whose figures tell too little, 3 locks that nobody waited for.";
+            "Left out: 2 locks with too few samples to judge, 3 locks that nobody waited for.";
         assert_eq!(said(3, 2).as_deref(), Some(both));
     }
 }

@@ -63,7 +63,7 @@ fn rows_that_say_nothing_are_left_out() {
     };
     let screen = screen_of(vec![profiles::saturated(), unclear, profiles::lock(5, "free_lock")]);
     assert!(!screen.contains("unclear_lock") && !screen.contains("free_lock"), "{screen}");
-    let left_out = "Left out: 1 lock whose figures tell too little, 1 lock that nobody waited for.";
+    let left_out = "Left out: 1 lock with too few samples to judge, 1 lock that nobody waited for.";
     assert!(screen.contains(left_out), "{screen}");
 }
 

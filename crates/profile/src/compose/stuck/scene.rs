@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use libc::c_long;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
-use threadtoll_judge::stuck::{Holder, LEAST_NS, Lock, Thread, Waits};
+use threadtoll_judge::stuck::{Holder, Lock, Thread, Waits};
 use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
 
 use crate::account::standing::Stand;
@@ -20,7 +22,8 @@ const LATELY_NS: u64 = 500_000_000;
 /// Value with which threads wait for a lock of the values 0 (free), 1 and 2 (waited for).
 const WAITED_FOR: u32 = 2;
 
-/// Calls that something from outside the program ends, and which it uses to idle.
+/// Calls in which threads idle until something from outside the program happens. Those that read
+/// from one descriptor or wait for one child may be slow work under a lock.
 const OUTSIDE: &[c_long] = &[
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
@@ -28,19 +31,9 @@ const OUTSIDE: &[c_long] = &[
     libc::SYS_pselect6,
     libc::SYS_accept,
     libc::SYS_accept4,
-    libc::SYS_read,
-    libc::SYS_readv,
-    libc::SYS_recvfrom,
-    libc::SYS_recvmsg,
-    libc::SYS_recvmmsg,
-    libc::SYS_wait4,
-    libc::SYS_waitid,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_rt_sigsuspend,
     libc::SYS_io_uring_enter,
-    libc::SYS_io_getevents,
-    libc::SYS_mq_timedreceive,
-    libc::SYS_msgrcv,
 ];
 #[cfg(target_arch = "x86_64")]
 const OLD_OUTSIDE: &[c_long] =
@@ -174,7 +167,7 @@ impl Scene {
         // `pthread_join` waits for the kernel to clear the thread's number.
         if !wait.private
             && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
-            && object.is_none_or(|(_, object)| object.identity.role() != Role::Lock)
+            && object.is_none_or(|(_, object)| object.identity.kind() == Kind::Join)
         {
             return Waits::ForEnd(tid);
         }
@@ -183,7 +176,10 @@ impl Scene {
         let Some((place, object)) = object else { return by_thread };
         match object.identity.role() {
             Role::Lock => Waits::ForLock(self.place(index, place)),
-            Role::Unknown if reads_free(object, wait) => Waits::ForLock(self.place(index, place)),
+            // Threads of musl that a condition variable hands on sleep on a free word of their own.
+            Role::Unknown if !process.foreign_libc && reads_free(object, wait) => {
+                Waits::ForLock(self.place(index, place))
+            }
             // The thread has ended: that is a moment.
             Role::Idle if object.identity.kind() == Kind::Join => Waits::Not,
             Role::Idle | Role::Parked | Role::Unknown => by_thread,
@@ -255,23 +251,13 @@ impl Scene {
                 let (holder, owner) = untold(object, process, stacks);
                 match owner {
                     Owner::Inferred => (holder, owner),
-                    _ => (self.of_readers(index), Owner::Readers(readers)),
+                    _ => (Holder::Untold, Owner::Readers(readers)),
                 }
             }
             Hold::Unseen => (Holder::Unknown, Owner::Program),
         };
         lock.holder = holder;
         (lock, owner)
-    }
-
-    /// The holder of a lock that readers have. While any thread of the process runs now and then,
-    /// readers may come and go.
-    fn of_readers(&self, index: u32) -> Holder {
-        let mut threads = self.threads.iter().filter(|thread| thread.process == index);
-        match threads.all(|thread| thread.asleep_ns >= LEAST_NS) {
-            true => Holder::Untold,
-            false => Holder::UntoldButSeen,
-        }
     }
 
     /// The thread that a lock's word names.
@@ -293,7 +279,13 @@ impl Scene {
         }
         let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
         let Some(facts) = ThreadFacts::read(tid).filter(living) else {
-            return (Holder::Gone, Owner::Ended { tid });
+            // It may be hidden, as another user's.
+            let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
+            let gone = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+            return match gone {
+                true => (Holder::Gone, Owner::Ended { tid }),
+                false => (Holder::Unknown, Owner::Program),
+            };
         };
         if facts.process == process.pid {
             // It has begun since the threads were listed.
