@@ -19,6 +19,9 @@ const MUCH: f64 = 0.5;
 /// Gain that waits at little cost may have at most.
 const LITTLE: f64 = 0.1;
 
+/// Part of the longest queue up to which another one hardly matters beside it.
+const SHORT_QUEUE: f64 = 0.1;
+
 /// Longest sleep of a thread that polls for something, in nanoseconds.
 const POLLING_NS: f64 = 20e6;
 
@@ -180,10 +183,16 @@ impl Findings<'_> {
             // either.
             _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
                 let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
-                format!(
-                    "Locks, at little cost: {waited_for}, but without these waits the program \
-                     would gain {gain}."
-                )
+                match self.locks_waited_for() {
+                    0 | 1 => format!(
+                        "Locks, at little cost: {waited_for}, but without these waits the program \
+                         would gain {gain}."
+                    ),
+                    _ => format!(
+                        "Locks: {waited_for}; without the waits for any one of them the program \
+                         would gain {gain}, because another lock or the CPUs limit it next."
+                    ),
+                }
             }
             Some(part)
                 if part.share > waiting && !matches!(part.spent, Spent::Idle | Spent::Thread) =>
@@ -199,6 +208,13 @@ impl Findings<'_> {
             format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
         });
         Answer::locks(text + &more)
+    }
+
+    /// Number of locks whose queues are not far shorter than the longest one.
+    fn locks_waited_for(&self) -> usize {
+        let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
+        let longest = self.costs.iter().map(queue).fold(0.0, f64::max);
+        self.costs.iter().filter(|&seen| queue(seen) > SHORT_QUEUE * longest).count()
     }
 
     /// Functions on the stacks of those that wait have names of locks'.

@@ -47,6 +47,23 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
     }
 }
 
+/// Threads that are freed from one of two locks that they all pass queue for the other.
+#[test]
+fn waits_for_several_locks_are_not_said_to_cost_nothing() {
+    let lock = |id, name: &str| Lock {
+        id,
+        name: name.into(),
+        gain: Some(0.0.into()),
+        gain_interval95: None,
+        ..profiles::saturated()
+    };
+    let time = profiles::time([0.0, 0.0, 0.9, 0.1, 0.0], &[]);
+    let locks = vec![lock(1, "first"), lock(2, "second")];
+    let screen = first_screen(&profiles::profile(&["a"], time, locks), MORE, &plain(90));
+    assert!(!screen.contains("at little cost"), "{screen}");
+    assert!(screen.contains("because another lock"), "{screen}");
+}
+
 /// Screen of a program that waits for these locks.
 fn screen_of(locks: Vec<Lock>) -> String {
     let time = profiles::time([0.1, 0.0, 0.6, 0.3, 0.0], &[]);
@@ -483,7 +500,7 @@ fn a_page_shows_time_locks_graph_and_curve() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page_of("disk-again", &[profiles::disk()]).contains("class=\"graph\""));
-    assert!(page_of("three", &[profiles::three_locks()]).contains("in turn waits, 34%"));
+    assert!(page_of("three", &[profiles::three_locks()]).contains("its holder waits, 34%"));
 }
 
 #[test]

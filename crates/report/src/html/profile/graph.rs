@@ -49,7 +49,7 @@ pub(super) fn graph(index: usize, costs: &[Seen<'_>]) -> Markup {
     let height = last.top + last.height + 4.0;
     html! {
         h2 { "Who makes whom wait" } "\n"
-        p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: the holder in turn waits for another lock." } "\n"
+        p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: from a lock to another one whose holder waits for it." } "\n"
         div class="scroll drawing" {
             svg class="graph" viewBox={ "0 0 " (WIDTH) " " (px(height)) } role="img" aria-label="Holders, locks and waiters; the lists below have the figures" {
                 defs {
@@ -138,7 +138,7 @@ fn chains(rows: &[Row<'_>], nth: usize, arrow: &str) -> Markup {
             @let x = LOCK.0 + NODE.0 / 2.0;
             @let (from, to) = (end(other, down), end(row, !down) - if down { ARROW } else { -ARROW });
             path class="chain" marker-end=(arrow) d={ "M" (px(x)) " " (px(from)) " L" (px(x)) " " (px(to)) } {}
-            text x=(px(x + 10.0)) y=(px((from + to) / 2.0 + 4.0)) { "in turn waits, " (percent(share)) }
+            text x=(px(x + 10.0)) y=(px((from + to) / 2.0 + 4.0)) { "its holder waits, " (percent(share)) }
         }
     }
 }
