@@ -1,6 +1,6 @@
 //! Threads and locks at the end of the observation, as the judgement takes them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use libc::c_long;
 use rustix::io::Errno;
@@ -68,6 +68,8 @@ pub(super) struct Scene {
     pub(super) owners: Vec<Owner>,
     processes: HashMap<u32, u32>,
     by_place: HashMap<(u32, u32), usize>,
+    /// Locks that threads of other processes may use, too.
+    shared: HashSet<usize>,
 }
 
 impl Scene {
@@ -102,7 +104,12 @@ impl Scene {
                 continue;
             };
             let object = &process.objects[object as usize];
-            let (lock, owner) = scene.lock(object, process, index, watched, stacks, account.until);
+            let (mut lock, owner) =
+                scene.lock(object, process, index, watched, stacks, account.until);
+            let untold = matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen);
+            if untold && scene.shared.contains(&place) {
+                lock.holder = Holder::Unknown;
+            }
             (scene.locks[place], scene.owners[place]) = (lock, owner);
         }
         scene
@@ -175,7 +182,13 @@ impl Scene {
         let by_thread = if wait.private { Waits::ForThread } else { Waits::ForOutside };
         let Some((place, object)) = object else { return by_thread };
         match object.identity.role() {
-            Role::Lock => Waits::ForLock(self.place(index, place)),
+            Role::Lock => {
+                let place = self.place(index, place);
+                if !wait.private {
+                    self.shared.insert(place);
+                }
+                Waits::ForLock(place)
+            }
             // Threads of musl that a condition variable hands on sleep on a free word of their own.
             Role::Unknown if !process.foreign_libc && reads_free(object, wait) => {
                 Waits::ForLock(self.place(index, place))
