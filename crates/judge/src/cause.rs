@@ -228,7 +228,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
-    // Who let go of the lock some microseconds later had a CPU by then.
+    // A holder that let go of the lock some microseconds later had a CPU by then.
     let unclear = holders.on_cpu + holders.let_go;
     // Where the two are told apart in a part of the samples only, no share of either is known.
     let mixed = unclear as f64 > MOST_UNCLEAR * holders.samples as f64;

@@ -1,8 +1,8 @@
 //! Chains of locks: the holder of one waits for another.
 //!
-//! Who waits for a lock whose holder waits for another one waits for that one: to shorten the first
-//! lock's holds otherwise would help nobody. So the queue of each lock in a chain counts at its
-//! root, and what remains of it counts at the lock itself.
+//! A thread that waits for a lock whose holder waits for another one waits for that other one: to
+//! shorten the first lock's holds otherwise would help nobody. So the queue of each lock in a chain
+//! counts at its root, and what remains of it counts at the lock itself.
 
 use super::interval::Estimate;
 

@@ -21,7 +21,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// That of the users of a lock with this queue and this gain.
+    /// The part that the users of a lock with this queue and this gain have in the work.
     pub(super) fn of(
         users: u32,
         queue: Estimate,

@@ -40,7 +40,7 @@ pub enum Sleeper {
     Called(String),
     /// This one took the lock.
     Taker(String),
-    /// Who took the lock is not known: it is this one or has called it, with its caller.
+    /// This one or a caller of it took the lock; named together with its caller.
     Holder(String),
 }
 

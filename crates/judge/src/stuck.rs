@@ -76,7 +76,7 @@ pub enum Holder {
     Gone,
     /// A thread of a process that is not observed.
     Elsewhere {
-        /// That process is stopped.
+        /// True if that process is stopped.
         stopped: bool,
     },
     /// One thread of its process, or several: the word names none.
@@ -153,7 +153,7 @@ pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
         found.iter().flat_map(|one| one.locks.iter().copied()).collect();
     let others = (0..locks.len()).filter(|place| !concerned.contains(place));
     found.extend(others.filter_map(|place| graph.lock(place)));
-    found = together(found);
+    found = by_holder(found);
     found.sort_by_key(|one| one.kind);
     found
 }
@@ -175,7 +175,7 @@ pub fn never_released(threads: &[Thread], locks: &[Lock]) -> Vec<usize> {
 
 /// Locks that are not released, those of one holder as one; also those of holders that nothing
 /// tells.
-fn together(all: Vec<StandStill>) -> Vec<StandStill> {
+fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
     let mut found: Vec<StandStill> = Vec::new();
     for one in all {
         let holder = |of: &StandStill| of.threads.first().filter(|it| it.holds.is_some()).copied();

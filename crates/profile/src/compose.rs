@@ -37,7 +37,7 @@ use crate::watched::Watched;
 pub(crate) use doing::Doing;
 use doing::spins;
 use gains::Gains;
-use idle::together;
+use idle::by_place;
 use locks::Listed;
 use shared::SharedLocks;
 use threads::Threads;
@@ -237,7 +237,7 @@ impl One<'_> {
             let named = |(object, waiters)| self.idle(object, waiters, stacks);
             let mut waits: Vec<IdleWait> = waits.into_iter().map(named).collect();
             if kind == Kind::Parker {
-                waits = together(waits);
+                waits = by_place(waits);
                 waits.truncate(MAX_LISTED);
             }
             waits

@@ -36,7 +36,6 @@ mod orphans;
 mod passing;
 mod program_run;
 mod stat;
-mod stranger;
 #[cfg(test)]
 mod tests;
 pub mod thread;
@@ -69,9 +68,10 @@ pub use maps::Mapping;
 pub use memory::{Batch, Memory};
 pub use orphans::{Former, orphans};
 pub use program_run::ProgramRun;
-pub use stranger::whose_thread;
 pub use thread::{Look, Thread};
 
+/// Most threads that are asked whether a debugger has stopped them, too.
+const MAX_TRACED: usize = 64;
 /// Longest command line that is read.
 const MAX_COMMAND_LINE: usize = 64 << 10;
 /// Longest auxiliary vector that is read; the kernel's own have about 20 entries of 16 bytes.
@@ -320,14 +320,27 @@ impl Process {
         Stat::read(&self.directory, &path).ok().map(|stat| stat.nice)
     }
 
-    /// The state of one of its threads that lives; a signal that stops it stops all.
+    /// How often one of its threads had left its CPU, if a signal or a debugger has stopped it with
+    /// all its threads: that number grows once it goes on. `None` if it runs.
     ///
     /// # Errors
     ///
     /// If the process has ended.
-    pub fn state(&self) -> io::Result<ThreadState> {
-        let stat = Stat::read(&self.directory, &ShortPath::task(self.witness, "stat"))?;
-        Ok(ThreadState::of(stat.state))
+    pub fn stopped(&self) -> io::Result<Option<u64>> {
+        let state = |tid| -> io::Result<ThreadState> {
+            let stat = Stat::read(&self.directory, &ShortPath::task(tid, "stat"))?;
+            Ok(ThreadState::of(stat.state))
+        };
+        let first = state(self.witness)?;
+        // A debugger may have stopped this thread alone.
+        let mut others = self.threads.iter().take(MAX_TRACED);
+        let mut all =
+            || others.all(|thread| state(thread.tid()).is_ok_and(ThreadState::is_stopped));
+        if !first.is_stopped() || first == ThreadState::Traced && !all() {
+            return Ok(None);
+        }
+        let facts = ThreadFacts::read(self.witness);
+        Ok(Some(facts.and_then(|facts| facts.switches).unwrap_or(0)))
     }
 
     /// The name of its first thread, at most 15 bytes: any bytes but NUL.

@@ -3,8 +3,8 @@
 /// The states of a process, as they were seen a few times a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
-    /// When it was asked last, and if it was stopped.
-    last: Option<(u64, bool)>,
+    /// When it was asked last, and how often a thread had left its CPU if it was stopped.
+    last: Option<(u64, Option<u64>)>,
     /// Time between two answers that it is stopped.
     stopped_ns: u64,
     /// It was stopped at the last answer and at the one before.
@@ -12,10 +12,11 @@ pub(crate) struct Stops {
 }
 
 impl Stops {
-    /// It was stopped at this time, or not.
-    pub(crate) fn note(&mut self, stopped: bool, at: u64) {
+    /// It was stopped at this time, with a thread that has left its CPU so often, or not. A thread
+    /// that has left it once more has run in between.
+    pub(crate) fn note(&mut self, stopped: Option<u64>, at: u64) {
         let before = self.last.replace((at, stopped));
-        self.all_along = stopped && before.is_none_or(|(_, stopped)| stopped);
+        self.all_along = stopped.is_some() && before.is_none_or(|(_, before)| before == stopped);
         if let (true, Some((then, _))) = (self.all_along, before) {
             self.stopped_ns += at.saturating_sub(then);
         }
@@ -28,7 +29,7 @@ impl Stops {
 
     /// It was stopped at the last answer.
     pub(crate) fn now(&self) -> bool {
-        self.last.is_some_and(|(_, stopped)| stopped)
+        self.last.is_some_and(|(_, stopped)| stopped.is_some())
     }
 
     /// Time for which it was stopped, at least.
@@ -52,13 +53,16 @@ mod tests {
             (true, 50, true, 30),
             (false, 60, false, 30),
         ] {
-            stops.note(stopped, at);
+            stops.note(stopped.then_some(7), at);
             assert_eq!((stops.all_along(), stops.stopped_ns()), (all_along, stopped_ns), "{at}");
             assert_eq!(stops.now(), stopped);
         }
         // It was stopped when it was first asked.
         let mut stops = Stops::default();
-        stops.note(true, 10);
+        stops.note(Some(7), 10);
         assert!(stops.all_along());
+        // It went on for a while, as under a limit of its CPU time.
+        stops.note(Some(8), 20);
+        assert!(stops.now() && !stops.all_along());
     }
 }

@@ -179,7 +179,7 @@ impl<'a> Gains<'a> {
             }
         }
         let mut freed = freed(&queues, &links);
-        together(locks, &mut freed);
+        one_gain_for_readers_and_writers(locks, &mut freed);
         let of_known = known.iter().zip(locks).zip(freed).filter(|((queue, _), _)| queue.is_some());
         chains.freed = of_known.map(|((_, &(place, _)), freed)| (place, freed)).collect();
         chains
@@ -193,7 +193,7 @@ impl Chains {
 }
 
 /// Readers and writers wait for one lock: without it, neither would.
-fn together(locks: &[(usize, &Object)], freed: &mut [Estimate]) {
+fn one_gain_for_readers_and_writers(locks: &[(usize, &Object)], freed: &mut [Estimate]) {
     let mut sums: HashMap<u64, Estimate> = HashMap::new();
     for (&(_, lock), freed) in locks.iter().zip(&*freed) {
         let sum = sums.entry(lock.identity.object).or_insert(Estimate::exact(0.0));

@@ -43,7 +43,7 @@ pub(super) fn is_parker(object: &Object) -> bool {
 }
 
 /// Waits of parked threads, each on a word of its own, by the code that they wait in.
-pub(super) fn together(waits: Vec<IdleWait>) -> Vec<IdleWait> {
+pub(super) fn by_place(waits: Vec<IdleWait>) -> Vec<IdleWait> {
     let mut places: HashMap<Text, usize> = HashMap::new();
     let mut groups: Vec<Vec<IdleWait>> = Vec::new();
     for wait in waits {
@@ -140,7 +140,7 @@ mod tests {
             sites: Vec::new(),
         };
         let waits = vec![wait("in serve", 0.5), wait("in sweep", 0.75), wait("in serve", 0.5)];
-        let waits = together(waits);
+        let waits = by_place(waits);
         let rows: Vec<_> =
             waits.iter().map(|wait| (&*wait.name, wait.queue_mean.get(), wait.threads)).collect();
         assert_eq!(rows, [("in serve", 1.0, 2), ("in sweep", 0.75, 1)]);

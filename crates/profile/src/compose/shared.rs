@@ -49,7 +49,7 @@ impl SharedLocks {
                 part.queue = if longest > 0.0 { mean * part.seconds / longest } else { mean };
             }
             parts.sort_by(|one, other| other.queue.total_cmp(&one.queue));
-            if let Some((process, lock)) = together(parts) {
+            if let Some((process, lock)) = merged(parts) {
                 processes[process].locks.push(lock);
                 let by_cost = |one: &Lock, other: &Lock| {
                     let (one, other) = (one.cost(), other.cost());
@@ -70,7 +70,7 @@ fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<Part> {
 }
 
 /// The lock with all its waiters, and the process to list it with: the first.
-fn together(parts: Vec<Part>) -> Option<(usize, Lock)> {
+fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
     let first = parts.first()?;
     let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
     let queue: f64 = parts.iter().map(|part| part.queue).sum();
@@ -188,7 +188,7 @@ mod tests {
             part(4, 50, 2.0, 10.0, &[holder(51, None, 0.5), holder(60, Some(60), 0.5)]),
             part(5, 60, 1.0, 5.0, &[holder(60, None, 1.0)]),
         ];
-        let (process, lock) = together(parts).unwrap();
+        let (process, lock) = merged(parts).unwrap();
         assert_eq!((process, lock.threads, &lock.shared_by[..]), (4, 4, &[50, 60][..]));
         assert_eq!(lock.queue_mean.unwrap().get(), 2.5);
         let within = lock.queue_mean_interval95.unwrap();

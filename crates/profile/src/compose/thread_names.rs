@@ -1,6 +1,6 @@
 //! Names of threads that live, that have ended, or that are another process's.
 
-use threadtoll_stacks::process::whose_thread;
+use threadtoll_stacks::process::ThreadFacts;
 
 use super::One;
 
@@ -27,13 +27,15 @@ impl One<'_> {
         let name = watched.names.get(&tid).cloned();
         // The TID of one that has ended may be another thread's by now.
         let stranger = match name {
-            None if of_process.is_some() && !process.had_thread(tid) => whose_thread(tid),
+            None if of_process.is_some() && !process.had_thread(tid) => ThreadFacts::read(tid),
             _ => None,
         };
         match stranger {
-            Some((pid, name)) => {
-                ThreadName { name: name.to_string_lossy().into(), pid: Some(pid), ended: false }
-            }
+            Some(facts) => ThreadName {
+                name: facts.name.to_string_lossy().into(),
+                pid: Some(facts.process),
+                ended: false,
+            },
             None => ThreadName { name: name.unwrap_or_default(), pid: None, ended: true },
         }
     }

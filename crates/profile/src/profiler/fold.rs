@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use threadtoll_stacks::process::{Activity, SystemCall, whose_thread};
+use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts};
 use threadtoll_stacks::stack::{Registers, StackBytes};
 
 use super::Profiler;
@@ -129,9 +129,10 @@ impl Profiler {
                     if let Ok(name) = of.thread_name(tid) {
                         watched.names.insert(tid, name.to_string_lossy().into());
                     } else if !process.had_thread(tid)
-                        && let Some((pid, name)) = whose_thread(tid)
+                        && let Some(facts) = ThreadFacts::read(tid)
                     {
-                        watched.strangers.insert(tid, (pid, name.to_string_lossy().into()));
+                        let name = facts.name.to_string_lossy().into();
+                        watched.strangers.insert(tid, (facts.process, name));
                     }
                 }
             }

@@ -46,9 +46,9 @@ impl Profiler {
     pub(super) fn ask_if_stopped(&mut self) {
         let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
         for (&index, watched) in living.take(ASKED) {
-            let state = watched.process.as_ref().and_then(|process| process.state().ok());
-            if let (Some(state), Some(process)) = (state, self.account.living(index)) {
-                process.stops.note(state.is_stopped(), now());
+            let stopped = watched.process.as_ref().and_then(|process| process.stopped().ok());
+            if let (Some(stopped), Some(process)) = (stopped, self.account.living(index)) {
+                process.stops.note(stopped, now());
             }
         }
     }

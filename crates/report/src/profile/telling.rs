@@ -2,11 +2,8 @@
 
 use threadtoll_record::profile::Lock;
 
-use super::Seen;
+use super::{Seen, WORTHWHILE};
 use crate::label::plural;
-
-/// Gain from which a lock is listed however wide its intervals are.
-const WORTHWHILE: f64 = 0.05;
 
 /// Locks that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
