@@ -66,7 +66,7 @@ pub use family::{Family, FamilyEvent};
 pub use launch::{Held, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
-pub use orphans::{Former, orphans};
+pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
 pub use thread::{Look, Thread};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use threadtoll_stacks::process::{Former, orphans};
+use threadtoll_stacks::process::{Former, orphans, own_session};
 
 use super::Profiler;
 use crate::sample::Chunk;
@@ -44,7 +44,7 @@ impl Profiler {
     /// The launched program has ended, and those that still run are daemons: each is in a session
     /// of its own.
     pub(super) fn is_in_background(&self) -> bool {
-        let own = rustix::process::getsid(None).map(|own| own.as_raw_pid() as u32).ok();
+        let own = own_session();
         let is_daemon = |watched: &Watched| {
             let session = watched.process.as_ref().and_then(|process| process.session().ok());
             session.is_some() && session != own

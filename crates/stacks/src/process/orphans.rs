@@ -3,14 +3,19 @@
 //! The parent of such a process ends, and its PID with it: what is left is the time at which it
 //! began, the group or the session, and the program that it executes.
 
+use std::fmt::Display;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use super::files::{self, ShortPath};
 use super::stat::Stat;
 
 const MOST_ANCESTORS: usize = 64;
+
+/// Longest list of the cgroups of a process: one for each of a dozen controllers.
+const MAX_CGROUPS: usize = 64 << 10;
 
 /// A family whose processes have ended.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
         return Vec::new();
     }
     let reapers = reapers();
-    let own_session = rustix::process::getsid(None).ok().map(|pid| pid.as_raw_pid() as u32);
+    let own = Origin::of(&proc, "self");
     pids.retain(|&pid| {
         let path = |file| ShortPath::new(format_args!("{pid}/{file}"));
         let Ok(stat) = Stat::read(&proc, &path("stat")) else { return false };
@@ -42,8 +47,13 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
             return false;
         }
         let is_former = |pid: u32| former.pids.contains(&pid);
-        // Somebody else may have started the same program.
-        let is_daemon = reapers.contains(&stat.parent) && Some(stat.session) != own_session;
+        // Somebody else may have started the same program: another user, or a service manager.
+        let is_daemon = || {
+            reapers.contains(&stat.parent)
+                && Origin::of(&proc, pid).is_some_and(|origin| {
+                    own.as_ref().is_some_and(|own| origin.may_be_left_by(own))
+                })
+        };
         let program = || {
             let link = rustix::fs::readlinkat(&proc, path("exe").as_str(), Vec::new()).ok()?;
             link.into_string().ok()
@@ -52,16 +62,49 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
             |program: String| former.programs.iter().any(|former| former == Path::new(&program));
         is_former(stat.group)
             || is_former(stat.session)
-            || is_daemon && program().is_some_and(is_of_program)
+            || is_daemon() && program().is_some_and(is_of_program)
     });
     pids
+}
+
+/// What a process keeps when it becomes a daemon, and its session, which it does not.
+#[derive(PartialEq, Eq)]
+struct Origin {
+    session: u32,
+    user: u32,
+    cgroups: Vec<u8>,
+}
+
+impl Origin {
+    fn of(proc: impl AsFd + Copy, process: impl Display) -> Option<Origin> {
+        let path = |file| ShortPath::new(format_args!("{process}/{file}"));
+        let stat = path("stat");
+        let owner = rustix::fs::statat(proc, stat.as_str(), AtFlags::empty()).ok()?;
+        let session = Stat::read(proc, &stat).ok()?.session;
+        let cgroups = files::read(proc, &path("cgroup"), MAX_CGROUPS).unwrap_or_default();
+        Some(Origin { session, user: owner.st_uid, cgroups })
+    }
+
+    /// A daemon that was started by the other could be this one. What the superuser starts may
+    /// take another user.
+    fn may_be_left_by(&self, other: &Origin) -> bool {
+        self.session != other.session
+            && self.cgroups == other.cgroups
+            && (self.user == other.user || other.user == 0)
+    }
+}
+
+/// The session of this process; 0 if it is another PID namespace's.
+pub fn own_session() -> Option<u32> {
+    let path = ShortPath::new(format_args!("/proc/self/stat"));
+    Stat::read(CWD, &path).ok().map(|stat| stat.session)
 }
 
 /// The processes to which an orphan may be given: the first process, and ancestors of this one that
 /// have asked for it (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
 fn reapers() -> Vec<u32> {
     let mut reapers = vec![1];
-    let mut next = rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32);
+    let mut next = Some(std::os::unix::process::parent_id());
     while let Some(pid) = next.filter(|&pid| pid > 1 && reapers.len() < MOST_ANCESTORS) {
         reapers.push(pid);
         let path = ShortPath::new(format_args!("/proc/{pid}/stat"));

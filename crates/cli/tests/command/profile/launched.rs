@@ -17,7 +17,7 @@ fn launch(directory: &Path, options: &str, script: &str) -> Ended {
 #[test]
 fn a_daemon_is_named_and_does_not_keep_the_profile_waiting() {
     let directory = TempDir::new().unwrap();
-    let ended = launch(directory.path(), "", "setsid sleep 5 & sleep 0.05").done();
+    let ended = launch(directory.path(), "", "setsid sleep 30 >/dev/null 2>&1 & sleep 0.05").done();
     let kept = profiles(&directory.path().join("kept.jsonl"));
     let daemon = kept.last().and_then(|last| last.background.first()).copied();
     let Some(daemon) = daemon else { panic!("{ended:?}") };
@@ -41,4 +41,15 @@ fn a_program_is_known_by_what_it_executes() {
     let sleep = last.processes.last().unwrap();
     assert_eq!(&*sleep.command[0], "sleep");
     assert_eq!(sleep.pid, last.processes[0].pid);
+}
+
+#[test]
+#[ignore = "needs PID namespaces: ci/long/real.sh"]
+fn a_container_need_not_know_the_session_of_its_processes() {
+    let directory = TempDir::new().unwrap();
+    let threadtoll = command().get_program().to_owned();
+    let mut unshare = std::process::Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]).arg(threadtoll);
+    unshare.current_dir(directory.path()).args(["profile", "--", "sh", "-c", "exec sleep 0.4"]);
+    ran(unshare).done().says("sleep 0.4 (PID ");
 }
