@@ -54,10 +54,12 @@ static void *leader(void *unused) {
     return unused;
 }
 
+enum { MAX_THREADS = 4096 };
+
 int main(int count, char **words) {
     option_count = count, option_words = words;
     int threads = number("threads", "2");
-    if (threads < 1 || threads > 1024) return 2;
+    if (threads < 1 || threads > MAX_THREADS) return 2;
     start_account(option("truth", NULL));
     calibrate();
     pieces = (int)(duration_ns("round", "80ms") / 100e3);
@@ -67,7 +69,7 @@ int main(int count, char **words) {
     pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
     set_up(&table_lock, 0, MUTEX, "table_lock");
     print_lock(&table_lock, 0);
-    static pthread_t started[1025];
+    static pthread_t started[MAX_THREADS + 1];
     for (int i = 0; i < threads; i++) started[i] = start_thread("worker", worker, NULL);
     started[threads] = start_thread("leader", leader, NULL);
     run_until_told();
