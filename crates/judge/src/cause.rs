@@ -215,6 +215,18 @@ pub struct CauseShare {
     pub share: Estimate,
 }
 
+impl CauseShare {
+    /// Those that are worth more are mended first. All waiting for a free lock can be ended, while
+    /// what is done with a lock can seldom be more than halved.
+    fn worth(&self) -> f64 {
+        match self.cause {
+            cause if cause.is_pattern() => f64::INFINITY,
+            Cause::Convoy => 2.0 * self.share.value,
+            _ => self.share.value,
+        }
+    }
+}
+
 /// Causes of waiting, the one to mend first, each of a tenth of it at least; empty if too few
 /// samples saw anybody wait.
 ///
@@ -268,10 +280,16 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
             _ => most_seen,
         })
         .collect();
-    let first = |each: &CauseShare| each.cause.is_pattern();
     found.sort_by(|one, other| {
-        first(other).cmp(&first(one)).then(other.share.value.total_cmp(&one.share.value))
+        let worth = other.worth().total_cmp(&one.worth());
+        worth.then(other.share.value.total_cmp(&one.share.value))
     });
+    // What leaves open what the holder does comes first only where it is surely more than the rest.
+    if let [CauseShare { cause: Cause::OnCpu, share }, next, ..] = &found[..]
+        && share.low < next.share.high
+    {
+        found.swap(0, 1);
+    }
     found
 }
 
@@ -365,6 +383,20 @@ mod tests {
         let holders = counts(&[(Holder::OnCpu, 15), (Holder::Running, 85)]);
         let found = causes(&holders, PatternCounts::default());
         assert_eq!([found[0].cause, found[1].cause], [Cause::Computing, Cause::OnCpu]);
+    }
+
+    #[test]
+    fn what_can_be_mended_comes_before_what_is_not_told_apart() {
+        let order = |holders: &[(Holder, u64)]| {
+            let found = causes(&counts(holders), PatternCounts::default());
+            found.iter().map(|it| it.cause).collect::<Vec<_>>()
+        };
+        let (sleeps, on_cpu) = (Cause::SleptHolding(74), Cause::OnCpu);
+        assert_eq!(order(&[(Holder::OnCpu, 30), (Holder::Asleep(74), 25)]), [sleeps, on_cpu]);
+        assert_eq!(order(&[(Holder::OnCpu, 300), (Holder::Asleep(74), 100)]), [on_cpu, sleeps]);
+        let (free, computes) = (Cause::Convoy, Cause::Computing);
+        assert_eq!(order(&[(Holder::Running, 60), (Holder::HandedOver, 40)]), [free, computes]);
+        assert_eq!(order(&[(Holder::Running, 75), (Holder::HandedOver, 25)]), [computes, free]);
     }
 
     #[test]

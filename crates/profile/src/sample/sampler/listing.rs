@@ -20,7 +20,7 @@ const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
 /// Threads that a sample looks at altogether, if there are no more.
-const FEW: u32 = 8;
+const FEW: u32 = 4;
 
 /// A listing that takes this long is one of thousands of threads.
 const LONG_TOOK_NS: u64 = 1_000_000;
