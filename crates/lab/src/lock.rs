@@ -310,7 +310,7 @@ mod tests {
     /// At most this many threads: with more than there are CPUs, spinning waiters would waste whole
     /// time slices.
     fn excludes(lock: &LockSpec, threads: u64) {
-        const TIMES: u64 = 5_000;
+        const TIMES: u64 = 2_000;
         let Ok(contenders) = lock.contenders(threads as usize) else {
             println!("skipped: this machine does not let us have it");
             return;

@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn ours_carry_messages_of_all_sizes() {
-        // All sizes with the first wait of a queue, two with the others.
+        // All sizes with the first wait of a queue, one with the others.
         let first = [&MESSAGE_BYTES[..], &[24]].concat();
-        let others = vec![64, 65_536];
+        let others = vec![64];
         for queue in ours() {
             let ways = queue.ways.iter().filter(|way| payload::SCENARIO.takes(way));
             for (way, sizes) in ways.zip(std::iter::once(&first).chain(std::iter::repeat(&others)))
@@ -297,7 +297,7 @@ mod tests {
                 for (carry, bytes) in
                     Carry::ALL.iter().flat_map(|carry| sizes.iter().map(|bytes| (*carry, *bytes)))
                 {
-                    let messages = ((1 << 20) / bytes).clamp(8, 200);
+                    let messages = ((1 << 20) / bytes).clamp(8, 130);
                     let carried = check::payload(
                         way,
                         carry,
@@ -333,12 +333,12 @@ mod tests {
                     senders.iter().flat_map(|one| batches.iter().map(move |batch| (*one, *batch)))
                 {
                     if stream::SCENARIO.takes(way) {
-                        check::stream(way, senders, batch, CAPACITY, 10_000)
+                        check::stream(way, senders, batch, CAPACITY, 3 * CAPACITY)
                             .unwrap_or_else(|why| panic!("{queue:?} {batch}: {why}"));
                     }
                 }
                 if ask_reply::SCENARIO.takes(way) {
-                    check::ask_reply(way, 10_000).unwrap_or_else(|why| panic!("{queue:?}: {why}"));
+                    check::ask_reply(way, 1_000).unwrap_or_else(|why| panic!("{queue:?}: {why}"));
                 }
             }
         }

@@ -196,7 +196,10 @@ const OLDER: [&str; 2] = ["this version does not know `", "unknown variant `word
 #[test]
 fn every_kept_file_in_docs_renders_or_is_refused_for_what_is_gone() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let files = kept(&results);
+    // One of each name: other machines have the same tables.
+    let mut files = kept(&results);
+    files.sort_by(|one, other| one.file_name().cmp(&other.file_name()));
+    files.dedup_by(|one, other| one.file_name() == other.file_name());
     assert!(files.len() >= 10, "{files:?}");
     each(&files, |_, path| {
         let name = path.display();

@@ -132,7 +132,7 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     let whole = Whole::new(directory.path());
     let (header, length) = (whole.header(), whole.bytes.len());
     let mut random = Seeded::new(2026);
-    let mut cuts: Vec<usize> = (0..8).map(|_| header + random.below(length - header)).collect();
+    let mut cuts: Vec<usize> = (0..3).map(|_| header + random.below(length - header)).collect();
     // The critical places: only the header, after the first line, before the last line feed,
     // nothing missing.
     let first: usize = lengths(&whole.bytes).take(3).sum();
@@ -189,7 +189,7 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     let start = Duration::from_micros(random.below(20_000) as u64);
     let quarter = whole.bytes.len() / 4;
     let mut lengths = vec![0];
-    lengths.extend((0..4).map(|at| (at * quarter + 1 + random.below(quarter)) as u64));
+    lengths.extend((1..3).map(|at| (at * quarter + 1 + random.below(quarter)) as u64));
     let left = std::sync::Mutex::new([0; 3]);
     each(&lengths, |index, length| {
         let path = directory.path().join(format!("{index}.jsonl"));

@@ -23,7 +23,7 @@ fn measures_hand_offs() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
     let ended =
-        threadtoll(words("latency futex function-call --time 20ms --json --out", &[&path])).done();
+        threadtoll(words("latency futex function-call --time 5ms --json --out", &[&path])).done();
     let printed: Vec<_> = ended.out.lines().map(line).collect();
     let lines = lines(&path);
     assert_eq!(records(&printed), records(&lines));

@@ -23,7 +23,7 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
         "latency --time 5ms --simulated-machine 7 --out run.jsonl",
         "matrix futex --simulated-machine 7 --out run.jsonl",
         "survey --quick --simulated-machine 7 --out run.jsonl",
-        "queue stream rtrb raw-copy crossbeam-unbounded --simulated-machine 7 --out run.jsonl",
+        "queue stream rtrb raw-copy --wait spin --simulated-machine 7 --out run.jsonl",
     ] {
         let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         assert!(
@@ -78,8 +78,8 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
         "survey --quick --simulated-machine 7 --out run.jsonl",
         "latency futex atomic-rmw --keep-awake --payload 64 --neighbour churn --simulated-machine 2 --out run.jsonl",
         "matrix --level llc --simulated-machine 3 --out run.jsonl",
-        "queue ask-reply rtrb flume-bounded --neighbour churn --simulated-machine 3 --out run.jsonl",
-        "queue stream funnel flume-unbounded crossbeam-bounded --senders 1,9 --simulated-machine 3 --out run.jsonl",
+        "queue ask-reply rtrb --neighbour churn --simulated-machine 3 --out run.jsonl",
+        "queue stream funnel crossbeam-bounded --wait spin --senders 1,9 --simulated-machine 3 --out run.jsonl",
     ] {
         let directory = TempDir::new().unwrap();
         run_in(directory.path(), line);

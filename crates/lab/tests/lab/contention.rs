@@ -192,8 +192,8 @@ fn coverage_of(seeds: std::ops::Range<u64>) -> [u32; 3] {
 
 #[test]
 fn measured_figures_lie_in_the_predicted_intervals() {
-    let [cells, speedups, queues] = coverage_of(0..4);
-    assert!(cells >= 66, "{cells}");
+    let [cells, speedups, queues] = coverage_of(0..2);
+    assert!(cells >= 33, "{cells}");
     // The intervals are of 95%, and this few cells may miss them by chance.
     assert!(10 * speedups >= 9 * cells, "speed-ups: {speedups} of {cells}");
     assert!(10 * queues >= 9 * cells, "queues: {queues} of {cells}");

@@ -80,7 +80,7 @@ fn near(found: Option<impl Into<f64>>, expected: f64, within: f64) {
 /// F. Pollaczek and A. Khinchin: a mean wait of ρD / 2(1 − ρ) before the service of D.
 #[test]
 fn poisson_arrivals_and_fixed_service_are_m_d_1() {
-    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(4_000_000_000));
+    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(2_000_000_000));
     for (record, load) in records(&plan, served(Service::Fixed(SERVICE_NS))).iter().zip([0.5, 0.8])
     {
         near(record.mean, SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load))), 0.02);
@@ -94,7 +94,7 @@ fn poisson_arrivals_and_fixed_service_are_m_d_1() {
 /// Sojourns are exponential with mean D / (1 − ρ).
 #[test]
 fn poisson_arrivals_and_exponential_service_are_m_m_1() {
-    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(4_000_000_000));
+    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(2_000_000_000));
     let delays = served(Service::Exponential(SERVICE_NS));
     for (record, load) in records(&plan, delays).iter().zip([0.5, 0.8]) {
         let mean = SERVICE_NS / (1.0 - load);
@@ -509,7 +509,7 @@ fn your_traffic_is_m_m_1_however_many_senders_share_it() {
         let overrides = Overrides {
             load,
             senders: Some(vec![senders]),
-            time_ns: Some(4_000_000_000),
+            time_ns: Some(2_000_000_000),
             ..Overrides::default()
         };
         let plan = plan_with(&OURS, "for-me", "funnel", overrides);
@@ -532,7 +532,7 @@ fn a_full_queue_refuses_as_many_as_the_textbook_says() {
     let overrides = Overrides {
         load,
         capacities: Some(vec![1]),
-        time_ns: Some(4_000_000_000),
+        time_ns: Some(2_000_000_000),
         ..Overrides::default()
     };
     let plan = plan_with(&OURS, "for-me", "pipe-bounded", overrides);
