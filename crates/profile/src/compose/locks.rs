@@ -97,8 +97,8 @@ impl One<'_> {
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
-        // Of short holds, stacks are of other moments.
-        if !judged.queue_is_lower_bound {
+        // Of short holds, and of those of unknown length, stacks are of other moments.
+        if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
         }
         Lock {
