@@ -43,6 +43,5 @@ int main(int argc, char **argv) {
         if (connect(client, (void *)&at, length)) return 1;
         close(client);
     }
-    printf("truth: an idle pool\n");
     quit();
 }
