@@ -17,6 +17,9 @@ pub const MIN_SAMPLES: u64 = 8;
 /// Least share of the waiting that a cause explains: whoever mends it can tell the difference.
 const WORTH_MENDING: f64 = 0.1;
 
+/// Least share of a cause that is seen without the holders, if most of these are not.
+const WITHOUT_HOLDERS: f64 = 0.25;
+
 /// Most of the samples in which it may be unknown if the holder computed or waited for a CPU; with
 /// more, the two are not told apart.
 const MOST_UNCLEAR: f64 = 0.2;
@@ -261,6 +264,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
     let of_holders = plain.into_iter().chain(asleep).chain(waiting).chain(waits_for);
     let of_holders = of_holders.map(|(cause, count)| (cause, count, holders.samples));
     let most_seen = 2 * holders.not_seen <= holders.samples;
+    let often = |share: Estimate| share.value > WITHOUT_HOLDERS && share.low > WORTH_MENDING;
     let of_patterns = [
         (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
         (Cause::Hog, patterns.hogged_turns, patterns.turns),
@@ -276,7 +280,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
             cause if cause.is_pattern() => each.share.low > 0.5,
             _ if each.share.value < WORTH_MENDING => false,
             // Seen without the holder.
-            Cause::Convoy | Cause::HeldByReaders => most_seen || each.share.value > WORTH_MENDING,
+            Cause::Convoy | Cause::HeldByReaders => most_seen || often(each.share),
             _ => most_seen,
         })
         .collect();

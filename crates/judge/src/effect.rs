@@ -63,7 +63,7 @@ mod tests {
             on_cpu: 0.0,
             cpus: 8.0,
             users_on_cpu: 0.0,
-            passed: &[],
+            others: &[],
             locking: Locking::default(),
         };
         let part = Part::of(4, Estimate::exact(3.0), program, Estimate::exact(gain));

@@ -23,14 +23,14 @@ pub struct Surroundings<'a> {
     /// Mean number of threads on a CPU, or waiting for one, of those that use the judged lock.
     pub users_on_cpu: f64,
     /// The busiest of the locks that the threads pass that wait for this one.
-    pub passed: &'a [Passed],
+    pub others: &'a [OtherLock],
     /// CPU time that goes into locking.
     pub locking: Locking,
 }
 
 /// Another lock that threads pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Passed {
+pub struct OtherLock {
     /// Share of the threads waiting for the judged lock that pass this one, too: at least, and at
     /// most.
     pub share: [f64; 2],
@@ -88,7 +88,7 @@ impl Locking {
 ///
 /// Threads that work and those that wait would all work, as far as the other limits allow.
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
-    let Surroundings { working, on_cpu, cpus, passed, users_on_cpu, .. } = program;
+    let Surroundings { working, on_cpu, cpus, others, users_on_cpu, .. } = program;
     let are_full = on_cpu >= FULL * cpus;
     let is_waited_for = freed.high > LEAST_QUEUE * working;
     // Other threads fill the CPUs: those that wait here would take from them.
@@ -108,12 +108,12 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
             true => 1.0,
             false => ((working + freed) / working).min(cpus / on_cpu.max(f64::MIN_POSITIVE)),
         };
-        let behind = |lock: &Passed| {
+        let behind = |lock: &OtherLock| {
             let share = lock.share[usize::from(!least_in_common)].clamp(0.0, 1.0);
             let limit = 1.0 / lock.busy.clamp(f64::MIN_POSITIVE, 1.0);
             share * all.min(limit) + (1.0 - share) * all
         };
-        passed.iter().map(behind).fold(all, f64::min).clamp(1.0, MAX_GAIN + 1.0)
+        others.iter().map(behind).fold(all, f64::min).clamp(1.0, MAX_GAIN + 1.0)
     };
     let value = throughput(freed.value, locking.seen, false);
     let low = throughput(freed.low, 0.0, false).min(value);
@@ -131,7 +131,7 @@ mod tests {
         on_cpu: 0.1,
         cpus: 8.0,
         users_on_cpu: 0.1,
-        passed: &[],
+        others: &[],
         locking: Locking { seen: 0.0, most: 0.0 },
     };
 
@@ -150,20 +150,20 @@ mod tests {
 
     #[test]
     fn another_limit_takes_over() {
-        let passed = |share, busy| [Passed { share: [share, share], busy }];
-        let other_lock = value(4.0, Surroundings { passed: &passed(1.0, 0.8), ..IDLE });
+        let others = |share, busy| [OtherLock { share: [share, share], busy }];
+        let other_lock = value(4.0, Surroundings { others: &others(1.0, 0.8), ..IDLE });
         assert!((other_lock - 0.25).abs() < 1e-12);
         let full_cpus = value(4.0, FULL_CPUS);
         assert_eq!(full_cpus, 0.0);
         // Of threads that do not pass it, it is no limit.
-        assert_eq!(value(4.0, Surroundings { passed: &passed(0.0, 1.0), ..IDLE }), 1.0);
-        assert_eq!(value(4.0, Surroundings { passed: &passed(0.5, 1.0), ..IDLE }), 0.5);
+        assert_eq!(value(4.0, Surroundings { others: &others(0.0, 1.0), ..IDLE }), 1.0);
+        assert_eq!(value(4.0, Surroundings { others: &others(0.5, 1.0), ..IDLE }), 0.5);
     }
 
     #[test]
     fn threads_that_were_not_all_seen_leave_the_limit_open() {
-        let passed = [Passed { share: [0.0, 1.0], busy: 1.0 }];
-        let gained = gain(Estimate::exact(4.0), Surroundings { passed: &passed, ..IDLE }).unwrap();
+        let others = [OtherLock { share: [0.0, 1.0], busy: 1.0 }];
+        let gained = gain(Estimate::exact(4.0), Surroundings { others: &others, ..IDLE }).unwrap();
         assert_eq!((gained.low, gained.value, gained.high), (0.0, 0.0, 1.0));
     }
 

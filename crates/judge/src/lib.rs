@@ -253,7 +253,7 @@ mod tests {
                 on_cpu: 0.1,
                 cpus: 2.0,
                 users_on_cpu: 0.0,
-                passed: &[],
+                others: &[],
                 locking: Locking::default(),
             },
         })
@@ -321,7 +321,7 @@ mod tests {
                 on_cpu: 0.0,
                 cpus: 0.0,
                 users_on_cpu: 0.0,
-                passed: &[],
+                others: &[],
                 locking: Locking::default(),
             },
         });

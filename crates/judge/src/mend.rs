@@ -152,10 +152,10 @@ fn slept(number: u32, context: Context<'_>) -> String {
         _ if context.interpreter => {
             format!("{release}: C code does so by Py_BEGIN_ALLOW_THREADS.")
         }
-        Some("nanosleep" | "clock_nanosleep" | "poll" | "ppoll" | "select" | "epoll_wait") => {
-            format!("{release}.")
+        Some("fsync" | "fdatasync" | "msync" | "write") => {
+            format!("{release}, or have one thread do it for all.")
         }
-        _ => format!("{release}, or have one thread do it for all."),
+        _ => format!("{release}."),
     }
 }
 

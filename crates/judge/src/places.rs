@@ -25,9 +25,10 @@
 //!
 //! A thread at other places may hold the lock as well, at a place that threads pass in and out of
 //! it. But if holders stand there, then they are the only thread that can hold the lock as often
-//! there as elsewhere: stacks of which no thread is ever alone are ruled out. Others are so once
-//! places inside explain nearly all scenes in which every thread shows its stack: a holder that
-//! stands at none of them shows no stack.
+//! there as elsewhere: stacks of which no thread is ever alone are ruled out, as are whole stacks
+//! that are outside, unless no other thread can hold the lock. Others are so once places inside
+//! explain nearly all scenes in which every thread shows its stack: a holder that stands at none
+//! of them shows no stack.
 //!
 //! A lock that is never free shows no difference. But then all its users are seen to wait for it
 //! now and then, and the one that does not wait holds it. So does a thread on a CPU that is never
@@ -274,6 +275,7 @@ impl Places {
             }
         };
         rule_out(&mut able, &|stand| self.is_never_alone(stand));
+        rule_out(&mut able, &|stand| !stand.may_be_anywhere() && self.is_outside(stand));
         if explained.holders_with_stacks() {
             rule_out(&mut able, &|stand| !stand.may_be_anywhere());
         }
@@ -289,6 +291,12 @@ impl Places {
         let here = looks.and_then(|looks| share(looks.sole, looks.scenes));
         let usual = share(self.with_sole, self.with_able);
         here.zip(usual).is_some_and(|(here, usual)| here.high < usual.low / LESS_ALONE)
+    }
+
+    /// Threads there have the lock no more often than others, or stand there together: the whole
+    /// stack says so, for single frames may be those of a loop.
+    fn is_outside(&self, stand: &Stand<'_>) -> bool {
+        self.looks_where(stand).is_some_and(|looks| looks.side == Side::Outside)
     }
 
     fn looks_where(&self, stand: &Stand<'_>) -> Option<&Looks> {

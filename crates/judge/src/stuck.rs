@@ -87,14 +87,14 @@ pub enum Holder {
     Unknown,
 }
 
-/// Kind of a stand-still.
+/// Kind of a standstill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Threads wait for locks or ends of each other in a circle.
     Deadlock,
     /// A thread waits for a lock that it holds.
     SelfDeadlock,
-    /// All threads of a process wait, some of them for a lock.
+    /// All threads of a process wait: some of them for a lock, or at least two for other threads.
     Stuck,
     /// A lock is free, and those that wait for it sleep on.
     LostWakeUp,
@@ -350,8 +350,8 @@ impl Graph<'_> {
         (found, in_circles)
     }
 
-    /// Processes all of whose threads are stuck, some of them at locks of which it is not known who
-    /// holds them, or whose holders wait for a thread.
+    /// Processes all of whose threads are stuck: some of them at locks of which it is not known who
+    /// holds them, or whose holders wait for a thread; or none of them at a lock.
     fn processes(&self, stuck: &[bool], in_circles: &[bool]) -> Vec<StandStill> {
         let mut by_process: HashMap<u32, Vec<usize>> = HashMap::new();
         for (place, thread) in self.threads.iter().enumerate() {
@@ -362,7 +362,7 @@ impl Graph<'_> {
         let mut found: Vec<StandStill> = Vec::new();
         for (process, all) in by_process {
             let locks = self.locks_of(&all);
-            if locks.is_empty() {
+            if locks.is_empty() && all.len() < 2 {
                 continue;
             }
             let holds = |place: usize| {

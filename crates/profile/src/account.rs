@@ -221,13 +221,16 @@ impl Account {
                 }
             }
             for thread in chunk.threads(tick) {
-                if let Some(process) = self.living(thread.process) {
+                // Another process's thread may hold a lock, but has no part in this one's time.
+                if let Some(process) = self.living(thread.process)
+                    && (thread.picked || process.threads.contains(&thread.tid))
+                {
                     process.thread(thread, tick.at, &seen);
                 }
             }
             for &process in chunk.gone(tick) {
                 if let Some(process) = self.living(process) {
-                    process.passing.count(seen.scale);
+                    process.ended_unseen.count(seen.scale);
                 }
             }
             for process in self.living.values_mut().filter(|process| process.presence.lasts()) {

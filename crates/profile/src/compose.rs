@@ -9,6 +9,7 @@ mod locking;
 mod locks;
 mod naming;
 mod parked;
+mod runtime_threads;
 mod shared;
 mod sleeper;
 mod stuck;
@@ -35,9 +36,10 @@ use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 pub(crate) use doing::Doing;
-use doing::spins;
+use doing::{spin_loops, spins};
 use gains::Gains;
 use idle::by_place;
+use locking::CpuOfLocks;
 use locks::Listed;
 use shared::SharedLocks;
 use threads::Threads;
@@ -225,6 +227,10 @@ impl One<'_> {
         locks.truncate(MAX_LISTED);
         let spun = spins(process, stacks);
         let of_spins = sites(SiteRole::Waiter, &spun, spun.values().sum(), stacks);
+        let looped = spin_loops(process, stacks);
+        let of_loops = sites(SiteRole::Waiter, &looped, looped.values().sum(), stacks);
+        let ran = CpuOfLocks::of(process, stacks).at;
+        let of_locking = sites(SiteRole::Waiter, &ran, ran.values().sum(), stacks);
         let mut idle = |kind: Kind| {
             let of_kind = |object: &&Object| object.identity.kind() == kind;
             let objects = process.objects.iter().filter(of_kind);
@@ -264,7 +270,9 @@ impl One<'_> {
             parkers: idle(Kind::Parker),
             unknown: idle(Kind::Unknown),
             spins: of_spins,
-            waits: self.waits(stacks),
+            spin_loops: of_loops,
+            locking: of_locking,
+            waits: self.waits(doing, stacks),
             runtime: match (process.go, process.jvm) {
                 (true, _) => Some(Runtime::Go),
                 (_, true) => Some(Runtime::Java),

@@ -110,7 +110,7 @@ pub(crate) struct Holders {
 impl LockHolder {
     /// A thread that had slept until then to get the lock has gone on: the lock was released, and
     /// belongs to none that has not run since.
-    pub(crate) fn passed_on(&mut self, asleep_at: u64) {
+    pub(crate) fn released_after(&mut self, asleep_at: u64) {
         if self.free_at.is_none_or(|free_at| free_at < asleep_at) {
             self.free_at = Some(asleep_at);
         }
@@ -332,11 +332,16 @@ impl LockHolder {
                     (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
                 }
                 places::Holder::OneOf(tids) => {
+                    let able = tids.iter().filter_map(|&tid| thread(tid));
+                    let doing = match scene.complete {
+                        true => agreed(able.map(|thread| thread.doing)),
+                        false => Holder::NotSeen,
+                    };
                     let users = tids.into_iter().filter(|&tid| uses(tid));
                     let shown: Vec<u32> = users.filter_map(|tid| thread(tid)?.shown).collect();
                     holders.looks_at_candidates += u64::from(!shown.is_empty());
                     shown.into_iter().for_each(|stack| count(&mut holders.candidates, stack));
-                    (Holder::NotSeen, None)
+                    (doing, None)
                 }
             };
             holders.doing.add(doing);
@@ -348,5 +353,31 @@ impl LockHolder {
             }
         }
         holders
+    }
+}
+
+/// What the holder does that is one of several threads, if all of them run or wait for a CPU.
+fn agreed(threads: impl Iterator<Item = Holder>) -> Holder {
+    let on_cpu = |one: Holder| matches!(one, Holder::Running | Holder::OnCpu | Holder::Preempted);
+    let both = |one: Holder, other: Holder| match (one, other) {
+        _ if one == other && on_cpu(one) => one,
+        _ if on_cpu(one) && on_cpu(other) => Holder::OnCpu,
+        _ => Holder::NotSeen,
+    };
+    threads.reduce(both).filter(|&all| on_cpu(all)).unwrap_or(Holder::NotSeen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_several_threads_on_cpus_is_on_a_cpu() {
+        let all = |doing: &[Holder]| agreed(doing.iter().copied());
+        assert_eq!(all(&[Holder::Running, Holder::Running]), Holder::Running);
+        assert_eq!(all(&[Holder::OnCpu, Holder::Preempted, Holder::Running]), Holder::OnCpu);
+        for unclear in [&[][..], &[Holder::Asleep(1)], &[Holder::OnCpu, Holder::Asleep(1)]] {
+            assert_eq!(all(unclear), Holder::NotSeen);
+        }
     }
 }

@@ -3,12 +3,14 @@
 mod device;
 mod events;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use libc::c_long;
 use threadtoll_stacks::process::{Activity, SystemCall};
 
 pub use device::Device;
+pub(crate) use events::Polled;
 pub use events::{Awaited, EventSet};
 
 use crate::futex::FutexWait;
@@ -40,15 +42,17 @@ pub enum Occupation {
 
 /// Knowledge of what is behind the descriptors of processes.
 pub(crate) trait Descriptors: fmt::Debug {
-    /// The device behind a descriptor of the process of this index.
+    /// The device behind a descriptor of the process of this index; of a pipe it is not told where
+    /// it leads.
     fn device(&self, process: u32, descriptor: u32) -> Device;
 
     /// The descriptors of a set that a thread of this process waits for; `None` if they cannot be
     /// read.
-    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<u32>>;
+    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<Polled>>;
 
-    /// True if one of these pipes has both its ends in the process.
-    fn leads_back(&self, process: u32, pipes: &[u32]) -> bool;
+    /// Descriptors of pipes without a name that have both their ends in the process, and the number
+    /// of descriptors that were looked at.
+    fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
 }
 
 impl Occupation {
@@ -183,12 +187,12 @@ impl Descriptors for NoDescriptors {
         Device::Other
     }
 
-    fn in_set(&self, _: u32, _: EventSet) -> Option<Vec<u32>> {
+    fn in_set(&self, _: u32, _: EventSet) -> Option<Vec<Polled>> {
         None
     }
 
-    fn leads_back(&self, _: u32, _: &[u32]) -> bool {
-        false
+    fn own_pipes(&self, _: u32) -> (HashSet<u32>, usize) {
+        Default::default()
     }
 }
 

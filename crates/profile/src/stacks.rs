@@ -33,6 +33,8 @@ struct Told {
     places: Vec<places::Place>,
     /// Its innermost function spins for a lock, as far as that has been asked for.
     spins: Option<bool>,
+    /// It is a loop without a name in which threads spin.
+    spins_in_loop: Option<bool>,
 }
 
 impl Told {
@@ -44,7 +46,7 @@ impl Told {
         };
         // Places of a stack that was cut would count from a frame that is not its outermost.
         let frames = stack.frames.iter().filter(|_| !stack.cut);
-        Told { places: frames.map(place).collect(), spins: None }
+        Told { places: frames.map(place).collect(), spins: None, spins_in_loop: None }
     }
 }
 
@@ -96,6 +98,20 @@ impl Stacks {
             let function = innermost.and_then(|at| table.function_at(at));
             function.is_some_and(|name| spins_for_a_lock(&name))
         })
+    }
+
+    /// A running thread with this stack spins in the program's own code, until another thread
+    /// changes a word, or yields its CPU meanwhile.
+    pub(crate) fn spins_in_loop(&mut self, number: u32) -> bool {
+        if self.locks(number) {
+            return false;
+        }
+        let yields = self.innermost(number).is_some_and(|name| name.ends_with("sched_yield"));
+        let innermost = self.instructions(number).first().copied();
+        let Some(told) = self.told.get_mut(number as usize) else { return false };
+        let table = &self.table;
+        let spins = || yields || innermost.is_some_and(|it| table.is_spin_loop(it));
+        *told.spins_in_loop.get_or_insert_with(spins)
     }
 
     /// The names of a stack's functions, innermost first, and the number of inferred frames.

@@ -1,17 +1,17 @@
 //! The programs that are profiled.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use threadtoll_record::profile::Ended;
-use threadtoll_stacks::process::Process;
+use threadtoll_stacks::process::{PipeEnd, Process};
 
-use crate::occupation::{Descriptors, Device, EventSet};
+use crate::occupation::{Descriptors, Device, EventSet, Polled};
 
-/// Most other descriptors of a process among which the other end of a pipe is looked for.
-const MAX_OTHERS: usize = 256;
+/// Most descriptors of a process among which both ends of a pipe are looked for.
+const MAX_ENDS: usize = 1024;
 
 /// A program of a process, from its start or the process's last `exec` on.
 #[derive(Debug)]
@@ -57,21 +57,28 @@ impl Descriptors for BTreeMap<u32, Watched> {
         }
     }
 
-    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<u32>> {
+    fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<Polled>> {
         let process = process_of(self, process)?;
         match set {
-            EventSet::Epoll(descriptor) => process.watched_by_epoll(descriptor).ok(),
+            EventSet::Epoll(descriptor) => {
+                let watched = process.watched_by_epoll(descriptor).ok()?.into_iter();
+                Some(watched.map(|it| Polled::new(it.descriptor, it.events)).collect())
+            }
             set => set.descriptors(process.memory()),
         }
     }
 
-    fn leads_back(&self, process: u32, pipes: &[u32]) -> bool {
-        let Some(process) = process_of(self, process) else { return false };
-        let target = |&descriptor: &u32| process.descriptor_target(descriptor).ok();
-        let ends: Vec<PathBuf> = pipes.iter().filter_map(target).collect();
-        let others = process.descriptors().unwrap_or_default().into_iter();
-        let mut others = others.filter(|other| !pipes.contains(other)).take(MAX_OTHERS);
-        others.any(|other| target(&other).is_some_and(|target| ends.contains(&target)))
+    fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize) {
+        let Some(process) = process_of(self, process) else { return Default::default() };
+        let mut descriptors = process.descriptors().unwrap_or_default();
+        descriptors.truncate(MAX_ENDS);
+        let end = |&descriptor: &u32| Some((descriptor, process.pipe_end(descriptor).ok()??));
+        let ends: Vec<(u32, PipeEnd)> = descriptors.iter().filter_map(end).collect();
+        let own = |(_, end): &&(u32, PipeEnd)| {
+            let mut same = ends.iter().map(|(_, other)| other).filter(|it| it.pipe == end.pipe);
+            same.any(|other| other.reads && !end.reads || other.writes && !end.writes)
+        };
+        (ends.iter().filter(own).map(|&(descriptor, _)| descriptor).collect(), descriptors.len())
     }
 }
 

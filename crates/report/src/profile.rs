@@ -29,9 +29,6 @@ const WORTHWHILE: f64 = 0.05;
 /// Share of stacks cut short from which it is said on the first screen.
 const STACKS_CUT: f64 = 0.2;
 
-/// Samples with waiters below which the profiler names no cause.
-const MIN_SAMPLES: u64 = 8;
-
 /// Longest command line in the title, which the figures after it need as well.
 const MAX_COMMAND: usize = 40;
 
@@ -118,6 +115,24 @@ pub(crate) fn spin(profile: &Profile) -> Option<&Site> {
     sites.max_by_key(|site| site.samples)
 }
 
+/// The code in which threads take or free locks most, while they run.
+pub(crate) fn locking(profile: &Profile) -> Option<&Site> {
+    let sites = profile.processes.iter().filter_map(|process| process.locking.first());
+    sites.max_by_key(|site| site.samples)
+}
+
+/// The code in which threads spin most without a name that tells of a lock.
+pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
+    let sites = profile.processes.iter().filter_map(|process| process.spin_loops.first());
+    sites.max_by_key(|site| site.samples)
+}
+
+/// What the profile counts: processes, if each of several has one thread.
+pub(crate) fn unit(profile: &Profile) -> &'static str {
+    let alone = profile.processes.iter().all(|process| process.threads_max <= 1);
+    if alone && profile.processes.len() > 1 { "processes" } else { "threads" }
+}
+
 /// A command line. A program that gives itself a title pads it to the length of its arguments.
 pub(crate) fn words(texts: &[Text]) -> String {
     let words: Vec<String> = texts.iter().map(|text| clean(text)).collect();
@@ -186,17 +201,28 @@ fn phrase(cause: &Cause) -> String {
 }
 
 /// The reason for which a lock that was waited for has no cause, to go on with after "unknown".
-pub(crate) fn no_cause(lock: &Lock) -> &'static str {
-    if lock.holders.first().is_some_and(|holder| holder.pid.is_some()) {
-        return ", because its holder is a thread of another process";
+pub(crate) fn no_cause(lock: &Lock) -> String {
+    if let Some(pid) = lock.holders.first().and_then(|holder| holder.pid) {
+        return format!(
+            ", because its holder is a thread of another process: `threadtoll profile -p {pid}` \
+             shows what it does"
+        );
     }
     match (lock.waiting_samples, lock.holder_not_seen_share) {
-        (Some(samples), _) if samples.get() < MIN_SAMPLES => ", because there are too few samples",
-        (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen",
-        (Some(_), _) => ": none explains a tenth of the waiting",
+        (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen".into(),
+        (Some(samples), _) if samples.get() == 0 => ": no sample shows its holder".into(),
+        (Some(samples), _) => format!(
+            ": too few agree on one, of {} in which a thread waited",
+            plural(samples.get(), "sample")
+        ),
         // Older files do not say how many samples there were.
-        (None, _) => "",
+        (None, _) => String::new(),
     }
+}
+
+/// The lock would gain the program enough to be worth a change.
+pub(crate) fn gains(lock: &Lock) -> bool {
+    lock.gain.is_some_and(|gain| gain.get() >= WORTHWHILE)
 }
 
 pub(crate) fn change(change: Change) -> String {
@@ -223,22 +249,32 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let effects: Vec<String> = same
         .enumerate()
         .map(|(nth, what_if)| {
-            let (value, interval, of) = match what_if.gain {
-                Some(gain) => (gain.get(), what_if.gain_interval95, " the throughput"),
+            let effect = match what_if.gain {
+                Some(gain) => locks::gained(gain.get() - 1.0, what_if.gain_interval95),
                 None => {
-                    (what_if.speedup.get(), what_if.interval95, " the throughput of one thread")
+                    let of = if nth == 0 { " the throughput of one thread" } else { "" };
+                    format!("{}{of}{}", ratio(what_if.speedup.get()), within(what_if.interval95))
                 }
             };
-            let of = if nth == 0 { of } else { "" };
             let threads = match (what_if.change, nth) {
                 (Change::Threads(_), _) => String::new(),
                 (_, 0) => format!(" with {}", plural(what_if.threads.into(), "thread")),
                 _ => format!(" with {}", what_if.threads),
             };
-            format!("{}{of}{}{threads}", ratio(value), within(interval))
+            format!("{effect}{threads}")
         })
         .collect();
-    Some(format!("{question} {}.", effects.join(", ")))
+    // More threads may gain more than the present ones lose.
+    let part = |all: f64| {
+        let mut same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
+        same.all(|it| it.gain.is_some_and(|gain| gain.get() - 1.0 <= all))
+    };
+    let adds_threads = matches!(best.change, Change::Threads(_));
+    let all = lock.gain.filter(|all| !adds_threads && part(all.get()));
+    let all = all.map_or_else(String::new, |_| {
+        format!(", of {} without any wait for it", locks::gain(lock).text)
+    });
+    Some(format!("{question} {}{all}.", effects.join(", ")))
 }
 
 /// The sentence on a gain that is not told although the queue is known.
@@ -248,9 +284,10 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     if known || stuck::concerns(seen.process, lock.id) {
         return None;
     }
-    let why = match lock.never_taken {
-        true => "is not known: it was held in every sample, and nobody was seen to take it",
-        false => "cannot be told while the CPUs are full",
+    let why = match (lock.never_taken, lock.takes_turns) {
+        (true, _) => "is not known: it was held in every sample, and nobody was seen to take it",
+        (_, true) => "is not known: its holder waits for work, and the others may have none",
+        _ => "cannot be told while the CPUs are full",
     };
     Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))
 }

@@ -20,6 +20,7 @@
 
 pub mod image;
 pub mod process;
+mod spin_loop;
 pub mod stack;
 pub mod symbol;
 pub mod table;

@@ -33,12 +33,12 @@ pub mod maps;
 pub mod memory;
 mod open_files;
 mod orphans;
-mod passing;
 mod program_run;
 mod stat;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+mod unlisted;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -66,6 +66,7 @@ pub use family::{Family, FamilyEvent};
 pub use launch::{Held, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
+pub use open_files::{EpollEntry, PipeEnd};
 pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
 pub use thread::{Look, Thread};
@@ -494,7 +495,7 @@ impl Process {
         // the TID.
         let listed = self.listing.binary_search(&self.pid).is_ok();
         if listed && self.thread(self.pid).is_some_and(Thread::is_gone) {
-            self.first_ended = self.passing(self.pid).look() == Look::Gone;
+            self.first_ended = self.unlisted(self.pid).look() == Look::Gone;
         }
         if self.first_ended {
             self.listing.retain(|&tid| tid != self.pid);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::image::{CodeAddress, Image, ImageId, Images, Place, SharedPlace};
 use crate::process::Process;
+use crate::spin_loop::{AROUND, is_spin_loop};
 use crate::stack::{Registers, Stack, StackBytes, Unwinder};
 use crate::symbol::{StaticVariables, Symbols, Variable, Wanted};
 use known::{KnownStacks, Position};
@@ -197,6 +198,15 @@ impl StackTable {
     /// Name of the function at an address, if it has a symbol; see [`Symbols::function_at`].
     pub fn function_at(&mut self, place: Place) -> Option<Arc<str>> {
         self.symbols.function_at(&self.images, place)
+    }
+
+    /// The code at an address is a loop that spins until another thread changes a word.
+    pub fn is_spin_loop(&self, place: Place) -> bool {
+        let Place::Image(CodeAddress { image, address }) = place else { return false };
+        let mut code = [0; 2 * AROUND];
+        let from = address.saturating_sub(AROUND as u64);
+        let read = self.image(image).is_some_and(|image| image.read(from, &mut code));
+        read && is_spin_loop(&code, (address - from) as usize)
     }
 
     /// The variable at an address of a process, and its file.

@@ -2,9 +2,9 @@
 
 pub(crate) mod asleep;
 mod devices;
+mod ended_unseen;
 mod holders;
 mod lately;
-mod passing;
 mod rest;
 mod sleeps;
 #[cfg(test)]
@@ -21,8 +21,8 @@ use threadtoll_stacks::process::{Activity, InnerTids};
 
 use self::asleep::{Asleep, Call, InCall};
 use self::devices::Devices;
+pub(super) use self::ended_unseen::EndedUnseen;
 use self::lately::Lately;
-pub(super) use self::passing::Passing;
 use self::rest::Rest;
 use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
 use super::StretchLooks;
@@ -68,7 +68,7 @@ pub struct ProcessAccount {
     /// Its threads, and those that have ended lately.
     lately: Lately,
     /// Threads that had ended before they were looked at.
-    pub(super) passing: Passing,
+    pub(super) ended_unseen: EndedUnseen,
     /// The part of the current stretch in which it was looked at.
     pub(crate) presence: Presence,
     /// Most threads at once.
@@ -163,7 +163,7 @@ impl ProcessAccount {
             pid,
             threads: HashSet::new(),
             lately: Lately::default(),
-            passing: Passing::default(),
+            ended_unseen: EndedUnseen::default(),
             presence: Presence::default(),
             inner: None,
             threads_max: 0,
@@ -297,13 +297,13 @@ impl ProcessAccount {
             here,
             elsewhere: (mean(&self.unseen.shared_out.mean) - here).max(0.0),
             anywhere: mean(&self.unseen.anywhere.mean) + yielding.unwrap_or(0.0),
-            ended: self.passed(),
+            ended: self.ended_unseen(),
         }
     }
 
     /// Mean number of threads that had ended before they were looked at.
-    pub fn passed(&self) -> f64 {
-        self.passing.mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean)
+    pub fn ended_unseen(&self) -> f64 {
+        self.ended_unseen.mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean)
     }
 
     /// Mean number of threads that wait for a thing.
@@ -415,7 +415,7 @@ impl ProcessAccount {
             if let Some(before) = before.filter(|before| before.waiting_on != waiting_on)
                 && let (Some(place), Activity::Asleep(_)) = (before.waiting_on, read.activity)
             {
-                self.passed_on(place, before.asleep_at);
+                self.released_after(place, before.asleep_at);
             }
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
@@ -445,14 +445,14 @@ impl ProcessAccount {
     }
 
     /// A thread that slept until then for this thing has gone on.
-    fn passed_on(&mut self, place: u32, asleep_at: u64) {
+    fn released_after(&mut self, place: u32, asleep_at: u64) {
         let object = &self.objects[place as usize];
         // One that gave up had not got it.
         if !object.is_lock() || object.gives_up {
             return;
         }
         for place in [Some(place), object.twin].into_iter().flatten() {
-            self.objects[place as usize].holder.passed_on(asleep_at);
+            self.objects[place as usize].holder.released_after(asleep_at);
         }
     }
 
@@ -545,7 +545,7 @@ impl ProcessAccount {
         self.asleep_all_along.end_look(tick.times);
         self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
-        self.passing.end_look(tick.times);
+        self.ended_unseen.end_look(tick.times);
         self.first_look.get_or_insert(seen.due);
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
@@ -634,7 +634,7 @@ impl ProcessAccount {
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
         self.asleep_all_along.mean.end_stretch(&stretch);
-        self.passing.mean.end_stretch(&stretch);
+        self.ended_unseen.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             let object = &mut self.objects[place as usize];
             object.waiters.end_stretch(&stretch);

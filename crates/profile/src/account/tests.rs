@@ -297,7 +297,7 @@ fn threads_are_those_that_lived_when_the_look_was_taken() {
     assert_eq!((process.threads.len(), process.threads_max), (1, 3));
     assert!((1..5).all(|tid| process.had_thread(tid)) && !process.had_thread(5));
     // One of three, at one of three looks.
-    assert!(is_near(process.passed(), 1.0 / 3.0), "{}", process.passed());
+    assert!(is_near(process.ended_unseen(), 1.0 / 3.0), "{}", process.ended_unseen());
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub enum Time {
     Paging,
     /// Waiting for other threads or processes, through the kernel.
     Threads,
+    /// The same, through a pipe both ends of which the process has.
+    OwnPipe,
     /// Waiting for work from outside.
     Idle,
     /// Waiting for time to pass.
@@ -28,7 +30,7 @@ pub enum Time {
 
 impl Time {
     /// All kinds.
-    pub const ALL: [Time; 14] = [
+    pub const ALL: [Time; 15] = [
         Time::OnCpu,
         Time::Running,
         Time::Runnable,
@@ -43,6 +45,7 @@ impl Time {
         Time::Idle,
         Time::Sleep,
         Time::Other,
+        Time::OwnPipe,
     ];
 
     /// The time of a thread that is on a CPU, or waits for one.
@@ -63,6 +66,7 @@ impl Time {
             Device::Timer => Time::Sleep,
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,
+            Device::OwnPipe => Time::OwnPipe,
             // What is behind it, and so what the wait is for, is not known.
             Device::Epoll | Device::Other => Time::Other,
         }
@@ -95,6 +99,7 @@ impl Time {
             Time::Idle => 11,
             Time::Sleep => 12,
             Time::Other => 13,
+            Time::OwnPipe => 14,
         }
     }
 }

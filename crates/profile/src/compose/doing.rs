@@ -26,6 +26,8 @@ const MOST_UNCLEAR: f64 = 0.05;
 pub(crate) struct Doing {
     times: BTreeMap<Time, Threads>,
     spinning: Threads,
+    /// In loops of the program's own code that spin.
+    in_spin_loops: Threads,
     /// In code that takes or frees locks, as far as samples of running threads show it.
     in_locking: Threads,
     locking: Locking,
@@ -62,10 +64,12 @@ impl Doing {
         let waits = lock.and(others);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
         let spinning = running_in(process, &times, spins(process, stacks).values().sum());
+        let in_loops = spin_loops(process, stacks).values().sum();
+        let in_spin_loops = running_in(process, &times, in_loops);
         let locking = CpuOfLocks::of(process, stacks);
-        let in_locking = running_in(process, &times, locking.samples);
+        let in_locking = running_in(process, &times, locking.at.values().sum());
         let (locking, asleep) = (locking.share, process.asleep_all_along().round());
-        Doing { times, spinning, in_locking, locking, lock, others, asleep, all }
+        Doing { times, spinning, in_spin_loops, in_locking, locking, lock, others, asleep, all }
     }
 
     /// Time that the threads spent over so many seconds, added to that of others.
@@ -76,6 +80,7 @@ impl Doing {
         }
         for (sum, threads) in [
             (&mut self.spinning, other.spinning),
+            (&mut self.in_spin_loops, other.in_spin_loops),
             (&mut self.in_locking, other.in_locking),
             (&mut self.lock, other.lock),
             (&mut self.others, other.others),
@@ -89,6 +94,11 @@ impl Doing {
         self.times.get(&kind).copied().unwrap_or_default()
     }
 
+    /// Threads that wait for others, not on a futex.
+    fn for_threads(&self) -> Threads {
+        self.time(Time::Threads).and(self.time(Time::OwnPipe))
+    }
+
     pub(super) fn on_cpu(&self) -> Threads {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
@@ -96,7 +106,7 @@ impl Doing {
     /// Threads that wait neither for a lock nor for work nor for each other, nor have slept all the
     /// time.
     pub(super) fn working(&self) -> f64 {
-        let waiting = self.time(Time::Idle).and(self.time(Time::Threads)).mean + self.asleep;
+        let waiting = self.time(Time::Idle).and(self.for_threads()).mean + self.asleep;
         (self.times.values().map(|time| time.mean).sum::<f64>() - waiting).max(0.0)
     }
 
@@ -115,7 +125,7 @@ impl Doing {
         }
         let all = self.all;
         let idle = self.time(Time::Idle);
-        let others = self.others.and(self.time(Time::Threads));
+        let others = self.others.and(self.for_threads());
         let unknown = self.time(Time::Other);
         let mut io: BTreeMap<IoKind, Threads> = BTreeMap::new();
         for (&kind, &threads) in self.times.iter().filter(|(_, threads)| threads.mean > 0.0) {
@@ -136,6 +146,10 @@ impl Doing {
             running: told(running),
             spinning: if perf_event { self.spinning.share(all) } else { Fraction::default() },
             in_locking: if perf_event { self.in_locking.share(all) } else { Fraction::default() },
+            in_spin_loops: match perf_event {
+                true => self.in_spin_loops.share(all),
+                false => Fraction::default(),
+            },
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
             thread_wait: others.share(all),
@@ -181,6 +195,12 @@ pub(super) fn io_kind(device: Device) -> IoKind {
 pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
     let all = process.ran_at.iter();
     all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
+}
+
+/// Stacks of threads that spun in code of the program's own, with the number of samples.
+pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
+    let all = process.ran_at.iter().map(|(&stack, &seen)| (stack, seen));
+    all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
 /// Running threads that so many samples saw at something.

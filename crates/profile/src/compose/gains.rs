@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use threadtoll_judge::chain::{Link, freed};
-use threadtoll_judge::gain::{Locking, Passed, Surroundings, gain};
+use threadtoll_judge::gain::{Locking, OtherLock, Surroundings, gain};
 use threadtoll_judge::interval::Estimate;
 
 use super::One;
@@ -54,7 +54,7 @@ pub(super) struct Chains {
 /// The rest of the program, as one lock's waiters find it.
 #[derive(Debug)]
 pub(super) struct Around {
-    passed: Vec<Passed>,
+    others: Vec<OtherLock>,
     locking: Locking,
     users_on_cpu: f64,
 }
@@ -89,7 +89,7 @@ impl<'a> Gains<'a> {
             on_cpu: self.on_cpu,
             cpus: self.cpus,
             users_on_cpu: around.users_on_cpu,
-            passed: &around.passed,
+            others: &around.others,
             locking: around.locking,
         }
     }
@@ -112,10 +112,10 @@ impl<'a> Gains<'a> {
         let others = self.busiest.iter().filter(|other| {
             other.place != place && other.lock.identity.object != lock.identity.object
         });
-        let passed = others.map(|other| {
+        let limits = others.map(|other| {
             let behind = chains.waits_for.get(&(other.place, place)).copied().unwrap_or(0.0);
             let busy = other.busy * (1.0 - behind);
-            Passed { share: self.in_common(lock, other.lock), busy }
+            OtherLock { share: self.in_common(lock, other.lock), busy }
         });
         let queue = self.process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
         let part = queue / self.waiting.max(queue).max(f64::MIN_POSITIVE);
@@ -126,7 +126,7 @@ impl<'a> Gains<'a> {
         let hold = lock.bursts.hold_ns().filter(|_| lock.holder.names_owner);
         let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
         Around {
-            passed: passed.collect(),
+            others: limits.collect(),
             locking: of_all.bounded_by(per_s, self.on_cpu),
             users_on_cpu: self.process.on_cpu(&lock.users),
         }

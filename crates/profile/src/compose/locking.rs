@@ -5,7 +5,7 @@
 //! for locks. Functions of the C library that have a lock inlined (`random`, `malloc`) may spend
 //! all of their time on its cache line.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::gain::Locking;
 use threadtoll_judge::interval::share;
@@ -19,28 +19,29 @@ const MAX_STACKS: usize = 4;
 /// CPU time of locking, by the samples of running threads.
 #[derive(Debug)]
 pub(super) struct CpuOfLocks {
-    /// Samples in functions that take or free locks.
-    pub(super) samples: u64,
+    /// Stacks of threads in functions that take or free locks, with the number of samples.
+    pub(super) at: HashMap<u32, u64>,
     pub(super) share: Locking,
 }
 
 impl CpuOfLocks {
     pub(super) fn of(process: &ProcessAccount, stacks: &mut Stacks) -> CpuOfLocks {
         let takers = takers(process, stacks);
-        let (mut samples, mut at_most) = (0, 0);
+        let (mut at, mut at_most) = (HashMap::new(), 0);
         for (&stack, &seen) in &process.ran_at {
             let locks = stacks.locks(stack);
-            samples += if locks { seen } else { 0 };
+            at.extend(locks.then_some((stack, seen)));
             let may_lock = locks || stacks.innermost(stack).is_some_and(|it| takers.contains(&*it));
             at_most += if may_lock { seen } else { 0 };
         }
         let kernel = process.kernel_share();
         let own = 1.0 - kernel.unwrap_or(0.0);
+        let samples = at.values().sum();
         let seen = share(samples, process.ran).map_or(0.0, |share| share.value * own);
         let most = share(at_most, process.ran)
             .zip(kernel)
             .map(|(share, kernel)| (kernel + share.high * own).min(1.0));
-        CpuOfLocks { samples, share: Locking { seen, most: most.unwrap_or(1.0).max(seen) } }
+        CpuOfLocks { at, share: Locking { seen, most: most.unwrap_or(1.0).max(seen) } }
     }
 }
 

@@ -13,7 +13,7 @@ use threadtoll_record::{Fraction, Text};
 use super::gains::{Chains, Gains};
 use super::judged::{cause_kind, change, verdict};
 use super::naming::Named;
-use super::sleeper::sleeper;
+use super::sleeper::{sleeper, waits_at_queue};
 use super::{One, fraction, fractions, ratio, ratios, sites};
 use crate::account::Object;
 use crate::holder::Holders;
@@ -70,9 +70,6 @@ impl One<'_> {
             library: named.library.map(|library| library.mend),
         };
         let holding = self.shares(&holders.threads, holders.inferred);
-        // The models know one holder at a time, and the threads of one process.
-        let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
-        let modelled = !context.read_write && !elsewhere;
         let (held, queue) = (judged.held.known(), judged.queue.known());
         // More threads wait than were seen to.
         let too_few = object.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
@@ -87,12 +84,21 @@ impl One<'_> {
                 Context { sleeper: sleeper.as_ref(), awaited: awaited.as_deref(), ..context };
             cause(*found, context)
         };
-        let causes = judged.causes.iter().map(words).collect();
+        let mut causes: Vec<Cause> = judged.causes.iter().map(words).collect();
+        let takes_turns = judged.causes.first().is_some_and(|first| {
+            first.share.value >= MOST && waits_for_work(*first, object, holders, stacks)
+        });
+        if takes_turns && let Some(first) = causes.first_mut() {
+            first.mend = Some(Text::from(idle(named)));
+        }
+        // The models know one holder at a time, and the threads of one process.
+        let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
+        let modelled = !context.read_write && !elsewhere && !takes_turns;
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
-        // Of short holds, stacks are of other moments.
-        if !judged.queue_is_lower_bound {
+        // Of short holds, and of those of unknown length, stacks are of other moments.
+        if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
         }
         Lock {
@@ -104,8 +110,9 @@ impl One<'_> {
             queue_is_lower_bound: judged.queue_is_lower_bound,
             queue_max: Some(object.waiters_max),
             seen_in_part: object.seen_in_part(),
-            gain: judged.gain.map(ratio),
-            gain_interval95: judged.gain.and_then(ratios),
+            gain: judged.gain.filter(|_| !takes_turns).map(ratio),
+            gain_interval95: judged.gain.filter(|_| !takes_turns).and_then(ratios),
+            takes_turns,
             efficiency: efficiency.map(fraction),
             efficiency_interval95: efficiency.and_then(fractions),
             verdict: judged.verdict.map(verdict),
@@ -211,6 +218,44 @@ impl One<'_> {
     }
 }
 
+/// Share of the waiting from which on a holder that waits for work decides, as the main cause.
+const MOST: f64 = 0.25;
+
+/// The holder waits for a connection, for one of many events, or at a queue.
+fn waits_for_work(
+    found: CauseShare,
+    object: &Object,
+    holders: &Holders,
+    stacks: &mut Stacks,
+) -> bool {
+    match found.cause {
+        CauseFound::SleptHolding(call) => WORK.contains(&i64::from(call)),
+        CauseFound::WaitsForThreads(Awaited::Join, _) => false,
+        CauseFound::WaitsForThreads(..) => {
+            waits_at_queue(&holders.stacks, &object.waiting_at, stacks)
+        }
+        _ => false,
+    }
+}
+
+/// Calls in which threads wait for work from outside.
+const WORK: &[libc::c_long] = &[
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+];
+
+fn idle(lock: &Named) -> String {
+    format!(
+        "Nothing, if the threads that wait have no other work; else release {} before waiting for \
+         work.",
+        lock.of_both
+    )
+}
+
 /// Holders by their shares of all samples with a waiting thread, those in which nobody was seen to
 /// hold the lock included.
 fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShare> {
@@ -266,6 +311,7 @@ pub(super) fn not_judged(
         waiting_samples: None,
         holder_let_go_share: None,
         never_taken: false,
+        takes_turns: false,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

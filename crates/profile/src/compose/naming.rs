@@ -98,7 +98,9 @@ impl One<'_> {
             // A name such as `lock` says nothing without its library.
             let library = at_symbol(&variable.name).or(by_waiter);
             let name = match library {
-                Some(library) if library.name == name || name == "lock" => library.name.to_owned(),
+                Some(library) if library.name == name || name == "lock" || name.contains("+0x") => {
+                    library.name.to_owned()
+                }
                 Some(library) => format!("{} ({name})", library.name),
                 None => name,
             };

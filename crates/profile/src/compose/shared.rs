@@ -105,6 +105,7 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
         seen_in_part: true,
         gain: gain.filter(|_| seconds > 0.0).map(|gain| Ratio::new(gain / seconds)),
         gain_interval95: None,
+        takes_turns: parts.iter().any(|part| part.lock.takes_turns),
         efficiency: None,
         efficiency_interval95: None,
         holders: shares(&parts, first.pid, |lock| &lock.holders),

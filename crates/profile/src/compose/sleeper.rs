@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::mend::Sleeper;
-use threadtoll_record::profile::function::{Part, plain};
+use threadtoll_record::profile::function::{Part, is_queue, plain};
 
 use crate::stacks::Stacks;
 
@@ -56,6 +56,22 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
             Sleeper::Holder(names.join(" ← "))
         }
     })
+}
+
+/// The holder waits for work: in a function of a queue, as far as its stack shows that one before
+/// the function that took the lock.
+pub(super) fn waits_at_queue(
+    holders: &HashMap<u32, u64>,
+    waiters: &HashMap<u32, u64>,
+    stacks: &mut Stacks,
+) -> bool {
+    let takers: HashSet<String> =
+        most_frequent(waiters).into_iter().filter_map(|stack| stacks.caller(stack)).collect();
+    let Some(most) = most_frequent(holders).first().copied() else { return false };
+    let (names, _) = stacks.names(most);
+    let inner =
+        names.iter().position(|name| takers.contains(name)).map_or(&[][..], |at| &names[..=at]);
+    inner.iter().any(|name| is_queue(&plain(name)))
 }
 
 fn most_frequent(stacks: &HashMap<u32, u64>) -> Vec<u32> {

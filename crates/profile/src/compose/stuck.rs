@@ -1,5 +1,6 @@
-//! Stand-stills: what the account shows of threads that do not move, judged and put into words.
+//! Standstills: what the account shows of threads that do not move, judged and put into words.
 
+mod names;
 mod scene;
 #[cfg(test)]
 mod tests;
@@ -7,21 +8,18 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::stuck::{self, Kind, StandStill, Waits, never_released, stand_stills};
-use threadtoll_record::profile::{Lock, Process, Stuck, StuckKind, StuckThread};
+use threadtoll_judge::stuck::{never_released, stand_stills};
+use threadtoll_record::profile::{Lock, Process, Stuck, StuckKind};
 use threadtoll_record::{Seconds, Text};
-use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{ThreadFacts, ThreadState};
 
-use super::One;
-use super::locks::syscall_name;
-use crate::account::{Account, Object, ProcessAccount};
-use crate::primitive::Kind as Thing;
+use crate::account::{Account, ProcessAccount};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
-use scene::{Owner, Scene};
-use words::{Member, Said};
+use names::Names;
+use scene::Scene;
 
-/// Most threads of a stand-still that are listed, and most stand-stills of a process.
+/// Most threads of a standstill that are listed, and most standstills of a process.
 const MAX_THREADS: usize = 16;
 const MAX_STAND_STILLS: usize = 8;
 
@@ -51,7 +49,7 @@ pub(super) fn enter(
     let never_released = never_released(&scene.threads, &scene.locks);
     for stand_still in stand_stills(&scene.threads, &scene.locks) {
         let names = Names { account, watched, indices, processes, scene: &scene };
-        if names.takes_turns(&stand_still, stacks) {
+        if names.takes_turns(&stand_still, stacks) || names.may_be_woken(&stand_still) {
             continue;
         }
         let (one, concerned) = names.stuck(&stand_still, stacks);
@@ -126,287 +124,6 @@ fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
         threads: Vec::new(),
         more_threads: 0.into(),
         text: Text::from(words::stopped(process.stops.now(), stopped_ns, seconds, &by)),
+        mend: None,
     })
-}
-
-/// Names of threads, locks and other things.
-#[derive(Clone, Copy)]
-struct Names<'a> {
-    account: &'a Account,
-    watched: &'a BTreeMap<u32, Watched>,
-    indices: &'a [u32],
-    processes: &'a [Process],
-    scene: &'a Scene,
-}
-
-impl<'a> Names<'a> {
-    /// A stand-still, without its locks, and the processes that are part of it.
-    fn stuck(self, of: &StandStill, stacks: &mut Stacks) -> (Stuck, Vec<u32>) {
-        let kind = self.kind(of);
-        let mut concerned = vec![of.process];
-        let (mut threads, mut members) = (Vec::new(), Vec::new());
-        for one in &of.threads {
-            let index = self.scene.process_of(one.tid).unwrap_or(of.process);
-            if !concerned.contains(&index) {
-                concerned.push(index);
-            }
-            if threads.len() == MAX_THREADS {
-                continue;
-            }
-            members.push(Member {
-                who: self.thread(one.tid, index, of.process),
-                holds: one.holds.map(|place| self.lock(place, stacks)),
-                waits: self.waits(one.tid, index, one.waits, of.process, stacks),
-            });
-            let id = |place: usize| self.scene.places[place].1 + 1;
-            threads.push(StuckThread {
-                tid: one.tid,
-                name: Text::from(self.thread_name(one.tid, index)),
-                holds: one.holds.map(id),
-                waits_for: match one.waits {
-                    Waits::ForLock(place) => Some(id(place)),
-                    _ => None,
-                },
-                joins: match one.waits {
-                    Waits::ForEnd(tid) => Some(tid),
-                    _ => None,
-                },
-                frames: self.frames(one.tid, index, stacks),
-            });
-        }
-        let more = of.behind + of.threads.len() - threads.len();
-        let alive = concerned.iter().filter_map(|&index| self.account.process(index));
-        let owner = of.locks.first().map(|&place| self.scene.owners[place].clone());
-        let locks: Vec<usize> = of.locks.iter().copied().take(MAX_THREADS).collect();
-        let mut places = of.locks.iter();
-        let said = Said {
-            kind,
-            for_ns: of.for_ns,
-            waiting: of.threads.len(),
-            behind: of.behind,
-            alive: alive.map(|process| process.threads.len()).sum(),
-            owner: owner.map(|owner| self.owner(&owner)).unwrap_or_default(),
-            holder_first: of.threads.first().is_some_and(|one| one.holds.is_some()),
-            always: places.clone().all(|&place| self.scene.locks[place].always),
-            inferred: places.any(|&place| matches!(self.scene.owners[place], Owner::Inferred)),
-            ends_in_ns: of.threads.iter().filter_map(|one| self.ends_in_ns(one.tid)).min(),
-            locks: locks.into_iter().map(|place| self.lock(place, stacks)).collect(),
-            members,
-        };
-        let stuck = Stuck {
-            kind,
-            seconds: Some(Seconds::new(of.for_ns as f64 / 1e9)),
-            locks: Vec::new(),
-            more_threads: (more as u64).into(),
-            threads,
-            text: Text::from(words::text(&said)),
-        };
-        (stuck, concerned)
-    }
-
-    /// Threads of a pool that has no work: one of them holds the lock and waits for work, or for a
-    /// connection, in the same function in which the others wait for the lock.
-    fn takes_turns(self, of: &StandStill, stacks: &mut Stacks) -> bool {
-        if !matches!(of.kind, Kind::NotReleased | Kind::Stuck) {
-            return false;
-        }
-        let mut functions = |tid: u32| {
-            let index = self.scene.process_of(tid)?;
-            let stack = self.account.process(index)?.stack_of(tid)?;
-            let functions = stacks.program_functions(stack);
-            (!functions.is_empty()).then_some(functions)
-        };
-        let waits = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForLock(_));
-        let waiters: Vec<_> =
-            of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
-        // Those that may hold it.
-        let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
-        let idle = |thread: &&stuck::Thread| {
-            let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
-            waits && thread.process == of.process && holder.is_none_or(|tid| tid == thread.tid)
-        };
-        let idle: Vec<_> =
-            self.scene.threads.iter().filter(idle).filter_map(|one| functions(one.tid)).collect();
-        let shares = |waiter: &Vec<(String, u64)>| {
-            let innermost = waiter.first();
-            idle.iter().any(|idle| innermost.is_some_and(|function| idle.contains(function)))
-        };
-        !waiters.is_empty() && waiters.iter().all(shares)
-    }
-
-    /// The stand-still with the numbers of this process's locks.
-    fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
-        let listed = self.record(index).map_or(&[][..], |record| &record.locks);
-        let of_lock = |place: usize| {
-            let (process, writers) = self.scene.places[place];
-            let process = self.account.process(process).filter(|_| process == index);
-            let readers = process.and_then(|process| process.of_readers(writers));
-            process.map(|_| writers).into_iter().chain(readers)
-        };
-        let ids = of.locks.iter().flat_map(|&place| of_lock(place)).map(|place| place + 1);
-        let locks = ids.filter(|id| listed.iter().any(|lock| lock.id == *id)).collect();
-        Stuck { locks, ..stuck.clone() }
-    }
-
-    fn kind(self, of: &StandStill) -> StuckKind {
-        match of.kind {
-            Kind::Deadlock => StuckKind::Deadlock,
-            Kind::SelfDeadlock => StuckKind::SelfDeadlock,
-            Kind::Stuck => StuckKind::StandStill,
-            Kind::LostWakeUp => StuckKind::LostWakeUp,
-            Kind::OwnerElsewhere => StuckKind::OwnerElsewhere,
-            Kind::OwnerGone => match of.locks.first().map(|&place| &self.scene.owners[place]) {
-                Some(Owner::Forked { .. }) => StuckKind::OwnerElsewhere,
-                _ => StuckKind::OwnerEnded,
-            },
-            Kind::Circle => StuckKind::Circle,
-            Kind::NotReleased => StuckKind::NeverReleased,
-        }
-    }
-
-    fn record(self, index: u32) -> Option<&'a Process> {
-        let place = self.indices.iter().position(|&other| other == index)?;
-        self.processes.get(place)
-    }
-
-    fn lock(self, place: usize, stacks: &mut Stacks) -> String {
-        let (index, object) = self.scene.places[place];
-        let listed = self.record(index).map_or(&[][..], |record| &record.locks);
-        if let Some(lock) = listed.iter().find(|lock| lock.id == object + 1) {
-            return lock.name.to_string();
-        }
-        let process = self.account.process(index);
-        let object = process.and_then(|process| process.objects.get(object as usize));
-        object.map_or_else(|| "a lock".to_owned(), |object| self.thing(object, index, stacks))
-    }
-
-    /// The name of anything that threads wait on.
-    fn thing(self, object: &Object, index: u32, stacks: &mut Stacks) -> String {
-        match (self.account.process(index), self.watched.get(&index)) {
-            (Some(process), Some(watched)) => {
-                let one = One { index, process, watched, perf_event: false, cpus: 1 };
-                one.name(object, stacks).0
-            }
-            _ => format!("{:#x}", object.address),
-        }
-    }
-
-    fn thread_name(self, tid: u32, index: u32) -> String {
-        let watched = self.watched.get(&index);
-        let process = watched.and_then(|watched| watched.process.as_ref());
-        match process.and_then(|process| process.thread_name(tid).ok()) {
-            Some(name) => name.to_string_lossy().into_owned(),
-            None => watched.and_then(|it| it.names.get(&tid).cloned()).unwrap_or_default(),
-        }
-    }
-
-    /// A thread by name and numbers; of another process than the one that is spoken of, with that.
-    fn thread(self, tid: u32, index: u32, spoken_of: u32) -> String {
-        let name = self.thread_name(tid, index);
-        let name = if name.trim().is_empty() { "a thread" } else { &name };
-        match self.account.process(index).filter(|_| index != spoken_of) {
-            Some(process) => format!("{name} (PID {}, TID {tid})", process.pid),
-            None => format!("{name} (TID {tid})"),
-        }
-    }
-
-    /// Condition under which a thread goes on, such as `waits for cache_lock`.
-    fn waits(
-        self,
-        tid: u32,
-        index: u32,
-        waits: Waits,
-        spoken_of: u32,
-        stacks: &mut Stacks,
-    ) -> String {
-        match waits {
-            Waits::ForLock(place) => format!("waits for {}", self.lock(place, stacks)),
-            Waits::ForEnd(other) => {
-                let of = self.scene.process_of(other).unwrap_or(index);
-                format!("waits for {} to end", self.thread(other, of, spoken_of))
-            }
-            Waits::ForThread => self.waits_for_thread(tid, index, stacks),
-            Waits::ForOutside | Waits::Not => {
-                let stand = self.account.process(index).and_then(|it| it.standing.get(tid));
-                match stand.map(|stand| stand.activity) {
-                    Some(Activity::Asleep(call)) => {
-                        let at = self.caller(tid, index, stacks);
-                        format!("waits in {}{at}", syscall_name(call.number))
-                    }
-                    _ => "runs".to_owned(),
-                }
-            }
-        }
-    }
-
-    fn waits_for_thread(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
-        let object = self.account.process(index).and_then(|process| {
-            let (_, place) = process.waited_for(tid, process.standing.get(tid)?)?;
-            process.objects.get(place? as usize)
-        });
-        let noun = match object.map(|object| object.identity.kind()) {
-            Some(Thing::Condvar) => "on the condition variable",
-            Some(Thing::Semaphore) => "for the semaphore",
-            Some(Thing::Barrier) => "at the barrier",
-            Some(Thing::Once) => "for the initialisation",
-            _ => return format!("waits for another thread{}", self.caller(tid, index, stacks)),
-        };
-        let name = object.map(|object| self.thing(object, index, stacks)).unwrap_or_default();
-        match name.strip_prefix("lock in ") {
-            Some(function) => format!("waits {noun} in {function}"),
-            None => format!("waits {noun} {name}"),
-        }
-    }
-
-    /// The function of the program in which a thread waits.
-    fn caller(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
-        let process = self.account.process(index);
-        let stack = process.and_then(|process| process.stack_of(tid));
-        let caller = stack.and_then(|stack| stacks.caller(stack));
-        caller.map_or_else(String::new, |caller| format!(" ← {caller}"))
-    }
-
-    fn frames(self, tid: u32, index: u32, stacks: &mut Stacks) -> Vec<Text> {
-        let process = self.account.process(index);
-        let stack = process.and_then(|process| process.stack_of(tid));
-        let names = stack.map(|stack| stacks.names(stack).0).unwrap_or_default();
-        names.into_iter().map(Text::from).collect()
-    }
-
-    /// Who holds a lock that none of the program's threads holds, in words.
-    fn owner(self, owner: &Owner) -> String {
-        match owner {
-            Owner::Program | Owner::Inferred => String::new(),
-            Owner::Readers(1) => "a reader".to_owned(),
-            Owner::Readers(readers) => format!("{readers} readers"),
-            Owner::Ended { tid } => format!("a thread that has ended (TID {tid})"),
-            Owner::Forked { tid, parent } => format!(
-                "a thread of the parent, PID {parent}, that did not survive the fork (TID {tid})"
-            ),
-            Owner::Elsewhere { tid, facts } => {
-                let doing = match (facts.state, ThreadFacts::activity_of(*tid)) {
-                    (ThreadState::Stopped, _) => ", which is stopped by a signal".to_owned(),
-                    (ThreadState::Traced, _) => ", which a debugger has stopped".to_owned(),
-                    (_, Some(Activity::Asleep(call))) => {
-                        format!(", which is in {}", syscall_name(call.number))
-                    }
-                    _ => String::new(),
-                };
-                let (name, process) = (facts.name.to_string_lossy(), facts.process);
-                match *tid == process {
-                    true => format!("{name} (PID {process}), another process{doing}"),
-                    false => format!("{name} (TID {tid}) of another process, PID {process}{doing}"),
-                }
-            }
-        }
-    }
-
-    /// Time after which the wait of a thread ends by itself.
-    fn ends_in_ns(self, tid: u32) -> Option<u64> {
-        let index = self.scene.process_of(tid)?;
-        let process = self.account.process(index)?;
-        let stand = process.standing.get(tid)?;
-        let memory = self.watched.get(&index)?.process.as_ref()?.memory();
-        scene::ends_in_ns(stand, &mut |address, bytes| memory.read(address, bytes))
-    }
 }

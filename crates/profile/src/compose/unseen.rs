@@ -12,7 +12,7 @@ use crate::primitive::MAX_OBJECTS;
 use crate::watched::Watched;
 
 /// Fewest threads at a time that had ended before they were looked at, of which that is said.
-const PASSED: f64 = 0.1;
+const ENDED_UNSEEN: f64 = 0.1;
 
 /// Most semaphores of a process that are said to be locks, perhaps.
 const MAX_SEMAPHORES: usize = 3;
@@ -69,10 +69,10 @@ pub(super) fn unseen(
     let with_locks = account.processes().filter(|process| {
         process.objects.iter().any(|object| object.is_lock() && object.is_used())
     });
-    let passed = with_locks.map(ProcessAccount::passed).fold(0.0, f64::max);
-    if passed >= PASSED {
+    let ended = with_locks.map(ProcessAccount::ended_unseen).fold(0.0, f64::max);
+    if ended >= ENDED_UNSEEN {
         unseen.push(format!(
-            "Threads that end within a sample: {passed:.1} at a time had ended before they were \
+            "Threads that end within a sample: {ended:.1} at a time had ended before they were \
              looked at. Queues may be longer by as many."
         ));
     }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use threadtoll_record::profile::function::{Part, part};
-use threadtoll_record::profile::{IoKind, Role as SiteRole, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{IoKind, NameFrom, Role as SiteRole, Wait, WaitFor, WaitKind};
 use threadtoll_record::{Ns, Ratio, Text};
 
-use super::doing::io_kind;
+use super::doing::{Doing, io_kind};
 use super::idle::{Reasons, is_parker};
 use super::locks::syscall_name;
+use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
 use super::threads::Threads;
 use super::{MAX_GROUPED, One, keep_first, sites};
 use crate::account::{Object, ProcessAccount, Sleeping, Time};
@@ -33,6 +34,8 @@ struct Way {
     what: WaitFor,
     /// Number of the system call.
     call: Option<u32>,
+    /// They are threads of a runtime that wait for work of its own.
+    of_runtime: bool,
 }
 
 /// Waits of one way and one function.
@@ -40,25 +43,40 @@ struct Way {
 struct Group {
     threads: f64,
     at: HashMap<u32, Sleeping>,
+    /// Names of what they wait for; `None` for things without one.
+    names: HashSet<Option<String>>,
+}
+
+/// Threads that wait in one way.
+struct Waiters<'a> {
+    way: Way,
+    threads: f64,
+    at: &'a [(u32, Sleeping)],
+    /// Two threads have been seen to wait at once: what they wait for is not one thread's own.
+    shared: bool,
+    /// Name of what they wait for, if it is a variable of the program.
+    name: Option<&'a str>,
 }
 
 /// Waits of a process, in groups.
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<(Way, Waiting), Group>,
-    /// Who waits with a stack, by its number.
-    known: HashMap<u32, Waiting>,
+    /// Who waits with a stack, by its number, and if that is a runtime's own thread.
+    known: HashMap<u32, (Waiting, bool)>,
 }
 
 impl One<'_> {
     /// Its waits, the most threads first.
-    pub(super) fn waits(self, stacks: &mut Stacks) -> Vec<Wait> {
+    pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
         let mut groups = Groups::default();
+        let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus, stacks);
         let pages_from_disk = self.process.pages_from_disk();
         for ((time, call), mean, of) in self.process.asleep() {
             let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
             let all: Vec<_> = of.at.iter().map(|(&stack, &seen)| (stack, seen)).collect();
-            groups.add(way, mean.mean, &all, stacks, true);
+            let waiters = Waiters { way, threads: mean.mean, at: &all, shared: true, name: None };
+            groups.add(&waiters, stacks);
         }
         let waiting = |object: &Object| Threads::of(self.process.waiters(object)).mean;
         let mut objects: Vec<(f64, &Object)> = self
@@ -71,9 +89,13 @@ impl One<'_> {
             .collect();
         keep_first(&mut objects, MAX_GROUPED, |one, other| other.0.total_cmp(&one.0));
         for (mean, object) in objects {
-            let alone = object.waiters_max < 2;
+            let name = self.variable(object, stacks);
+            let of_runtime =
+                full && is_parker(object) || self.process.jvm && self.is_of_java(object);
             for (way, share, all) in self.ways(object, stacks) {
-                groups.add(way, mean * share, &all, stacks, !alone);
+                let (way, name) = (Way { of_runtime, ..way }, name.as_deref());
+                let (threads, shared) = (mean * share, object.waiters_max >= 2);
+                groups.add(&Waiters { way, threads, at: &all, shared, name }, stacks);
             }
         }
         let mut waits: Vec<Wait> = groups
@@ -94,6 +116,23 @@ impl One<'_> {
 type Stacked = Vec<(u32, Sleeping)>;
 
 impl One<'_> {
+    /// The variable of the program that an object is.
+    fn variable(self, object: &Object, stacks: &mut Stacks) -> Option<String> {
+        if is_parker(object) {
+            return None;
+        }
+        match self.name(object, stacks) {
+            (name, NameFrom::Symbol) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Threads of the Java virtual machine alone wait for the object.
+    fn is_of_java(self, object: &Object) -> bool {
+        let named = |&tid: &u32| is_of_java(&self.name_of_thread(tid).name);
+        !object.waiting.is_empty() && object.waiting.len() <= 2 && object.waiting.keys().all(named)
+    }
+
     /// Ways in which threads wait for an object that is no lock, each with its share of them.
     fn ways(self, object: &Object, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
         let way = Way::of_kind(object.identity.kind());
@@ -126,24 +165,22 @@ impl One<'_> {
 }
 
 impl Groups {
-    /// Adds threads that wait in one way, with their stacks. A word for which never two threads
-    /// wait at once may be the thread's own.
-    fn add(
-        &mut self,
-        way: Way,
-        threads: f64,
-        at: &[(u32, Sleeping)],
-        stacks: &mut Stacks,
-        shared: bool,
-    ) {
+    /// Adds threads that wait in one way, with their stacks.
+    fn add(&mut self, waiters: &Waiters<'_>, stacks: &mut Stacks) {
+        let &Waiters { way, threads, at, shared, name } = waiters;
         let looks: u64 = at.iter().map(|(_, seen)| seen.looks).sum();
         if looks == 0 {
-            self.all.entry((way, Waiting::default())).or_default().threads += threads;
+            let group = self.all.entry((way, Waiting::default())).or_default();
+            group.threads += threads;
+            group.names.insert(name.map(str::to_owned));
             return;
         }
         for &(stack, seen) in at {
-            let known = self.known.entry(stack).or_insert_with(|| stacks.waiting(stack));
-            let mut waiting = known.clone();
+            let known = self
+                .known
+                .entry(stack)
+                .or_insert_with(|| (stacks.waiting(stack), waits_for_work(&stacks.names(stack).0)));
+            let (mut waiting, of_runtime) = known.clone();
             if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
                 waiting.lock = None;
             }
@@ -151,7 +188,9 @@ impl Groups {
                 true => WaitFor::Barrier,
                 false => way.what,
             };
-            let group = self.all.entry((Way { what, ..way }, waiting)).or_default();
+            let of_runtime = of_runtime || way.of_runtime;
+            let group = self.all.entry((Way { what, of_runtime, ..way }, waiting)).or_default();
+            group.names.insert(name.map(str::to_owned));
             group.threads += threads * seen.looks as f64 / looks as f64;
             let sum = group.at.entry(stack).or_default();
             *sum = sum.and(seen);
@@ -172,12 +211,16 @@ fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
     let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
     listed.truncate(MAX_SITES);
     let sleeping = group.at.values().fold(Sleeping::default(), |sum, &of| sum.and(of));
+    let mut names = group.names.into_iter();
+    let name = names.next().flatten().filter(|_| names.next().is_none());
     let length_ns = sleeping.length_ns().filter(|_| way.kind == WaitKind::Sleep);
     Wait {
         kind: way.kind,
         io: way.io,
         what: way.what,
         syscall: way.call.map(|call| Text::from(syscall_name(call))),
+        name: name.map(Text::from),
+        of_runtime: way.of_runtime,
         function: waiting.function.map(Text::from),
         lock_function: waiting.lock.map(Text::from),
         queue_mean: Ratio::new(group.threads),
@@ -191,7 +234,7 @@ impl Way {
     /// The way of a thread that sleeps in a system call other than futex(2); `None` if it does not
     /// sleep.
     fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
-        let way = |kind, what| Way { kind, io: None, what, call };
+        let way = |kind, what| Way { kind, io: None, what, call, of_runtime: false };
         Some(match time {
             Time::OnCpu | Time::Running | Time::Runnable => return None,
             Time::Io(device) => {
@@ -203,6 +246,7 @@ impl Way {
             }
             Time::Paging => way(WaitKind::Unknown, WaitFor::Memory),
             Time::Threads => way(WaitKind::Thread, call.map_or(WaitFor::Other, for_threads)),
+            Time::OwnPipe => way(WaitKind::Thread, WaitFor::Pipe),
             Time::Idle => way(WaitKind::Idle, WaitFor::Descriptor),
             Time::Sleep => way(WaitKind::Sleep, WaitFor::Other),
             Time::Other => {
@@ -224,7 +268,7 @@ impl Way {
             Kind::Parker => WaitFor::Parker,
             _ => WaitFor::Word,
         };
-        Way { kind: WaitKind::Thread, io: None, what, call: None }
+        Way { kind: WaitKind::Thread, io: None, what, call: None, of_runtime: false }
     }
 }
 
@@ -303,13 +347,17 @@ mod tests {
     fn eight_words_of_one_function_are_one_group() {
         let mut groups = Groups::default();
         let waiting = Waiting { function: Some("next_job".into()), ..Waiting::default() };
-        groups.known.insert(7, waiting);
+        groups.known.insert(7, (waiting, false));
         let mut stacks = Stacks::default();
         for _ in 0..8 {
             let seen = Sleeping::seen(3);
-            groups.add(Way::of_kind(Kind::Condvar), 0.9, &[(7, seen)], &mut stacks, false);
+            let (way, at) = (Way::of_kind(Kind::Condvar), &[(7, seen)]);
+            let jobs = Waiters { way, threads: 0.9, at, shared: false, name: Some("jobs") };
+            groups.add(&jobs, &mut stacks);
         }
-        groups.add(Way::of_kind(Kind::Condvar), 0.5, &[], &mut stacks, false);
+        let way = Way::of_kind(Kind::Condvar);
+        let unseen = Waiters { way, threads: 0.5, at: &[], shared: false, name: None };
+        groups.add(&unseen, &mut stacks);
         let threads: Vec<(Option<String>, f64)> = groups
             .all
             .iter()

@@ -8,7 +8,7 @@
 //!
 //! A running thread shows its stack only in samples of perf events, which come at times of their
 //! own. They count if the lock was not released between that time and the reading of the word:
-//! whoever waited before both has slept all the time, for a release wakes one of them.
+//! whoever waits has slept all the time, for a release wakes one of them, and the holder has run.
 
 use threadtoll_judge::cause::Holder;
 use threadtoll_stacks::process::Activity;
@@ -50,12 +50,18 @@ impl Moment {
         (tid, read): (u32, Option<&ThreadRead>),
         tick: &Tick,
         unchanged: Option<bool>,
-        unreleased_since: Option<u64>,
+        unreleased_since: Option<Unreleased>,
     ) -> Moment {
         let seen = threads.seen;
         let ran_with = || {
-            let since = unreleased_since?.max(tick.at.saturating_sub(NEAR_NS));
-            seen.stack_of_running(tid, since, tick.at)
+            // One that was woken meanwhile may have got the lock by then.
+            let state = seen.timeline.and_then(|timeline| timeline.state_since(tid, tick.at));
+            let ran_since = state.filter(|(state, _)| *state == CpuState::Running);
+            let since = match unreleased_since? {
+                Unreleased::Since(at) => at,
+                Unreleased::WaitersAsleepSince(at) => at.max(ran_since?.1),
+            };
+            seen.stack_of_running(tid, since.max(tick.at.saturating_sub(NEAR_NS)), tick.at)
         };
         let state = seen.state(tid, tick.at);
         if state == Some(CpuState::Running) {
@@ -95,6 +101,15 @@ impl Moment {
     }
 }
 
+/// Time up to a sample in which a lock was not released.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unreleased {
+    /// Since then.
+    Since(u64),
+    /// All that wait for it have slept since then, so that it went to none of them.
+    WaitersAsleepSince(u64),
+}
+
 /// Waiters of a lock in one sample, by which the next one tells that it was not released.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
@@ -110,8 +125,11 @@ impl Waiters {
         threads: &Threads<'_>,
         tick: &Tick,
         waiters: &[u32],
-    ) -> Option<u64> {
-        let since = self.unreleased(threads, tick, waiters).then_some(self.at);
+    ) -> Option<Unreleased> {
+        let since = match self.unreleased(threads, tick, waiters) {
+            true => Some(Unreleased::Since(self.at)),
+            false => asleep_since(threads, tick, waiters).map(Unreleased::WaitersAsleepSince),
+        };
         self.at = tick.at;
         self.tids.clear();
         if waiters.len() <= MAX_WAITERS && threads.seen.scale <= ALL {
@@ -130,4 +148,14 @@ impl Waiters {
         };
         !self.tids.is_empty() && self.tids.iter().all(asleep)
     }
+}
+
+/// Time since which all waiters have slept, if there are any and all are known.
+fn asleep_since(threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
+    let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
+    let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {
+        (CpuState::SwitchedOut, since) => Some(since),
+        _ => None,
+    });
+    since.reduce(|one, other| Some(one?.max(other?))).flatten()
 }

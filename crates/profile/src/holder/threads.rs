@@ -62,7 +62,8 @@ impl Threads<'_> {
     /// It sleeps on the word of this very lock.
     pub(super) fn waits_for_its_own(&self, lock: &Lock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
-            Occupation::Futex(wait) => {
+            // Addresses of another process mean nothing here.
+            Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
                 (self.thing_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
             }
             _ => false,
@@ -72,6 +73,9 @@ impl Threads<'_> {
     /// What a thread does that holds a lock.
     pub(super) fn doing(&self, lock: &Lock, read: &ThreadRead) -> Holder {
         match Occupation::of(&read.activity) {
+            Occupation::Futex(_) if !self.alive.contains(&read.tid) => {
+                Holder::WaitsFor(Awaited::Unknown, None)
+            }
             Occupation::Futex(wait) => match (self.thing_at)(wait.address) {
                 // It has been given the lock in its sleep.
                 Some((place, _)) if lock.is_at(place) => Holder::HandedOver,

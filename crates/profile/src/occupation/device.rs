@@ -9,6 +9,8 @@ pub enum Device {
     Socket,
     /// A pipe, which may have a name.
     Pipe,
+    /// A pipe without a name, both ends of which the process has.
+    OwnPipe,
     /// A terminal.
     Terminal,
     /// A process that it started.

@@ -39,6 +39,23 @@ pub enum EventSet {
     },
 }
 
+/// A descriptor among those that a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Polled {
+    pub(crate) descriptor: u32,
+    /// It waits until something can be read, not only until something can be written.
+    pub(crate) reads: bool,
+}
+
+impl Polled {
+    /// One with these events of poll(2), which those of epoll(7) are, too.
+    pub(crate) fn new(descriptor: u32, events: u32) -> Polled {
+        const READS: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM) as u32;
+        const WRITES: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
+        Polled { descriptor, reads: events & READS != 0 || events & WRITES == 0 }
+    }
+}
+
 /// What a thread waits for that waits for any of several descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Awaited {
@@ -87,7 +104,7 @@ impl EventSet {
 
     /// The descriptors that memory of the program names; `None` if it does not hold such a set, or
     /// does not hold it any more. Those of an epoll descriptor are not in its memory.
-    pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<u32>> {
+    pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<Polled>> {
         match *self {
             EventSet::Epoll(_) => None,
             EventSet::Poll { address, count } => {
@@ -98,13 +115,12 @@ impl EventSet {
             }
             EventSet::Select { below, sets } => {
                 let length = below.min(MAX_SELECT).div_ceil(8) as usize;
-                let mut all = vec![0; length];
-                for address in sets.into_iter().filter(|&address| address != 0) {
-                    let mut bytes = vec![0; length];
-                    if memory.read(address, &mut bytes) < length {
+                let mut all = [const { Vec::new() }; 3];
+                for (bytes, address) in all.iter_mut().zip(sets) {
+                    bytes.resize(length, 0);
+                    if address != 0 && memory.read(address, bytes) < length {
                         return None;
                     }
-                    all.iter_mut().zip(bytes).for_each(|(all, byte)| *all |= byte);
                 }
                 Some(selected(&all, below))
             }
@@ -114,7 +130,7 @@ impl EventSet {
 
 /// Descriptors of an array of `pollfd`: a number, the events asked for, and those that came.
 /// Negative numbers are left out by the kernel. `None` if other bytes are there by now.
-fn polled(bytes: &[u8]) -> Option<Vec<u32>> {
+fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
     const MOST: i32 = 1 << 20;
     const EVENTS: u16 = 0x7fff;
     let (mut descriptors, mut asked) = (Vec::new(), false);
@@ -125,54 +141,56 @@ fn polled(bytes: &[u8]) -> Option<Vec<u32>> {
             return None;
         }
         asked |= events != 0;
-        descriptors.extend(u32::try_from(descriptor).ok());
+        let descriptor = u32::try_from(descriptor).ok();
+        descriptors.extend(descriptor.map(|it| Polled::new(it, events.into())));
     }
     // Zeros may be anything.
     asked.then_some(descriptors)
 }
 
-/// Descriptors whose bits are set.
-fn selected(bits: &[u8], below: u64) -> Vec<u32> {
-    let is_set = |descriptor: &u32| bits[*descriptor as usize / 8] >> (descriptor % 8) & 1 != 0;
-    let all = (bits.len() * 8).min(below as usize) as u32;
-    (0..all).filter(is_set).take(MAX_DESCRIPTORS).collect()
+/// Descriptors whose bits are set, for reading, writing and exceptions.
+fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
+    let polled = |descriptor: u32| {
+        let is_set = |bits: &Vec<u8>| {
+            bits.get(descriptor as usize / 8).is_some_and(|byte| byte >> (descriptor % 8) & 1 != 0)
+        };
+        let [reads, writes, exceptions] = bits.each_ref().map(is_set);
+        let waits = reads || writes || exceptions;
+        waits.then_some(Polled { descriptor, reads: reads || exceptions })
+    };
+    (0..below.min(MAX_SELECT) as u32).filter_map(polled).take(MAX_DESCRIPTORS).collect()
 }
 
 impl Awaited {
-    /// What a wait for these is for. `own` tells if a pipe leads back into the process.
-    pub(crate) fn of(
-        descriptors: &[u32],
-        device: &mut dyn FnMut(u32) -> Device,
-        own: &mut dyn FnMut(&[u32]) -> bool,
-    ) -> Awaited {
+    /// What a wait for these is for.
+    pub(crate) fn of(descriptors: &[Polled], device: &mut dyn FnMut(u32) -> Device) -> Awaited {
         if descriptors.is_empty() {
             return Awaited::Nothing;
         }
         let mut devices = Vec::new();
-        for &descriptor in descriptors.iter().take(MAX_DESCRIPTORS) {
+        for &Polled { descriptor, reads } in descriptors.iter().take(MAX_DESCRIPTORS) {
             match device(descriptor) {
-                Device::Socket | Device::Timer | Device::Changes => return Awaited::Work,
-                device => devices.push((device, descriptor)),
+                Device::Socket if reads => return Awaited::Work,
+                Device::Timer | Device::Changes => return Awaited::Work,
+                device => devices.push(device),
             }
         }
-        let has = |kind: Device| devices.iter().any(|&(device, _)| device == kind);
+        let has = |kind: Device| devices.contains(&kind);
+        // A peer that does not read yet.
+        if has(Device::Socket) {
+            return Awaited::Device(Device::Socket);
+        }
         let awaited = [Device::Child, Device::Terminal, Device::Other];
         if let Some(kind) = awaited.into_iter().find(|&kind| has(kind)) {
             return Awaited::Device(kind);
         }
-        if has(Device::Wakeups) || has(Device::Signals) {
+        if has(Device::Wakeups) || has(Device::Signals) || has(Device::OwnPipe) {
             return Awaited::Threads;
         }
         if has(Device::Epoll) {
             return Awaited::Unknown;
         }
-        let pipes: Vec<u32> =
-            devices.iter().filter(|of| of.0 == Device::Pipe).map(|of| of.1).collect();
-        match pipes.is_empty() {
-            true => Awaited::Device(Device::Disk),
-            false if own(&pipes) => Awaited::Threads,
-            false => Awaited::Device(Device::Pipe),
-        }
+        Awaited::Device(if has(Device::Pipe) { Device::Pipe } else { Device::Disk })
     }
 }
 
@@ -206,31 +224,37 @@ mod tests {
             [&descriptor.to_ne_bytes()[..], &events.to_ne_bytes(), &[0, 0]].concat()
         };
         let array = [entry(5, 1), entry(-1, 1), entry(9, 4)].concat();
-        assert_eq!(polled(&array), Some(vec![5, 9]));
+        let one = |descriptor, reads| Polled { descriptor, reads };
+        assert_eq!(polled(&array), Some(vec![one(5, true), one(9, false)]));
         // A return address, perhaps.
         assert_eq!(polled(&0x7f12_3456_789a_u64.to_ne_bytes()), None);
         assert_eq!(polled(&[0; 16]), None);
-        assert_eq!(selected(&[0b1000_0001, 0b10], 16), [0, 7, 9]);
-        assert_eq!(selected(&[0b1000_0001, 0b10], 9), [0, 7]);
+        let sets = [vec![0b1000_0001, 0], vec![1, 0b10], vec![0, 0]];
+        assert_eq!(selected(&sets, 16), [one(0, true), one(7, true), one(9, false)]);
+        assert_eq!(selected(&sets, 9), [one(0, true), one(7, true)]);
     }
 
     #[test]
     fn a_thread_idles_only_if_work_may_come() {
-        let of = |devices: &[Device], own: bool| {
-            let descriptors: Vec<u32> = (0..devices.len() as u32).collect();
-            Awaited::of(&descriptors, &mut |at| devices[at as usize], &mut |_| own)
+        let wait = |devices: &[Device], events: i16| {
+            let polled = |at| Polled::new(at, events as u32);
+            let descriptors: Vec<Polled> = (0..devices.len() as u32).map(polled).collect();
+            Awaited::of(&descriptors, &mut |at| devices[at as usize])
         };
+        let of = |devices: &[Device]| wait(devices, libc::POLLIN | libc::POLLOUT);
         use Device::*;
         for work in [&[Wakeups, Socket][..], &[Timer, Signals], &[Pipe, Changes], &[Socket]] {
-            assert_eq!(of(work, false), Awaited::Work, "{work:?}");
+            assert_eq!(of(work), Awaited::Work, "{work:?}");
         }
-        for threads in [&[Wakeups][..], &[Wakeups, Pipe, Signals], &[Signals]] {
-            assert_eq!(of(threads, false), Awaited::Threads, "{threads:?}");
+        for threads in [&[Wakeups][..], &[Wakeups, Pipe, Signals], &[Signals], &[Pipe, OwnPipe]] {
+            assert_eq!(of(threads), Awaited::Threads, "{threads:?}");
         }
-        assert_eq!(of(&[Pipe, Pipe], true), Awaited::Threads);
-        assert_eq!(of(&[Pipe, Pipe], false), Awaited::Device(Pipe));
-        assert_eq!(of(&[Wakeups, Terminal], false), Awaited::Device(Terminal));
-        assert_eq!(of(&[Wakeups, Child], false), Awaited::Device(Child));
-        assert_eq!(of(&[], false), Awaited::Nothing);
+        assert_eq!(of(&[Pipe, Pipe]), Awaited::Device(Pipe));
+        assert_eq!(of(&[Wakeups, Terminal]), Awaited::Device(Terminal));
+        assert_eq!(of(&[Wakeups, Child]), Awaited::Device(Child));
+        assert_eq!(of(&[]), Awaited::Nothing);
+        // The peer does not read.
+        assert_eq!(wait(&[Wakeups, Socket], libc::POLLOUT), Awaited::Device(Socket));
+        assert_eq!(wait(&[Socket], 0), Awaited::Work);
     }
 }

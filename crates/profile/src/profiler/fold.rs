@@ -133,6 +133,7 @@ impl Profiler {
                     {
                         let name = facts.name.to_string_lossy().into();
                         watched.strangers.insert(tid, (facts.process, name));
+                        _ = self.orders.send(Order::Stranger(index, tid));
                     }
                 }
             }

@@ -1,5 +1,7 @@
 //! What a few milliseconds of looks saw, on its way from the thread that looks.
 
+use std::collections::HashSet;
+
 use threadtoll_stacks::process::{Activity, InnerTids};
 
 /// Looks, in the order in which they were taken.
@@ -207,12 +209,12 @@ impl Chunk {
         tick.words.1 = self.words.len() as u32;
     }
 
-    /// The look that was begun last has seen something of this process.
-    pub fn saw_process(&self, process: u32) -> bool {
-        self.ticks.last().is_some_and(|tick| {
-            self.threads(tick).iter().any(|thread| thread.process == process)
-                || self.words(tick).any(|(word, _)| word.process == process)
-        })
+    /// Processes of which the look that was begun last has seen something.
+    pub fn processes_seen(&self, seen: &mut HashSet<u32>) {
+        seen.clear();
+        let Some(tick) = self.ticks.last() else { return };
+        seen.extend(self.threads(tick).iter().map(|thread| thread.process));
+        seen.extend(self.words(tick).map(|(word, _)| word.process));
     }
 
     /// Adds the bytes around a futex word.
@@ -381,6 +383,8 @@ mod tests {
         };
         assert_eq!(seen(&first), (2, vec![10, 11], 2));
         assert_eq!(seen(&second), (1, vec![11, 99], 2));
-        assert!(chunk.saw_process(4) && !chunk.saw_process(3));
+        let mut seen = HashSet::new();
+        chunk.processes_seen(&mut seen);
+        assert_eq!(seen, [4].into());
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use threadtoll_machine::current_cpu;
-use threadtoll_stacks::process::{Activity, Batch, Look, Process, ProgramRun};
+use threadtoll_stacks::process::{Activity, Batch, Look, Process, ProgramRun, Thread};
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
@@ -42,6 +42,9 @@ const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
+/// Most threads of other processes that are looked at as holders of a process's locks.
+const MAX_STRANGERS: usize = 64;
+
 /// A stretch is this long, at first: the costs are guesses until the first ones have ended.
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
@@ -64,6 +67,8 @@ pub enum Order {
     Leave(u32),
     /// Lists its threads: some have begun.
     List(u32),
+    /// This thread of another process uses locks of it.
+    Stranger(u32, u32),
     /// Reads these words at each look from now on, each with its surroundings.
     Watch(u32, Vec<(u64, Watch)>),
     /// Reads these bytes with each thread that is seen to wait on this word.
@@ -127,6 +132,8 @@ pub struct Sampler {
     owned: Owned,
     /// Processes that are looked at no more, which the account does not know.
     left: Vec<u32>,
+    /// Processes of which the last sample has seen something.
+    seen: HashSet<u32>,
     buffer: Box<[u8; STACK]>,
     spent: Spent,
     delays: RunDelay,
@@ -151,8 +158,10 @@ struct Followed {
     /// Words that are read if a thread waits on them, each with the look at which it was last.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
-    /// Owner field of each word read at this look, where it is a thread of the process.
+    /// Owner field of each word read at this look.
     owners: HashMap<u64, u32>,
+    /// Threads of other processes that use locks of this one.
+    strangers: HashMap<u32, Thread>,
     ended: bool,
 }
 
@@ -172,6 +181,7 @@ impl Sampler {
             owners: Vec::new(),
             owned: Owned::default(),
             left: Vec::new(),
+            seen: HashSet::new(),
             buffer: Box::new([0; STACK]),
             spent: Spent::default(),
             delays: RunDelay::default(),
@@ -272,6 +282,11 @@ impl Sampler {
                 Ok(Order::List(index)) => {
                     if let Some(followed) = self.followed(index) {
                         followed.process.list_anew();
+                    }
+                }
+                Ok(Order::Stranger(index, tid)) => {
+                    if let Some(followed) = self.followed(index) {
+                        followed.know_stranger(tid);
                     }
                 }
                 Ok(Order::Watch(index, words)) => {
@@ -459,11 +474,15 @@ impl Sampler {
         for &(place, owner) in &self.owners {
             let followed = &self.followed[place as usize];
             if !chunk.saw(followed.index, owner)
-                && let Look::Seen(activity) = followed.look_at(owner)
+                && let Look::Seen(activity) = followed.look_at_owner(owner)
             {
                 self.spent.threads += 1;
                 chunk.push_thread(followed.index, owner, false, activity);
-                if stacks > 0 && read_stack(followed, &activity, seen, &mut self.buffer, chunk) {
+                let is_own = !followed.strangers.contains_key(&owner);
+                if is_own
+                    && stacks > 0
+                    && read_stack(followed, &activity, seen, &mut self.buffer, chunk)
+                {
                     stacks -= 1;
                 }
                 seen += 1;
@@ -489,6 +508,7 @@ impl Followed {
             with_waiters: HashMap::new(),
             batch: Batch::new(),
             owners: HashMap::new(),
+            strangers: HashMap::new(),
             ended: false,
         }
     }
@@ -517,6 +537,19 @@ impl Followed {
         if got > 0 {
             chunk.push_word(self.index, word, Reason::Waiter, (from, &bytes[..got]));
         }
+    }
+
+    fn know_stranger(&mut self, tid: u32) {
+        if self.strangers.len() < MAX_STRANGERS
+            && let Some(thread) = Thread::of_any_process(tid)
+        {
+            self.strangers.insert(tid, thread);
+        }
+    }
+
+    /// Looks at a thread that a word names, which may be another process's.
+    fn look_at_owner(&self, tid: u32) -> Look {
+        self.strangers.get(&tid).map_or_else(|| self.look_at(tid), Thread::look)
     }
 
     fn watch_waiters(&mut self, word: u64, window: Span) {

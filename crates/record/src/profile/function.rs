@@ -242,6 +242,31 @@ pub fn plain(frame: &str) -> String {
     if name.is_empty() { frame.to_string() } else { name.to_string() }
 }
 
+/// Parts of names of functions in which idle threads of a pool wait for work.
+const QUEUES: [&str; 15] = [
+    "queue",
+    "pop",
+    "recv",
+    "receive",
+    "job",
+    "task",
+    "pool",
+    "idle",
+    "consume",
+    "channel",
+    "mailbox",
+    "inbox",
+    "worker_loop",
+    "main_loop",
+    "event_loop",
+];
+
+/// The name of a function in which idle threads of a pool may wait for work.
+pub fn is_queue(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    QUEUES.iter().any(|part| name.contains(part))
+}
+
 /// A name without the type that a template returns, such as `void std::this_thread::sleep_for`.
 fn without_type(name: &str) -> &str {
     // `operator new`, `(anonymous namespace)::f`, `[generated code]`.

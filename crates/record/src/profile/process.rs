@@ -30,7 +30,7 @@ pub struct Process {
     pub seconds: Option<Seconds>,
     /// Time of its threads; null if it was too short to be sampled.
     pub time: Option<ThreadTime>,
-    /// The gravest stand-still, at the end of the observation; null if none was found.
+    /// The gravest standstill, at the end of the observation; null if none was found.
     #[serde(default)]
     pub stuck: Option<Stuck>,
     /// Further ones.
@@ -54,6 +54,12 @@ pub struct Process {
     /// Stacks of threads that spun for a lock.
     #[serde(default)]
     pub spins: Vec<Site>,
+    /// Stacks of threads that spun in the program's own code until another thread changed a word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spin_loops: Vec<Site>,
+    /// Stacks of threads that ran in functions that take or free locks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locking: Vec<Site>,
     /// Parked threads: each sleeps on a word of its own until another one unparks it.
     pub parkers: Vec<IdleWait>,
     /// Waits on words whose purpose could not be told.
@@ -81,6 +87,10 @@ pub enum Ended {
     Running,
 }
 
+fn is_zero(share: &Fraction) -> bool {
+    share.get() == 0.0
+}
+
 /// Shares of the time of all threads, which sum to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTime {
@@ -95,6 +105,10 @@ pub struct ThreadTime {
     /// `perf_event`. Code that was inlined is not seen, nor is the kernel's.
     #[serde(default)]
     pub in_locking: Fraction,
+    /// Part of `running`: in loops of the program's own code that spin until another thread changes
+    /// a word, for a lock or for something else; 0 without `perf_event`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_spin_loops: Fraction,
     /// Waiting for a CPU; null without `perf_event`.
     pub runnable: Option<Fraction>,
     /// Waiting for a lock that somebody holds.
@@ -161,7 +175,7 @@ impl ThreadTime {
 }
 
 impl Process {
-    /// All stand-stills of its threads, the gravest first.
+    /// All standstills of its threads, the gravest first.
     pub fn stand_stills(&self) -> impl Iterator<Item = &Stuck> {
         self.stuck.iter().chain(&self.also_stuck)
     }

@@ -22,6 +22,9 @@ pub struct Stuck {
     pub more_threads: Count,
     /// All of it in sentences.
     pub text: Text,
+    /// What to look at or to change, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mend: Option<Text>,
 }
 
 /// A thread that cannot go on, or one that keeps others from it.
@@ -41,7 +44,7 @@ pub struct StuckThread {
     pub frames: Vec<Text>,
 }
 
-/// Kind of a stand-still.
+/// Kind of a standstill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StuckKind {

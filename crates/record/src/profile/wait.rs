@@ -17,6 +17,12 @@ pub struct Wait {
     pub what: WaitFor,
     /// System call in which they sleep; null for a futex, and for a page fault.
     pub syscall: Option<Text>,
+    /// Name of the thing, if they all wait for one and it is a variable of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Text>,
+    /// They are threads of a runtime or library that wait for work of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_runtime: bool,
     /// Function of the program that waits: the innermost one that belongs to no lock and to no
     /// library for waiting. Null if its stacks were not read.
     pub function: Option<Text>,
@@ -80,6 +86,8 @@ pub enum WaitFor {
     Signal,
     /// Descriptors.
     Descriptor,
+    /// A pipe without a name, both ends of which the process has.
+    Pipe,
     /// Memory to be mapped or filled.
     Memory,
     /// Anything else.

@@ -22,7 +22,7 @@ const MAX_LOCKS: usize = 20;
 /// Stacks of each role, and their frames.
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 100;
-/// Threads of a stand-still that are named.
+/// Threads of a standstill that are named.
 const MAX_STUCK: usize = 16;
 /// Width of the bar of time, in its own unit.
 const BAR: f64 = 1000.0;
@@ -96,13 +96,14 @@ fn header(profile: &Profile, costs: &[Seen<'_>]) -> Markup {
     }
 }
 
-/// The threads of the first stand-still, and what else stands still.
+/// The threads of the first standstill, and what else stands still.
 fn stuck(profile: &Profile) -> Markup {
     let all = stuck::stand_stills(profile);
     let Some((&first, others)) = all.split_first() else { return html! {} };
     html! {
         ul class="verdict" { "\n"
             @for line in stuck::threads(first, MAX_STUCK) { li { (line) } "\n" }
+            @if let Some(mend) = &first.stuck.mend { li { "→ " (clean(mend)) } "\n" }
             @for &other in others { li { strong { (stuck::sentences(other, profile)) } } "\n" }
         } "\n"
     }
@@ -141,7 +142,7 @@ fn thread_time(profile: &Profile) -> Markup {
                 li { span class={ "swatch spent-" (part.spent.name()) } {} (part.name) " " (percent(part.share)) } "\n"
             }
         } "\n"
-        @let lines = kinds::lines(time, &kinds::groups(profile));
+        @let lines = kinds::lines(time, &kinds::groups(profile), profile::unit(profile));
         @if !lines.is_empty() {
             ul { "\n" @for line in &lines { li { (line) } "\n" } } "\n"
         }

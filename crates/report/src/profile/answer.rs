@@ -3,11 +3,12 @@
 //! Time that is not understood is never evidence that it is not locks: waits for other threads,
 //! whose reason is not known, make the answer a doubtful one unless they are few.
 
+use threadtoll_record::profile::function::is_queue;
 use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind};
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
-use super::{Seen, WORTHWHILE, by_cost, locks, short, stuck, telling, thread_time};
+use super::{Seen, WORTHWHILE, by_cost, locks, short, stack, stuck, telling, thread_time};
 use crate::units::{percent, range_of_shares};
 
 /// Share of the time from which on waits of unknown reason leave the answer open.
@@ -25,24 +26,10 @@ const SHORT_QUEUE: f64 = 0.1;
 /// Longest sleep of a thread that polls for something, in nanoseconds.
 const POLLING_NS: f64 = 20e6;
 
-/// Parts of names of functions in which idle threads of a pool wait for work.
-const QUEUES: [&str; 15] = [
-    "queue",
-    "pop",
-    "recv",
-    "receive",
-    "job",
-    "task",
-    "pool",
-    "idle",
-    "consume",
-    "channel",
-    "mailbox",
-    "inbox",
-    "worker_loop",
-    "main_loop",
-    "event_loop",
-];
+/// Part of the time on CPUs, and of all time, from which on it is told that it goes into functions
+/// that take or free locks.
+const LOCKING: f64 = 0.3;
+const LOCKING_OF_ALL: f64 = 0.1;
 
 /// Parts of names of functions that try something again and again.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
@@ -82,6 +69,12 @@ struct Findings<'a> {
 }
 
 pub(crate) fn answer(profile: &Profile) -> Answer {
+    let answer = of_threads(profile);
+    let text = answer.text.replace(" threads ", &format!(" {} ", super::unit(profile)));
+    Answer { text, ..answer }
+}
+
+fn of_threads(profile: &Profile) -> Answer {
     if let Some(&first) = stuck::stand_stills(profile).first() {
         return Answer::locks(stuck::sentences(first, profile));
     }
@@ -100,11 +93,20 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let groups = kinds::groups(profile);
     let findings = Findings { time, parts, costs, groups, waited };
     let gain = findings.gain();
-    if waited >= WORTHWHILE || gain >= WORTHWHILE {
+    if let Some(turns) = findings.turns() {
+        return Answer::doubtful(turns);
+    }
+    if waited >= WORTHWHILE || gain >= WORTHWHILE && findings.gain_at_least() >= WORTHWHILE {
         return findings.locks(gain);
     }
     if let Some(spun) = findings.spun() {
         return Answer::locks(format!("Locks: threads {spun} of the time."));
+    }
+    if let Some(locking) = findings.locking(profile) {
+        return Answer::locks(locking);
+    }
+    if let Some(loops) = findings.spin_loops(profile) {
+        return Answer::doubtful(loops);
     }
     let doubts = [
         Findings::named_locks,
@@ -122,6 +124,12 @@ impl Findings<'_> {
     /// The largest gain in throughput without waits for a lock.
     fn gain(&self) -> f64 {
         self.costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get())
+    }
+
+    /// The lower end of its interval.
+    fn gain_at_least(&self) -> f64 {
+        let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
+        within.map_or(self.gain(), |within| within.low().get())
     }
 
     /// The upper end of its interval.
@@ -148,6 +156,58 @@ impl Findings<'_> {
     fn spun(&self) -> Option<String> {
         let spinning = self.part(Spent::Spin).filter(|spinning| spinning.share >= WORTHWHILE)?;
         Some(format!("spun for them {}", share_within(spinning)))
+    }
+
+    /// Most of those that wait for locks do so while the holder waits for work.
+    fn turns(&self) -> Option<String> {
+        let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
+        let all: f64 = self.costs.iter().map(queue).sum();
+        let turns = || self.costs.iter().filter(|seen| seen.lock.takes_turns);
+        let most = turns().max_by(|one, other| queue(one).total_cmp(&queue(other)))?;
+        let waited = turns().map(queue).sum::<f64>() > MUCH * all && self.waited >= WORTHWHILE;
+        waited.then(|| {
+            format!(
+                "Cannot be told: {} of the time its threads waited for {} while its holder waited \
+                 for work, as idle threads of a pool do that take turns.",
+                percent(self.waited),
+                locks::shortened(&most.name(), 40)
+            )
+        })
+    }
+
+    /// Part of the time on CPUs of which samples of running threads show this part.
+    fn of_cpu(&self, part: f64) -> f64 {
+        let running = self.time.running.map_or(0.0, |running| running.get());
+        if running > 0.0 { (part / running).min(1.0) * self.time.on_cpu.get() } else { 0.0 }
+    }
+
+    /// Nobody waits, but much of the CPU time goes into locks.
+    fn locking(&self, profile: &Profile) -> Option<String> {
+        let locking = self.of_cpu(self.time.in_locking.get());
+        if locking < LOCKING_OF_ALL.max(LOCKING * self.time.on_cpu.get()) {
+            return None;
+        }
+        let most = super::locking(profile).map(|site| format!(" ({})", stack::taker(site)));
+        Some(format!(
+            "No waits, but CPU time for locks: {} of the time threads ran in functions that take \
+             or free them{}. Take them less often, or share less.",
+            percent(locking),
+            most.unwrap_or_default()
+        ))
+    }
+
+    /// Threads spin in the program's own code until another one changes a word.
+    fn spin_loops(&self, profile: &Profile) -> Option<String> {
+        let share = self.of_cpu(self.time.in_spin_loops.get());
+        if share < DOUBTFUL {
+            return None;
+        }
+        let place = super::spin_loop(profile).map_or_else(String::new, stack::line);
+        Some(format!(
+            "Cannot be told: {} of the time threads spun in a loop until another thread changes a \
+             word, in {place}; read that code to see whether it is a lock.",
+            percent(share)
+        ))
     }
 
     /// No lock costs anything that was seen.
@@ -252,11 +312,11 @@ impl Findings<'_> {
         let threads: f64 =
             self.groups.iter().filter(|group| once(group)).map(|group| group.threads).sum();
         let run_by = most.wait.run_by.as_ref().map_or_else(String::new, |function| {
-            format!("; {} runs it", super::stack::short_name(function))
+            format!("; {} runs it", stack::short_name(function))
         });
         Some(Answer::doubtful(format!(
-            "Initialisation: {} of the time its threads wait for one that runs once, {} of them on \
-             average, in {}{run_by}.",
+            "Initialisation: {} of the time its threads, {} of them on average, waited for a \
+             one-time initialisation in {}{run_by}.",
             percent(share),
             kinds::decimal(threads),
             most.place()
@@ -265,8 +325,10 @@ impl Findings<'_> {
 
     /// A runtime parks its threads.
     fn parked(&self) -> Option<Answer> {
-        let parked =
-            |group: &Group<'_>| group.runtime.is_some() && group.wait.what == WaitFor::Parker;
+        let parked = |group: &Group<'_>| {
+            let parks = group.runtime.is_some() && !group.wait.of_runtime;
+            parks && group.wait.what == WaitFor::Parker
+        };
         let share = self.share(Spent::Thread, parked);
         let most = self.groups.iter().find(|group| parked(group));
         let most = most.filter(|_| share >= WORTHWHILE)?;
@@ -443,7 +505,7 @@ fn in_queue(group: &Group<'_>) -> bool {
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
     let own = frames.iter().position(|frame| Some(&**frame) == function);
     let inner = own.map_or(&[][..], |own| &frames[..=own]);
-    inner.iter().any(|frame| has_any(frame, &QUEUES)) || has_any(&group.place(), &QUEUES)
+    inner.iter().any(|frame| is_queue(frame)) || is_queue(&group.place())
 }
 
 fn has_any(name: &str, parts: &[&str]) -> bool {

@@ -10,8 +10,10 @@ use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, time as duration};
 
-/// Share of the threads' time from which on a kind of time is worth a line.
+/// Share of the threads' time from which on a kind of time is worth a line, and one that is not
+/// understood.
 const WORTH_A_LINE: f64 = 0.1;
+const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 
 /// Most lines of kinds, and most functions on one of them.
 const MAX_LINES: usize = 3;
@@ -73,8 +75,28 @@ impl Group<'_> {
         }
     }
 
-    /// What the threads wait for, in a word.
+    /// What the threads wait for, with its name if it has one.
     pub(crate) fn thing(&self) -> String {
+        let noun = self.noun();
+        match (&self.wait.name, self.library()) {
+            (Some(name), _) => format!("{noun} {}", stack::short_name(name)),
+            (None, Some(library)) => format!("{noun} in {library}"),
+            (None, None) => noun,
+        }
+    }
+
+    /// The library whose functions without names lie between the program's and the wait for a word
+    /// that is not known.
+    fn library(&self) -> Option<String> {
+        let function = self.wait.function.as_deref().filter(|_| self.wait.what == WaitFor::Word)?;
+        let frames = &self.site()?.frames;
+        let inner = frames.iter().take_while(|frame| &***frame != function);
+        let of_file = inner.filter_map(|frame| frame.split_once("+0x")).map(|(file, _)| file);
+        of_file.filter(|file| file.contains(".so")).last().map(crate::clean::clean)
+    }
+
+    /// What the threads wait for, in a word.
+    fn noun(&self) -> String {
         if let Some(length) = self.wait.sleep_ns {
             return format!("about {} at a time", rough(length.get()));
         }
@@ -92,16 +114,22 @@ impl Group<'_> {
             | WaitFor::Message
             | WaitFor::Signal
             | WaitFor::Descriptor
+            | WaitFor::Pipe
             | WaitFor::Memory
             | WaitFor::Other => "system call",
         };
-        self.wait.syscall.as_deref().map_or_else(|| thing.into(), crate::clean::clean)
+        let call = self.wait.syscall.as_deref().map_or_else(|| thing.into(), crate::clean::clean);
+        if self.wait.what == WaitFor::Pipe { format!("{call} of its own pipe") } else { call }
     }
 
-    /// True if it is known to be no wait for a lock: for threads to end or to come as far, or for a
-    /// signal.
+    /// True if it is known to be no wait for a lock: for threads to end or to come as far, for a
+    /// signal, or for work of a runtime.
     pub(crate) fn is_explained(&self) -> bool {
-        matches!(self.wait.what, WaitFor::Join | WaitFor::Barrier | WaitFor::Once | WaitFor::Signal)
+        self.wait.of_runtime
+            || matches!(
+                self.wait.what,
+                WaitFor::Join | WaitFor::Barrier | WaitFor::Once | WaitFor::Signal
+            )
     }
 
     /// True if it waits for a lock, as the name of a function or the system call says.
@@ -119,6 +147,7 @@ impl Group<'_> {
         let of = |wait: &Wait| (wait.kind, wait.io, wait.what);
         let (one, other) = (self.wait, other.wait);
         of(one) == of(other)
+            && (&one.name, one.of_runtime) == (&other.name, other.of_runtime)
             && one.syscall == other.syscall
             && one.function == other.function
             && one.lock_function == other.lock_function
@@ -161,15 +190,19 @@ pub(crate) fn share_of(
 }
 
 /// Kinds of time that take much of it, with the functions that wait, a line for each.
-pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>]) -> Vec<String> {
+pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>], unit: &str) -> Vec<String> {
     let waits =
         |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
     let parts = time::parts(time).into_iter();
-    let worth = parts.filter(|part| waits(part.spent) && part.share >= WORTH_A_LINE);
-    worth.filter_map(|part| line(&part, groups)).take(MAX_LINES).collect()
+    let least = |spent: Spent| match spent {
+        Spent::Unknown => UNKNOWN_WORTH_A_LINE,
+        _ => WORTH_A_LINE,
+    };
+    let worth = parts.filter(|part| waits(part.spent) && part.share >= least(part.spent));
+    worth.filter_map(|part| line(&part, groups, unit)).take(MAX_LINES).collect()
 }
 
-fn line(part: &time::Part, groups: &[Group<'_>]) -> Option<String> {
+fn line(part: &time::Part, groups: &[Group<'_>], unit: &str) -> Option<String> {
     let of_kind: Vec<&Group<'_>> =
         groups.iter().filter(|group| group.spent() == part.spent).collect();
     let all: f64 = of_kind.iter().map(|group| group.threads).sum();
@@ -179,7 +212,7 @@ fn line(part: &time::Part, groups: &[Group<'_>]) -> Option<String> {
         .enumerate()
         .map(|(nth, group)| {
             let threads = decimal(group.threads);
-            let unit = if nth == 0 { " threads" } else { "" };
+            let unit = if nth == 0 { format!(" {unit}") } else { String::new() };
             format!("{} {threads}{unit} ({})", group.place_with_lock(), group.thing())
         })
         .collect();
@@ -219,7 +252,7 @@ fn capital(name: &str) -> String {
 pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     let columns = vec![
         Column::new("", "for", 0, "thing that the threads wait for", |row: &Group<'_>| {
-            Cell::text(row.thing())
+            Cell::text(row.noun())
         }),
         Column::new("", "waiting", 0, "mean number of waiting threads", |row: &Group<'_>| {
             Cell::figure(Some(row.threads), decimal)

@@ -1,7 +1,8 @@
 //! Locks as the rows of a table, and the details of one.
 
+use threadtoll_record::Ratio;
 use threadtoll_record::profile::{
-    Lock, LockKind, NameFrom, Predicted, Role, ThreadShare, Verdict, WhatIf,
+    Interval, Lock, LockKind, NameFrom, Predicted, Role, ThreadShare, Verdict, WhatIf,
 };
 
 use super::{Seen, change, lock_name};
@@ -116,18 +117,31 @@ fn threads(lock: &Lock) -> Cell {
     })
 }
 
-fn gain(lock: &Lock) -> Cell {
+pub(crate) fn gain(lock: &Lock) -> Cell {
     let within = lock.gain_interval95.map(|it| [it.low().get(), it.high().get()]);
     let wide = |gain: f64, [low, high]: [f64; 2]| high - low >= RANGE.max(gain) && high < 9.995;
     Cell::figure(lock.gain, |gain| match gain {
         size if let Some([low, high]) = within.filter(|&within| wide(size, within)) => {
             format!("{:.0}–{:.0}%", low * 100.0, high * 100.0)
         }
-        size if size < 0.0005 => "0%".into(),
-        size if size < 0.0095 => "<1%".into(),
-        size if size < 9.995 => format!("+{:.0}%", size * 100.0),
-        size => ratio(1.0 + size),
+        size => gained(size, None),
     })
+}
+
+/// A gain in throughput, such as `+62%`, with its interval as throughput relative to the present.
+pub(crate) fn gained(gain: f64, within: Option<Interval<Ratio>>) -> String {
+    let size = |gain: f64| match gain {
+        gain if gain <= -0.0005 => format!("−{:.0}%", -gain * 100.0),
+        gain if gain < 0.0005 => "0%".into(),
+        gain if gain < 0.0095 => "<1%".into(),
+        gain if gain < 9.995 => format!("+{:.0}%", gain * 100.0),
+        gain => ratio(1.0 + gain),
+    };
+    let within = within.map_or_else(String::new, |within| {
+        let [low, high] = [within.low(), within.high()].map(|end| size(end.get() - 1.0));
+        format!(" ({low} to {high})")
+    });
+    format!("{}{within}", size(gain))
 }
 
 fn held(lock: &Lock) -> Cell {

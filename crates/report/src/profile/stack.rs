@@ -32,6 +32,13 @@ pub(crate) fn line(site: &Site) -> String {
     shown(&site.frames, site.role == Role::Waiter)
 }
 
+/// The function that takes or frees a lock, and the one of the program that called it.
+pub(crate) fn taker(site: &Site) -> String {
+    let innermost = site.frames.first().map_or_else(String::new, |frame| short_name(frame));
+    let caller = line(site).split(" ← ").next().unwrap_or_default().to_owned();
+    if caller == innermost { innermost } else { format!("{innermost} ← {caller}") }
+}
+
 /// The stack of a thread that waits, as [`line`] draws it.
 pub(crate) fn of_waiter(frames: &[Text]) -> String {
     shown(frames, true)

@@ -1,4 +1,4 @@
-//! Stand-stills: threads that cannot go on, and programs that are stopped.
+//! Standstills: threads that cannot go on, and programs that are stopped.
 
 use threadtoll_record::profile::{Process, Profile, Stuck, StuckKind, StuckThread};
 
@@ -8,23 +8,25 @@ use crate::clean::clean;
 /// Functions that are named of each thread.
 const FUNCTIONS: usize = 3;
 
-/// A stand-still and its process.
+/// A standstill and its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stands<'a> {
     pub(crate) process: &'a Process,
     pub(crate) stuck: &'a Stuck,
 }
 
-/// All stand-stills, the gravest first.
+/// All standstills, the gravest first.
 pub(crate) fn stand_stills(profile: &Profile) -> Vec<Stands<'_>> {
     let mut all: Vec<Stands<'_>> = profile
         .processes
         .iter()
         .flat_map(|process| process.stand_stills().map(move |stuck| Stands { process, stuck }))
         .collect();
-    // One of several processes stands with each of them.
+    // One of several processes stands with each of them. A thread waits for one thing at a time.
     let mut told = std::collections::HashSet::new();
-    all.retain(|stands| told.insert(&*stands.stuck.text));
+    all.retain(|Stands { stuck, .. }| {
+        stuck.threads.first().is_none_or(|first| told.insert((stuck.kind, first.tid)))
+    });
     all.sort_by_key(|stands| rank(stands.stuck.kind));
     all
 }
@@ -43,7 +45,7 @@ fn rank(kind: StuckKind) -> u8 {
     }
 }
 
-/// A stand-still in sentences, with its process where a profile is of several.
+/// A standstill in sentences, with its process where a profile is of several.
 pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
     let text = clean(&stands.stuck.text);
     match profile.processes.len() {
@@ -52,7 +54,7 @@ pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
     }
 }
 
-/// The threads of a stand-still, each with the functions in which it waits.
+/// The threads of a standstill, each with the functions in which it waits.
 pub(crate) fn threads(stands: Stands<'_>, most: usize) -> Vec<String> {
     let with_stack = stands.stuck.threads.iter().filter(|thread| !thread.frames.is_empty());
     with_stack.take(most).map(line).collect()
@@ -78,7 +80,7 @@ pub(crate) fn is_stopped(profile: &Profile) -> bool {
     processes.peek().is_some() && processes.all(stopped)
 }
 
-/// The lock is part of a stand-still.
+/// The lock is part of a standstill.
 pub(crate) fn concerns(process: &Process, lock: u32) -> bool {
     process.stand_stills().any(|stuck| stuck.locks.contains(&lock))
 }

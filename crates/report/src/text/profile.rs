@@ -19,7 +19,7 @@ const WIDTH: usize = 80;
 /// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
 const IDLE: usize = 6;
-/// Threads of a stand-still that are named with their functions, and further stand-stills.
+/// Threads of a standstill that are named with their functions, and further standstills.
 const STUCK: usize = 4;
 const OTHERS_STUCK: usize = 2;
 /// Locks, and waits that are not for a lock, described in full.
@@ -132,7 +132,7 @@ impl Screen<'_> {
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
             parts.push(Part::BLANK);
             parts.extend(self.stacks(&top[0]));
-            let best = profile::best_change(top[0].lock);
+            let best = profile::best_change(top[0].lock).filter(|_| profile::gains(top[0].lock));
             let best = best.or_else(|| profile::gain_not_told(&top[0]));
             parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
         }
@@ -150,13 +150,15 @@ impl Screen<'_> {
         ]
     }
 
-    /// The threads of the first stand-still, and what else stands still.
+    /// The threads of the first standstill, and what else stands still.
     fn stuck(&self) -> Vec<Part> {
         let all = stuck::stand_stills(self.profile);
         let Some((&first, others)) = all.split_first() else { return Vec::new() };
         let threads = stuck::threads(first, STUCK).into_iter();
         let mut parts: Vec<Part> =
             threads.map(|line| self.text(PLAIN, &format!("  {line}"), 4, 5)).collect();
+        let mend = first.stuck.mend.as_ref();
+        parts.extend(mend.map(|mend| self.text(GOOD, &format!("  → {}", clean(mend)), 4, 1)));
         let others = others.iter().take(OTHERS_STUCK);
         parts.extend(
             others.map(|&other| self.text(MIDDLING, &stuck::sentences(other, self.profile), 2, 0)),
@@ -239,7 +241,9 @@ impl Screen<'_> {
         if let Some(chain) = locks::chain(seen) {
             parts.push(self.text(PLAIN, &format!("  in turn waiting for {chain}"), 4, 8));
         }
-        match stack::main_site(lock, Role::Holder) {
+        // Stacks of another process's threads are not known.
+        let is_own = lock.holders.first().is_none_or(|holder| holder.pid.is_none());
+        match stack::main_site(lock, Role::Holder).filter(|_| is_own) {
             Some(site) => parts.push(self.stack(lock, site)),
             None => {
                 parts.extend(candidates(lock).into_iter().take(2).map(|site| {
@@ -269,7 +273,8 @@ impl Screen<'_> {
     /// The code that waits, for each kind of time that takes much of it.
     fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let time = profile::thread_time(self.profile);
-        let lines = time.map_or_else(Vec::new, |time| kinds::lines(time, groups));
+        let lines = time
+            .map_or_else(Vec::new, |time| kinds::lines(time, groups, profile::unit(self.profile)));
         lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
     }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use threadtoll_record::Profile;
 use threadtoll_record::file::Profiled;
-use threadtoll_record::profile::{Ended, Interval, Lock, ThreadShare, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{
+    Ended, Interval, Lock, Role, ThreadShare, Wait, WaitFor, WaitKind,
+};
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{OpenMetrics, folded, openmetrics};
@@ -267,6 +269,29 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         &sleeps,
         vec![asleep("busy_handler", 2e9)],
     );
+}
+
+#[test]
+fn cpu_time_that_goes_into_locks_is_told() {
+    let screen = |locking: f64, loops: f64| {
+        let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);
+        (time.in_locking, time.in_spin_loops) = (locking.into(), loops.into());
+        let mut seen = profiles::profile(&["a"], time, Vec::new());
+        let site = |frames: &[&str]| vec![profiles::site(Role::Waiter, 50, frames)];
+        seen.processes[0].locking = site(&["pthread_rwlock_rdlock", "look_up", "serve"]);
+        seen.processes[0].spin_loops = site(&["add_up", "serve"]);
+        let screen = first_screen(&seen, MORE, &plain(100));
+        screen.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = screen(0.5, 0.0);
+    let expected = "No waits, but CPU time for locks: 50% of the time threads ran in functions that \
+                    take or free them (pthread_rwlock_rdlock ← look_up).";
+    assert!(said.contains(expected), "{said}");
+    let said = screen(0.1, 0.6);
+    let expected = "Cannot be told: 60% of the time threads spun in a loop until another thread \
+                    changes a word, in add_up ← serve;";
+    assert!(said.contains(expected), "{said}");
+    assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
 }
 
 #[test]

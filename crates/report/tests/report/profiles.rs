@@ -78,6 +78,8 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         joins: Vec::new(),
         onces: Vec::new(),
         spins: Vec::new(),
+        spin_loops: Vec::new(),
+        locking: Vec::new(),
         seconds: Some(10.0.into()),
         parkers: Vec::new(),
         unknown: Vec::new(),
@@ -93,6 +95,8 @@ pub(crate) fn wait(kind: WaitKind, what: WaitFor, threads: f64, frames: &[&str])
         io: None,
         what,
         syscall: None,
+        name: None,
+        of_runtime: false,
         function: frames.get(1).map(|name| (*name).into()),
         lock_function: None,
         queue_mean: threads.into(),
@@ -114,6 +118,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         running: Some(running.into()),
         spinning: 0.0.into(),
         in_locking: 0.0.into(),
+        in_spin_loops: 0.0.into(),
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
         thread_wait: 0.0.into(),
@@ -170,6 +175,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         waiting_samples: Some(4000.into()),
         holder_let_go_share: None,
         never_taken: false,
+        takes_turns: false,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),
@@ -615,6 +621,7 @@ pub(crate) fn deadlock() -> Profile {
                journal; audit (TID 4714) holds journal and waits for accounts. 2 more threads wait \
                behind. 5 of its 9 threads are not part of it."
             .into(),
+        mend: Some("Take accounts and journal in one order everywhere.".into()),
     });
     profile.processes[0].also_stuck = vec![Stuck {
         kind: StuckKind::LostWakeUp,
@@ -624,6 +631,7 @@ pub(crate) fn deadlock() -> Profile {
         more_threads: 0.into(),
         text: "Lost wake-up: pool_lock is free, yet 3 threads have slept on it for at least 4.0 s."
             .into(),
+        mend: None,
     }];
     profile
 }
@@ -638,6 +646,7 @@ pub(crate) fn stopped() -> Profile {
         threads: Vec::new(),
         more_threads: 0.into(),
         text: "Stopped by gdb (PID 99), which traces it: none of its threads runs.".into(),
+        mend: None,
     });
     profile
 }

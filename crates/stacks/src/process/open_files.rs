@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, statat, statx};
 
 use super::files::{self, ShortPath};
 use super::stat::Stat;
@@ -14,6 +14,26 @@ use super::{Process, stat_path};
 /// Longest description of a descriptor that is read: an epoll descriptor has a line of some 70
 /// bytes for each descriptor that it watches.
 const MAX_INFO: usize = 64 << 10;
+
+/// A descriptor that an epoll descriptor watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpollEntry {
+    /// Its number when it was added.
+    pub descriptor: u32,
+    /// The events asked for, as epoll(7) has them.
+    pub events: u32,
+}
+
+/// An end of a pipe without a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipeEnd {
+    /// The pipe, as the kernel names it.
+    pub pipe: PathBuf,
+    /// It can be read from.
+    pub reads: bool,
+    /// It can be written to.
+    pub writes: bool,
+}
 
 impl Process {
     /// The target of a descriptor that it has open, as the kernel names it.
@@ -40,13 +60,30 @@ impl Process {
         Ok(FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
     }
 
-    /// The descriptors that an epoll descriptor watches, as they were numbered when they were
-    /// added.
+    /// The end of a pipe without a name that a descriptor is; `None` if it is something else.
     ///
     /// # Errors
     ///
     /// If the descriptor is not open, the process has ended or permission is missing.
-    pub fn watched_by_epoll(&self, descriptor: u32) -> io::Result<Vec<u32>> {
+    pub fn pipe_end(&self, descriptor: u32) -> io::Result<Option<PipeEnd>> {
+        let pipe = self.descriptor_target(descriptor)?;
+        if !pipe.as_os_str().as_encoded_bytes().starts_with(b"pipe:") {
+            return Ok(None);
+        }
+        // The link's own permissions tell how it was opened.
+        let path = ShortPath::new(format_args!("fd/{descriptor}"));
+        let link = statat(&self.directory, path.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+        let mode = Mode::from_raw_mode(link.st_mode);
+        let (reads, writes) = (mode.contains(Mode::RUSR), mode.contains(Mode::WUSR));
+        Ok(Some(PipeEnd { pipe, reads, writes }))
+    }
+
+    /// The descriptors that an epoll descriptor watches. Of thousands, the first.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor is not open, the process has ended or permission is missing.
+    pub fn watched_by_epoll(&self, descriptor: u32) -> io::Result<Vec<EpollEntry>> {
         let path = ShortPath::new(format_args!("fdinfo/{descriptor}"));
         Ok(watched(&files::read(&self.directory, &path, MAX_INFO)?))
     }
@@ -75,12 +112,16 @@ impl Process {
 }
 
 /// The numbers on lines such as `tfd:        5 events:       19 data: …`.
-fn watched(info: &[u8]) -> Vec<u32> {
-    let number = |line: &[u8]| {
-        let text = std::str::from_utf8(line.strip_prefix(b"tfd:")?).ok()?;
-        text.split_ascii_whitespace().next()?.parse().ok()
+/// The last one may have been cut.
+fn watched(info: &[u8]) -> Vec<EpollEntry> {
+    let watched = |line: &[u8]| {
+        let line = line.strip_suffix(b"\n")?.strip_prefix(b"tfd:")?;
+        let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+        let descriptor = words.next()?.parse().ok()?;
+        let events = words.nth(1).and_then(|events| u32::from_str_radix(events, 16).ok())?;
+        Some(EpollEntry { descriptor, events })
     };
-    info.split(|&byte| byte == b'\n').filter_map(number).collect()
+    info.split_inclusive(|&byte| byte == b'\n').filter_map(watched).collect()
 }
 
 #[cfg(test)]
@@ -93,8 +134,22 @@ mod tests {
                      tfd:        5 events:       19 data:                5  pos:0 ino:1 sdev:f\n\
                      tfd:       12 events: 80000001 data:                c  pos:0 ino:2 sdev:f\n\
                      tfd:        7 ev";
-        assert_eq!(watched(info), [5, 12, 7]);
+        let one = |descriptor, events| EpollEntry { descriptor, events };
+        assert_eq!(watched(info), [one(5, 0x19), one(12, 0x8000_0001)]);
         assert!(watched(b"").is_empty() && watched(b"tfd: x\n\ntfd:\n").is_empty());
+    }
+
+    #[test]
+    fn both_ends_of_a_pipe_are_told_apart() {
+        let (reads, writes) = rustix::pipe::pipe().unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("60").stdin(reads).stdout(writes).spawn().unwrap();
+        let process = Process::open(child.id()).unwrap();
+        let ends = [0, 1].map(|descriptor| process.pipe_end(descriptor).unwrap().unwrap());
+        assert_eq!(ends[0].pipe, ends[1].pipe);
+        assert_eq!(ends.map(|it| (it.reads, it.writes)), [(true, false), (false, true)]);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
@@ -112,6 +167,7 @@ mod tests {
         assert_eq!(process.descriptor_target(0).unwrap(), fifo);
         assert!(process.descriptors().unwrap().starts_with(&[0, 1, 2]));
         assert!(process.watched_by_epoll(0).unwrap().is_empty());
+        assert_eq!(process.pipe_end(0).unwrap(), None);
         assert!(process.major_faults().is_ok());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -196,8 +196,8 @@ fn threads_are_found_by_their_places() {
     found.sort_unstable();
     assert!(found.iter().copied().eq(process.threads().iter().map(Thread::tid)));
     assert_eq!(process.thread_at(process.threads_now()), None);
-    assert!(matches!(process.passing(found[0]).look(), Look::Seen(_)));
-    assert_eq!(process.passing(std::process::id()).look(), Look::Gone);
+    assert!(matches!(process.unlisted(found[0]).look(), Look::Seen(_)));
+    assert_eq!(process.unlisted(std::process::id()).look(), Look::Gone);
     assert_eq!(process.births(), 0);
 }
 

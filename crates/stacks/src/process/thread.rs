@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::activity::Activity;
@@ -55,6 +56,14 @@ impl Thread {
     pub(crate) fn new(tid: u32, directory: &Arc<OwnedFd>) -> Thread {
         let directory = Arc::clone(directory);
         Thread { tid, directory, kept: OnceLock::new(), gone: AtomicBool::new(false) }
+    }
+
+    /// The thread of this TID, of whatever process; `None` if there is none.
+    pub fn of_any_process(tid: u32) -> Option<Thread> {
+        let path = ShortPath::new(format_args!("/proc/{tid}"));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path.as_str(), flags, Mode::empty()).ok()?;
+        Some(Thread::new(tid, &Arc::new(directory)))
     }
 
     #[cfg(test)]

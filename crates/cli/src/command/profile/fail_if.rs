@@ -26,7 +26,7 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Comparison {
     Name(Glob),
-    /// It is part of a stand-still, or of a deadlock.
+    /// It is part of a standstill, or of a deadlock.
     Stuck(Word),
     Figure {
         figure: &'static Figure,
@@ -203,7 +203,7 @@ impl Judgement {
     }
 }
 
-/// A stand-still without its last full stop, which the line has.
+/// A standstill without its last full stop, which the line has.
 fn sentence(text: &str) -> String {
     clean(text.strip_suffix('.').unwrap_or(text))
 }
@@ -362,6 +362,7 @@ mod tests {
             threads: Vec::new(),
             more_threads: 0.into(),
             text: "Never released: worker\u{1b} waits for it.".into(),
+            mend: None,
         };
         profile.processes[0].stuck = Some(stuck(StuckKind::NeverReleased, lock + 1));
         let lines = judge("stuck", &profile).lines();

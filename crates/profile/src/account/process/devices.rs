@@ -1,6 +1,6 @@
 //! What is behind the descriptors that threads wait for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::account::time::Time;
 use crate::circumstances::Circumstances;
@@ -19,6 +19,13 @@ const FEW_DESCRIPTORS: u64 = 32;
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
     awaited: HashMap<EventSet, (Awaited, u64)>,
+    own_pipes: (HashSet<u32>, u64),
+}
+
+/// Time for which something that took so many descriptors to find is taken to hold: to list them
+/// takes the kernel a while.
+fn holds_ns(descriptors: usize) -> u64 {
+    DEVICE_NS * (1 + descriptors as u64 / FEW_DESCRIPTORS)
 }
 
 impl Devices {
@@ -56,12 +63,30 @@ impl Devices {
         {
             return device;
         }
-        let device = seen.descriptors.device(process, descriptor);
+        let device = match seen.descriptors.device(process, descriptor) {
+            Device::Pipe if self.is_own_pipe(descriptor, process, at, seen) => Device::OwnPipe,
+            device => device,
+        };
         if self.devices.len() >= MAX_DEVICES {
             self.devices.clear();
         }
         self.devices.insert(descriptor, (device, at + DEVICE_NS));
         device
+    }
+
+    /// Both ends of the pipe are in the process.
+    fn is_own_pipe(
+        &mut self,
+        descriptor: u32,
+        process: u32,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> bool {
+        if at >= self.own_pipes.1 {
+            let (own, of) = seen.descriptors.own_pipes(process);
+            self.own_pipes = (own, at + holds_ns(of));
+        }
+        self.own_pipes.0.contains(&descriptor)
     }
 
     /// What a wait for any of these descriptors is for.
@@ -79,20 +104,15 @@ impl Devices {
         }
         let descriptors = seen.descriptors.in_set(process, set);
         let awaited = descriptors.as_ref().map_or(Awaited::Unknown, |descriptors| {
-            Awaited::of(
-                descriptors,
-                &mut |descriptor| self.device(descriptor, process, at, seen),
-                &mut |pipes| seen.descriptors.leads_back(process, pipes),
-            )
+            let mut device = |descriptor| self.device(descriptor, process, at, seen);
+            Awaited::of(descriptors, &mut device)
         });
         // Memory that does not hold the set any more may do so again at the next look.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();
         }
-        // To list the descriptors of a large set takes the kernel a while.
-        let holds_ns = DEVICE_NS * (1 + descriptors.len() as u64 / FEW_DESCRIPTORS);
-        self.awaited.insert(set, (awaited, at + holds_ns));
+        self.awaited.insert(set, (awaited, at + holds_ns(descriptors.len())));
         awaited
     }
 }

@@ -1,6 +1,7 @@
 //! Threads and locks at the end of the observation, as the judgement takes them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use libc::c_long;
 use rustix::io::Errno;
@@ -19,8 +20,9 @@ use crate::watched::Watched;
 /// What was known at most this long before the end is taken to be so still.
 const LATELY_NS: u64 = 500_000_000;
 
-/// Value with which threads wait for a lock of the values 0 (free), 1 and 2 (waited for).
-const WAITED_FOR: u32 = 2;
+/// Values with which threads wait for a lock whose word is 0 while it is free: those of a lock that
+/// tells if threads wait for it have 2.
+const HELD: RangeInclusive<u32> = 1..=2;
 
 /// Calls in which threads idle until something from outside the program happens. Those that read
 /// from one descriptor or wait for one child may be slow work under a lock.
@@ -353,7 +355,7 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
 /// whoever changed it should have woken the thread.
 fn reads_free(object: &Object, wait: &FutexWait) -> bool {
     let word = object.steady_word.now();
-    wait.value == WAITED_FOR && word.is_some_and(|(word, ..)| word == 0)
+    HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
 }
 
 /// The call ends by something from outside the program.

@@ -1,8 +1,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use threadtoll_judge::stuck::{Kind, stand_stills};
-use threadtoll_stacks::process::SystemCall;
+use threadtoll_judge::stuck::{Kind, Waits, stand_stills};
+use threadtoll_stacks::process::{Activity, SystemCall};
 
 use super::*;
 use crate::account::Reported;

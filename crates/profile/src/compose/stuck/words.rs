@@ -1,11 +1,11 @@
-//! A stand-still in sentences.
+//! A standstill in sentences.
 
 use threadtoll_record::profile::StuckKind;
 
 /// Most threads that are spoken of one by one, and most locks.
 const MOST: usize = 4;
 
-/// A stand-still, with names.
+/// A standstill, with names.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) kind: StuckKind,
@@ -31,7 +31,7 @@ pub(super) struct Said {
     pub(super) ends_in_ns: Option<u64>,
 }
 
-/// A thread of a stand-still.
+/// A thread of a standstill.
 #[derive(Debug)]
 pub(super) struct Member {
     /// Its name and number.
@@ -68,7 +68,7 @@ pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> Str
     }
 }
 
-/// All of a stand-still.
+/// All of a standstill.
 pub(super) fn text(said: &Said) -> String {
     let lasted = time(said.for_ns);
     match said.kind {
@@ -168,6 +168,54 @@ fn not_released(said: &Said) -> String {
         ),
     };
     format!("Probably stuck: {rest}.")
+}
+
+/// What to look at or to change, where what was seen tells.
+pub(super) fn mend(said: &Said) -> Option<String> {
+    let lock = first_lock(said);
+    let joins = said.members.iter().any(|one| one.waits.ends_with(" to end"));
+    Some(match said.kind {
+        StuckKind::Deadlock | StuckKind::Circle if joins => {
+            format!("Release {lock} before waiting for a thread to end that needs it.")
+        }
+        StuckKind::Deadlock | StuckKind::Circle if said.locks.len() > 1 => {
+            format!("Take {} in the same order everywhere.", list(&said.locks))
+        }
+        StuckKind::SelfDeadlock => format!(
+            "Split the function that takes {lock} from one that expects it held, or make it \
+             recursive."
+        ),
+        StuckKind::LostWakeUp => {
+            format!("Check the code that frees {lock}: it has to wake a thread that sleeps on it.")
+        }
+        StuckKind::OwnerEnded => {
+            format!("Release {lock} on every path out of the thread, or make it robust.")
+        }
+        StuckKind::OwnerElsewhere if said.owner.contains("did not survive the fork") => {
+            "Fork before threads start, or call nothing that takes locks between fork and exec."
+                .to_owned()
+        }
+        StuckKind::StandStill if said.members.iter().any(|one| one.holds.is_some()) => {
+            format!("Wait for other threads only after {lock} is released.")
+        }
+        StuckKind::StandStill if said.locks.is_empty() => {
+            let at_barrier = said.members.iter().any(|one| one.waits.contains("at the barrier"));
+            let check = match at_barrier {
+                true => "Check for how many threads the barrier waits.",
+                false => "Check the condition before each wait, and signal after each change.",
+            };
+            check.to_owned()
+        }
+        StuckKind::NeverReleased if said.holder_first => {
+            let holder = said.members.first()?;
+            let place = holder.waits.split_once(" ← ").map(|(_, function)| function);
+            match place {
+                Some(function) => format!("Look for the path to {function} that keeps {lock}."),
+                None => format!("Look for a path on which {} keeps {lock}.", holder.who),
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// The members, one by one.

@@ -120,10 +120,9 @@ impl Sampler {
     /// followed anew once it is known which one.
     pub(super) fn forget_replaced(&mut self, chunk: &mut Chunk, to: &Sender<Report>) {
         let mut left = false;
-        for followed in &mut self.followed {
-            let replaced =
-                |followed: &Followed| followed.run.as_ref().is_some_and(|run| !run.goes_on());
-            if chunk.saw_process(followed.index) && replaced(followed) {
+        chunk.processes_seen(&mut self.seen);
+        for followed in self.followed.iter_mut().filter(|it| self.seen.contains(&it.index)) {
+            if followed.run.as_ref().is_some_and(|run| !run.goes_on()) {
                 chunk.forget_process(followed.index);
                 let tick = chunk.tick();
                 tick.threads_alive = tick.threads_alive.saturating_sub(followed.threads());
@@ -186,7 +185,7 @@ impl Followed {
         let known = self.process.thread(tid).map_or(Look::Gone, Thread::look);
         match known {
             // It may not be listed yet, and have the TID of another one that was.
-            Look::Gone if self.churn.come_and_go() => self.process.passing(tid).look(),
+            Look::Gone if self.churn.come_and_go() => self.process.unlisted(tid).look(),
             known => known,
         }
     }

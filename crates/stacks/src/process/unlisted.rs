@@ -41,7 +41,7 @@ impl Process {
     }
 
     /// A thread by its TID, whether or not it has been listed.
-    pub fn passing(&self, tid: u32) -> Thread {
+    pub fn unlisted(&self, tid: u32) -> Thread {
         Thread::new(tid, &self.directory)
     }
 }

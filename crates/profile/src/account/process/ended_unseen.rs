@@ -7,12 +7,12 @@ use crate::account::Mean;
 
 /// Mean number of threads that had ended before they were looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Passing {
+pub(crate) struct EndedUnseen {
     pub(super) mean: Mean,
     now: f64,
 }
 
-impl Passing {
+impl EndedUnseen {
     /// A thread had ended, which stands for so many.
     pub(crate) fn count(&mut self, threads: f64) {
         self.now += threads;

@@ -1,0 +1,119 @@
+//! Threads of a runtime or library that wait for work of its own: what they wait for is known, and
+//! it is no lock.
+//!
+//! From the sources of HotSpot 8 to 25, V8, TBB, Qt, OpenBLAS, GLib, jemalloc and tokio.
+
+use threadtoll_record::profile::function::plain;
+
+use crate::account::ProcessAccount;
+use crate::stacks::Stacks;
+
+/// Functions in which such threads wait, by the beginnings of their plain names.
+const FUNCTIONS: &[&str] = &[
+    "GangWorker::loop",
+    "WorkerThread::run",
+    "WorkerTaskDispatcher::worker_run_task",
+    "GCTaskManager::get_task",
+    "CompileQueue::get",
+    "NMethodSweeper::sweeper_loop",
+    "VMThread::loop",
+    "VMThread::wait_for_vm_operations",
+    "WatcherThread::sleep",
+    "ServiceThread::service_thread_entry",
+    "MonitorDeflationThread::monitor_deflation_thread_entry",
+    "NotificationThread::notification_thread_entry",
+    "JVM_WaitForReferencePendingList",
+    // `Thread.sleep`, on a condition variable.
+    "JVM_Sleep",
+    "G1ConcurrentRefineThread::",
+    "G1ServiceThread::",
+    "G1YoungRemSetSamplingThread::",
+    "G1ConcurrentMarkThread::",
+    "G1PrimaryConcurrentRefineThread::",
+    "ConcurrentGCThread::run",
+    "ShenandoahControlThread::",
+    "ZDirector::",
+    "ZDriverPort::receive",
+    "os::signal_wait",
+    "signal_thread_entry",
+    "v8::platform::DefaultWorkerThreadsTaskRunner::",
+    "node::PlatformWorkerThread",
+    "node::WorkerThreadsTaskRunner::",
+    "rml::internal::private_worker::run",
+    "tbb::detail::r1::rml::private_worker::run",
+    "QThreadPoolThread::run",
+    "blas_thread_server",
+    "g_thread_pool_wait_for_new_task",
+    "background_thread_entry",
+    "tokio::runtime::blocking::pool::Inner::run",
+];
+
+/// Names of threads of the Java virtual machine that run Java code of its own.
+const JAVA_THREADS: &[&str] =
+    &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
+
+/// Part of the CPUs from which on a Go program fills them, and most of its CPU time that may go into
+/// locks and the kernel, for its parked threads to be those that have no CPU to run on.
+const FULL: f64 = 0.9;
+const MOST_LOCKING: f64 = 0.1;
+
+/// Functions of Go that take or free locks, by the beginnings of their names.
+const GO_LOCKS: &[&str] = &[
+    "sync.",
+    "internal/sync.",
+    "runtime.lock",
+    "runtime.unlock",
+    "runtime.procyield",
+    "runtime.sem",
+];
+
+/// A Go program fills its CPUs with work: more threads could not run, whatever they wait for.
+pub(super) fn fills_cpus(
+    process: &ProcessAccount,
+    on_cpu: f64,
+    cpus: u32,
+    stacks: &mut Stacks,
+) -> bool {
+    if !process.go || on_cpu < FULL * f64::from(cpus) || process.ran == 0 {
+        return false;
+    }
+    let locks = |name: &str| GO_LOCKS.iter().any(|lock| name.starts_with(lock));
+    let in_locks = process
+        .ran_at
+        .iter()
+        .filter(|&(&stack, _)| stacks.innermost(stack).is_some_and(|name| locks(&name)));
+    let in_locks = in_locks.map(|(_, &seen)| seen).sum::<u64>() as f64 / process.ran as f64;
+    process.kernel_share().is_some_and(|kernel| kernel + in_locks < MOST_LOCKING)
+}
+
+/// A thread with such a stack, innermost function first, waits for work of its runtime.
+pub(super) fn waits_for_work(stack: &[String]) -> bool {
+    stack
+        .iter()
+        .map(|name| plain(name))
+        .any(|name| FUNCTIONS.iter().any(|function| name.starts_with(function)))
+}
+
+/// A thread of this name belongs to the Java virtual machine.
+pub(super) fn is_of_java(name: &str) -> bool {
+    JAVA_THREADS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_runtimes_are_known_by_their_functions() {
+        let waits = |stack: &[&str]| {
+            let stack: Vec<String> = stack.iter().map(|&name| name.into()).collect();
+            waits_for_work(&stack)
+        };
+        assert!(waits(&["PosixSemaphore::wait()", "GangWorker::loop()", "Thread::call_run()"]));
+        assert!(waits(&["Monitor::wait(long)", "CompileQueue::get()"]));
+        // Java code waits for an operation of the virtual machine.
+        assert!(!waits(&["Monitor::wait(long)", "VMThread::execute(VM_Operation*)"]));
+        assert!(!waits(&["ObjectMonitor::wait(long, bool, JavaThread*)", "JVM_MonitorWait"]));
+        assert!(is_of_java("Common-Cleaner") && !is_of_java("worker"));
+    }
+}

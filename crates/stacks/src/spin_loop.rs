@@ -1,0 +1,67 @@
+//! Loops in which a thread spins until another one changes a word, by their instructions: locks that
+//! were inlined into the program's own code have no name.
+//!
+//! On x86-64 such a loop has a `pause`, or exchanges a word and jumps back at once; on AArch64 it
+//! has a `yield` or an `isb`. What looks like one in the middle of other instructions is one in
+//! some thousands. Loops that compare and exchange are left out: they are those of counters, too.
+
+/// Bytes of code before and after an instruction that are searched.
+pub(crate) const AROUND: usize = 24;
+
+/// The code has such a loop around the instruction at a place in it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
+    const PAUSE: [u8; 2] = [0xf3, 0x90];
+    // `test %al,%al; jne`, among others.
+    const MOST_BETWEEN: usize = 12;
+    let jumps_back = |from: usize, to: usize| {
+        let code = &code[from..];
+        let jump = code.windows(2).take(MOST_BETWEEN).enumerate().find_map(|(place, pair)| {
+            let back = (pair[1] as i8).unsigned_abs() as usize;
+            let is_jump = matches!(pair[0], 0x74 | 0x75 | 0xeb) && (pair[1] as i8) < 0;
+            is_jump.then_some((place + 2, back))
+        });
+        jump.is_some_and(|(end, back)| (from + end).checked_sub(back).is_some_and(|it| it <= to))
+    };
+    // `xchg` of a register and memory.
+    let exchanges = |place: usize| {
+        let is_exchange = matches!(code[place], 0x86 | 0x87);
+        let memory = code.get(place + 1).is_some_and(|byte| byte >> 6 != 3);
+        is_exchange && memory && place.abs_diff(at) <= MOST_BETWEEN && jumps_back(place + 2, place)
+    };
+    code.windows(2).any(|pair| *pair == PAUSE) || (0..code.len()).any(exchanges)
+}
+
+/// The code has such a loop around the instruction at a place in it.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
+    const YIELD: u32 = 0xd503_203f;
+    const ISB: u32 = 0xd503_3fdf;
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
+    code[at % 4..].chunks_exact(4).any(|bytes| matches!(word(bytes), YIELD | ISB))
+}
+
+/// Not known of other machines.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn is_spin_loop(_: &[u8], _: usize) -> bool {
+    false
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_that_spin_are_known_by_their_instructions() {
+        // `mov $1,%eax; xchg %al,flag(%rip); test %al,%al; jne` to the exchange.
+        let exchange = [0x89, 0xd0, 0x86, 0x05, 1, 2, 0, 0, 0x84, 0xc0, 0x75, 0xf4, 0xc3];
+        assert!(is_spin_loop(&exchange, 8));
+        // An exchange without a loop, and one of registers.
+        assert!(!is_spin_loop(&[0x86, 0x05, 1, 2, 0, 0, 0x84, 0xc0, 0x75, 0x10], 6));
+        assert!(!is_spin_loop(&[0x87, 0xc1, 0x84, 0xc0, 0x75, 0xfa], 2));
+        // `pause; cmpb $0,(%rdi); jne`.
+        assert!(is_spin_loop(&[0xf3, 0x90, 0x80, 0x3f, 0, 0x75, 0xf9], 2));
+        // `lock incl (%rdi); dec %ecx; jne`.
+        assert!(!is_spin_loop(&[0xf0, 0xff, 0x07, 0xff, 0xc9, 0x75, 0xf9], 3));
+    }
+}
