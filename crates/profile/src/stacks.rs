@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use threadtoll_judge::places;
-use threadtoll_record::profile::function::{Part, part, plain};
+use threadtoll_primitive::function::{Part, part, plain};
 use threadtoll_stacks::StackTable;
 use threadtoll_stacks::image::{CodeAddress, Place};
 use threadtoll_stacks::process::Process;

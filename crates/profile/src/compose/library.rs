@@ -4,9 +4,10 @@
 //! From the sources of glibc 2.31 to 2.41, jemalloc 5, gperftools, CRuby 2.7 to 3.4 and Rust's
 //! standard library.
 
+use threadtoll_primitive::function::{Part, part, plain};
+
 use crate::primitive::Caller;
 use crate::primitive::runtime::is_runtime_file;
-use threadtoll_record::profile::function::{Part, part, plain};
 
 /// A lock inside a library.
 #[derive(Debug)]

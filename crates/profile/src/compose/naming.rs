@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use threadtoll_primitive::function::plain;
 use threadtoll_record::profile::NameFrom;
-use threadtoll_record::profile::function::plain;
 use threadtoll_stacks::symbol::Variable;
 
 use super::One;

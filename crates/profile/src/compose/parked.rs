@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use threadtoll_record::profile::function::plain;
+use threadtoll_primitive::function::plain;
 use threadtoll_record::profile::{Address, Lock, LockKind, NameFrom, Role as SiteRole};
 use threadtoll_record::{Fraction, Ratio, Text};
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::mend::Sleeper;
-use threadtoll_record::profile::function::{Part, plain};
+use threadtoll_primitive::function::{Part, plain};
 
 use crate::stacks::Stacks;
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use threadtoll_profile::primitive::static_locks::lock_type;
+use threadtoll_profile::static_locks::lock_type;
 use threadtoll_stacks::image::{AddressSpace, CodeAddress, Images};
 use threadtoll_stacks::process::Process;
 use threadtoll_stacks::symbol::Symbols;

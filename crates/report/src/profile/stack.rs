@@ -1,7 +1,7 @@
 //! Stacks, shortened to the frames that tell something.
 
+use threadtoll_primitive::function::{Part, part, plain};
 use threadtoll_record::Text;
-use threadtoll_record::profile::function::{Part, part, plain};
 use threadtoll_record::profile::{Lock, Role, Site};
 
 use crate::clean::clean;

@@ -122,13 +122,8 @@ fn parked_readers_wait_in_the_account_of_readers() {
         account.declare(declared(PARKING_LOT_RWLOCK, lock).unwrap(), 0).unwrap();
         account.readers(0).unwrap();
         account.parked.insert(parker, (lock, token));
-        let call = SystemCall {
-            number: libc::SYS_futex as u32,
-            arguments: [parker, 128, 0, 0, 0, 0],
-            stack_pointer: 0,
-            program_counter: 0,
-        };
-        let wait = Wait::Futex(FutexWait::of(&call).unwrap());
+        let call = [parker, 128, 0, 0, 0, 0];
+        let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, call).unwrap());
         account.wait(WAITER, parker, wait, 1.0, 0, 1).unwrap();
         assert_eq!([0, 1].map(|place: usize| account.objects[place].now.waiting), waiting);
     }
@@ -140,13 +135,8 @@ fn parked_readers_wait_in_the_account_of_readers() {
 fn a_parked_thread_turns_out_to_be_a_reader() {
     let lock: u64 = 0x1000;
     let wait_of = |word, value| {
-        let call = SystemCall {
-            number: libc::SYS_futex as u32,
-            arguments: [word, 128 | 9, value, 0, 0, u32::MAX.into()],
-            stack_pointer: 0,
-            program_counter: 0,
-        };
-        Wait::Futex(FutexWait::of(&call).unwrap())
+        let call = [word, 128 | 9, value, 0, 0, u32::MAX.into()];
+        Wait::Futex(FutexWait::of(libc::SYS_futex as u32, call).unwrap())
     };
     for looks_before in [200, 1] {
         let mut account = ProcessAccount::new(1);

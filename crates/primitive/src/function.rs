@@ -215,7 +215,7 @@ pub fn part(function: &str) -> Part {
 /// and a hash.
 ///
 /// ```
-/// use threadtoll_record::profile::function::plain;
+/// use threadtoll_primitive::function::plain;
 ///
 /// assert_eq!(plain("cache::get<std::string, Entry<int> >(int, char)"), "cache::get");
 /// assert_eq!(plain("<server::Pool<T> as server::Run>::next"), "server::Pool::next");

@@ -7,8 +7,8 @@ use threadtoll_stacks::StackTable;
 use threadtoll_stacks::image::{CodeAddress, ImageId};
 use threadtoll_stacks::symbol::{DeclaredType, StaticVariable, StaticVariables};
 
-use super::runtime::is_runtime_file;
-use super::{Identity, declared};
+use crate::primitive::runtime::is_runtime_file;
+use crate::primitive::{Identity, declared};
 
 /// The search for static locks in the files of all processes.
 #[derive(Debug, Default)]

@@ -1,5 +1,7 @@
-//! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
+//! Locks, and whatever else threads wait for, as a profiler finds them: in memory, on stacks and in
+//! debug information. Nothing here reads a program; others hand in what they have read.
 //!
+//! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
 //! A family of primitives is one file and one name in `families!`. It claims an address if the
 //! [`Evidence`] gathered there fits: the operation and values that threads waited with, the values
 //! that the word took, the fields around it, and the functions that waited. Of several claims the
@@ -11,12 +13,13 @@
 //! x86-64. glibc lays these objects out alike on all 64-bit architectures.
 
 pub mod evidence;
+pub mod function;
+pub mod futex;
 mod lock_names;
 mod pattern;
-pub(crate) mod runtime;
-pub(crate) mod spinning;
-pub mod static_locks;
-pub(crate) mod waiting;
+pub mod runtime;
+pub mod spinning;
+pub mod waiting;
 pub mod window;
 
 #[cfg(test)]
@@ -66,7 +69,7 @@ families! {
 }
 
 /// Most things to wait on that are told apart in one process.
-pub(crate) const MAX_OBJECTS: usize = 20_000;
+pub const MAX_OBJECTS: usize = 20_000;
 
 /// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

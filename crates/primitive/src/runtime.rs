@@ -1,7 +1,7 @@
 //! Files of runtimes: the code between a program and its locks.
 
 /// A file that belongs to the C or C++ library, to the loader or to OpenMP.
-pub(crate) fn is_runtime_file(name: &str) -> bool {
+pub fn is_runtime_file(name: &str) -> bool {
     const STARTS: [&str; 17] = [
         "libc.so",
         "libc-",

@@ -25,7 +25,7 @@ const KNOWN: [&str; 16] = [
 ];
 
 /// A thread that runs this function, by its demangled name, spins until it has a lock.
-pub(crate) fn spins_for_a_lock(function: &str) -> bool {
+pub fn spins_for_a_lock(function: &str) -> bool {
     let path = function.split(['(', '<']).next().unwrap_or_default();
     let name = path.rsplit("::").next().unwrap_or_default();
     if KNOWN.contains(&name) || KNOWN.contains(&path) {

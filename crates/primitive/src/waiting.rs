@@ -1,6 +1,6 @@
 //! The function of the program that waits, from a stack that was read.
 
-use threadtoll_record::profile::function::{Part, part};
+use crate::function::{Part, part};
 
 use super::lock_names::{
     is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier, without_return_type,
@@ -8,27 +8,27 @@ use super::lock_names::{
 
 /// A frame of a waiter's stack.
 #[derive(Clone, Debug)]
-pub(crate) struct WaitingFrame {
+pub struct WaitingFrame {
     /// Name of the function.
-    pub(crate) function: String,
+    pub function: String,
     /// Its code is that of the C library or of the like.
-    pub(crate) in_runtime: bool,
+    pub in_runtime: bool,
 }
 
 /// Who waits, by the names on a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Waiting {
+pub struct Waiting {
     /// The innermost function that belongs to no lock and to no library for waiting.
-    pub(crate) function: Option<String>,
+    pub function: Option<String>,
     /// The outermost function between that one and the wait whose name says that it takes a lock.
-    pub(crate) lock: Option<String>,
+    pub lock: Option<String>,
     /// It waits at a barrier, by its name.
-    pub(crate) barrier: bool,
+    pub barrier: bool,
 }
 
 impl Waiting {
     /// Reads frames, the innermost first.
-    pub(crate) fn of(frames: &[WaitingFrame]) -> Waiting {
+    pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
         for WaitingFrame { function: name, in_runtime } in frames {
             let path = without_return_type(name);

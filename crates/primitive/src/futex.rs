@@ -3,8 +3,6 @@
 //! See futex(2). Of `futex_waitv`, which waits on several words at once, only the call itself is
 //! visible: its words lie in the program's memory.
 
-use threadtoll_stacks::process::SystemCall;
-
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;
 
@@ -43,9 +41,9 @@ pub enum Operation {
 
 impl FutexWait {
     /// Decodes a system call; `None` unless it is one that waits on a futex.
-    pub fn of(call: &SystemCall) -> Option<FutexWait> {
-        if i64::from(call.number) == libc::SYS_futex {
-            let [address, flags, value, timeout, ..] = call.arguments;
+    pub fn of(call: u32, arguments: [u64; 6]) -> Option<FutexWait> {
+        if i64::from(call) == libc::SYS_futex {
+            let [address, flags, value, timeout, ..] = arguments;
             let operation = match flags & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME) {
                 0 => Operation::Wait,
                 9 => Operation::WaitBitset,
@@ -62,9 +60,9 @@ impl FutexWait {
                 timed: timeout != 0,
             });
         }
-        if call.number == SYS_FUTEX_WAIT {
+        if call == SYS_FUTEX_WAIT {
             // (address, value, mask, flags, timeout, clock)
-            let [address, value, _, flags, timeout, clock] = call.arguments;
+            let [address, value, _, flags, timeout, clock] = arguments;
             return Some(FutexWait {
                 address,
                 operation: Operation::WaitBitset,
@@ -82,29 +80,29 @@ impl FutexWait {
 mod tests {
     use super::*;
 
-    fn call(number: i64, arguments: [u64; 6]) -> SystemCall {
-        SystemCall { number: number as u32, arguments, stack_pointer: 0, program_counter: 0 }
+    fn decoded(call: i64, arguments: [u64; 6]) -> Option<FutexWait> {
+        FutexWait::of(call as u32, arguments)
     }
 
     #[test]
     fn waits_are_decoded() {
-        let mutex = FutexWait::of(&call(libc::SYS_futex, [0x1000, 128, 2, 0, 0, 0])).unwrap();
+        let mutex = decoded(libc::SYS_futex, [0x1000, 128, 2, 0, 0, 0]).unwrap();
         assert_eq!(mutex.operation, Operation::Wait);
         assert_eq!((mutex.address, mutex.value), (0x1000, 2));
         assert!(mutex.private && !mutex.realtime && !mutex.timed);
 
-        let join = FutexWait::of(&call(libc::SYS_futex, [0x1000, 265, 77, 0, 0, !0])).unwrap();
+        let join = decoded(libc::SYS_futex, [0x1000, 265, 77, 0, 0, !0]).unwrap();
         assert_eq!(join.operation, Operation::WaitBitset);
         assert!(!join.private && join.realtime);
 
-        let futex2 = FutexWait::of(&call(455, [0x1000, 5, !0, 128 | 2, 0x20, 1])).unwrap();
+        let futex2 = decoded(455, [0x1000, 5, !0, 128 | 2, 0x20, 1]).unwrap();
         assert_eq!(futex2.value, 5);
         assert!(futex2.private && futex2.timed && !futex2.realtime);
     }
 
     #[test]
     fn calls_that_wake_are_not_waits() {
-        assert_eq!(FutexWait::of(&call(libc::SYS_futex, [0x1000, 129, 1, 0, 0, 0])), None);
-        assert_eq!(FutexWait::of(&call(libc::SYS_read, [0, 0x1000, 1, 0, 0, 0])), None);
+        assert_eq!(decoded(libc::SYS_futex, [0x1000, 129, 1, 0, 0, 0]), None);
+        assert_eq!(decoded(libc::SYS_read, [0, 0x1000, 1, 0, 0, 0]), None);
     }
 }

@@ -59,7 +59,7 @@ impl Watch {
     fn look(&mut self, tid: u32) -> Option<(FutexWait, Identity)> {
         let line = fs::read(format!("/proc/self/task/{tid}/syscall")).ok()?;
         let Some(Activity::Asleep(call)) = Activity::parse(&line) else { return None };
-        let wait = FutexWait::of(&call)?;
+        let wait = FutexWait::of(call.number, call.arguments)?;
         Some((wait, self.saw(tid, wait.address, Wait::Futex(wait))))
     }
 

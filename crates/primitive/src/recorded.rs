@@ -1,7 +1,6 @@
 //! Tests on evidence recorded from other runtimes, and on nonsense.
 
 use proptest::prelude::*;
-use threadtoll_stacks::process::SystemCall;
 
 use super::evidence::{BYTES, BYTES_BEFORE};
 use super::*;
@@ -23,8 +22,7 @@ struct Recorded {
 fn wait_of(recorded: &Recorded) -> FutexWait {
     let &Recorded { address, operation, value, timed, .. } = recorded;
     let arguments = [address, operation, value, u64::from(timed), 0, 0];
-    let number = libc::SYS_futex as u32;
-    FutexWait::of(&SystemCall { number, arguments, stack_pointer: 0, program_counter: 0 }).unwrap()
+    FutexWait::of(libc::SYS_futex as u32, arguments).unwrap()
 }
 
 fn bytes_of(words: &[u32]) -> Vec<u8> {
@@ -574,11 +572,9 @@ proptest! {
         for &(tid, operation, value, timed) in &waits {
             let operation = operation | flags << 7;
             let arguments = [address, operation, u64::from(value), u64::from(timed), 0, 0];
-            let number = libc::SYS_futex as u32;
-            let call = SystemCall { number, arguments, stack_pointer: 0, program_counter: 0 };
             if parked {
                 evidence.saw_wait(tid, Wait::Parked { token });
-            } else if let Some(wait) = FutexWait::of(&call) {
+            } else if let Some(wait) = FutexWait::of(libc::SYS_futex as u32, arguments) {
                 evidence.saw_wait(tid, Wait::Futex(wait));
             }
             evidence.saw_value(value);
