@@ -22,6 +22,8 @@ pub enum Part {
 
 use Part::{Generated, Library, Lock, Start, Wait};
 
+use crate::FunctionName;
+
 /// Beginnings of names; those with a `$` are whole names.
 const BEGINNINGS: &[(&str, Part)] = &[
     // glibc and musl.
@@ -101,30 +103,6 @@ const BEGINNINGS: &[(&str, Part)] = &[
     ("libstdc++.so", Library),
     ("libc.so", Library),
     ("libpthread", Library),
-    // Rust.
-    ("std::sys::sync::mutex", Lock),
-    ("std::sys::sync::rwlock", Lock),
-    ("std::sys::sync::condvar", Wait),
-    ("std::sys::sync::once", Wait),
-    ("std::sys::sync::thread_parking", Wait),
-    ("std::sys::locks::", Lock),
-    ("std::sys_common::mutex", Lock),
-    ("std::sync::mutex::", Lock),
-    ("std::sync::poison::mutex::", Lock),
-    ("std::sync::rwlock::", Lock),
-    ("std::sync::poison::rwlock::", Lock),
-    ("parking_lot::raw_mutex", Lock),
-    ("parking_lot::raw_rwlock", Lock),
-    ("parking_lot::raw_fair_mutex", Lock),
-    ("parking_lot", Wait),
-    ("lock_api::", Lock),
-    ("dashmap::lock::", Lock),
-    ("spin::", Lock),
-    ("core::", Library),
-    ("alloc::", Library),
-    ("alloc[", Library),
-    ("core[", Library),
-    ("std[", Library),
     // Common libraries, and what they are made for.
     ("absl::Mutex::", Lock),
     ("absl::MutexLock::", Lock),
@@ -186,8 +164,38 @@ const BEGINNINGS: &[(&str, Part)] = &[
     ("__GI___clone", Start),
     ("_start$", Start),
     ("__libc_start", Start),
-    ("__rust_", Start),
     ("std::thread::", Start),
+    ("std::__invoke", Start),
+    ("std::_Invoke", Start),
+    ("execute_native_thread_routine$", Start),
+];
+
+/// Beginnings of names that Rust gives, and that programs in C++ may give to what is theirs.
+const RUST: &[(&str, Part)] = &[
+    ("std::sys::sync::mutex", Lock),
+    ("std::sys::sync::rwlock", Lock),
+    ("std::sys::sync::condvar", Wait),
+    ("std::sys::sync::once", Wait),
+    ("std::sys::sync::thread_parking", Wait),
+    ("std::sys::locks::", Lock),
+    ("std::sys_common::mutex", Lock),
+    ("std::sync::mutex::", Lock),
+    ("std::sync::poison::mutex::", Lock),
+    ("std::sync::rwlock::", Lock),
+    ("std::sync::poison::rwlock::", Lock),
+    ("parking_lot::raw_mutex", Lock),
+    ("parking_lot::raw_rwlock", Lock),
+    ("parking_lot::raw_fair_mutex", Lock),
+    ("parking_lot", Wait),
+    ("lock_api::", Lock),
+    ("dashmap::lock::", Lock),
+    ("spin::", Lock),
+    ("core::", Library),
+    ("alloc::", Library),
+    ("alloc[", Library),
+    ("core[", Library),
+    ("std[", Library),
+    ("__rust_", Start),
     ("std::rt::", Start),
     ("std::panic", Start),
     ("std::sys::backtrace", Start),
@@ -196,100 +204,34 @@ const BEGINNINGS: &[(&str, Part)] = &[
     ("std::sys_common::backtrace", Start),
     ("core::ops::function", Start),
     ("alloc::boxed::Box", Start),
-    ("std::__invoke", Start),
-    ("std::_Invoke", Start),
-    ("execute_native_thread_routine$", Start),
 ];
 
-/// Part that the function of this name plays, with or without its arguments.
+/// Part that a function plays.
 pub fn part(function: &str) -> Part {
-    let name = plain(function);
-    let fits = BEGINNINGS.iter().filter(|(beginning, _)| match beginning.strip_suffix('$') {
-        Some(whole) => name == whole,
-        None => name.starts_with(beginning),
-    });
-    fits.max_by_key(|(beginning, _)| beginning.len()).map_or(Part::Program, |&(_, part)| part)
+    FunctionName::parse(function).part()
 }
 
-/// A function's name without the arguments of templates and calls, the trait that it implements,
-/// and a hash.
-///
-/// ```
-/// use threadtoll_primitive::function::plain;
-///
-/// assert_eq!(plain("cache::get<std::string, Entry<int> >(int, char)"), "cache::get");
-/// assert_eq!(plain("<server::Pool<T> as server::Run>::next"), "server::Pool::next");
-/// ```
-pub fn plain(frame: &str) -> String {
-    // `<Type as Trait>::function`
-    let (subject, function) = match frame.strip_prefix('<').and_then(|rest| rest.split_once(">::"))
-    {
-        Some((subject, function)) => (subject.split(" as ").next(), function),
-        None => (None, frame),
-    };
-    let mut name = String::new();
-    for part in subject.into_iter().chain([function]) {
-        if !name.is_empty() {
-            name.push_str("::");
-        }
-        name.push_str(&without_arguments(part));
+/// [Path](FunctionName::path) of a function.
+pub fn plain(function: &str) -> String {
+    FunctionName::parse(function).path().to_owned()
+}
+
+impl FunctionName {
+    /// Part that the function plays.
+    pub fn part(&self) -> Part {
+        let fits = |&(beginning, _): &&(&str, Part)| match beginning.strip_suffix('$') {
+            Some(whole) => self.path() == whole,
+            None => self.path().starts_with(beginning),
+        };
+        let of_rust = RUST.iter().filter(|_| self.may_be_rust());
+        let fitting = BEGINNINGS.iter().chain(of_rust).filter(fits);
+        fitting.max_by_key(|(beginning, _)| beginning.len()).map_or(Part::Program, |&(_, part)| part)
     }
-    let hash = name.rfind("::h").filter(|at| {
-        name.len() == at + 19 && name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
-    name.truncate(hash.unwrap_or(name.len()));
-    let name = without_type(name.trim());
-    if name.is_empty() { frame.to_string() } else { name.to_string() }
-}
-
-/// A name without the type that a template returns, such as `void std::this_thread::sleep_for`.
-fn without_type(name: &str) -> &str {
-    // `operator new`, `(anonymous namespace)::f`, `[generated code]`.
-    let has_blanks = name.contains("operator") || name.contains(['(', '[', '{']);
-    if has_blanks { name } else { name.rsplit(' ').next().unwrap_or(name) }
-}
-
-fn without_arguments(name: &str) -> String {
-    let mut plain = String::new();
-    let mut depth = 0_u32;
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' if !name[..at].ends_with("operator") => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            // Not that of `(anonymous namespace)`.
-            '(' if depth == 0 && !plain.is_empty() && !plain.ends_with("::") => break,
-            c if depth == 0 => plain.push(c),
-            _ => {}
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_lose_what_only_makes_them_long() {
-        for (frame, name) in [
-            ("main", "main"),
-            ("cache::get<std::string, Entry<int> >(int, char)", "cache::get"),
-            ("server::lookup::h0123456789abcdef", "server::lookup"),
-            (
-                "<server::Pool<T> as server::Run>::next::{{closure}}",
-                "server::Pool::next::{{closure}}",
-            ),
-            ("Index::operator<(Index const&)", "Index::operator<"),
-            ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh"),
-            ("void std::this_thread::sleep_for<long>(int)", "std::this_thread::sleep_for"),
-            ("operator new(unsigned long)", "operator new"),
-            ("[generated code]", "[generated code]"),
-            ("<", "<"),
-            ("", ""),
-        ] {
-            assert_eq!(plain(frame), name);
-        }
-    }
 
     #[test]
     fn functions_between_a_program_and_its_locks_are_known() {
@@ -327,6 +269,10 @@ mod tests {
             "Unsafe_Park",
             "semantics",
             "clone_it",
+            // Namespaces of C++ that crates of Rust have, too.
+            "core::Engine::step(int)",
+            "void alloc::refill<Pool>(Pool&)",
+            "spin::Wheel::turn() const",
         ] {
             assert_eq!(part(own), Part::Program, "{own}");
         }

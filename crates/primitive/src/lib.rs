@@ -16,6 +16,7 @@ pub mod evidence;
 pub mod function;
 pub mod futex;
 mod lock_names;
+mod name;
 mod pattern;
 pub mod runtime;
 pub mod spinning;
@@ -30,6 +31,7 @@ mod recorded;
 use std::fmt;
 
 pub use evidence::{Caller, Context, Evidence, Wait};
+pub use name::FunctionName;
 pub use window::Window;
 
 use crate::futex::FutexWait;

@@ -3,6 +3,8 @@
 //! A name is evidence, no proof: it tells of a wait whose word does not show what it is for that
 //! it is *probably* one for a lock.
 
+use crate::FunctionName;
+
 /// Words of a function that takes a lock.
 const TAKES: &[&str] = &[
     "lock",
@@ -124,125 +126,39 @@ const STUBS: &[&str] = &[
 /// Last words of functions that wait, through which a lock is looked for further out.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
-/// A function that takes a lock, by its demangled name.
-pub(crate) fn takes_lock(function: &str) -> bool {
-    let name = last_part(function);
-    if KNOWN.contains(&name) {
+/// A function that takes a lock, by its name.
+pub(crate) fn takes_lock(function: &FunctionName) -> bool {
+    if KNOWN.contains(&function.last()) {
         return true;
     }
-    let words = words(name);
+    let words = function.words();
     let has = |of: &[&str]| words.iter().any(|word| of.contains(&word.as_str()));
     has(TAKES) && !has(BUT_NOT)
 }
 
 /// A function that waits for whatever its caller waits for.
-pub(crate) fn is_wait_wrapper(function: &str) -> bool {
-    let stub = function.trim_start_matches('_').trim_start_matches("GI_").trim_start_matches('_');
-    WRAPPERS.contains(&last_part(function)) || STUBS.contains(&stub)
+pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
+    let stub = function.path().trim_start_matches('_');
+    let stub = stub.trim_start_matches("GI_").trim_start_matches('_');
+    // A function of C++ may have such a name, too.
+    let is_stub = function.may_be_rust() && STUBS.contains(&stub);
+    is_stub || WRAPPERS.contains(&function.last())
 }
 
 /// A function that waits, by the end of its name.
-pub(crate) fn waits(function: &str) -> bool {
-    words(last_part(function)).last().is_some_and(|word| WAITS.contains(&word.as_str()))
+pub(crate) fn waits(function: &FunctionName) -> bool {
+    function.words().last().is_some_and(|word| WAITS.contains(&word.as_str()))
 }
 
 /// A function of a barrier.
-pub(crate) fn is_barrier(function: &str) -> bool {
-    words(last_part(function)).iter().any(|word| word == "barrier")
+pub(crate) fn is_barrier(function: &FunctionName) -> bool {
+    function.words().iter().any(|word| word == "barrier")
 }
 
 /// A function that waits at a barrier.
-pub(crate) fn waits_at_barrier(function: &str) -> bool {
-    let waits = words(last_part(function)).iter().any(|word| WAITS.contains(&word.as_str()));
+pub(crate) fn waits_at_barrier(function: &FunctionName) -> bool {
+    let waits = function.words().iter().any(|word| WAITS.contains(&word.as_str()));
     waits && is_barrier(function)
-}
-
-/// A function's path without the type that it returns, which demangled names of templates begin
-/// with.
-pub(crate) fn without_return_type(function: &str) -> &str {
-    let (mut depth, mut start) = (0_usize, 0);
-    for (at, c) in function.char_indices() {
-        match c {
-            '(' if depth == 0 && at > start => break,
-            '<' | '(' => depth += 1,
-            '>' | ')' => depth = depth.saturating_sub(1),
-            ' ' if depth == 0 && !function[..at].ends_with("operator") => start = at + 1,
-            _ => {}
-        }
-    }
-    function.get(start..).unwrap_or(function)
-}
-
-/// The last part of a function's path, without arguments, closures and what compilers append.
-fn last_part(function: &str) -> &str {
-    let mut depth = 0_usize;
-    let (mut start, mut end) = (0, function.len());
-    let mut before = 0..0;
-    for (at, c) in function.char_indices() {
-        match c {
-            '<' => {
-                // Generic arguments end a name; a path may begin with `<Type as Trait>`.
-                if depth == 0 && at > start && end == function.len() {
-                    end = at;
-                }
-                depth += 1;
-            }
-            '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && at > start => {
-                end = end.min(at);
-                break;
-            }
-            ':' if depth == 0 && function[at..].starts_with("::") => {
-                before = start..end.min(at);
-                (start, end) = (at + 2, function.len());
-            }
-            _ => {}
-        }
-    }
-    let mut part = function.get(start..end).unwrap_or_default();
-    if part.starts_with("{{") || is_hash(part) {
-        part = last_part_of(function, before);
-    }
-    part.split(['.', ' ', '@']).next().unwrap_or_default()
-}
-
-/// The part before a closure's, or before a hash.
-fn last_part_of(function: &str, before: std::ops::Range<usize>) -> &str {
-    let end = before.end;
-    let part = function.get(before).unwrap_or_default();
-    match part.starts_with("{{") {
-        true => function.get(..end).and_then(|path| path.rsplit("::").nth(1)).unwrap_or_default(),
-        false => part,
-    }
-}
-
-fn is_hash(part: &str) -> bool {
-    part.len() == 17
-        && part.starts_with('h')
-        && part[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The words of a name, in lower case: `lockForWrite`, `LWLockAcquire` and `lock_exclusive_slow`
-/// alike.
-fn words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = vec![String::new()];
-    let letters: Vec<char> = name.chars().collect();
-    for (at, &c) in letters.iter().enumerate() {
-        if !c.is_alphanumeric() {
-            words.push(String::new());
-            continue;
-        }
-        let lower_before = at > 0 && !letters[at - 1].is_uppercase();
-        let lower_after = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
-        if c.is_uppercase() && (lower_before || lower_after) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut() {
-            word.extend(c.to_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 #[cfg(test)]
@@ -250,49 +166,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_words() {
-        assert_eq!(words("LWLockAcquire"), ["lw", "lock", "acquire"]);
-        assert_eq!(words("lock_exclusive_slow"), ["lock", "exclusive", "slow"]);
-        assert_eq!(words("__pthread_rwlock_wrlock64"), ["pthread", "rwlock", "wrlock64"]);
-        assert_eq!(words("lockForWrite"), ["lock", "for", "write"]);
-        for (function, last) in [
-            ("boost::shared_mutex::lock_shared()", "lock_shared"),
-            (
-                "<dashmap::lock::RawRwLock as lock_api::RawRwLock>::lock_exclusive_slow",
-                "lock_exclusive_slow",
-            ),
-            ("Cache<std::string>::get<int>(int) const", "get"),
-            ("(anonymous namespace)::refresh(Cache&)", "refresh"),
-            ("server::touch::{{closure}}::{{closure}}", "touch"),
-            ("server::Pool::lock::h0123456789abcdef", "lock"),
-            ("lock_wait.part.0", "lock_wait"),
-            ("w._omp_fn.0", "w"),
-            ("", ""),
-        ] {
-            assert_eq!(last_part(function), last, "{function}");
-        }
-    }
-
-    #[test]
-    fn templates_are_known_without_the_type_that_they_return() {
-        for (function, path) in [
-            (
-                "void std::call_once<void (&)()>(std::once_flag&)",
-                "std::call_once<void (&)()>(std::once_flag&)",
-            ),
-            ("std::map<int, int>& get<int>(int, char)", "get<int>(int, char)"),
-            ("(anonymous namespace)::refresh(Cache&)", "(anonymous namespace)::refresh(Cache&)"),
-            ("Flag::operator bool() const", "Flag::operator bool() const"),
-            ("<a::B as c::D>::next", "<a::B as c::D>::next"),
-            ("main", "main"),
-            ("", ""),
-        ] {
-            assert_eq!(without_return_type(function), path);
-        }
-    }
-
-    #[test]
     fn functions_that_take_a_lock_are_known_by_name() {
+        let takes_lock = |name| takes_lock(&FunctionName::parse(name));
+        let is_wait_wrapper = |name| is_wait_wrapper(&FunctionName::parse(name));
+        let is_barrier = |name| is_barrier(&FunctionName::parse(name));
         for name in [
             "dashmap::lock::RawRwLock::lock_exclusive_slow",
             "QBasicMutex::lockInternal()",
@@ -334,7 +211,9 @@ mod tests {
         assert!(
             is_wait_wrapper("__GI___poll") && is_wait_wrapper("boost::condition_variable::wait()")
         );
-        assert!(!is_wait_wrapper("Link::read(int)") && !is_wait_wrapper("wait_for_reply"));
+        for name in ["Link::read(int)", "read(int)", "wait_for_reply"] {
+            assert!(!is_wait_wrapper(name), "{name}");
+        }
         assert!(is_barrier("gomp_team_barrier_wait_end") && !is_barrier("barricade"));
     }
 }

@@ -3,6 +3,8 @@
 //! A spin lock is taken by whoever runs, so that its waiters look like threads at work. Where the
 //! loop has been inlined into the program's own code, nothing tells it apart.
 
+use crate::FunctionName;
+
 /// Functions of libraries whose names do not say it: glibc, Rust's standard library, parking_lot,
 /// Abseil, HotSpot and Go (procedures of their sources of the same names), PostgreSQL, InnoDB.
 const KNOWN: [&str; 16] = [
@@ -26,12 +28,11 @@ const KNOWN: [&str; 16] = [
 
 /// A thread that runs this function, by its demangled name, spins until it has a lock.
 pub fn spins_for_a_lock(function: &str) -> bool {
-    let path = function.split(['(', '<']).next().unwrap_or_default();
-    let name = path.rsplit("::").next().unwrap_or_default();
-    if KNOWN.contains(&name) || KNOWN.contains(&path) {
+    let name = FunctionName::parse(function);
+    if KNOWN.contains(&name.last()) || KNOWN.contains(&name.path()) {
         return true;
     }
-    let name = name.to_ascii_lowercase();
+    let name = name.last().to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     has(&["spin_lock", "spinlock", "spin_mutex", "spinmutex", "lock_spin", "mutex_spin"])
         && !has(&["unlock", "try", "init", "destroy", "release", "free", "new"])

@@ -1,10 +1,8 @@
 //! The function of the program that waits, from a stack that was read.
 
-use crate::function::{Part, part};
-
-use super::lock_names::{
-    is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier, without_return_type,
-};
+use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier};
+use crate::FunctionName;
+use crate::function::Part;
 
 /// A frame of a waiter's stack.
 #[derive(Clone, Debug)]
@@ -30,24 +28,24 @@ impl Waiting {
     /// Reads frames, the innermost first.
     pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
-        for WaitingFrame { function: name, in_runtime } in frames {
-            let path = without_return_type(name);
-            if takes_lock(path) {
-                waiting.lock = Some(name.clone());
+        for WaitingFrame { function, in_runtime } in frames {
+            let name = FunctionName::parse(function);
+            if takes_lock(&name) {
+                waiting.lock = Some(function.clone());
                 waiting.function = None;
                 continue;
             }
-            let of_runtime = *in_runtime || part(path) != Part::Program || is_wait_wrapper(path);
+            let of_runtime = *in_runtime || name.part() != Part::Program || is_wait_wrapper(&name);
             // A function of the program may be called after a barrier of something else.
-            waiting.barrier |= is_barrier(path) && of_runtime || waits_at_barrier(path);
+            waiting.barrier |= is_barrier(&name) && of_runtime || waits_at_barrier(&name);
             if waiting.function.is_none() && of_runtime {
                 continue;
             }
             if waiting.function.is_none() {
-                waiting.function = Some(name.clone());
+                waiting.function = Some(function.clone());
             }
             // Functions that wait may be parts of a lock, and so may those without a name.
-            if !waits(path) && !path.contains("+0x") {
+            if !waits(&name) && !name.path().contains("+0x") {
                 break;
             }
         }

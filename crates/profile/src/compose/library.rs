@@ -4,7 +4,8 @@
 //! From the sources of glibc 2.31 to 2.41, jemalloc 5, gperftools, CRuby 2.7 to 3.4 and Rust's
 //! standard library.
 
-use threadtoll_primitive::function::{Part, part, plain};
+use threadtoll_primitive::FunctionName;
+use threadtoll_primitive::function::Part;
 
 use crate::primitive::Caller;
 use crate::primitive::runtime::is_runtime_file;
@@ -204,18 +205,19 @@ const MAX_CALLERS: usize = 12;
 pub(super) fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
     for caller in callers.iter().take(MAX_CALLERS) {
         let in_runtime = is_runtime_file(caller.module.rsplit('/').next().unwrap_or_default());
-        let Some(function) = caller.function.as_deref().map(plain) else {
+        let Some(function) = caller.function.as_deref().map(FunctionName::parse) else {
             // A function of a library that was stripped.
             if in_runtime { continue } else { return None }
         };
         let found = LOCKS.iter().find(|lock| {
-            (lock.anywhere || in_runtime) && lock.functions.iter().any(|it| fits(&function, it))
+            let waits = || lock.functions.iter().any(|it| fits(function.path(), it));
+            (lock.anywhere || in_runtime) && waits()
         });
         if found.is_some() {
             return found;
         }
         // Those that called the library wait for other locks, too.
-        if !in_runtime && part(&function) == Part::Program {
+        if !in_runtime && function.part() == Part::Program {
             return None;
         }
     }
