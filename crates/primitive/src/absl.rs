@@ -4,9 +4,23 @@
 //! Source: `absl/synchronization/internal/futex_waiter.cc`, `per_thread_sem.cc`.
 
 use super::evidence::{Claim, Context, Evidence, plain};
-use super::{Caller, Kind, ParkedFor, Primitive};
+use super::{Caller, Family, Kind, ParkedFor, Primitive};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Absl];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Absl],
+    functions: &[
+        ("absl::Mutex::", Part::Lock),
+        ("absl::MutexLock::", Part::Lock),
+        ("absl::ReaderMutexLock::", Part::Lock),
+        ("absl::WriterMutexLock::", Part::Lock),
+        ("absl::base_internal::SpinLock", Part::Lock),
+        ("absl::", Part::Wait),
+        ("AbslInternal", Part::Wait),
+    ],
+    spins: &["SlowLock", "LockSlow", "LockSlowLoop", "AbslInternalSpinLockDelay"],
+    ..Family::NONE
+};
 
 #[derive(Debug)]
 struct Absl;

@@ -16,11 +16,11 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::MAX_THREADS;
-use super::{Kind, Primitive, Window};
+use super::{Family, Kind, Primitive, Window};
 use crate::futex::{FutexWait, Operation};
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] =
-    &[&Semaphore, &Barrier, &Future, &StaticGuard, &Shared];
+pub(super) static FAMILY: Family =
+    Family { primitives: &[&Semaphore, &Barrier, &Future, &StaticGuard, &Shared], ..Family::NONE };
 
 /// A word that atomics share.
 pub(super) const SHARED: &str = "C++ atomics' shared word";

@@ -21,9 +21,14 @@
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::futex_lock::three_values;
 use super::pattern::user_address;
-use super::{Hold, Kind, OwnerField, Primitive, ReadMemory, Window};
+use super::{Family, Hold, Kind, OwnerField, Primitive, ReadMemory, Window};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Gil];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Gil],
+    functions: &[("PyCOND_", Part::Wait), ("PyThread_", Part::Wait)],
+    ..Family::NONE
+};
 
 const CONDVAR: u64 = 32;
 const LAST_HOLDER: u64 = 8;

@@ -30,6 +30,16 @@ pub enum Wait {
     },
 }
 
+impl Wait {
+    /// The wait in a system call, if it is such.
+    pub(crate) fn futex(&self) -> Option<&FutexWait> {
+        match self {
+            Wait::Futex(wait) => Some(wait),
+            Wait::Parked { .. } => None,
+        }
+    }
+}
+
 /// A function on a waiter's stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -210,7 +220,7 @@ impl Evidence {
         if self.waits.is_empty() {
             return None;
         }
-        self.waits.iter().map(|wait| super::futex(wait).copied()).collect()
+        self.waits.iter().map(|wait| wait.futex().copied()).collect()
     }
 
     /// Tokens of parked threads, if all waits were such.
@@ -234,7 +244,7 @@ impl Evidence {
     /// Values with which threads went to sleep, in order, up to a bound.
     pub(super) fn values_waited_with(&self) -> Vec<u32> {
         let mut values: Vec<u32> =
-            self.waits.iter().filter_map(super::futex).map(|wait| wait.value).collect();
+            self.waits.iter().filter_map(Wait::futex).map(|wait| wait.value).collect();
         values.sort_unstable();
         values.dedup();
         values

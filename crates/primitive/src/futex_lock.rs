@@ -4,10 +4,22 @@
 //! Source: U. Drepper, Futexes Are Tricky, "Mutex, Take 2"; glibc's `nptl/lowlevellock.c`.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
-use super::{Hold, Kind, Primitive, Window};
+use super::{Family, Hold, Kind, Primitive, Window};
+use crate::function::Part;
 use crate::futex::Operation;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&FutexLock];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&FutexLock],
+    functions: &[
+        ("__lll_", Part::Lock),
+        ("lll_", Part::Lock),
+        ("__GI___lll_", Part::Lock),
+        ("__libc_lock_lock", Part::Lock),
+        ("__lockfile$", Part::Lock),
+        ("flockfile$", Part::Lock),
+    ],
+    ..Family::NONE
+};
 
 const CONTENDED: u32 = 2;
 

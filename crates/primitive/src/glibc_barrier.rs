@@ -13,10 +13,10 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::MAX_THREADS;
-use super::{Kind, Primitive, Window};
+use super::{Family, Kind, Primitive, Window};
 use crate::futex::Operation;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcBarrier];
+pub(super) static FAMILY: Family = Family { primitives: &[&GlibcBarrier], ..Family::NONE };
 
 const FUTEX: u64 = 4;
 
@@ -56,9 +56,5 @@ impl Primitive for GlibcBarrier {
 
     fn extent(&self) -> (u64, usize) {
         (0, 20)
-    }
-
-    fn has_type(&self, name: &str) -> bool {
-        matches!(name, "pthread_barrier_t" | "pthread_barrier")
     }
 }

@@ -20,10 +20,12 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength, plain};
 use super::pattern::MAX_THREADS;
-use super::{Kind, Primitive, Window};
+use super::{Family, Kind, Primitive, Window};
+use crate::function::Part;
 use crate::futex::FutexWait;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcCondvar];
+pub(super) static FAMILY: Family =
+    Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
 
 /// Offsets of the waiters, and of the futexes: two of one kind, by which the groups are told apart,
 /// or one alone.
@@ -55,8 +57,8 @@ impl Primitive for GlibcCondvar {
         (0, 48)
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        matches!(name, "pthread_cond_t" | "__pthread_cond_s" | "std::condition_variable" | "cnd_t")
+    fn has_type(&self, path: &str) -> bool {
+        path == "pthread_cond_t"
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength, plain};
 use super::pattern::MAX_TID;
-use super::{Kind, Primitive};
+use super::{Family, Kind, Primitive};
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Join];
+pub(super) static FAMILY: Family = Family { primitives: &[&Join], ..Family::NONE };
 
 #[derive(Debug)]
 struct Join;

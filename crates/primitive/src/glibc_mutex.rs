@@ -14,10 +14,35 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::{MAX_THREADS, MAX_TID};
-use super::{Hold, Kind, OwnerField, Primitive, Window};
+use super::{Family, Hold, Kind, OwnerField, Primitive, Window};
+use crate::function::Part;
 use crate::futex::{FutexWait, Operation};
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcMutex];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&GlibcMutex],
+    functions: &[
+        ("___pthread_mutex", Part::Lock),
+        ("__pthread_mutex", Part::Lock),
+        ("__GI___pthread_mutex", Part::Lock),
+        ("pthread_mutex", Part::Lock),
+        ("mtx_lock", Part::Lock),
+        ("mtx_timedlock", Part::Lock),
+        ("mtx_unlock", Part::Lock),
+        ("__gthread", Part::Lock),
+        ("std::mutex::", Part::Lock),
+        ("std::timed_mutex::", Part::Lock),
+        ("std::recursive_mutex::", Part::Lock),
+        ("std::recursive_timed_mutex::", Part::Lock),
+        ("std::__recursive_mutex_base", Part::Lock),
+        ("std::__mutex_base", Part::Lock),
+        ("std::__1::mutex::", Part::Lock),
+        ("std::lock_guard::", Part::Lock),
+        ("std::unique_lock::", Part::Lock),
+        ("std::scoped_lock::", Part::Lock),
+        ("std::lock", Part::Lock),
+    ],
+    ..Family::NONE
+};
 
 const OWNER: u64 = 8;
 const USERS: u64 = 12;
@@ -86,18 +111,9 @@ impl Primitive for GlibcMutex {
         Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        matches!(
-            name,
-            "pthread_mutex_t"
-                | "__pthread_mutex_s"
-                | "mtx_t"
-                | "std::mutex"
-                | "std::__1::mutex"
-                | "std::timed_mutex"
-                | "std::recursive_mutex"
-                | "std::recursive_timed_mutex"
-        )
+    /// Also in a `std::mutex` of C++.
+    fn has_type(&self, path: &str) -> bool {
+        path == "pthread_mutex_t"
     }
 }
 

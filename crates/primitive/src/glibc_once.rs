@@ -4,10 +4,10 @@
 //! Source: `nptl/pthread_once.c`.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
-use super::{Kind, Primitive};
+use super::{Family, Kind, Primitive};
 use crate::futex::Operation;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcOnce];
+pub(super) static FAMILY: Family = Family { primitives: &[&GlibcOnce], ..Family::NONE };
 
 const IN_PROGRESS: u32 = 1;
 const DONE: u32 = 2;

@@ -15,10 +15,26 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
 use super::pattern::MAX_THREADS;
-use super::{Access, Hold, Kind, OwnerField, Primitive, Wait, Window};
+use super::{Access, Family, Hold, Kind, OwnerField, Primitive, Wait, Window};
+use crate::function::Part;
 use crate::futex::FutexWait;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcRwLock];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&GlibcRwLock],
+    functions: &[
+        ("___pthread_rwlock", Part::Lock),
+        ("__pthread_rwlock", Part::Lock),
+        ("__GI___pthread_rwlock", Part::Lock),
+        ("pthread_rwlock", Part::Lock),
+        ("__glibcxx_rwlock", Part::Lock),
+        ("std::shared_lock::", Part::Lock),
+        ("std::shared_mutex::", Part::Lock),
+        ("std::shared_timed_mutex::", Part::Lock),
+        ("std::__shared_mutex", Part::Lock),
+        ("std::__shared_timed_mutex", Part::Lock),
+    ],
+    ..Family::NONE
+};
 
 const PHASE_FUTEX: u64 = 8;
 const WRITERS_FUTEX: u64 = 12;
@@ -94,14 +110,9 @@ impl Primitive for GlibcRwLock {
         }
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        matches!(
-            name,
-            "pthread_rwlock_t"
-                | "__pthread_rwlock_arch_t"
-                | "std::shared_mutex"
-                | "std::shared_timed_mutex"
-        )
+    /// Also in a `std::shared_mutex` of C++.
+    fn has_type(&self, path: &str) -> bool {
+        path == "pthread_rwlock_t"
     }
 }
 

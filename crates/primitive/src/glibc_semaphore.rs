@@ -10,9 +10,19 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
 use super::pattern::MAX_THREADS;
-use super::{Kind, Primitive, Window};
+use super::{Family, Kind, Primitive, Window};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcSemaphore];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&GlibcSemaphore],
+    functions: &[
+        ("__new_sem_", Part::Wait),
+        ("sem_clockwait", Part::Wait),
+        ("sem_timedwait", Part::Wait),
+        ("sem_wait", Part::Wait),
+    ],
+    ..Family::NONE
+};
 
 const WAITERS: u64 = 4;
 const SHARED: u64 = 8;
@@ -57,7 +67,7 @@ impl Primitive for GlibcSemaphore {
         window.u32(object).is_none_or(|value| value <= 1)
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        matches!(name, "sem_t" | "new_sem")
+    fn has_type(&self, path: &str) -> bool {
+        path == "sem_t"
     }
 }

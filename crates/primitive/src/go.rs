@@ -4,10 +4,16 @@
 //! Source: `runtime/lock_futex.go`, `runtime/os_linux.go`.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
-use super::{Caller, Kind, ParkedFor, Primitive};
+use super::{Caller, Family, Kind, ParkedFor, Primitive};
+use crate::function::Part;
 use crate::futex::Operation;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Note];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Note],
+    functions: &[("runtime.futex", Part::Wait), ("runtime.note", Part::Wait)],
+    spins: &["runtime.lock2", "runtime.procyield"],
+    ..Family::NONE
+};
 
 #[derive(Debug)]
 struct Note;

@@ -9,9 +9,31 @@
 //! (`enter`, `EnterI`, `ReenterI`), `prims/unsafe.cpp` (`Unsafe_Park`) of JDK 8 to 21.
 
 use super::evidence::{Caller, Claim, Context, Evidence, Strength, plain};
-use super::{Kind, ParkedFor, Primitive, Window};
+use super::{Family, Kind, ParkedFor, Primitive, Window};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Jvm];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Jvm],
+    functions: &[
+        ("JavaCalls::", Part::Start),
+        ("JavaThread::", Part::Start),
+        ("Thread::call_run", Part::Start),
+        ("thread_entry$", Part::Start),
+        ("thread_native_entry$", Part::Start),
+        ("Monitor::wait", Part::Wait),
+        ("Mutex::lock", Part::Lock),
+        ("ObjectMonitor::", Part::Lock),
+        ("ObjectSynchronizer::", Part::Lock),
+        ("Parker::park", Part::Wait),
+        ("PosixSemaphore::", Part::Wait),
+        ("Runtime1::", Part::Library),
+        ("Semaphore::", Part::Wait),
+        ("SharedRuntime::", Part::Library),
+        ("os::Platform", Part::Wait),
+    ],
+    spins: &["TrySpin"],
+    ..Family::NONE
+};
 
 /// Name of its family.
 pub(super) const NAME: &str = "JVM parking";

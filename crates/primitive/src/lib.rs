@@ -2,12 +2,13 @@
 //! debug information. Nothing here reads a program; others hand in what they have read.
 //!
 //! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
-//! A family of primitives is one file and one name in `families!`. It claims an address if the
-//! [`Evidence`] gathered there fits: the operation and values that threads waited with, the values
-//! that the word took, the fields around it, and the functions that waited. Of several claims the
-//! strongest wins; two equal ones decide nothing, and the primitive remains unknown until more
-//! evidence comes in. A word that shows nothing but idle waits is never called a lock for lack of
-//! a better guess.
+//! A *family* of primitives is one file and one name in `families!`: what its objects look like,
+//! the types that debug information gives to them, and its functions on stacks. A primitive claims
+//! an address if the [`Evidence`] gathered there fits: the operation and values that threads waited
+//! with, the values that the word took, the fields around it, and the functions that waited. Of
+//! several claims the strongest wins; two equal ones decide nothing, and the primitive remains
+//! unknown until more evidence comes in. A word that shows nothing but idle waits is never called a
+//! lock for lack of a better guess.
 //!
 //! Offsets were read from the headers that each file names and checked against live programs on
 //! x86-64. glibc lays these objects out alike on all 64-bit architectures.
@@ -18,7 +19,6 @@ pub mod futex;
 mod lock_names;
 mod name;
 mod pattern;
-pub mod runtime;
 pub mod spinning;
 pub mod waiting;
 pub mod window;
@@ -32,23 +32,23 @@ use std::fmt;
 
 pub use evidence::{Caller, Context, Evidence, Wait};
 pub use name::FunctionName;
+pub use runtime::is_runtime_file;
 pub use window::Window;
 
-use crate::futex::FutexWait;
 use evidence::Claim;
+use function::Part;
 
 macro_rules! families {
     ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
 
-        static FAMILIES: &[&[&dyn Primitive]] = &[$($file::PRIMITIVES),+];
+        static FAMILIES: &[&Family] = &[$(&$file::FAMILY),+];
     };
 }
 
 families! {
     glibc_mutex,
     glibc_rwlock,
-    glibc_spinlock,
     glibc_condvar,
     glibc_semaphore,
     glibc_barrier,
@@ -68,6 +68,8 @@ families! {
     jvm,
     go,
     cpython,
+    by_name,
+    runtime,
 }
 
 /// Most things to wait on that are told apart in one process.
@@ -80,8 +82,6 @@ pub enum Kind {
     Mutex,
     /// A reader-writer lock.
     RwLock,
-    /// A lock whose waiters never sleep.
-    Spinlock,
     /// `std::sync::Mutex` of Rust.
     RustMutex,
     /// `std::sync::RwLock` of Rust.
@@ -108,12 +108,9 @@ impl Kind {
     /// Meaning of a wait for such an object.
     pub fn role(self) -> Role {
         match self {
-            Kind::Mutex
-            | Kind::RwLock
-            | Kind::Spinlock
-            | Kind::RustMutex
-            | Kind::RustRwLock
-            | Kind::Futex => Role::Lock,
+            Kind::Mutex | Kind::RwLock | Kind::RustMutex | Kind::RustRwLock | Kind::Futex => {
+                Role::Lock
+            }
             Kind::Condvar | Kind::Semaphore | Kind::Barrier | Kind::Join | Kind::Once => Role::Idle,
             Kind::Parker => Role::Parked,
             Kind::Unknown => Role::Unknown,
@@ -193,6 +190,33 @@ pub enum OwnerField {
 
 /// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
+
+/// What one file tells of its objects and functions.
+struct Family {
+    /// Its objects.
+    primitives: &'static [&'static dyn Primitive],
+    /// Beginnings of its functions' names, and the parts that these play on stacks. Those that end
+    /// with a `$` are whole names.
+    functions: &'static [(&'static str, Part)],
+    /// The same of functions in Rust, whose names a program in C++ may give to its own.
+    rust_functions: &'static [(&'static str, Part)],
+    /// Functions that take a lock although no word of their names says so, by the last parts of
+    /// their names.
+    takes_lock: &'static [&'static str],
+    /// Functions that spin until they have a lock although no word of their names says so, by the
+    /// last parts of their names or by their paths.
+    spins: &'static [&'static str],
+}
+
+impl Family {
+    const NONE: Family = Family {
+        primitives: &[],
+        functions: &[],
+        rust_functions: &[],
+        takes_lock: &[],
+        spins: &[],
+    };
+}
 
 /// One kind of object of one runtime.
 pub(crate) trait Primitive: fmt::Debug + Sync {
@@ -275,9 +299,9 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
-    /// `true` if debug information gives this type to such objects. The name is qualified and has
-    /// no generic arguments but the first.
-    fn has_type(&self, _name: &str) -> bool {
+    /// `true` if debug information gives the type with this path to such objects. Of a typedef the
+    /// path is its name alone.
+    fn has_type(&self, _path: &str) -> bool {
         false
     }
 }
@@ -309,6 +333,11 @@ impl Identity {
     /// An object of which nothing is known.
     pub fn unknown(address: u64) -> Identity {
         Identity { primitive: &Unknown, object: address, certain: false }
+    }
+
+    /// Such an object at another address.
+    pub fn at(self, address: u64) -> Identity {
+        Identity { object: address, ..self }
     }
 
     /// Name of the primitive, such as `glibc mutex`.
@@ -420,7 +449,7 @@ impl Identity {
 pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     let mut best: Option<(Claim, &'static dyn Primitive)> = None;
     let mut contested = false;
-    for &primitive in FAMILIES.iter().copied().flatten() {
+    for primitive in primitives() {
         let Some(claim) = primitive.claim(evidence, context) else { continue };
         match &best {
             Some((leader, _)) if claim.strength < leader.strength => {}
@@ -439,12 +468,15 @@ pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     }
 }
 
-/// Identity of an object whose type debug information names, before any thread waited for it.
-/// `None` if the type is not that of a known lock.
-pub fn declared(type_name: &str, address: u64) -> Option<Identity> {
-    let name = type_name.trim();
-    let found = FAMILIES.iter().copied().flatten().find(|primitive| primitive.has_type(name));
-    found.map(|&primitive| Identity { primitive, object: address, certain: true })
+/// Identity of an object to which debug information gives the type with this path, before any
+/// thread waited for it. `None` if no family has the type.
+pub fn declared(type_path: &str, address: u64) -> Option<Identity> {
+    let primitive = primitives().find(|primitive| primitive.has_type(type_path))?;
+    Some(Identity { primitive, object: address, certain: true })
+}
+
+fn primitives() -> impl Iterator<Item = &'static dyn Primitive> {
+    FAMILIES.iter().flat_map(|family| family.primitives).copied()
 }
 
 #[derive(Debug)]
@@ -465,13 +497,5 @@ impl Primitive for Unknown {
 
     fn extent(&self) -> (u64, usize) {
         (0, 4)
-    }
-}
-
-/// Futex waits among waits.
-fn futex(wait: &Wait) -> Option<&FutexWait> {
-    match wait {
-        Wait::Futex(wait) => Some(wait),
-        Wait::Parked { .. } => None,
     }
 }

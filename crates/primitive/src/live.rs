@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use threadtoll_stacks::process::Activity;
 
 use super::*;
+use crate::futex::FutexWait;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -641,28 +642,17 @@ fn locks_are_watched_before_anybody_waits() {
     assert_eq!(watch.hold(&identity), mine());
 
     let lock = Mutex::new("text");
-    let identity = declared("std::sync::poison::mutex::Mutex<&str>", address_of(&lock)).unwrap();
+    let identity = declared("std::sys::sync::mutex::futex::Mutex", address_of(&lock)).unwrap();
     let guard = lock.lock().unwrap();
     assert_eq!(watch.hold(&identity), Hold::Held { owner: None });
     drop(guard);
     assert_eq!(watch.hold(&identity), Hold::Free);
 
     let lock = parking_lot::RwLock::new(0_u8);
-    let name = "lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock, u8>";
-    let identity = declared(name, address_of(&lock)).unwrap();
+    let identity = declared("parking_lot::raw_rwlock::RawRwLock", address_of(&lock)).unwrap();
     let guard = lock.read();
     assert_eq!(watch.hold(&identity), Hold::Readers(1));
     drop(guard);
-
-    let mut lock: libc::pthread_spinlock_t = 0;
-    let object = ptr::from_mut(&mut lock);
-    // SAFETY: the lock is initialised before its use, by this thread alone.
-    unsafe { libc::pthread_spin_init(object, 0) };
-    let identity = declared("pthread_spinlock_t", object.addr() as u64).unwrap();
-    assert_eq!(watch.hold(&identity), Hold::Free);
-    // SAFETY: likewise.
-    unsafe { libc::pthread_spin_lock(object) };
-    assert_eq!(watch.hold(&identity), Hold::Held { owner: None });
 
     assert_eq!(declared("std::vec::Vec<pthread_mutex_t>", 0x1000), None);
 }

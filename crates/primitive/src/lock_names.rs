@@ -3,7 +3,7 @@
 //! A name is evidence, no proof: it tells of a wait whose word does not show what it is for that
 //! it is *probably* one for a lock.
 
-use crate::FunctionName;
+use crate::{FAMILIES, FunctionName};
 
 /// Words of a function that takes a lock.
 const TAKES: &[&str] = &[
@@ -26,20 +26,6 @@ const TAKES: &[&str] = &[
 const BUT_NOT: &[&str] = &[
     "dequeue", "enqueue", "free", "guard", "holding", "init", "pop", "push", "receive", "recv",
     "release", "send", "under", "unlock", "while", "with", "without",
-];
-
-/// Functions that take a lock by other names: OpenMP's critical sections (GCC's and LLVM's),
-/// Ruby's global lock, PostgreSQL's heavyweight locks.
-const KNOWN: &[&str] = &[
-    "GOMP_critical_start",
-    "GOMP_critical_name_start",
-    "__kmpc_critical",
-    "__kmpc_critical_with_hint",
-    "EnterCriticalSection",
-    "thread_sched_to_running",
-    "thread_sched_to_running_common",
-    "thread_sched_wait_running_turn",
-    "ProcSleep",
 ];
 
 /// Functions of libraries that wait for whatever their caller waits for, by the last part of their
@@ -128,7 +114,7 @@ const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow"
 
 /// A function that takes a lock, by its name.
 pub(crate) fn takes_lock(function: &FunctionName) -> bool {
-    if KNOWN.contains(&function.last()) {
+    if FAMILIES.iter().any(|family| family.takes_lock.contains(&function.last())) {
         return true;
     }
     let words = function.words();

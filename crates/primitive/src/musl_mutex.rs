@@ -11,10 +11,10 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::{MAX_THREADS, MAX_TID};
-use super::{Hold, Kind, OwnerField, Primitive, Window};
+use super::{Family, Hold, Kind, OwnerField, Primitive, Window};
 use crate::futex::{FutexWait, Operation};
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&MuslMutex];
+pub(super) static FAMILY: Family = Family { primitives: &[&MuslMutex], ..Family::NONE };
 
 const FUTEX: u64 = 4;
 const WAITERS: u64 = 8;

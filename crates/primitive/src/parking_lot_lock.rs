@@ -16,9 +16,20 @@
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::futex_lock::three_values;
 use super::pattern::{MAX_THREADS, user_address};
-use super::{Access, Hold, Kind, Primitive, Wait, Window};
+use super::{Access, Family, Hold, Kind, Primitive, Wait, Window};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Mutex, &RwLock, &Condvar, &Once];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Mutex, &RwLock, &Condvar, &Once],
+    rust_functions: &[
+        ("parking_lot::raw_mutex", Part::Lock),
+        ("parking_lot::raw_rwlock", Part::Lock),
+        ("parking_lot::raw_fair_mutex", Part::Lock),
+        ("lock_api::", Part::Lock),
+    ],
+    spins: &["lock_slow", "lock_shared_slow", "lock_exclusive_slow", "lock_upgradable_slow"],
+    ..Family::NONE
+};
 
 const LOCKED: u8 = 1;
 const PARKED: u8 = 2;
@@ -68,8 +79,8 @@ impl Primitive for Mutex {
         window.u8(object).is_some_and(|byte| byte > MUTEX_BITS)
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        is_lock_api(name, "lock_api::mutex::Mutex", "parking_lot::raw_mutex::RawMutex")
+    fn has_type(&self, path: &str) -> bool {
+        path == "parking_lot::raw_mutex::RawMutex"
     }
 }
 
@@ -124,8 +135,8 @@ impl Primitive for RwLock {
         }
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        is_lock_api(name, "lock_api::rwlock::RwLock", "parking_lot::raw_rwlock::RawRwLock")
+    fn has_type(&self, path: &str) -> bool {
+        path == "parking_lot::raw_rwlock::RawRwLock"
     }
 }
 
@@ -197,9 +208,4 @@ fn states_of_mutex(evidence: &Evidence) -> bool {
 
 fn is_rwlock(state: u64) -> bool {
     state >> READER_SHIFT <= u64::from(MAX_THREADS)
-}
-
-fn is_lock_api(name: &str, generic: &str, raw: &str) -> bool {
-    let arguments = name.strip_prefix(generic).and_then(|rest| rest.strip_prefix('<'));
-    name == raw || arguments.is_some_and(|arguments| arguments.starts_with(raw))
 }

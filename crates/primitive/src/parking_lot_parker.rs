@@ -13,10 +13,15 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::user_address;
-use super::{Kind, Parked, Primitive, Window};
+use super::{Family, Kind, Parked, Primitive, Window};
+use crate::function::Part;
 use crate::futex::Operation;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&ParkingLotParker];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&ParkingLotParker],
+    rust_functions: &[("parking_lot", Part::Wait)],
+    ..Family::NONE
+};
 
 const KEY_BEFORE: u64 = 32;
 const NEXT_BEFORE: u64 = 24;

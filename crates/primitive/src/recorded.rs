@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::evidence::{BYTES, BYTES_BEFORE};
 use super::*;
+use crate::futex::FutexWait;
 
 const PRIVATE: u64 = 128;
 const BITSET: u64 = 9;
@@ -155,7 +156,7 @@ fn read_from(words: &[(u64, u64)]) -> impl FnMut(u64, &mut [u8]) -> usize {
 fn the_holder_of_the_global_interpreter_lock() {
     const STATE: u64 = 0x5555_0000_1000;
     const DESCRIPTOR: u64 = 0x7f00_0000_2000;
-    let declared = Identity { primitive: cpython::PRIMITIVES[0], object: 0, certain: true };
+    let declared = Identity { primitive: cpython::FAMILY.primitives[0], object: 0, certain: true };
     let thread_of = |memory: &[(u64, u64)]| {
         declared.thread_of(STATE, &mut read_from(memory), &|tid| tid == 4711)
     };
@@ -536,18 +537,6 @@ fn the_begin_of_a_rust_thread_is_no_initialisation() {
     assert_eq!(seen(&evidence).0, "parking_lot parker");
 }
 
-const TYPES: [&str; 9] = [
-    "pthread_mutex_t",
-    "pthread_rwlock_t",
-    "pthread_cond_t",
-    "pthread_spinlock_t",
-    "sem_t",
-    "std::sync::mutex::Mutex<i32>",
-    "std::sync::rwlock::RwLock<i32>",
-    "parking_lot::raw_mutex::RawMutex",
-    "parking_lot::raw_rwlock::RawRwLock",
-];
-
 fn word() -> impl Strategy<Value = u32> {
     prop_oneof![0..8_u32, any::<u32>(), Just(4711), Just(u32::MAX)]
 }
@@ -584,8 +573,8 @@ proptest! {
             }
         }
         let identity = identify(&evidence, &context(flags & 1 == 0, false));
-        let declared = TYPES.iter().map(|name| declared(name, address).unwrap());
-        for identity in declared.chain([identity]) {
+        let of = |primitive| Identity { primitive, object: address, certain: true };
+        for identity in primitives().map(of).chain([identity]) {
             let (start, length) = identity.window();
             prop_assert!(length <= BYTES);
             let bytes = &bytes[..length.min(cut)];

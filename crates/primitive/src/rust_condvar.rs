@@ -4,9 +4,14 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::rust_mutex::rust_wait;
-use super::{Kind, Primitive};
+use super::{Family, Kind, Primitive};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustCondvar];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustCondvar],
+    rust_functions: &[("std::sys::sync::condvar", Part::Wait)],
+    ..Family::NONE
+};
 
 /// Values with which other primitives of the runtime wait: a mutex (2), and an initialisation of
 /// old and new (3, 5, 6, 7).

@@ -5,10 +5,22 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::futex_lock::three_values;
-use super::{Hold, Kind, Primitive, Window};
+use super::{Family, Hold, Kind, Primitive, Window};
+use crate::function::Part;
 use crate::futex::{FutexWait, Operation};
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustMutex];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustMutex],
+    rust_functions: &[
+        ("std::sys::sync::mutex", Part::Lock),
+        ("std::sys::locks::", Part::Lock),
+        ("std::sys_common::mutex", Part::Lock),
+        ("std::sync::mutex::", Part::Lock),
+        ("std::sync::poison::mutex::", Part::Lock),
+    ],
+    spins: &["lock_contended"],
+    ..Family::NONE
+};
 
 const CONTENDED: u32 = 2;
 
@@ -49,16 +61,16 @@ impl Primitive for RustMutex {
         window.u32(object).is_some_and(|word| word > CONTENDED)
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        let generic = name.split('<').next().unwrap_or(name);
-        matches!(
-            generic,
-            "std::sync::poison::mutex::Mutex"
-                | "std::sync::mutex::Mutex"
-                | "std::sys::sync::mutex::futex::Mutex"
-                | "std::sys::unix::locks::futex_mutex::Mutex"
-        )
+    /// The first word of a `std::sync::Mutex` need not be the lock.
+    fn has_type(&self, path: &str) -> bool {
+        is_futex_of_std(path) && path.ends_with("::Mutex")
     }
+}
+
+/// A type of std's, such as `std::sys::sync::mutex::futex::Mutex` or, earlier,
+/// `std::sys::unix::locks::futex_mutex::Mutex`.
+pub(super) fn is_futex_of_std(path: &str) -> bool {
+    path.starts_with("std::sys::") && path.contains("futex")
 }
 
 /// The one way in which Rust's std waits without a timeout.

@@ -5,9 +5,14 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::rust_mutex::untimed;
-use super::{Kind, Primitive};
+use super::{Family, Kind, Primitive};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustOnce];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustOnce],
+    rust_functions: &[("std::sys::sync::once", Part::Wait)],
+    ..Family::NONE
+};
 
 #[derive(Debug)]
 struct RustOnce;

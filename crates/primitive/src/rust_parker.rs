@@ -5,9 +5,14 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::rust_mutex::rust_wait;
-use super::{Kind, Primitive};
+use super::{Family, Kind, Primitive};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustParker];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustParker],
+    rust_functions: &[("std::sys::sync::thread_parking", Part::Wait)],
+    ..Family::NONE
+};
 
 const PARKED: u32 = u32::MAX;
 

@@ -9,10 +9,20 @@
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::MAX_THREADS;
-use super::rust_mutex::untimed;
-use super::{Access, Hold, Kind, Primitive, Wait, Window};
+use super::rust_mutex::{is_futex_of_std, untimed};
+use super::{Access, Family, Hold, Kind, Primitive, Wait, Window};
+use crate::function::Part;
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustRwLock];
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustRwLock],
+    rust_functions: &[
+        ("std::sys::sync::rwlock", Part::Lock),
+        ("std::sync::rwlock::", Part::Lock),
+        ("std::sync::poison::rwlock::", Part::Lock),
+    ],
+    spins: &["read_contended", "write_contended"],
+    ..Family::NONE
+};
 
 const WRITERS_FUTEX: u64 = 4;
 
@@ -79,15 +89,8 @@ impl Primitive for RustRwLock {
         }
     }
 
-    fn has_type(&self, name: &str) -> bool {
-        let generic = name.split('<').next().unwrap_or(name);
-        matches!(
-            generic,
-            "std::sync::poison::rwlock::RwLock"
-                | "std::sync::rwlock::RwLock"
-                | "std::sys::sync::rwlock::futex::RwLock"
-                | "std::sys::unix::locks::futex_rwlock::RwLock"
-        )
+    fn has_type(&self, path: &str) -> bool {
+        is_futex_of_std(path) && path.ends_with("::RwLock")
     }
 }
 

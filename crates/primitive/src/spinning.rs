@@ -3,33 +3,13 @@
 //! A spin lock is taken by whoever runs, so that its waiters look like threads at work. Where the
 //! loop has been inlined into the program's own code, nothing tells it apart.
 
-use crate::FunctionName;
-
-/// Functions of libraries whose names do not say it: glibc, Rust's standard library, parking_lot,
-/// Abseil, HotSpot and Go (procedures of their sources of the same names), PostgreSQL, InnoDB.
-const KNOWN: [&str; 16] = [
-    "lock_contended",
-    "read_contended",
-    "write_contended",
-    "lock_slow",
-    "lock_shared_slow",
-    "lock_exclusive_slow",
-    "lock_upgradable_slow",
-    "SlowLock",
-    "LockSlow",
-    "LockSlowLoop",
-    "AbslInternalSpinLockDelay",
-    "TrySpin",
-    "runtime.lock2",
-    "runtime.procyield",
-    "s_lock",
-    "ut_delay",
-];
+use crate::{FAMILIES, FunctionName};
 
 /// A thread that runs this function, by its demangled name, spins until it has a lock.
 pub fn spins_for_a_lock(function: &str) -> bool {
     let name = FunctionName::parse(function);
-    if KNOWN.contains(&name.last()) || KNOWN.contains(&name.path()) {
+    let is_it = |known: &&str| [name.last(), name.path()].contains(known);
+    if FAMILIES.iter().any(|family| family.spins.iter().any(is_it)) {
         return true;
     }
     let name = name.last().to_ascii_lowercase();

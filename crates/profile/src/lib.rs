@@ -25,7 +25,7 @@ pub mod perf;
 mod profiler;
 pub mod sample;
 mod stacks;
-pub mod static_locks;
+mod static_locks;
 mod tally;
 mod watched;
 

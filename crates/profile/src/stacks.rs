@@ -11,10 +11,9 @@ use threadtoll_stacks::process::Process;
 use threadtoll_stacks::stack::{Frame, Registers, Stack, StackBytes};
 use threadtoll_stacks::symbol::Variable;
 
-use crate::primitive::Caller;
-use crate::primitive::runtime::is_runtime_file;
 use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::waiting::{Waiting, WaitingFrame};
+use crate::primitive::{Caller, is_runtime_file};
 
 /// Frames of a waiter that tell what it waits for.
 const CALLERS: usize = 12;

@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use threadtoll_stacks::StackTable;
 use threadtoll_stacks::image::{CodeAddress, ImageId};
-use threadtoll_stacks::symbol::{DeclaredType, StaticVariable, StaticVariables};
+use threadtoll_stacks::symbol::{StaticVariable, StaticVariables};
 
-use crate::primitive::runtime::is_runtime_file;
-use crate::primitive::{Identity, declared};
+use crate::primitive::{Identity, Role, declared, is_runtime_file};
 
 /// The search for static locks in the files of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct StaticLocks {
     /// Files whose static locks are not all known yet.
     scans: VecDeque<Scan>,
-    known: HashMap<ImageId, Vec<Lock>>,
+    /// Locks at their addresses, as their files count.
+    known: HashMap<ImageId, Vec<Identity>>,
 }
 
 /// The search in one file.
@@ -25,20 +25,7 @@ struct Scan {
     /// A process that has mapped it.
     process: u32,
     /// `None` before it has begun.
-    units: Option<StaticVariables<&'static str>>,
-}
-
-/// Address of a static lock, as its file counts, and its type.
-#[derive(Clone, Copy, Debug)]
-struct Lock {
-    address: u64,
-    type_name: &'static str,
-}
-
-impl Lock {
-    fn of(variable: StaticVariable<&'static str>) -> Lock {
-        Lock { address: variable.address, type_name: variable.kind }
-    }
+    units: Option<StaticVariables<Identity>>,
 }
 
 impl StaticLocks {
@@ -62,17 +49,16 @@ impl StaticLocks {
                 Some(known) if scan.units.is_none() => Some(known.clone()),
                 _ => {
                     if scan.units.is_none() {
-                        scan.units = table.static_variables(scan.image, lock_type);
+                        scan.units = table.static_variables(scan.image, lock_of_type);
                     }
                     let unit = scan.units.as_mut().and_then(Iterator::next);
-                    unit.map(|found| found.into_iter().map(Lock::of).collect())
+                    unit.map(|found| found.into_iter().map(lock_of).collect())
                 }
             };
             for lock in of_unit.iter().flatten() {
-                let place = CodeAddress { image: scan.image, address: lock.address };
+                let place = CodeAddress { image: scan.image, address: lock.object };
                 let address = table.address_of(scan.process, place);
-                let identity = address.and_then(|address| declared(lock.type_name, address));
-                found.extend(identity.map(|identity| (scan.process, identity)));
+                found.extend(address.map(|address| (scan.process, lock.at(address))));
             }
             let again = scan.units.is_none();
             match of_unit {
@@ -89,29 +75,11 @@ impl StaticLocks {
     }
 }
 
-/// Name by which [`declared`] knows a type whose first bytes are a lock's word; `None` if it is no
-/// lock.
-pub fn lock_type(declared: &DeclaredType<'_>) -> Option<&'static str> {
-    if declared.is_typedef() {
-        return match declared.name() {
-            // Also in a C++ `std::mutex` and `std::shared_mutex`.
-            "pthread_mutex_t" => Some("pthread_mutex_t"),
-            "pthread_rwlock_t" => Some("pthread_rwlock_t"),
-            _ => None,
-        };
-    }
-    let mut scopes = declared.scopes();
-    let outermost = [scopes.next().unwrap_or_default(), scopes.next().unwrap_or_default()];
-    let in_futex = || declared.scopes().any(|name| name.contains("futex"));
-    match (outermost, declared.name()) {
-        (["std", "sys"], "Mutex") if in_futex() => Some("std::sync::poison::mutex::Mutex"),
-        (["std", "sys"], "RwLock") if in_futex() => Some("std::sync::poison::rwlock::RwLock"),
-        (["parking_lot", "raw_mutex"], "RawMutex") => {
-            Some("lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex>")
-        }
-        (["parking_lot", "raw_rwlock"], "RawRwLock") => {
-            Some("lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock>")
-        }
-        _ => None,
-    }
+fn lock_of(variable: StaticVariable<Identity>) -> Identity {
+    variable.kind.at(variable.address)
+}
+
+/// The lock, at address 0, whose type has this path. `None` if it is no lock's.
+fn lock_of_type(path: &str) -> Option<Identity> {
+    declared(path, 0).filter(|identity| identity.role() == Role::Lock)
 }

@@ -7,8 +7,7 @@
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
 
-use crate::primitive::Caller;
-use crate::primitive::runtime::is_runtime_file;
+use crate::primitive::{Caller, is_runtime_file};
 
 /// A lock inside a library.
 #[derive(Debug)]

@@ -284,10 +284,9 @@ fn owners_in_a_container_are_named_as_outside() {
 }
 
 const C: &str = "pthread_mutex_t";
-const RUST: &str = "std::sync::poison::mutex::Mutex";
-const PARKING_LOT: &str = "lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, u64>";
-const PARKING_LOT_RWLOCK: &str =
-    "lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock, u64>";
+const RUST: &str = "std::sys::sync::mutex::futex::Mutex";
+const PARKING_LOT: &str = "parking_lot::raw_mutex::RawMutex";
+const PARKING_LOT_RWLOCK: &str = "parking_lot::raw_rwlock::RawRwLock";
 const NAMELESS: Hold = Hold::Held { owner: None };
 
 const fn held_by(tid: u32) -> Hold {
