@@ -1,5 +1,7 @@
 //! One thing that threads wait on by a futex: a lock, a condition variable, …
 
+mod patterns;
+
 use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::bursts::{Bursts, Read};
@@ -7,6 +9,7 @@ use threadtoll_judge::cause::PatternCounts;
 use threadtoll_judge::sample::Sample;
 use threadtoll_judge::samples::LockSamples;
 
+use self::patterns::Patterns;
 use super::mean::Mean;
 use super::steady::Steady;
 use crate::circumstances::Circumstances;
@@ -17,9 +20,6 @@ use crate::primitive::{
 use crate::sample::Burst;
 use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
-
-/// Fewest threads that leave one wait together and queue for one lock to be a herd.
-const HERD: f64 = 3.0;
 
 /// Share of looks at some of the threads only that leaves nothing open: the others show as much.
 const IN_PART: f64 = 0.1;
@@ -71,9 +71,7 @@ pub struct Object {
     shared: f64,
     /// Its holder, if it is a lock.
     pub(crate) holder: LockHolder,
-    patterns: PatternCounts,
-    /// Looks at which a thread had taken it before a waiter that was woken, by that thread.
-    overtaking: HashMap<u32, u64>,
+    pub(super) patterns: Patterns,
     /// Looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
     /// Threads seen to hold it or to wait for it.
@@ -85,7 +83,6 @@ pub struct Object {
     last_stack: u64,
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
-    waiting_writer: Option<WaitingWriter>,
     /// Threads have waited for it that give up after a while.
     pub(super) gives_up: bool,
     /// It was seen in a state in which nothing is that is used as a lock.
@@ -152,15 +149,6 @@ pub(super) struct Unjudged {
     window: (u64, Vec<u8>),
 }
 
-/// A writer that waits for readers to let go.
-#[derive(Clone, Copy, Debug)]
-struct WaitingWriter {
-    tid: u32,
-    readers: u32,
-    /// A reader has come after it.
-    overtaken: bool,
-}
-
 impl Object {
     pub(super) fn new(address: u64, first_seen: u64) -> Self {
         Object {
@@ -185,15 +173,13 @@ impl Object {
             held: 0.0,
             shared: 0.0,
             holder: LockHolder::default(),
-            patterns: PatternCounts::default(),
-            overtaking: HashMap::new(),
+            patterns: Patterns::default(),
             waiting: HashMap::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
             looks_at_stacks: 0,
             last_stack: 0,
             bursts: Bursts::default(),
-            waiting_writer: None,
             gives_up: false,
             is_no_lock: false,
             telling_stack: None,
@@ -313,12 +299,15 @@ impl Object {
         if !self.is_lock() {
             return;
         }
-        let readings = burst.times.iter().zip(burst.bytes.chunks_exact(burst.length));
-        self.note_readers(burst);
+        let state = |bytes| self.identity.hold(&Window { address: burst.address, bytes });
+        let states: Vec<Hold> = burst.bytes.chunks_exact(burst.length).map(state).collect();
+        if burst.waited {
+            self.patterns.burst(&states);
+        }
+        let readings = burst.times.iter().zip(states);
         let reads: Vec<Read> = readings
-            .map(|(&at, bytes)| {
-                let window = Window { address: burst.address, bytes };
-                let (held, owner) = match self.identity.hold(&window) {
+            .map(|(&at, state)| {
+                let (held, owner) = match state {
                     Hold::Held { owner } => (true, owner),
                     Hold::Readers(_) => (true, None),
                     Hold::Free | Hold::Unseen => (false, None),
@@ -327,21 +316,6 @@ impl Object {
             })
             .collect();
         self.bursts.add(&reads, burst.waited);
-    }
-
-    /// A reader that comes during a burst, while readers hold the lock, overtakes the writer that
-    /// waits.
-    fn note_readers(&mut self, burst: &Burst) {
-        let Some(writer) = self.waiting_writer.as_mut().filter(|_| burst.waited) else { return };
-        let mut before = None;
-        for bytes in burst.bytes.chunks_exact(burst.length) {
-            let readers = match self.identity.hold(&Window { address: burst.address, bytes }) {
-                Hold::Readers(readers) => Some(readers),
-                _ => None,
-            };
-            writer.overtaken |= readers.zip(before).is_some_and(|(now, before)| now > before);
-            before = readers;
-        }
     }
 
     /// The memory has another use by now.
@@ -494,44 +468,8 @@ impl Object {
         }
     }
 
-    /// Counts what the look shows of patterns over several looks.
-    pub(super) fn count_patterns(&mut self, scale: f64) {
-        let arrivals = &self.now.arrivals;
-        self.patterns.arrivals += arrivals.len() as u64;
-        for before in arrivals.iter().flatten() {
-            let together = arrivals.iter().filter(|other| **other == Some(*before)).count();
-            self.patterns.herd_arrivals += u64::from(together as f64 * scale >= HERD);
-        }
-        let readers = match (self.now.hold, self.now.writer) {
-            (Some(Hold::Readers(readers)), Some(tid)) => Some((readers, tid)),
-            _ => None,
-        };
-        self.waiting_writer = readers.map(|(readers, tid)| {
-            let before = self.waiting_writer.filter(|before| before.tid == tid);
-            let more = |before: WaitingWriter| before.overtaken || readers > before.readers;
-            WaitingWriter { tid, readers, overtaken: before.is_some_and(more) }
-        });
-        if let Some(writer) = self.waiting_writer {
-            self.patterns.writer_waited += 1;
-            self.patterns.readers_overtook += u64::from(writer.overtaken);
-        }
-    }
-
-    /// A waiter had been woken, and this thread had taken the lock before it; `None`: nobody had.
-    pub(super) fn count_turn(&mut self, overtaken_by: Option<u32>) {
-        self.patterns.turns += 1;
-        if let Some(tid) = overtaken_by {
-            count(&mut self.overtaking, tid);
-        }
-    }
-
-    /// Patterns over several looks.
+    /// Number of looks that show each pattern.
     pub fn patterns(&self) -> PatternCounts {
-        // Readers that have been woken have the lock: no writer can take it before them.
-        let hogged_turns = match self.for_readers {
-            true => 0,
-            false => self.overtaking.values().copied().max().unwrap_or(0),
-        };
-        PatternCounts { hogged_turns, ..self.patterns }
+        self.patterns.counts(self.for_readers)
     }
 }

@@ -363,7 +363,7 @@ impl ProcessAccount {
                     // Woken from its wait, or from a later sleep, and without a CPU yet.
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
-                        self.touch(place, seen.look).count_turn(overtaken_by);
+                        self.touch(place, seen.look).patterns.turn(overtaken_by);
                     }
                 }
             }
@@ -554,7 +554,7 @@ impl ProcessAccount {
             self.count_holder(place, chunk, tick, seen, contended);
             let object = &mut self.objects[place as usize];
             if contended {
-                object.count_patterns(seen.scale);
+                object.patterns.sample(&object.now, seen.scale);
             }
             let waited_before = !object.waiters.is_unchanged();
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);
