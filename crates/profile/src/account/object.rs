@@ -1,5 +1,6 @@
 //! One thing that threads wait on by a futex: a lock, a condition variable, …
 
+mod held;
 mod patterns;
 
 use std::collections::{HashMap, HashSet};
@@ -7,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use threadtoll_judge::bursts::{Bursts, Read};
 use threadtoll_judge::cause::PatternCounts;
 use threadtoll_judge::sample::Sample;
-use threadtoll_judge::samples::LockSamples;
 
+use self::held::{Held, Sampled};
 use self::patterns::Patterns;
 use super::mean::Mean;
 use super::steady::Steady;
@@ -59,16 +60,11 @@ pub struct Object {
     /// Looks at which threads waited for it, and those of them at some of the threads only.
     looks_at_waiters: u64,
     looks_in_part: u64,
-    /// Held share and queue of a lock, at the looks that showed anything of it.
-    pub(super) samples: LockSamples,
-    /// When the first look that shows its state was due.
-    pub(super) word_since: Option<u64>,
+    /// Held share and queue of a lock.
+    pub(super) held: Held,
     /// Its state as a lock, and the value of its word while it is not known to be one.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
-    /// Time for which samples saw it held, and the part of it in which readers shared it.
-    held: f64,
-    shared: f64,
     /// Its holder, if it is a lock.
     pub(crate) holder: LockHolder,
     pub(super) patterns: Patterns,
@@ -139,11 +135,8 @@ impl Now {
 /// A look at a thing of which it was not known if it is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
-    due: u64,
-    second: u64,
-    queue_late: bool,
     /// Its queue holds those that were being woken only.
-    sample: Sample,
+    sampled: Sampled,
     waits: Vec<(Wait, f64)>,
     /// No bytes if they were not read.
     window: (u64, Vec<u8>),
@@ -166,12 +159,9 @@ impl Object {
             waiters_max: 0,
             looks_at_waiters: 0,
             looks_in_part: 0,
-            samples: LockSamples::default(),
-            word_since: None,
+            held: Held::default(),
             steady_hold: Steady::default(),
             steady_word: Steady::default(),
-            held: 0.0,
-            shared: 0.0,
             holder: LockHolder::default(),
             patterns: Patterns::default(),
             waiting: HashMap::new(),
@@ -367,7 +357,7 @@ impl Object {
         for &waiter in &self.now.waiters {
             count(&mut self.waiting, waiter);
         }
-        let mut sample = Sample {
+        let sample = Sample {
             held: None,
             queue: Some(queue),
             waking: Some(self.now.waking),
@@ -375,65 +365,36 @@ impl Object {
             time: f64::from(times) * seen.gap_s,
             late: seen.late,
         };
-        let (second, queue_late) = (seen.second, seen.queue_late);
+        let (due, second, queue_late) = (seen.due, seen.second, seen.queue_late);
+        let mut sampled = Sampled { due, second, queue_late, sample };
         if !self.is_lock() {
             let (address, bytes) = (self.now.window.0, &self.now.window.1[..]);
             if let Some(word) = (Window { address, bytes }).u32(self.evidence.address()) {
-                self.steady_word.note(word, seen.due);
+                self.steady_word.note(word, due);
             }
             if !self.identity.certain && *room > 0 {
                 *room -= 1;
-                sample.queue = sample.waking;
+                sampled.sample.queue = sample.waking;
                 let (waits, window) = (self.now.waits.clone(), self.now.window.clone());
-                let due = seen.due;
-                self.unjudged.push(Unjudged { due, second, queue_late, sample, waits, window });
+                self.unjudged.push(Unjudged { sampled, waits, window });
             } else if !self.identity.certain {
-                self.samples.add_with_queue(second, sample, queue_late);
+                self.held.add_queue(&sampled);
             }
             return;
         }
         if let Some(hold) = self.now.hold.filter(|&hold| hold != Hold::Unseen) {
-            self.steady_hold.note(hold, seen.due);
+            self.steady_hold.note(hold, due);
         }
-        self.note_word(seen.due, self.now.hold);
-        self.add_held(second, sample, self.now.hold, queue_late);
+        self.held.add(&sampled, self.now.hold, self.for_readers);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.holder.names_owner = true;
             remember(&mut self.users, owner);
         }
     }
 
-    /// In a way that keeps those out that this account is about, if the word shows that: readers
-    /// keep writers out, but not each other.
-    fn is_held(&self, hold: Hold) -> Option<bool> {
-        match hold {
-            Hold::Free => Some(false),
-            Hold::Held { .. } => Some(true),
-            Hold::Readers(_) => Some(!self.for_readers),
-            Hold::Unseen => None,
-        }
-    }
-
-    /// Its state was read at this time.
-    fn note_word(&mut self, due: u64, hold: Option<Hold>) {
-        if hold.is_some_and(|hold| hold != Hold::Unseen) {
-            self.word_since = Some(self.word_since.map_or(due, |since| since.min(due)));
-        }
-    }
-
-    /// Adds a sample of a lock in this state.
-    fn add_held(&mut self, second: u64, mut sample: Sample, hold: Option<Hold>, queue_late: bool) {
-        sample.held = hold.and_then(|hold| self.is_held(hold));
-        if sample.held == Some(true) {
-            self.held += sample.time;
-            self.shared += if matches!(hold, Some(Hold::Readers(_))) { sample.time } else { 0.0 };
-        }
-        self.samples.add_with_queue(second, sample, queue_late);
-    }
-
     /// Share of the time held in which one thread kept all others out, readers included.
     pub(crate) fn exclusive_share(&self) -> f64 {
-        if self.held > 0.0 { 1.0 - self.shared / self.held } else { 1.0 }
+        self.held.exclusive_share()
     }
 
     /// Looks from before it was known to be a lock.
@@ -458,13 +419,13 @@ impl Object {
             };
             let waits = look.waits.iter().filter(|(wait, _)| mine(wait));
             let waiting: f64 = waits.map(|(_, threads)| threads).sum();
-            let woken = if self.for_readers { Some(0.0) } else { look.sample.waking };
+            let woken = if self.for_readers { Some(0.0) } else { look.sampled.sample.waking };
             let (address, bytes) = &look.window;
             let hold = self.identity.hold(&Window { address: *address, bytes });
             let queue = woken.map(|woken| waiting + woken);
-            let sample = Sample { queue, waking: woken, ..look.sample };
-            self.note_word(look.due, Some(hold));
-            self.add_held(look.second, sample, Some(hold), look.queue_late);
+            let sample = Sample { queue, waking: woken, ..look.sampled.sample };
+            let sampled = Sampled { sample, ..look.sampled };
+            self.held.add(&sampled, Some(hold), self.for_readers);
         }
     }
 

@@ -314,10 +314,10 @@ impl ProcessAccount {
     /// Held share and queue of a lock.
     pub fn samples(&self, lock: &Object) -> LockSamples {
         // From the first thread that waited for it on, looks without its word are like the others.
-        let known_since = lock.word_since.map(|since| since.min(lock.first_seen));
+        let known_since = lock.held.known_since.map(|since| since.min(lock.first_seen));
         let known = self.first_look.zip(known_since);
         let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
-        lock.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
+        lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
