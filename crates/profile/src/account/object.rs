@@ -2,6 +2,7 @@
 
 mod held;
 mod patterns;
+mod queue;
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +12,7 @@ use threadtoll_judge::sample::Sample;
 
 use self::held::{Held, Sampled};
 use self::patterns::Patterns;
-use super::mean::Mean;
+use self::queue::Queue;
 use super::steady::Steady;
 use crate::circumstances::Circumstances;
 use crate::holder::{Holders, LockHolder};
@@ -21,9 +22,6 @@ use crate::primitive::{
 use crate::sample::Burst;
 use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
-
-/// Share of looks at some of the threads only that leaves nothing open: the others show as much.
-const IN_PART: f64 = 0.1;
 
 /// Contradictions in a row after which the memory is taken to have another use: a look may fall
 /// between two stores of the lock itself.
@@ -51,15 +49,9 @@ pub struct Object {
     contradictions: u32,
     /// Number of objects that have been at this address before.
     pub generation: u32,
-    /// Mean number of waiting threads.
-    pub(super) waiters: Mean,
-    /// Those of them that no look saw asleep.
-    pub(super) unseen: Mean,
+    pub(super) queue: Queue,
     /// Most threads seen waiting at one look.
     pub waiters_max: u32,
-    /// Looks at which threads waited for it, and those of them at some of the threads only.
-    looks_at_waiters: u64,
-    looks_in_part: u64,
     /// Held share and queue of a lock.
     pub(super) held: Held,
     /// Its state as a lock, and the value of its word while it is not known to be one.
@@ -154,11 +146,8 @@ impl Object {
             readings: 0,
             contradictions: 0,
             generation: 0,
-            waiters: Mean::default(),
-            unseen: Mean::default(),
+            queue: Queue::default(),
             waiters_max: 0,
-            looks_at_waiters: 0,
-            looks_in_part: 0,
             held: Held::default(),
             steady_hold: Steady::default(),
             steady_word: Steady::default(),
@@ -193,7 +182,7 @@ impl Object {
 
     /// Many looks at waiting threads left threads out: more may have waited at once.
     pub fn seen_in_part(&self) -> bool {
-        self.looks_in_part as f64 > IN_PART * self.looks_at_waiters as f64
+        self.queue.seen_in_part()
     }
 
     /// It is a lock.
@@ -341,12 +330,9 @@ impl Object {
     pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
-            self.waiters.add(queue, times);
-            self.unseen.add(self.now.unseen, times);
+            self.queue.sample(queue, self.now.unseen, times, seen.scale);
             let waiters = self.now.waiters.len() as u32 + self.now.woken;
             self.waiters_max = self.waiters_max.max(waiters);
-            self.looks_at_waiters += 1;
-            self.looks_in_part += u64::from(seen.scale > 1.0);
         }
         let remember = |threads: &mut HashSet<u32>, tid| {
             if threads.len() < MAX_KINDS {

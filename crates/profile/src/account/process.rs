@@ -292,7 +292,7 @@ impl ProcessAccount {
     pub fn unseen(&self, lock: &Object) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
-        let here = mean(&lock.unseen);
+        let here = mean(&lock.queue.unseen);
         Unseen {
             here,
             elsewhere: (mean(&self.unseen.shared_out.mean) - here).max(0.0),
@@ -308,7 +308,7 @@ impl ProcessAccount {
 
     /// Mean number of threads that wait for a thing.
     pub fn waiters(&self, object: &Object) -> Option<Estimate> {
-        object.waiters.estimate(&self.stretches)
+        object.queue.waiters.estimate(&self.stretches)
     }
 
     /// Held share and queue of a lock.
@@ -556,9 +556,9 @@ impl ProcessAccount {
             if contended {
                 object.patterns.sample(&object.now, seen.scale);
             }
-            let waited_before = !object.waiters.is_unchanged();
+            let waited_before = !object.queue.waiters.is_unchanged();
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);
-            if !waited_before && !object.waiters.is_unchanged() {
+            if !waited_before && !object.queue.waiters.is_unchanged() {
                 self.waited_for.push(place);
             }
             if object.is_lock() {
@@ -600,7 +600,7 @@ impl ProcessAccount {
 
     /// Its last looks have come in.
     pub(super) fn end(&mut self) {
-        let means = self.time.iter().chain(self.objects.iter().map(|object| &object.waiters));
+        let means = self.time.iter().chain(self.objects.iter().map(|object| &object.queue.waiters));
         let threads = means.filter_map(|mean| mean.estimate(&self.stretches));
         self.seen = threads.map(|threads| threads.mean * threads.looks).sum();
         self.forget_looks();
@@ -636,9 +636,7 @@ impl ProcessAccount {
         self.asleep_all_along.mean.end_stretch(&stretch);
         self.passing.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
-            let object = &mut self.objects[place as usize];
-            object.waiters.end_stretch(&stretch);
-            object.unseen.end_stretch(&stretch);
+            self.objects[place as usize].queue.end(&stretch);
         }
     }
 }
