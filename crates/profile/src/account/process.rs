@@ -109,9 +109,7 @@ pub struct ProcessAccount {
     /// Accounts of the readers of locks, by those of their writers.
     readers: HashMap<u32, u32>,
     /// Mean number of threads, by what they spend their time on.
-    time: [Mean; Time::ALL.len()],
-    /// Of the current look.
-    time_now: [f64; Time::ALL.len()],
+    time: [Tally; Time::ALL.len()],
     /// Those of them that sleep, by system call and stack.
     asleep: Asleep,
     /// Page faults so far that read from a disk, when it was first seen and now.
@@ -188,7 +186,6 @@ impl ProcessAccount {
             by_object: HashMap::new(),
             readers: HashMap::new(),
             time: Default::default(),
-            time_now: Default::default(),
             asleep: Asleep::default(),
             major_faults: [0; 2],
             unseen: WokenUnseen::default(),
@@ -230,7 +227,7 @@ impl ProcessAccount {
 
     /// Mean number of threads that spend their time on this.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
-        self.time[kind.place()].estimate(&self.stretches)
+        self.time[kind.place()].mean.estimate(&self.stretches)
     }
 
     /// Threads alive that were seen to hold a lock or to wait for one.
@@ -343,9 +340,9 @@ impl ProcessAccount {
                 waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
                 if awake {
                     let kind = Time::on_cpu(seen.state(read.tid, seen.due));
-                    self.time_now[kind.place()] += scale_now;
+                    self.time[kind.place()].now += scale_now;
                 } else if waiting_on.is_none() {
-                    self.time_now[Time::Other.place()] += scale_now;
+                    self.time[Time::Other.place()].now += scale_now;
                 }
             }
             Occupation::Futex(_) => {}
@@ -355,7 +352,7 @@ impl ProcessAccount {
                     WhenDue::Unseen => self.wait_unseen(read.tid, scale_now, seen),
                     _ => 0.0,
                 };
-                self.time_now[Time::on_cpu(state).place()] += scale_now - waits;
+                self.time[Time::on_cpu(state).place()].now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
                 }
@@ -372,7 +369,7 @@ impl ProcessAccount {
                 if kind == Time::Sleep && self.sleeps_on(read, at, seen) {
                     self.asleep_all_along.now += scale_now;
                 }
-                self.time_now[kind.place()] += scale_now;
+                self.time[kind.place()].now += scale_now;
                 self.note_asleep(kind, read, scale_now, at, seen);
             }
         }
@@ -537,11 +534,7 @@ impl ProcessAccount {
     }
 
     pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
-        for (mean, now) in self.time.iter_mut().zip(&mut self.time_now) {
-            if *now > 0.0 {
-                mean.add(std::mem::take(now), tick.times);
-            }
-        }
+        self.time.iter_mut().for_each(|time| time.end_look(tick.times));
         self.asleep_all_along.end_look(tick.times);
         self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
@@ -600,7 +593,8 @@ impl ProcessAccount {
 
     /// Its last looks have come in.
     pub(super) fn end(&mut self) {
-        let means = self.time.iter().chain(self.objects.iter().map(|object| &object.queue.waiters));
+        let times = self.time.iter().map(|time| &time.mean);
+        let means = times.chain(self.objects.iter().map(|object| &object.queue.waiters));
         let threads = means.filter_map(|mean| mean.estimate(&self.stretches));
         self.seen = threads.map(|threads| threads.mean * threads.looks).sum();
         self.forget_looks();
@@ -630,7 +624,7 @@ impl ProcessAccount {
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {
         self.unwaited.extend(&ended.unwaited);
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
-        self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        self.time.iter_mut().for_each(|time| time.mean.end_stretch(&stretch));
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
         self.asleep_all_along.mean.end_stretch(&stretch);

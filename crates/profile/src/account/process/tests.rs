@@ -81,7 +81,7 @@ fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
         let read = ThreadRead::new(0, WAITER, true, activity);
         account.thread(&read, 3_200_000, &seen);
         assert_eq!(account.objects[0].now.waiting, waiting);
-        assert_eq!(account.time_now.iter().sum::<f64>(), 1.0 - waiting);
+        assert_eq!(account.time.iter().map(|time| time.now).sum::<f64>(), 1.0 - waiting);
     }
 }
 
@@ -178,7 +178,7 @@ fn waits_beyond_what_can_be_told_apart_are_said() {
             program_counter: 0,
         });
         account.thread(&ThreadRead::new(0, WAITER, true, activity), 3_200_000, &seen);
-        (account.is_full, account.time_now[Time::Other.place()])
+        (account.is_full, account.time[Time::Other.place()].now)
     };
     for word in 1..=MAX_OBJECTS as u64 {
         assert_eq!(wait(4 * word), (false, 0.0));
