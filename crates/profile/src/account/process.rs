@@ -1,6 +1,7 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 pub(crate) mod asleep;
+mod cpu;
 mod devices;
 mod holders;
 mod lately;
@@ -20,6 +21,7 @@ use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
 use self::asleep::{Asleep, Call, InCall};
+use self::cpu::Cpu;
 use self::devices::Devices;
 use self::lately::Lately;
 pub(super) use self::passing::Passing;
@@ -37,7 +39,7 @@ use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Kind, MAX_OBJECTS, Wait};
+use crate::primitive::{Evidence, Kind, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -50,9 +52,6 @@ const MAX_USERS: usize = 20_000;
 
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
-
-/// Clock ticks from which the kernel's share of them is told.
-const MIN_TICKS: u64 = 20;
 
 /// Time after the first look within which the switches of a thread are followed.
 const FOLLOWED_NS: u64 = 500_000_000;
@@ -92,8 +91,7 @@ pub struct ProcessAccount {
     /// Samples of running threads; and their stacks.
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
-    /// Clock ticks on a CPU, in its own code and in the kernel, at the first look and by now.
-    cpu_ticks: Option<[[u64; 2]; 2]>,
+    cpu: Cpu,
     /// Mean number of threads that have slept in one place since the profile began.
     asleep_all_along: Tally,
     /// Threads waited on more than can be told apart.
@@ -126,8 +124,6 @@ pub struct ProcessAccount {
     /// Threads in the sleep, by its place, in which they were seen first and ever since; without
     /// records of switches.
     resting: HashMap<u32, Rest>,
-    /// Looks at each thread, and those of them at which it was on a CPU.
-    on_cpu: HashMap<u32, (u64, u64)>,
     devices: Devices,
     /// The program was built by Go.
     pub go: bool,
@@ -175,7 +171,7 @@ impl ProcessAccount {
             nameless: false,
             ran: 0,
             ran_at: HashMap::new(),
-            cpu_ticks: None,
+            cpu: Cpu::default(),
             asleep_all_along: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
@@ -195,7 +191,6 @@ impl ProcessAccount {
             stops: Stops::default(),
             sleeps: Sleeps::default(),
             resting: HashMap::new(),
-            on_cpu: HashMap::new(),
             devices: Devices::default(),
             go: false,
             jvm: false,
@@ -242,15 +237,12 @@ impl ProcessAccount {
 
     /// Its threads have been on a CPU for so many clock ticks, in its own code and in the kernel.
     pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
-        let first = self.cpu_ticks.map_or(now, |[first, _]| first);
-        self.cpu_ticks = Some([first, now]);
+        self.cpu.note_ticks(now);
     }
 
     /// Share of the CPU time of its threads that the kernel took.
     pub(crate) fn kernel_share(&self) -> Option<f64> {
-        let [[own, kernel], [own_now, kernel_now]] = self.cpu_ticks?;
-        let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
-        (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
+        self.cpu.kernel_share()
     }
 
     /// Mean number of threads that have slept for a time since the profile began, and so have no
@@ -390,12 +382,8 @@ impl ProcessAccount {
             }
         }
         if read.picked {
-            if self.on_cpu.len() < MAX_OBJECTS || self.on_cpu.contains_key(&read.tid) {
-                let (looks, on_cpu) = self.on_cpu.entry(read.tid).or_default();
-                *looks += 1;
-                *on_cpu += u64::from(read.activity == Activity::OnCpu);
-            }
             let woken = read.activity == Activity::OnCpu;
+            self.cpu.sample(read.tid, woken);
             let before = self.last.get(&read.tid).copied();
             let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
             let asleep_with = match read.stack_number {
@@ -583,12 +571,7 @@ impl ProcessAccount {
 
     /// Mean number of these threads that were on a CPU, of as many as were alive at once.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
-        let share = |tid| {
-            let &(looks, on_cpu) = self.on_cpu.get(tid)?;
-            Some(on_cpu as f64 / looks as f64)
-        };
-        let all: f64 = threads.iter().filter_map(share).sum();
-        all * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
+        self.cpu.of(threads) * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
     }
 
     /// Its last looks have come in.

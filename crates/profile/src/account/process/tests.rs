@@ -6,7 +6,7 @@ use crate::account::Looks;
 use crate::futex::FutexWait;
 use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event, Timeline};
-use crate::primitive::{Hold, Window, declared};
+use crate::primitive::{Hold, MAX_OBJECTS, Window, declared};
 use crate::sample::Reason;
 use crate::stacks::Stacks;
 
@@ -308,7 +308,7 @@ fn threads_that_never_meet_do_not_use_a_lock_together() {
     for first in (10..50).step_by(4) {
         account.set_threads((first..first + 4).collect(), None);
         for tid in first..first + 4 {
-            account.on_cpu.insert(tid, (8, 4));
+            (0..8).for_each(|sample| account.cpu.sample(tid, sample < 4));
         }
     }
     let users: HashSet<u32> = (10..50).collect();
