@@ -24,12 +24,12 @@ use threadtoll_stacks::process::{Family, Held, LaunchError, Process, ProcessErro
 use crate::account::Account;
 use crate::clock::now;
 use crate::compose::{Circumstances, Doing, compose};
-use crate::perf::{Events, Timeline};
+use crate::perf::Timeline;
 use crate::sample::{Chunk, Order, Report, Sampler};
 use crate::stacks::Stacks;
 use crate::static_locks::StaticLocks;
 use crate::watched::Watched;
-use events::open_events;
+use events::{ThreadEvents, open_events};
 use fold::BetweenLooks;
 use launched::LaunchedProgram;
 use throttle::Throttle;
@@ -83,14 +83,7 @@ pub struct Profiler {
     reports: Receiver<Report>,
     spare: Sender<Chunk>,
     sampler: Option<JoinHandle<()>>,
-    events: Option<Events>,
-    /// Threads that a launched program makes have events already.
-    inherited: bool,
-    /// CPU time that was, or will be, spent on opening and closing events.
-    following: Duration,
-    /// Events of some threads were not open from the start.
-    not_all: bool,
-    refreshed: Instant,
+    events: ThreadEvents,
     timeline: Timeline,
     reported: BetweenLooks,
     stacks: Stacks,
@@ -101,7 +94,6 @@ pub struct Profiler {
     replacing: Duration,
     began: Instant,
     cpu_ns: u64,
-    perf_refused: Option<String>,
     /// Time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
@@ -115,8 +107,8 @@ impl Profiler {
     /// If there is no such process, or it may not be looked at.
     pub fn attach(pid: u32, options: &Options) -> Result<Profiler, ProcessError> {
         let family = Family::alone(Process::open(pid)?);
-        let mut profiler = Profiler::new(options, family);
-        profiler.use_events(open_events());
+        let events = ThreadEvents::new(open_events(), false);
+        let mut profiler = Profiler::new(options, family, events);
         profiler.refresh_family();
         if profiler.watched.is_empty() {
             // It may have ended meanwhile, and would be missing from its own profile.
@@ -146,15 +138,14 @@ impl Profiler {
         let launched = LaunchedProgram::new(launched, &process);
         let only = options.only.as_ref().map(OsString::from);
         let family = Family::with_descendants(process, only)?;
-        let mut profiler = Profiler::new(options, family);
-        profiler.use_events(events);
-        profiler.inherited = inherited;
+        let events = ThreadEvents::new(events, inherited);
+        let mut profiler = Profiler::new(options, family, events);
         profiler.launched = Some(launched);
         profiler.refresh_family();
         Ok(profiler)
     }
 
-    fn new(options: &Options, family: Family) -> Profiler {
+    fn new(options: &Options, family: Family, events: ThreadEvents) -> Profiler {
         let (orders, take_orders) = channel();
         let (report, reports) = channel();
         let (spare, take_spare) = channel();
@@ -164,6 +155,9 @@ impl Profiler {
             .spawn(move || sampler.run(&take_orders, &take_spare, &report))
             .ok();
         _ = orders.send(Order::Stacks { per_s: STACKS_PER_S, of_all: false });
+        if events.refused().is_some() {
+            _ = orders.send(Order::RecordDelays);
+        }
         Profiler {
             options: options.clone(),
             account: Account::new(now()),
@@ -176,11 +170,7 @@ impl Profiler {
             reports,
             spare,
             sampler,
-            events: None,
-            inherited: false,
-            following: Duration::ZERO,
-            not_all: false,
-            refreshed: Instant::now(),
+            events,
             timeline: Timeline::new(MAX_CHANGES),
             reported: BetweenLooks::default(),
             stacks: Stacks::default(),
@@ -189,7 +179,6 @@ impl Profiler {
             replacing: Duration::ZERO,
             began: Instant::now(),
             cpu_ns: 0,
-            perf_refused: None,
             forgotten: Doing::default(),
             unseen: Unseen::default(),
         }
@@ -322,9 +311,9 @@ impl Profiler {
                 seconds: self.began.elapsed().as_secs_f64(),
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
-                perf_refused: self.perf_refused.clone(),
+                perf_refused: self.events.refused(),
                 background,
-                unseen: self.unseen.sentences(behind, self.events.as_ref()),
+                unseen: self.unseen.sentences(behind, self.events.open.as_ref().ok()),
                 forgotten: self.forgotten.clone(),
             },
         )

@@ -29,7 +29,7 @@ impl Profiler {
         self.refresh_family();
         // Where the kernel reports forks, these are all; elsewhere somebody else may have started
         // the same program.
-        if self.inherited || self.running().next().is_some() {
+        if self.events.inherited || self.running().next().is_some() {
             return;
         }
         let Some(launched) = &self.launched else { return };

@@ -43,7 +43,7 @@ impl Profiler {
         let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
         let mut incomplete = first_due < lost_until;
         incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
-        let timeline = self.events.as_mut().map(|events| {
+        let timeline = self.events.open.as_mut().ok().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
             let last = chunk.ticks.last().map_or(0, |tick| tick.at);
