@@ -58,10 +58,6 @@ pub(super) static FAMILY: Family = Family {
         "__kmpc_critical",
         "__kmpc_critical_with_hint",
         "EnterCriticalSection",
-        // Ruby's global lock.
-        "thread_sched_to_running",
-        "thread_sched_to_running_common",
-        "thread_sched_wait_running_turn",
         // PostgreSQL's heavyweight locks.
         "ProcSleep",
     ],

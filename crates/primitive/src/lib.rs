@@ -16,6 +16,7 @@
 pub mod evidence;
 pub mod function;
 pub mod futex;
+pub mod library;
 mod lock_names;
 mod name;
 mod pattern;
@@ -37,6 +38,7 @@ pub use window::Window;
 
 use evidence::Claim;
 use function::Part;
+use library::LibraryLock;
 
 macro_rules! families {
     ($($file:ident),+ $(,)?) => {
@@ -68,6 +70,9 @@ families! {
     jvm,
     go,
     cpython,
+    glibc_library,
+    allocators,
+    ruby,
     by_name,
     runtime,
 }
@@ -206,6 +211,8 @@ struct Family {
     /// Functions that spin until they have a lock although no word of their names says so, by the
     /// last parts of their names or by their paths.
     spins: &'static [&'static str],
+    /// Locks inside its library that a program takes without naming them.
+    library_locks: &'static [LibraryLock],
 }
 
 impl Family {
@@ -215,6 +222,7 @@ impl Family {
         rust_functions: &[],
         takes_lock: &[],
         spins: &[],
+        library_locks: &[],
     };
 }
 

@@ -8,6 +8,7 @@ use super::futex_lock::three_values;
 use super::{Family, Hold, Kind, Primitive, Window};
 use crate::function::Part;
 use crate::futex::{FutexWait, Operation};
+use crate::library::LibraryLock;
 
 pub(super) static FAMILY: Family = Family {
     primitives: &[&RustMutex],
@@ -19,6 +20,13 @@ pub(super) static FAMILY: Family = Family {
         ("std::sync::poison::mutex::", Part::Lock),
     ],
     spins: &["lock_contended"],
+    library_locks: &[LibraryLock {
+        name: "Rust's stdout or stderr",
+        functions: &["std::io::stdio::*"],
+        symbols: &[],
+        anywhere: true,
+        mend: "Lock it once for many writes, through a BufWriter, or print from one thread.",
+    }],
     ..Family::NONE
 };
 

@@ -56,7 +56,10 @@ impl Patterns {
     /// readers hold the lock overtakes the writer that waits.
     pub(super) fn burst(&mut self, states: &[Hold]) {
         let Some(writer) = &mut self.waiting_writer else { return };
-        let came = |pair: &[Hold]| matches!(pair, [Hold::Readers(before), Hold::Readers(now)] if now > before);
+        let came = |pair: &[Hold]| match *pair {
+            [Hold::Readers(before), Hold::Readers(now)] => now > before,
+            _ => false,
+        };
         writer.overtaken |= states.windows(2).any(came);
     }
 
