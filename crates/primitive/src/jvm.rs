@@ -35,15 +35,12 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
-/// Name of its family.
-pub(super) const NAME: &str = "JVM parking";
-
 #[derive(Debug)]
 struct Jvm;
 
 impl Primitive for Jvm {
     fn name(&self) -> &'static str {
-        NAME
+        "JVM parking"
     }
 
     fn kind(&self) -> Kind {
@@ -66,6 +63,10 @@ impl Primitive for Jvm {
 
     fn extent(&self) -> (u64, usize) {
         (0, 48)
+    }
+
+    fn locks_as_one(&self) -> Option<&'static str> {
+        Some("synchronized (Java)")
     }
 
     fn parked_for(&self, callers: &[Caller]) -> ParkedFor {

@@ -292,6 +292,11 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         ParkedFor::Idle
     }
 
+    /// Name of all locks that the owners of such parkers wait for, where nothing tells them apart.
+    fn locks_as_one(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Name of the lock, if it is an interpreter's own: the thread that runs its code holds it.
     fn interpreter_lock(&self) -> Option<&'static str> {
         None
@@ -438,9 +443,9 @@ impl Identity {
         self.name() == cpp_atomic::SHARED
     }
 
-    /// `true` for a thread's own word in a virtual machine of Java.
-    pub fn is_of_jvm(&self) -> bool {
-        self.name() == jvm::NAME
+    /// Name of all locks that the owners of such parkers wait for, where nothing tells them apart.
+    pub fn locks_as_one(&self) -> Option<&'static str> {
+        self.primitive.locks_as_one()
     }
 
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread
