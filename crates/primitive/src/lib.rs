@@ -73,6 +73,7 @@ families! {
     glibc_library,
     allocators,
     ruby,
+    zig_mutex,
     by_name,
     runtime,
 }
