@@ -73,7 +73,6 @@ families! {
     glibc_library,
     allocators,
     ruby,
-    zig_mutex,
     by_name,
     runtime,
 }
