@@ -41,6 +41,6 @@ if ! grep -qE '/proc/[0-9]+>?[/,].*O_RDONLY' "$work/calls"; then
 fi
 echo "$(wc -l <"$work/calls") system calls traced"
 PROPTEST_CASES=10000 timeout 1200 cargo test --release --quiet -p threadtoll-stacks -p threadtoll-judge \
-    -p threadtoll-profile --lib ||
+    -p threadtoll-profile -p threadtoll-primitive --lib ||
     failed=1
 exit "$failed"

@@ -4,7 +4,6 @@ mod doing;
 mod gains;
 mod idle;
 mod judged;
-mod library;
 mod locking;
 mod locks;
 mod naming;

@@ -11,25 +11,23 @@
 //! | module | contents |
 //! |---|---|
 //! | [`account`] | shares, queues and their intervals, folded from looks |
-//! | [`futex`] | the futex system calls, decoded |
 //! | [`occupation`] | what a thread spends its time on |
 //! | [`sample`] | when to look, at what, and within which budget |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
-//! | [`primitive`] | the lock, or other object, that a futex word belongs to |
 
 pub mod account;
 mod circumstances;
 mod clock;
 mod compose;
-pub mod futex;
 mod holder;
 pub mod occupation;
 pub mod perf;
-pub mod primitive;
 mod profiler;
 pub mod sample;
 mod stacks;
+mod static_locks;
 mod tally;
 mod watched;
 
 pub use profiler::{Options, Profiler};
+use threadtoll_primitive::{self as primitive, futex};

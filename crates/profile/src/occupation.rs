@@ -61,7 +61,7 @@ impl Occupation {
         match activity {
             Activity::OnCpu => Occupation::OnCpu,
             Activity::Faulting { .. } => Occupation::Paging,
-            Activity::Asleep(call) => match FutexWait::of(call) {
+            Activity::Asleep(call) => match FutexWait::of(call.number, call.arguments) {
                 Some(wait) => Occupation::Futex(wait),
                 None => Occupation::of_call(call),
             },

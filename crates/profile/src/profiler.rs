@@ -3,6 +3,7 @@
 mod background;
 mod events;
 mod fold;
+mod launched;
 mod programs;
 mod replaced;
 mod standing;
@@ -12,28 +13,25 @@ mod unseen;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use threadtoll_record::profile::{Ended, Profile};
-use threadtoll_stacks::process::{
-    Family, Held, LaunchError, Launched, Process, ProcessError, exit_code,
-};
+use threadtoll_stacks::process::{Family, Held, LaunchError, Process, ProcessError};
 
 use crate::account::Account;
 use crate::clock::now;
 use crate::compose::{Circumstances, Doing, compose};
-use crate::perf::{Events, Timeline};
-use crate::primitive::static_locks::StaticLocks;
+use crate::perf::Timeline;
 use crate::sample::{Chunk, Order, Report, Sampler};
 use crate::stacks::Stacks;
+use crate::static_locks::StaticLocks;
 use crate::watched::Watched;
-use events::open_events;
+use events::{ThreadEvents, open_events};
 use fold::BetweenLooks;
+use launched::LaunchedProgram;
 use throttle::Throttle;
 use unseen::Unseen;
 
@@ -79,27 +77,13 @@ pub struct Profiler {
     watched: BTreeMap<u32, Watched>,
     next_index: u32,
     family: Family,
-    launched: Option<Launched>,
-    /// When the launched program started, in clock ticks since boot, and its file.
-    launched_at: Option<(u64, PathBuf)>,
-    status: Option<ExitStatus>,
-    /// The program has ended, and those that it left behind have been looked for.
-    searched: bool,
+    launched: Option<LaunchedProgram>,
     throttle: Option<Throttle>,
-    /// The control group was out of quota lately.
-    throttled: bool,
     orders: Sender<Order>,
     reports: Receiver<Report>,
     spare: Sender<Chunk>,
     sampler: Option<JoinHandle<()>>,
-    events: Option<Events>,
-    /// Threads that a launched program makes have events already.
-    inherited: bool,
-    /// CPU time that was, or will be, spent on opening and closing events.
-    following: Duration,
-    /// Events of some threads were not open from the start.
-    not_all: bool,
-    refreshed: Instant,
+    events: ThreadEvents,
     timeline: Timeline,
     reported: BetweenLooks,
     stacks: Stacks,
@@ -110,7 +94,6 @@ pub struct Profiler {
     replacing: Duration,
     began: Instant,
     cpu_ns: u64,
-    perf_refused: Option<String>,
     /// Time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
@@ -124,8 +107,8 @@ impl Profiler {
     /// If there is no such process, or it may not be looked at.
     pub fn attach(pid: u32, options: &Options) -> Result<Profiler, ProcessError> {
         let family = Family::alone(Process::open(pid)?);
-        let mut profiler = Profiler::new(options, family);
-        profiler.use_events(open_events());
+        let events = ThreadEvents::new(open_events(), false);
+        let mut profiler = Profiler::new(options, family, events);
         profiler.refresh_family();
         if profiler.watched.is_empty() {
             // It may have ended meanwhile, and would be missing from its own profile.
@@ -152,19 +135,17 @@ impl Profiler {
         // Opened while it is held: it may end as soon as it starts.
         let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
-        // Known before the program may have ended.
-        let launched_at = (process.start_time(), process.program().unwrap_or_default());
+        let launched = LaunchedProgram::new(launched, &process);
         let only = options.only.as_ref().map(OsString::from);
         let family = Family::with_descendants(process, only)?;
-        let mut profiler = Profiler::new(options, family);
-        profiler.use_events(events);
-        profiler.inherited = inherited;
-        (profiler.launched, profiler.launched_at) = (Some(launched), Some(launched_at));
+        let events = ThreadEvents::new(events, inherited);
+        let mut profiler = Profiler::new(options, family, events);
+        profiler.launched = Some(launched);
         profiler.refresh_family();
         Ok(profiler)
     }
 
-    fn new(options: &Options, family: Family) -> Profiler {
+    fn new(options: &Options, family: Family, events: ThreadEvents) -> Profiler {
         let (orders, take_orders) = channel();
         let (report, reports) = channel();
         let (spare, take_spare) = channel();
@@ -174,6 +155,9 @@ impl Profiler {
             .spawn(move || sampler.run(&take_orders, &take_spare, &report))
             .ok();
         _ = orders.send(Order::Stacks { per_s: STACKS_PER_S, of_all: false });
+        if events.refused().is_some() {
+            _ = orders.send(Order::RecordDelays);
+        }
         Profiler {
             options: options.clone(),
             account: Account::new(now()),
@@ -181,20 +165,12 @@ impl Profiler {
             next_index: 0,
             family,
             launched: None,
-            launched_at: None,
-            status: None,
-            searched: false,
             throttle: None,
-            throttled: false,
             orders,
             reports,
             spare,
             sampler,
-            events: None,
-            inherited: false,
-            following: Duration::ZERO,
-            not_all: false,
-            refreshed: Instant::now(),
+            events,
             timeline: Timeline::new(MAX_CHANGES),
             reported: BetweenLooks::default(),
             stacks: Stacks::default(),
@@ -203,7 +179,6 @@ impl Profiler {
             replacing: Duration::ZERO,
             began: Instant::now(),
             cpu_ns: 0,
-            perf_refused: None,
             forgotten: Doing::default(),
             unseen: Unseen::default(),
         }
@@ -217,17 +192,13 @@ impl Profiler {
     /// Sends a signal to a launched program, unless it has ended.
     pub fn forward(&self, signal: i32) {
         if let Some(launched) = &self.launched {
-            // A program that has become another user's cannot be reached.
-            _ = launched.forward(signal);
+            launched.forward(signal);
         }
     }
 
     /// Exit code of a launched program that has ended, 128+S if signal S ended it.
     pub fn try_wait(&mut self) -> Option<u8> {
-        if let (Some(launched), None) = (&mut self.launched, self.status) {
-            self.status = launched.try_wait().ok().flatten();
-        }
-        self.status.map(exit_code)
+        self.launched.as_mut().and_then(LaunchedProgram::try_wait)
     }
 
     /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` with
@@ -267,15 +238,13 @@ impl Profiler {
 
     /// Every process has ended.
     fn has_ended(&mut self) -> bool {
-        if let (Some(launched), None) = (&mut self.launched, self.status) {
-            self.status = launched.try_wait().ok().flatten();
-        }
         let runs =
             |profiler: &Profiler| profiler.watched.values().any(|watched| watched.ended.is_none());
-        if self.status.is_some() && !runs(self) && !std::mem::replace(&mut self.searched, true) {
+        let waits = self.launched.is_some() && self.try_wait().is_none();
+        if !runs(self) && self.launched.as_mut().is_some_and(LaunchedProgram::begin_search) {
             self.find_left_behind();
         }
-        !runs(self) && (self.launched.is_none() || self.status.is_some())
+        !runs(self) && !waits
     }
 
     fn end_sampling(&mut self) {
@@ -316,7 +285,7 @@ impl Profiler {
                 let per_s = if of_all { NAMELESS_STACKS_PER_S } else { STACKS_PER_S };
                 _ = self.orders.send(Order::Stacks { per_s, of_all });
                 if let Some(throttle) = &mut self.throttle {
-                    self.throttled = throttle.moved();
+                    throttle.read();
                 }
                 return true;
             }
@@ -342,9 +311,9 @@ impl Profiler {
                 seconds: self.began.elapsed().as_secs_f64(),
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
-                perf_refused: self.perf_refused.clone(),
+                perf_refused: self.events.refused(),
                 background,
-                unseen: self.unseen.sentences(behind, self.events.as_ref()),
+                unseen: self.unseen.sentences(behind, self.events.open.as_ref().ok()),
                 forgotten: self.forgotten.clone(),
             },
         )

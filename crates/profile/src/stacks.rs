@@ -3,17 +3,17 @@
 use std::time::Instant;
 
 use threadtoll_judge::places;
-use threadtoll_record::profile::function::{Part, part, plain};
+use threadtoll_primitive::FunctionName;
+use threadtoll_primitive::function::{Part, part};
 use threadtoll_stacks::StackTable;
 use threadtoll_stacks::image::{CodeAddress, Place};
 use threadtoll_stacks::process::Process;
 use threadtoll_stacks::stack::{Frame, Registers, Stack, StackBytes};
 use threadtoll_stacks::symbol::Variable;
 
-use crate::primitive::Caller;
-use crate::primitive::runtime::is_runtime_file;
 use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::waiting::{Waiting, WaitingFrame};
+use crate::primitive::{Caller, is_runtime_file};
 
 /// Frames of a waiter that tell what it waits for.
 const CALLERS: usize = 12;
@@ -149,26 +149,31 @@ impl Stacks {
         for place in self.instructions(number) {
             let of_runtime = self.is_in_runtime(place);
             for name in self.functions(place) {
-                let part = match part(&name) {
+                let name = FunctionName::parse(&name);
+                let part = match name.part() {
                     Part::Program if of_runtime => Part::Library,
                     part => part,
                 };
-                parts.push((plain(&name), part));
+                parts.push((name.path().to_owned(), part));
             }
         }
         parts
     }
 
-    /// The innermost function, by its symbol.
+    /// The plain name of the innermost function, by its symbol.
     pub(crate) fn innermost(&mut self, number: u32) -> Option<String> {
+        self.innermost_function(number).map(|name| name.path().to_owned())
+    }
+
+    fn innermost_function(&mut self, number: u32) -> Option<FunctionName> {
         let place = self.table.stack(number)?.frames.first()?.instruction();
-        self.table.function_at(place).map(|name| plain(&name))
+        self.table.function_at(place).map(|name| FunctionName::parse(&name))
     }
 
     /// A running thread with this stack takes or frees a lock.
     pub(crate) fn locks(&mut self, number: u32) -> bool {
-        let innermost = self.innermost(number);
-        innermost.is_some_and(|name| part(&name) == Part::Lock) || self.spins(number)
+        let innermost = self.innermost_function(number);
+        innermost.is_some_and(|name| name.part() == Part::Lock) || self.spins(number)
     }
 
     /// The function of the runtime that took a lock inside it, for which a thread with this stack
@@ -176,10 +181,11 @@ impl Stacks {
     pub(crate) fn taker_in_runtime(&mut self, number: u32) -> Option<String> {
         for place in self.instructions(number) {
             let of_runtime = self.is_in_runtime(place);
-            match self.table.function_at(place) {
+            let name = self.table.function_at(place).map(|name| FunctionName::parse(&name));
+            match name {
                 _ if !of_runtime => return None,
-                Some(name) if matches!(part(&name), Part::Lock | Part::Wait) => {}
-                Some(name) => return Some(plain(&name)),
+                Some(name) if matches!(name.part(), Part::Lock | Part::Wait) => {}
+                Some(name) => return Some(name.path().to_owned()),
                 None => {}
             }
         }

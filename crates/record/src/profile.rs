@@ -7,7 +7,6 @@
 
 mod address;
 mod change;
-pub mod function;
 mod interval;
 mod io_kind;
 mod lock;

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::process::Mapping;
     use crate::stack::{Registers, Stack, StackBytes, Unwinder};
-    use crate::symbol::{DeclaredType, Symbols};
+    use crate::symbol::Symbols;
 
     /// A small but complete ELF file: the kernel's.
     fn vdso() -> (u64, Vec<u8>) {
@@ -294,7 +294,7 @@ mod tests {
                 }
                 if let Some(data) = space.data(0x10_0000 + counter) {
                     symbols.variable(&images, data);
-                    let wanted = |_: &DeclaredType<'_>| Some(());
+                    let wanted = |_: &str| Some(());
                     let found = symbols.static_variables(&images, data.image, wanted);
                     found.into_iter().flatten().count();
                 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::image::{CodeAddress, Image, ImageId, Images, Place};
 use inlined::Functions;
-pub use statics::{DeclaredType, StaticVariable, StaticVariables, Wanted};
+pub use statics::{StaticVariable, StaticVariables, Wanted};
 use table::SymbolTable;
 
 /// Descriptions that are remembered at most.

@@ -1,13 +1,18 @@
 //! One thing that threads wait on by a futex: a lock, a condition variable, …
 
+mod held;
+mod patterns;
+mod queue;
+
 use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::bursts::{Bursts, Read};
 use threadtoll_judge::cause::PatternCounts;
 use threadtoll_judge::sample::Sample;
-use threadtoll_judge::samples::LockSamples;
 
-use super::mean::Mean;
+use self::held::{Held, Sampled};
+use self::patterns::Patterns;
+use self::queue::Queue;
 use super::steady::Steady;
 use crate::circumstances::Circumstances;
 use crate::holder::{Holders, LockHolder};
@@ -17,12 +22,6 @@ use crate::primitive::{
 use crate::sample::Burst;
 use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
-
-/// Fewest threads that leave one wait together and queue for one lock to be a herd.
-const HERD: f64 = 3.0;
-
-/// Share of looks at some of the threads only that leaves nothing open: the others show as much.
-const IN_PART: f64 = 0.1;
 
 /// Contradictions in a row after which the memory is taken to have another use: a look may fall
 /// between two stores of the lock itself.
@@ -50,30 +49,17 @@ pub struct Object {
     contradictions: u32,
     /// Number of objects that have been at this address before.
     pub generation: u32,
-    /// Mean number of waiting threads.
-    pub(super) waiters: Mean,
-    /// Those of them that no look saw asleep.
-    pub(super) unseen: Mean,
+    pub(super) queue: Queue,
     /// Most threads seen waiting at one look.
     pub waiters_max: u32,
-    /// Looks at which threads waited for it, and those of them at some of the threads only.
-    looks_at_waiters: u64,
-    looks_in_part: u64,
-    /// Held share and queue of a lock, at the looks that showed anything of it.
-    pub(super) samples: LockSamples,
-    /// When the first look that shows its state was due.
-    pub(super) word_since: Option<u64>,
+    /// Held share and queue of a lock.
+    pub(super) held: Held,
     /// Its state as a lock, and the value of its word while it is not known to be one.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
-    /// Time for which samples saw it held, and the part of it in which readers shared it.
-    held: f64,
-    shared: f64,
     /// Its holder, if it is a lock.
     pub(crate) holder: LockHolder,
-    patterns: PatternCounts,
-    /// Looks at which a thread had taken it before a waiter that was woken, by that thread.
-    overtaking: HashMap<u32, u64>,
+    pub(super) patterns: Patterns,
     /// Looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
     /// Threads seen to hold it or to wait for it.
@@ -85,7 +71,6 @@ pub struct Object {
     last_stack: u64,
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
-    waiting_writer: Option<WaitingWriter>,
     /// Threads have waited for it that give up after a while.
     pub(super) gives_up: bool,
     /// It was seen in a state in which nothing is that is used as a lock.
@@ -142,23 +127,11 @@ impl Now {
 /// A look at a thing of which it was not known if it is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
-    due: u64,
-    second: u64,
-    queue_late: bool,
     /// Its queue holds those that were being woken only.
-    sample: Sample,
+    sampled: Sampled,
     waits: Vec<(Wait, f64)>,
     /// No bytes if they were not read.
     window: (u64, Vec<u8>),
-}
-
-/// A writer that waits for readers to let go.
-#[derive(Clone, Copy, Debug)]
-struct WaitingWriter {
-    tid: u32,
-    readers: u32,
-    /// A reader has come after it.
-    overtaken: bool,
 }
 
 impl Object {
@@ -173,27 +146,19 @@ impl Object {
             readings: 0,
             contradictions: 0,
             generation: 0,
-            waiters: Mean::default(),
-            unseen: Mean::default(),
+            queue: Queue::default(),
             waiters_max: 0,
-            looks_at_waiters: 0,
-            looks_in_part: 0,
-            samples: LockSamples::default(),
-            word_since: None,
+            held: Held::default(),
             steady_hold: Steady::default(),
             steady_word: Steady::default(),
-            held: 0.0,
-            shared: 0.0,
             holder: LockHolder::default(),
-            patterns: PatternCounts::default(),
-            overtaking: HashMap::new(),
+            patterns: Patterns::default(),
             waiting: HashMap::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
             looks_at_stacks: 0,
             last_stack: 0,
             bursts: Bursts::default(),
-            waiting_writer: None,
             gives_up: false,
             is_no_lock: false,
             telling_stack: None,
@@ -217,7 +182,7 @@ impl Object {
 
     /// Many looks at waiting threads left threads out: more may have waited at once.
     pub fn seen_in_part(&self) -> bool {
-        self.looks_in_part as f64 > IN_PART * self.looks_at_waiters as f64
+        self.queue.seen_in_part()
     }
 
     /// It is a lock.
@@ -313,12 +278,15 @@ impl Object {
         if !self.is_lock() {
             return;
         }
-        let readings = burst.times.iter().zip(burst.bytes.chunks_exact(burst.length));
-        self.note_readers(burst);
+        let state = |bytes| self.identity.hold(&Window { address: burst.address, bytes });
+        let states: Vec<Hold> = burst.bytes.chunks_exact(burst.length).map(state).collect();
+        if burst.waited {
+            self.patterns.burst(&states);
+        }
+        let readings = burst.times.iter().zip(states);
         let reads: Vec<Read> = readings
-            .map(|(&at, bytes)| {
-                let window = Window { address: burst.address, bytes };
-                let (held, owner) = match self.identity.hold(&window) {
+            .map(|(&at, state)| {
+                let (held, owner) = match state {
                     Hold::Held { owner } => (true, owner),
                     Hold::Readers(_) => (true, None),
                     Hold::Free | Hold::Unseen => (false, None),
@@ -327,21 +295,6 @@ impl Object {
             })
             .collect();
         self.bursts.add(&reads, burst.waited);
-    }
-
-    /// A reader that comes during a burst, while readers hold the lock, overtakes the writer that
-    /// waits.
-    fn note_readers(&mut self, burst: &Burst) {
-        let Some(writer) = self.waiting_writer.as_mut().filter(|_| burst.waited) else { return };
-        let mut before = None;
-        for bytes in burst.bytes.chunks_exact(burst.length) {
-            let readers = match self.identity.hold(&Window { address: burst.address, bytes }) {
-                Hold::Readers(readers) => Some(readers),
-                _ => None,
-            };
-            writer.overtaken |= readers.zip(before).is_some_and(|(now, before)| now > before);
-            before = readers;
-        }
     }
 
     /// The memory has another use by now.
@@ -377,12 +330,9 @@ impl Object {
     pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
-            self.waiters.add(queue, times);
-            self.unseen.add(self.now.unseen, times);
+            self.queue.sample(queue, self.now.unseen, times, seen.scale);
             let waiters = self.now.waiters.len() as u32 + self.now.woken;
             self.waiters_max = self.waiters_max.max(waiters);
-            self.looks_at_waiters += 1;
-            self.looks_in_part += u64::from(seen.scale > 1.0);
         }
         let remember = |threads: &mut HashSet<u32>, tid| {
             if threads.len() < MAX_KINDS {
@@ -393,7 +343,7 @@ impl Object {
         for &waiter in &self.now.waiters {
             count(&mut self.waiting, waiter);
         }
-        let mut sample = Sample {
+        let sample = Sample {
             held: None,
             queue: Some(queue),
             waking: Some(self.now.waking),
@@ -401,65 +351,36 @@ impl Object {
             time: f64::from(times) * seen.gap_s,
             late: seen.late,
         };
-        let (second, queue_late) = (seen.second, seen.queue_late);
+        let (due, second, queue_late) = (seen.due, seen.second, seen.queue_late);
+        let mut sampled = Sampled { due, second, queue_late, sample };
         if !self.is_lock() {
             let (address, bytes) = (self.now.window.0, &self.now.window.1[..]);
             if let Some(word) = (Window { address, bytes }).u32(self.evidence.address()) {
-                self.steady_word.note(word, seen.due);
+                self.steady_word.note(word, due);
             }
             if !self.identity.certain && *room > 0 {
                 *room -= 1;
-                sample.queue = sample.waking;
+                sampled.sample.queue = sample.waking;
                 let (waits, window) = (self.now.waits.clone(), self.now.window.clone());
-                let due = seen.due;
-                self.unjudged.push(Unjudged { due, second, queue_late, sample, waits, window });
+                self.unjudged.push(Unjudged { sampled, waits, window });
             } else if !self.identity.certain {
-                self.samples.add_with_queue(second, sample, queue_late);
+                self.held.add_queue(&sampled);
             }
             return;
         }
         if let Some(hold) = self.now.hold.filter(|&hold| hold != Hold::Unseen) {
-            self.steady_hold.note(hold, seen.due);
+            self.steady_hold.note(hold, due);
         }
-        self.note_word(seen.due, self.now.hold);
-        self.add_held(second, sample, self.now.hold, queue_late);
+        self.held.add(&sampled, self.now.hold, self.for_readers);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.holder.names_owner = true;
             remember(&mut self.users, owner);
         }
     }
 
-    /// In a way that keeps those out that this account is about, if the word shows that: readers
-    /// keep writers out, but not each other.
-    fn is_held(&self, hold: Hold) -> Option<bool> {
-        match hold {
-            Hold::Free => Some(false),
-            Hold::Held { .. } => Some(true),
-            Hold::Readers(_) => Some(!self.for_readers),
-            Hold::Unseen => None,
-        }
-    }
-
-    /// Its state was read at this time.
-    fn note_word(&mut self, due: u64, hold: Option<Hold>) {
-        if hold.is_some_and(|hold| hold != Hold::Unseen) {
-            self.word_since = Some(self.word_since.map_or(due, |since| since.min(due)));
-        }
-    }
-
-    /// Adds a sample of a lock in this state.
-    fn add_held(&mut self, second: u64, mut sample: Sample, hold: Option<Hold>, queue_late: bool) {
-        sample.held = hold.and_then(|hold| self.is_held(hold));
-        if sample.held == Some(true) {
-            self.held += sample.time;
-            self.shared += if matches!(hold, Some(Hold::Readers(_))) { sample.time } else { 0.0 };
-        }
-        self.samples.add_with_queue(second, sample, queue_late);
-    }
-
     /// Share of the time held in which one thread kept all others out, readers included.
     pub(crate) fn exclusive_share(&self) -> f64 {
-        if self.held > 0.0 { 1.0 - self.shared / self.held } else { 1.0 }
+        self.held.exclusive_share()
     }
 
     /// Looks from before it was known to be a lock.
@@ -484,54 +405,18 @@ impl Object {
             };
             let waits = look.waits.iter().filter(|(wait, _)| mine(wait));
             let waiting: f64 = waits.map(|(_, threads)| threads).sum();
-            let woken = if self.for_readers { Some(0.0) } else { look.sample.waking };
+            let woken = if self.for_readers { Some(0.0) } else { look.sampled.sample.waking };
             let (address, bytes) = &look.window;
             let hold = self.identity.hold(&Window { address: *address, bytes });
             let queue = woken.map(|woken| waiting + woken);
-            let sample = Sample { queue, waking: woken, ..look.sample };
-            self.note_word(look.due, Some(hold));
-            self.add_held(look.second, sample, Some(hold), look.queue_late);
+            let sample = Sample { queue, waking: woken, ..look.sampled.sample };
+            let sampled = Sampled { sample, ..look.sampled };
+            self.held.add(&sampled, Some(hold), self.for_readers);
         }
     }
 
-    /// Counts what the look shows of patterns over several looks.
-    pub(super) fn count_patterns(&mut self, scale: f64) {
-        let arrivals = &self.now.arrivals;
-        self.patterns.arrivals += arrivals.len() as u64;
-        for before in arrivals.iter().flatten() {
-            let together = arrivals.iter().filter(|other| **other == Some(*before)).count();
-            self.patterns.herd_arrivals += u64::from(together as f64 * scale >= HERD);
-        }
-        let readers = match (self.now.hold, self.now.writer) {
-            (Some(Hold::Readers(readers)), Some(tid)) => Some((readers, tid)),
-            _ => None,
-        };
-        self.waiting_writer = readers.map(|(readers, tid)| {
-            let before = self.waiting_writer.filter(|before| before.tid == tid);
-            let more = |before: WaitingWriter| before.overtaken || readers > before.readers;
-            WaitingWriter { tid, readers, overtaken: before.is_some_and(more) }
-        });
-        if let Some(writer) = self.waiting_writer {
-            self.patterns.writer_waited += 1;
-            self.patterns.readers_overtook += u64::from(writer.overtaken);
-        }
-    }
-
-    /// A waiter had been woken, and this thread had taken the lock before it; `None`: nobody had.
-    pub(super) fn count_turn(&mut self, overtaken_by: Option<u32>) {
-        self.patterns.turns += 1;
-        if let Some(tid) = overtaken_by {
-            count(&mut self.overtaking, tid);
-        }
-    }
-
-    /// Patterns over several looks.
+    /// Number of looks that show each pattern.
     pub fn patterns(&self) -> PatternCounts {
-        // Readers that have been woken have the lock: no writer can take it before them.
-        let hogged_turns = match self.for_readers {
-            true => 0,
-            false => self.overtaking.values().copied().max().unwrap_or(0),
-        };
-        PatternCounts { hogged_turns, ..self.patterns }
+        self.patterns.counts(self.for_readers)
     }
 }

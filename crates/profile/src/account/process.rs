@@ -1,6 +1,7 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 pub(crate) mod asleep;
+mod cpu;
 mod devices;
 mod ended_unseen;
 mod holders;
@@ -20,6 +21,7 @@ use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
 
 use self::asleep::{Asleep, Call, InCall};
+use self::cpu::Cpu;
 use self::devices::Devices;
 pub(super) use self::ended_unseen::EndedUnseen;
 use self::lately::Lately;
@@ -37,7 +39,7 @@ use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Kind, MAX_OBJECTS, Wait};
+use crate::primitive::{Evidence, Kind, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -50,9 +52,6 @@ const MAX_USERS: usize = 20_000;
 
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
-
-/// Clock ticks from which the kernel's share of them is told.
-const MIN_TICKS: u64 = 20;
 
 /// Time after the first look within which the switches of a thread are followed.
 const FOLLOWED_NS: u64 = 500_000_000;
@@ -92,8 +91,7 @@ pub struct ProcessAccount {
     /// Samples of running threads; and their stacks.
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
-    /// Clock ticks on a CPU, in its own code and in the kernel, at the first look and by now.
-    cpu_ticks: Option<[[u64; 2]; 2]>,
+    cpu: Cpu,
     /// Mean number of threads that have slept in one place since the profile began.
     asleep_all_along: Tally,
     /// Threads waited on more than can be told apart.
@@ -109,9 +107,7 @@ pub struct ProcessAccount {
     /// Accounts of the readers of locks, by those of their writers.
     readers: HashMap<u32, u32>,
     /// Mean number of threads, by what they spend their time on.
-    time: [Mean; Time::ALL.len()],
-    /// Of the current look.
-    time_now: [f64; Time::ALL.len()],
+    time: [Tally; Time::ALL.len()],
     /// Those of them that sleep, by system call and stack.
     asleep: Asleep,
     /// Page faults so far that read from a disk, when it was first seen and now.
@@ -128,8 +124,6 @@ pub struct ProcessAccount {
     /// Threads in the sleep, by its place, in which they were seen first and ever since; without
     /// records of switches.
     resting: HashMap<u32, Rest>,
-    /// Looks at each thread, and those of them at which it was on a CPU.
-    on_cpu: HashMap<u32, (u64, u64)>,
     devices: Devices,
     /// The program was built by Go.
     pub go: bool,
@@ -177,7 +171,7 @@ impl ProcessAccount {
             nameless: false,
             ran: 0,
             ran_at: HashMap::new(),
-            cpu_ticks: None,
+            cpu: Cpu::default(),
             asleep_all_along: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
@@ -188,7 +182,6 @@ impl ProcessAccount {
             by_object: HashMap::new(),
             readers: HashMap::new(),
             time: Default::default(),
-            time_now: Default::default(),
             asleep: Asleep::default(),
             major_faults: [0; 2],
             unseen: WokenUnseen::default(),
@@ -198,7 +191,6 @@ impl ProcessAccount {
             stops: Stops::default(),
             sleeps: Sleeps::default(),
             resting: HashMap::new(),
-            on_cpu: HashMap::new(),
             devices: Devices::default(),
             go: false,
             jvm: false,
@@ -230,7 +222,7 @@ impl ProcessAccount {
 
     /// Mean number of threads that spend their time on this.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
-        self.time[kind.place()].estimate(&self.stretches)
+        self.time[kind.place()].mean.estimate(&self.stretches)
     }
 
     /// Threads alive that were seen to hold a lock or to wait for one.
@@ -245,15 +237,12 @@ impl ProcessAccount {
 
     /// Its threads have been on a CPU for so many clock ticks, in its own code and in the kernel.
     pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
-        let first = self.cpu_ticks.map_or(now, |[first, _]| first);
-        self.cpu_ticks = Some([first, now]);
+        self.cpu.note_ticks(now);
     }
 
     /// Share of the CPU time of its threads that the kernel took.
     pub(crate) fn kernel_share(&self) -> Option<f64> {
-        let [[own, kernel], [own_now, kernel_now]] = self.cpu_ticks?;
-        let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
-        (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
+        self.cpu.kernel_share()
     }
 
     /// Mean number of threads that have slept for a time since the profile began, and so have no
@@ -292,7 +281,7 @@ impl ProcessAccount {
     pub fn unseen(&self, lock: &Object) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
-        let here = mean(&lock.unseen);
+        let here = mean(&lock.queue.unseen);
         Unseen {
             here,
             elsewhere: (mean(&self.unseen.shared_out.mean) - here).max(0.0),
@@ -308,16 +297,16 @@ impl ProcessAccount {
 
     /// Mean number of threads that wait for a thing.
     pub fn waiters(&self, object: &Object) -> Option<Estimate> {
-        object.waiters.estimate(&self.stretches)
+        object.queue.waiters.estimate(&self.stretches)
     }
 
     /// Held share and queue of a lock.
     pub fn samples(&self, lock: &Object) -> LockSamples {
         // From the first thread that waited for it on, looks without its word are like the others.
-        let known_since = lock.word_since.map(|since| since.min(lock.first_seen));
+        let known_since = lock.held.known_since.map(|since| since.min(lock.first_seen));
         let known = self.first_look.zip(known_since);
         let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
-        lock.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
+        lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
@@ -343,9 +332,9 @@ impl ProcessAccount {
                 waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
                 if awake {
                     let kind = Time::on_cpu(seen.state(read.tid, seen.due));
-                    self.time_now[kind.place()] += scale_now;
+                    self.time[kind.place()].now += scale_now;
                 } else if waiting_on.is_none() {
-                    self.time_now[Time::Other.place()] += scale_now;
+                    self.time[Time::Other.place()].now += scale_now;
                 }
             }
             Occupation::Futex(_) => {}
@@ -355,7 +344,7 @@ impl ProcessAccount {
                     WhenDue::Unseen => self.wait_unseen(read.tid, scale_now, seen),
                     _ => 0.0,
                 };
-                self.time_now[Time::on_cpu(state).place()] += scale_now - waits;
+                self.time[Time::on_cpu(state).place()].now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
                 }
@@ -363,7 +352,7 @@ impl ProcessAccount {
                     // Woken from its wait, or from a later sleep, and without a CPU yet.
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
-                        self.touch(place, seen.look).count_turn(overtaken_by);
+                        self.touch(place, seen.look).patterns.turn(overtaken_by);
                     }
                 }
             }
@@ -372,7 +361,7 @@ impl ProcessAccount {
                 if kind == Time::Sleep && self.sleeps_on(read, at, seen) {
                     self.asleep_all_along.now += scale_now;
                 }
-                self.time_now[kind.place()] += scale_now;
+                self.time[kind.place()].now += scale_now;
                 self.note_asleep(kind, read, scale_now, at, seen);
             }
         }
@@ -393,12 +382,8 @@ impl ProcessAccount {
             }
         }
         if read.picked {
-            if self.on_cpu.len() < MAX_OBJECTS || self.on_cpu.contains_key(&read.tid) {
-                let (looks, on_cpu) = self.on_cpu.entry(read.tid).or_default();
-                *looks += 1;
-                *on_cpu += u64::from(read.activity == Activity::OnCpu);
-            }
             let woken = read.activity == Activity::OnCpu;
+            self.cpu.sample(read.tid, woken);
             let before = self.last.get(&read.tid).copied();
             let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
             let asleep_with = match read.stack_number {
@@ -537,11 +522,7 @@ impl ProcessAccount {
     }
 
     pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
-        for (mean, now) in self.time.iter_mut().zip(&mut self.time_now) {
-            if *now > 0.0 {
-                mean.add(std::mem::take(now), tick.times);
-            }
-        }
+        self.time.iter_mut().for_each(|time| time.end_look(tick.times));
         self.asleep_all_along.end_look(tick.times);
         self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
@@ -554,11 +535,11 @@ impl ProcessAccount {
             self.count_holder(place, chunk, tick, seen, contended);
             let object = &mut self.objects[place as usize];
             if contended {
-                object.count_patterns(seen.scale);
+                object.patterns.sample(&object.now, seen.scale);
             }
-            let waited_before = !object.waiters.is_unchanged();
+            let waited_before = !object.queue.waiters.is_unchanged();
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);
-            if !waited_before && !object.waiters.is_unchanged() {
+            if !waited_before && !object.queue.waiters.is_unchanged() {
                 self.waited_for.push(place);
             }
             if object.is_lock() {
@@ -590,17 +571,13 @@ impl ProcessAccount {
 
     /// Mean number of these threads that were on a CPU, of as many as were alive at once.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
-        let share = |tid| {
-            let &(looks, on_cpu) = self.on_cpu.get(tid)?;
-            Some(on_cpu as f64 / looks as f64)
-        };
-        let all: f64 = threads.iter().filter_map(share).sum();
-        all * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
+        self.cpu.of(threads) * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
     }
 
     /// Its last looks have come in.
     pub(super) fn end(&mut self) {
-        let means = self.time.iter().chain(self.objects.iter().map(|object| &object.waiters));
+        let times = self.time.iter().map(|time| &time.mean);
+        let means = times.chain(self.objects.iter().map(|object| &object.queue.waiters));
         let threads = means.filter_map(|mean| mean.estimate(&self.stretches));
         self.seen = threads.map(|threads| threads.mean * threads.looks).sum();
         self.forget_looks();
@@ -630,15 +607,13 @@ impl ProcessAccount {
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {
         self.unwaited.extend(&ended.unwaited);
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
-        self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        self.time.iter_mut().for_each(|time| time.mean.end_stretch(&stretch));
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
         self.asleep_all_along.mean.end_stretch(&stretch);
         self.ended_unseen.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
-            let object = &mut self.objects[place as usize];
-            object.waiters.end_stretch(&stretch);
-            object.unseen.end_stretch(&stretch);
+            self.objects[place as usize].queue.end(&stretch);
         }
     }
 }

@@ -168,7 +168,7 @@ impl Standing {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);
             // Threads that sleep for a time or wait for input are not waited for in circles.
             let on_futex = match &stand.activity {
-                Activity::Asleep(call) => FutexWait::of(call).is_some(),
+                Activity::Asleep(call) => FutexWait::of(call.number, call.arguments).is_some(),
                 _ => false,
             };
             on_futex && stand.first + WORTH_COUNTING_NS <= now && !told

@@ -355,7 +355,6 @@ fn lock_kind(object: &Object) -> LockKind {
         Kind::RwLock if object.for_readers => LockKind::RwlockRead,
         Kind::Mutex => LockKind::Mutex,
         Kind::RwLock => LockKind::RwlockWrite,
-        Kind::Spinlock => LockKind::Spinlock,
         Kind::RustMutex => LockKind::RustMutex,
         Kind::RustRwLock => LockKind::RustRwlock,
         Kind::Parker => LockKind::Parker,

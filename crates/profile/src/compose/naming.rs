@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
+use threadtoll_primitive::function::plain;
 use threadtoll_record::profile::NameFrom;
-use threadtoll_record::profile::function::plain;
 use threadtoll_stacks::symbol::Variable;
 
 use super::One;
-use super::library::{LibraryLock, at_symbol, waited_for};
 use crate::account::Object;
 use crate::primitive::Kind;
+use crate::primitive::library::{LibraryLock, at_symbol, waited_for};
 use crate::stacks::Stacks;
 
 /// Stacks of waiters that are asked for the library that they wait in.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use threadtoll_record::profile::function::plain;
+use threadtoll_primitive::function::plain;
 use threadtoll_record::profile::{Address, Lock, LockKind, NameFrom, Role as SiteRole};
 use threadtoll_record::{Fraction, Ratio, Text};
 
@@ -13,9 +13,9 @@ use super::threads::Threads;
 use super::{One, sites};
 use crate::stacks::Stacks;
 
-/// Number of the row for all Java monitors, which must not change as more locks are found: those
-/// are numbered from 1.
-const MONITORS: u32 = 0;
+/// Number of the row for locks that are shown as one, such as Java's monitors. It must not change
+/// as more locks are found: those are numbered from 1.
+const AS_ONE: u32 = 0;
 
 /// Most such rows.
 const MAX_ROWS: usize = 20;
@@ -41,9 +41,9 @@ impl One<'_> {
                 continue;
             }
             let most = reasons.locking.iter().max_by_key(|&(stack, looks)| (looks, stack));
-            let (name, id) = match object.identity.is_of_jvm() {
-                true => ("synchronized (Java)".to_owned(), MONITORS),
-                false => match most.and_then(|(&stack, _)| stacks.caller(stack)) {
+            let (name, id) = match object.identity.locks_as_one() {
+                Some(name) => (name.to_owned(), AS_ONE),
+                None => match most.and_then(|(&stack, _)| stacks.caller(stack)) {
                     Some(caller) => (format!("lock in {}", plain(&caller)), place as u32 + 1),
                     None => ("locks of parked threads".to_owned(), place as u32 + 1),
                 },

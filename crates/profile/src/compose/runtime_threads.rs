@@ -3,7 +3,7 @@
 //!
 //! From the sources of HotSpot 8 to 25, V8, TBB, Qt, OpenBLAS, GLib, jemalloc and tokio.
 
-use threadtoll_record::profile::function::plain;
+use threadtoll_primitive::function::plain;
 
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::mend::Sleeper;
-use threadtoll_record::profile::function::{Part, is_queue, plain};
+use threadtoll_primitive::function::{Part, is_queue, plain};
 
 use crate::stacks::Stacks;
 

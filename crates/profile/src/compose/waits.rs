@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use threadtoll_record::profile::function::{Part, part};
+use threadtoll_primitive::function::{Part, part};
 use threadtoll_record::profile::{IoKind, NameFrom, Role as SiteRole, Wait, WaitFor, WaitKind};
 use threadtoll_record::{Ns, Ratio, Text};
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use threadtoll_stacks::process::{Former, orphans, own_session};
 
 use super::Profiler;
+use super::launched::LaunchedProgram;
 use crate::sample::Chunk;
 use crate::watched::Watched;
 
@@ -16,6 +17,10 @@ impl Profiler {
         self.watched.values().filter(|watched| watched.ended.is_none())
     }
 
+    fn launched_has_ended(&self) -> bool {
+        self.launched.as_ref().is_some_and(LaunchedProgram::has_ended)
+    }
+
     /// Looks for processes that a launched program has left behind, and follows them. One that it
     /// forked just before it ended is no descendant of a living process.
     pub(super) fn find_left_behind(&mut self) {
@@ -24,17 +29,15 @@ impl Profiler {
         self.refresh_family();
         // Where the kernel reports forks, these are all; elsewhere somebody else may have started
         // the same program.
-        if self.inherited || self.running().next().is_some() {
+        if self.events.inherited || self.running().next().is_some() {
             return;
         }
-        let (Some(launched), Some((since, program))) = (&self.launched, &self.launched_at) else {
-            return;
-        };
-        let (since, first) = (*since, launched.pid());
+        let Some(launched) = &self.launched else { return };
+        let (since, first) = (launched.since, launched.pid());
         let seen = self.watched.values();
         let pids: Vec<u32> = seen.clone().map(|watched| watched.pid).chain([first]).collect();
         let programs: Vec<PathBuf> =
-            seen.map(|watched| &watched.program).chain([program]).cloned().collect();
+            seen.map(|watched| &watched.program).chain([&launched.file]).cloned().collect();
         let orphans = orphans(&Former { since, pids: &pids, programs: &programs });
         let forks: Vec<(u32, u32)> = orphans.into_iter().map(|pid| (pid, first)).collect();
         self.follow_forks(&forks);
@@ -49,12 +52,12 @@ impl Profiler {
             let session = watched.process.as_ref().and_then(|process| process.session().ok());
             session.is_some() && session != own
         };
-        self.status.is_some() && self.running().all(is_daemon)
+        self.launched_has_ended() && self.running().all(is_daemon)
     }
 
     /// The processes that a launched program has left running, but for their children.
     pub(super) fn background(&self) -> Vec<u32> {
-        if self.status.is_none() {
+        if !self.launched_has_ended() {
             return Vec::new();
         }
         let is_running = |pid: u32| self.running().any(|watched| watched.pid == pid);

@@ -22,34 +22,49 @@ const MANY_ENDED: u32 = 16;
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_THREAD: Duration = Duration::from_millis(10);
 
-impl Profiler {
-    pub(super) fn use_events(&mut self, events: Result<Events, PerfRefused>) {
-        match events {
-            Ok(events) => self.events = Some(events),
-            Err(refused) => {
-                self.perf_refused = Some(refused.to_string());
-                _ = self.orders.send(Order::RecordDelays);
-            }
-        }
+/// The events of threads, and what they have cost.
+#[derive(Debug)]
+pub(super) struct ThreadEvents {
+    pub(super) open: Result<Events, PerfRefused>,
+    /// Threads that a launched program makes have events already.
+    pub(super) inherited: bool,
+    /// CPU time that was, or will be, spent on opening and closing events.
+    spent: Duration,
+    /// Events of some threads were not open from the start.
+    not_all: bool,
+    refreshed: Instant,
+}
+
+impl ThreadEvents {
+    pub(super) fn new(open: Result<Events, PerfRefused>, inherited: bool) -> ThreadEvents {
+        let (spent, refreshed) = (Duration::ZERO, Instant::now());
+        ThreadEvents { open, inherited, spent, not_all: false, refreshed }
     }
 
+    /// Reason for which there are none.
+    pub(super) fn refused(&self) -> Option<String> {
+        self.open.as_ref().err().map(ToString::to_string)
+    }
+}
+
+impl Profiler {
     pub(super) fn refresh_events(&mut self) {
         self.follow_threads();
         // Each thread takes a system call.
         let followed: usize = self.watched.values().map(|watched| watched.followed.len()).sum();
         let every = REFRESH.max(REFRESH_THREAD * followed as u32);
-        if let Some(events) = &mut self.events
-            && self.refreshed.elapsed() >= every
+        if let Ok(events) = &mut self.events.open
+            && self.events.refreshed.elapsed() >= every
         {
             events.refresh();
-            self.refreshed = Instant::now();
+            self.events.refreshed = Instant::now();
         }
     }
 
     /// A process has these threads now.
     pub(super) fn threads(&mut self, index: u32, threads: Vec<u32>) {
         let Some(watched) = self.watched.get_mut(&index) else { return };
-        if let (Some(events), false) = (&mut self.events, self.inherited) {
+        if let (Ok(events), false) = (&mut self.events.open, self.events.inherited) {
             let before = std::mem::take(&mut watched.listed);
             let alive = |tid: &u32| threads.binary_search(tid).is_ok();
             let ended = before.iter().filter(|tid| !alive(tid)).take(MANY_ENDED as usize).count();
@@ -79,9 +94,9 @@ impl Profiler {
     /// Goes on to open events for threads, as the budget allows.
     pub(super) fn follow_threads(&mut self) {
         let allowed = self.allowed(FOLLOWING_SHARE);
-        let Some(events) = &mut self.events else { return };
+        let Ok(events) = &mut self.events.open else { return };
         for watched in self.watched.values_mut().filter(|watched| watched.ended.is_none()) {
-            while self.following < allowed
+            while self.events.spent < allowed
                 && watched.to_follow.len() > watched.held_back
                 && let Some(tid) = watched.to_follow.pop_front()
             {
@@ -95,11 +110,13 @@ impl Profiler {
                     events.forget(tid);
                 }
                 // To close them costs as much again.
-                self.following += 2 * Duration::from_nanos(thread_cpu() - began);
+                self.events.spent += 2 * Duration::from_nanos(thread_cpu() - began);
             }
         }
-        if self.watched.values().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {
-            self.not_all = true;
+        if self.watched.values().any(|watched| !watched.to_follow.is_empty())
+            && !self.events.not_all
+        {
+            self.events.not_all = true;
             _ = self.orders.send(Order::RecordDelays);
         }
     }

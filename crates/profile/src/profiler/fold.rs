@@ -7,6 +7,7 @@ use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts};
 use threadtoll_stacks::stack::{Registers, StackBytes};
 
 use super::Profiler;
+use super::throttle::Throttle;
 use crate::account::{Departure, Reported, Wish};
 use crate::circumstances::{NEAR_NS, RunningStack};
 use crate::clock::now;
@@ -42,7 +43,7 @@ impl Profiler {
         let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
         let mut incomplete = first_due < lost_until;
         incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
-        let timeline = self.events.as_mut().map(|events| {
+        let timeline = self.events.open.as_mut().ok().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
             let last = chunk.ticks.last().map_or(0, |tick| tick.at);
@@ -113,7 +114,8 @@ impl Profiler {
             incomplete,
             running: &running,
         };
-        self.account.fold(&chunk, &reported, &self.stacks, self.throttled, &self.watched);
+        let throttled = self.throttle.as_ref().is_some_and(Throttle::moved);
+        self.account.fold(&chunk, &reported, &self.stacks, throttled, &self.watched);
         for (index, process) in self.account.all_living() {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));

@@ -231,7 +231,7 @@ impl Profiler {
         }
         watched.to_follow.clear();
         let followed = std::mem::take(&mut watched.followed);
-        if let Some(events) = &mut self.events {
+        if let Ok(events) = &mut self.events.open {
             followed.into_iter().for_each(|tid| events.forget(tid));
         }
     }

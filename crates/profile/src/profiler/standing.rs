@@ -18,7 +18,7 @@ impl Profiler {
     pub(super) fn ask_about_sleepers(&mut self, last: bool) {
         let mut left = if last { COUNTED_LAST } else { COUNTED };
         let timeline = &self.timeline;
-        let (followed, until) = (self.events.is_some(), timeline.known_until());
+        let (followed, until) = (self.events.open.is_ok(), timeline.known_until());
         for (_, process) in self.account.all_living() {
             if followed {
                 // They were asleep when they were seen last, so they still are if not switched.

@@ -7,20 +7,25 @@ use threadtoll_machine::{ThrottleCounter, Throttled};
 pub(super) struct Throttle {
     counter: ThrottleCounter,
     last: Option<Throttled>,
+    moved: bool,
 }
 
 impl Throttle {
     pub(super) fn of_process(pid: u32) -> Throttle {
         let counter = ThrottleCounter::of_process(pid);
         let last = counter.read();
-        Throttle { counter, last }
+        Throttle { counter, last, moved: false }
     }
 
-    /// The group has been out of quota since the last call.
-    pub(super) fn moved(&mut self) -> bool {
+    /// Reads the counter again.
+    pub(super) fn read(&mut self) {
         let now = self.counter.read();
-        let moved = now.is_some() && self.last.is_some() && now != self.last;
+        self.moved = now.is_some() && self.last.is_some() && now != self.last;
         self.last = now;
-        moved
+    }
+
+    /// The group was out of quota between the last two readings.
+    pub(super) fn moved(&self) -> bool {
+        self.moved
     }
 }

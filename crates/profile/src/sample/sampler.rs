@@ -372,7 +372,9 @@ impl Sampler {
         let Some(followed) = self.followed.iter().filter(|_| all > 0).find(holds) else { return };
         let (word, (address, length)) = (followed.words[pick], followed.watches[pick].window);
         let waits = |activity: &Activity| match activity {
-            Activity::Asleep(call) => FutexWait::of(call).is_some_and(|wait| wait.address == word),
+            Activity::Asleep(call) => {
+                FutexWait::of(call.number, call.arguments).is_some_and(|wait| wait.address == word)
+            }
             _ => false,
         };
         let seen = chunk.ticks.last().map_or(&[][..], |tick| chunk.threads(tick));
@@ -450,7 +452,7 @@ impl Sampler {
             chunk.push_thread(followed.index, tid, true, activity);
             let mut tells = self.stacks_of_all;
             if let Activity::Asleep(call) = &activity
-                && let Some(wait) = FutexWait::of(call)
+                && let Some(wait) = FutexWait::of(call.number, call.arguments)
             {
                 followed.waited(wait.address, chunk);
                 tells |= !followed.ignored.contains(&wait.address);

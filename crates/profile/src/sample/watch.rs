@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(of("pthread_mutex_t", 0x1000), Some(3));
         // Writers of a readers-writer lock wait on another word than readers do.
         assert_eq!([0x1008, 0x100c].map(|word| of("pthread_rwlock_t", word)), [Some(7); 2]);
-        assert_eq!(of("std::sync::mutex::Mutex", 0x1000), None);
+        assert_eq!(of("std::sys::sync::mutex::futex::Mutex", 0x1000), None);
         let unknown = Watch::unknown((0x1000, 32));
         assert_eq!(unknown.owner(0x1004, &window), Some(4));
         assert_eq!(unknown.owner(0x1018, &window), None);

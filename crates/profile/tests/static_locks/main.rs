@@ -10,13 +10,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use threadtoll_profile::primitive::static_locks::lock_type;
+use threadtoll_primitive::{Identity, declared};
 use threadtoll_stacks::image::{AddressSpace, CodeAddress, Images};
 use threadtoll_stacks::process::Process;
 use threadtoll_stacks::symbol::Symbols;
 
-const MUTEX: &str = "pthread_mutex_t";
-const RWLOCK: &str = "pthread_rwlock_t";
+const MUTEX: &str = "glibc mutex";
+const RWLOCK: &str = "glibc rwlock";
 
 /// A program that sleeps once it has printed a line, until it is dropped.
 struct Program(Child);
@@ -34,18 +34,18 @@ impl Program {
         Program(child)
     }
 
-    /// Its static locks: name, type, address.
-    fn locks(&self) -> Vec<(String, &'static str, u64)> {
+    /// Its static locks by the names of their variables.
+    fn locks(&self) -> Vec<(String, Identity)> {
         let process = Process::open(self.0.id()).unwrap();
         let (mut images, mut symbols) = (Images::new(), Symbols::new());
         let space = AddressSpace::new(process.pid(), &process.maps().unwrap(), &mut images);
         let mut found = Vec::new();
         for image in space.images() {
-            let units = symbols.static_variables(&images, image, lock_type);
+            let units = symbols.static_variables(&images, image, |path| declared(path, 0));
             for lock in units.into_iter().flatten().flatten() {
                 let place = CodeAddress { image, address: lock.address };
                 let address = space.address_of(place);
-                found.extend(address.map(|address| (lock.name, lock.kind, address)));
+                found.extend(address.map(|address| (lock.name, lock.kind.at(address))));
             }
         }
         found
@@ -66,12 +66,12 @@ impl Drop for Program {
     }
 }
 
-/// Address of the lock of this type in the variable, or the part of one, of this name.
-fn address_of(locks: &[(String, &str, u64)], name: &str, of: &str) -> u64 {
+/// Address of the lock of this primitive in the variable, or the part of one, of this name.
+fn address_of(locks: &[(String, Identity)], name: &str, of: &str) -> u64 {
     let inside = format!("{name}.");
     let is_in = |path: &str| path == name || path.starts_with(&inside);
-    let found = locks.iter().find(|(path, kind, _)| is_in(path) && *kind == of);
-    found.unwrap_or_else(|| panic!("{name}: {locks:#?}")).2
+    let found = locks.iter().find(|(path, lock)| is_in(path) && lock.name() == of);
+    found.unwrap_or_else(|| panic!("{name}: {locks:#?}")).1.object
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn static_locks_of_rust_are_found_by_their_types() {
     let options = ["--edition=2024", "-C", "debuginfo=2"];
     let program = Program::start(&rustc, "locks.rs", &options, folder.path());
     let locks = program.locks();
-    let mutex = address_of(&locks, "locks::LOCK", "std::sync::poison::mutex::Mutex");
-    let readers = address_of(&locks, "locks::READERS", "std::sync::poison::rwlock::RwLock");
+    let mutex = address_of(&locks, "locks::LOCK", "Rust mutex");
+    let readers = address_of(&locks, "locks::READERS", "Rust rwlock");
     // The main thread holds the mutex alone.
     assert_eq!((program.word(mutex), program.word(readers)), (1, 0));
 }

@@ -3,7 +3,7 @@
 //! Time that is not understood is never evidence that it is not locks: waits for other threads,
 //! whose reason is not known, make the answer a doubtful one unless they are few.
 
-use threadtoll_record::profile::function::is_queue;
+use threadtoll_primitive::function::is_queue;
 use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind};
 
 use super::kinds::{self, Group};

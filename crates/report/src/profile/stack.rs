@@ -1,7 +1,8 @@
 //! Stacks, shortened to the frames that tell something.
 
+use threadtoll_primitive::FunctionName;
+use threadtoll_primitive::function::Part;
 use threadtoll_record::Text;
-use threadtoll_record::profile::function::{Part, part, plain};
 use threadtoll_record::profile::{Lock, Role, Site};
 
 use crate::clean::clean;
@@ -23,8 +24,8 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
 }
 
 /// A function by which threads start, or that lies between it and their own code.
-fn starts(name: &str) -> bool {
-    matches!(part(name), Part::Start | Part::Library)
+fn starts(name: &FunctionName) -> bool {
+    matches!(name.part(), Part::Start | Part::Library)
 }
 
 /// The stack on a line, innermost first, without frames of runtimes and without arguments.
@@ -45,18 +46,18 @@ pub(crate) fn of_waiter(frames: &[Text]) -> String {
 }
 
 fn shown(frames: &[Text], of_waiter: bool) -> String {
-    let names: Vec<String> = frames.iter().map(|frame| plain(&clean(frame))).collect();
+    let names: Vec<FunctionName> = frames.iter().map(|frame| parsed(frame)).collect();
     let mut shown = &names[..];
     if of_waiter {
         let between =
-            |name: &&String| matches!(part(name), Part::Lock | Part::Wait | Part::Library);
+            |name: &&FunctionName| matches!(name.part(), Part::Lock | Part::Wait | Part::Library);
         let inner = shown.iter().take_while(between);
         shown = &shown[inner.count()..];
     }
     let outer = shown.iter().rev().take_while(|name| starts(name));
     shown = &shown[..shown.len() - outer.count()];
     let shown = if shown.is_empty() { &names[..] } else { shown };
-    let mut shown: Vec<String> = shown.iter().map(|name| shortened(name, MAX_CHARS)).collect();
+    let mut shown: Vec<String> = shown.iter().map(short).collect();
     shown.dedup();
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
@@ -68,10 +69,10 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     let outer = at.and_then(|at| frames.get(at + 1..)).unwrap_or_default();
     let names = std::iter::once(function).chain(outer.iter().map(|frame| &**frame));
     let mut shown: Vec<String> = names
-        .map(|name| plain(&clean(name)))
+        .map(parsed)
         .enumerate()
         .filter(|(at, name)| *at == 0 || tells(name))
-        .map(|(_, name)| shortened(&name, MAX_CHARS))
+        .map(|(_, name)| short(&name))
         .collect();
     shown.dedup();
     shown.truncate(2);
@@ -80,21 +81,28 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
 
 /// The outermost function of a stack without any of the program's, those that start threads aside.
 pub(crate) fn outermost(site: &Site) -> String {
-    let names = site.frames.iter().map(|frame| plain(&clean(frame)));
-    let starts = |name: &String| part(name) == Part::Start;
-    let own: Vec<String> = names.take_while(|name| !starts(name)).collect();
-    own.last().map_or_else(|| "no stack".into(), |name| shortened(name, MAX_CHARS))
+    let names = site.frames.iter().map(|frame| parsed(frame));
+    let own = names.take_while(|name| name.part() != Part::Start);
+    own.last().map_or_else(|| "no stack".into(), |name| short(&name))
 }
 
 /// A function of the program, with a name.
-fn tells(name: &str) -> bool {
-    let nameless = name.contains(".so") && name.contains("+0x");
-    !nameless && part(name) == Part::Program
+fn tells(name: &FunctionName) -> bool {
+    let nameless = name.path().contains(".so") && name.path().contains("+0x");
+    !nameless && name.part() == Part::Program
 }
 
 /// A function's name as it stands in a sentence.
 pub(crate) fn short_name(function: &str) -> String {
-    shortened(&plain(&clean(function)), MAX_CHARS)
+    short(&parsed(function))
+}
+
+fn parsed(frame: &str) -> FunctionName {
+    FunctionName::parse(&clean(frame))
+}
+
+fn short(name: &FunctionName) -> String {
+    shortened(name.path(), MAX_CHARS)
 }
 
 #[cfg(test)]
@@ -141,6 +149,9 @@ mod tests {
         let frames = ["clock_nanosleep", "usleep", "refresh", "start_thread"];
         assert_eq!(line(&site(Role::Holder, &frames)), "clock_nanosleep ← usleep ← refresh");
         assert_eq!(line(&site(Role::Waiter, &["futex_wait", "clone"])), "futex_wait ← clone");
+        // A namespace of C++ that a crate of Rust has, too.
+        let frames = ["pthread_mutex_lock", "core::Table::get(int)", "core::serve()", "clone3"];
+        assert_eq!(line(&site(Role::Waiter, &frames)), "core::Table::get ← core::serve");
         let code = "[generated code]";
         let java = [
             "___pthread_cond_wait",

@@ -22,34 +22,9 @@ const MAX_TYPES: usize = 1 << 20;
 /// Units that are larger take too long to walk through.
 const MAX_UNIT: usize = 8 << 20;
 
-/// A type, as debug information declares it.
-#[derive(Clone, Copy, Debug)]
-pub struct DeclaredType<'a> {
-    scopes: &'a [(isize, String)],
-    name: &'a str,
-    typedef: bool,
-}
-
-impl<'a> DeclaredType<'a> {
-    /// Its name, with generic arguments and without the namespaces around it.
-    pub fn name(&self) -> &'a str {
-        self.name
-    }
-
-    /// It is another name for a type.
-    pub fn is_typedef(&self) -> bool {
-        self.typedef
-    }
-
-    /// Names of the namespaces and types around a structure or class, outermost first. Those around
-    /// a typedef are not told.
-    pub fn scopes(&self) -> impl Iterator<Item = &'a str> {
-        self.scopes.iter().map(|(_, name)| name.as_str())
-    }
-}
-
-/// Kind of a type that is searched for; `None` for any other type.
-pub type Wanted<K> = fn(&DeclaredType<'_>) -> Option<K>;
+/// Kind of a type that is searched for, by its path: the namespaces and types around it, unless it
+/// is a typedef, and its name with generic arguments. `None` for any other type.
+pub type Wanted<K> = fn(&str) -> Option<K>;
 
 /// A static variable, or the part of one, of a type that was searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -203,8 +178,7 @@ impl<K: Copy> Search<'_, K> {
                 }
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
                     let name = self.name(entry).unwrap_or_default();
-                    let declared = DeclaredType { scopes: &scopes, name: &name, typedef: false };
-                    if let Some(kind) = (self.wanted)(&declared)
+                    if let Some(kind) = (self.wanted)(&path(&scopes, &name))
                         && self.types.len() < MAX_TYPES
                     {
                         self.types.insert(entry.offset(), vec![Part::whole(kind)]);
@@ -250,8 +224,7 @@ impl<K: Copy> Search<'_, K> {
         let declaration = declared.as_ref().unwrap_or(entry);
         let kind = type_of(declaration).or_else(|| type_of(entry))?;
         let name = self.name(declaration).or_else(|| self.name(entry))?;
-        let scopes = scopes.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty());
-        let name = scopes.chain([name.as_str()]).collect::<Vec<_>>().join("::");
+        let name = path(scopes, &name);
         (constant && address != 0).then_some(Variable { name, address, kind })
     }
 
@@ -274,7 +247,7 @@ impl<K: Copy> Search<'_, K> {
         match entry.tag() {
             gimli::DW_TAG_typedef => {
                 let name = self.name(&entry)?;
-                match (self.wanted)(&DeclaredType { scopes: &[], name: &name, typedef: true }) {
+                match (self.wanted)(&name) {
                     Some(kind) => Some(vec![Part::whole(kind)]),
                     None => Some(self.parts(type_of(&entry)?, depth + 1)),
                 }
@@ -371,6 +344,12 @@ impl<K: Copy> Search<'_, K> {
         let name = self.dwarf.attr_string(self.unit, value).ok()?;
         (name.len() <= 1024).then(|| Some(name.to_string_lossy().ok()?.into_owned()))?
     }
+}
+
+/// Path of what is in these scopes, of which some have no names.
+fn path(scopes: &[(isize, String)], name: &str) -> String {
+    let scopes = scopes.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty());
+    scopes.chain([name]).collect::<Vec<_>>().join("::")
 }
 
 fn type_of(entry: &Entry) -> Option<UnitOffset> {

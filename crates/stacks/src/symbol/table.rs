@@ -169,6 +169,19 @@ mod tests {
         assert_eq!(demangled("_Z4workv"), "work()");
     }
 
+    /// By which a reader can tell `core` of Rust from a namespace of C++.
+    #[test]
+    fn names_of_cpp_list_parameters_and_those_of_rust_do_not() {
+        for (name, expected) in [
+            ("_ZN4core6Engine4stepEi", "core::Engine::step(int)"),
+            ("_ZN4core4stepEv", "core::step()"),
+            ("_ZN4core3ptr4read17h0123456789abcdefE", "core::ptr::read"),
+            ("_RNvNtCs1234_4core3ptr4read", "core::ptr::read"),
+        ] {
+            assert_eq!(demangled(name), expected);
+        }
+    }
+
     #[test]
     fn the_smallest_symbol_around_an_address_is_found() {
         let entry = |address: u64, size: u64, name: u32| {

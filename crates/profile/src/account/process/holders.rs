@@ -92,7 +92,7 @@ mod tests {
     fn account() -> ProcessAccount {
         let mut account = ProcessAccount::new(1);
         account.set_threads(vec![WAITER, HOLDER, MAIN], None);
-        let mutex = declared("std::sync::poison::mutex::Mutex", WORD).unwrap();
+        let mutex = declared("std::sys::sync::mutex::futex::Mutex", WORD).unwrap();
         account.declare(mutex, 0).unwrap();
         account
     }

@@ -6,7 +6,7 @@ use crate::account::Looks;
 use crate::futex::FutexWait;
 use crate::occupation::NoDescriptors;
 use crate::perf::{Direction, Event, Timeline};
-use crate::primitive::{Hold, Window, declared};
+use crate::primitive::{Hold, MAX_OBJECTS, Window, declared};
 use crate::sample::Reason;
 use crate::stacks::Stacks;
 
@@ -81,7 +81,7 @@ fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
         let read = ThreadRead::new(0, WAITER, true, activity);
         account.thread(&read, 3_200_000, &seen);
         assert_eq!(account.objects[0].now.waiting, waiting);
-        assert_eq!(account.time_now.iter().sum::<f64>(), 1.0 - waiting);
+        assert_eq!(account.time.iter().map(|time| time.now).sum::<f64>(), 1.0 - waiting);
     }
 }
 
@@ -122,13 +122,8 @@ fn parked_readers_wait_in_the_account_of_readers() {
         account.declare(declared(PARKING_LOT_RWLOCK, lock).unwrap(), 0).unwrap();
         account.readers(0).unwrap();
         account.parked.insert(parker, (lock, token));
-        let call = SystemCall {
-            number: libc::SYS_futex as u32,
-            arguments: [parker, 128, 0, 0, 0, 0],
-            stack_pointer: 0,
-            program_counter: 0,
-        };
-        let wait = Wait::Futex(FutexWait::of(&call).unwrap());
+        let call = [parker, 128, 0, 0, 0, 0];
+        let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, call).unwrap());
         account.wait(WAITER, parker, wait, 1.0, 0, 1).unwrap();
         assert_eq!([0, 1].map(|place: usize| account.objects[place].now.waiting), waiting);
     }
@@ -140,13 +135,8 @@ fn parked_readers_wait_in_the_account_of_readers() {
 fn a_parked_thread_turns_out_to_be_a_reader() {
     let lock: u64 = 0x1000;
     let wait_of = |word, value| {
-        let call = SystemCall {
-            number: libc::SYS_futex as u32,
-            arguments: [word, 128 | 9, value, 0, 0, u32::MAX.into()],
-            stack_pointer: 0,
-            program_counter: 0,
-        };
-        Wait::Futex(FutexWait::of(&call).unwrap())
+        let call = [word, 128 | 9, value, 0, 0, u32::MAX.into()];
+        Wait::Futex(FutexWait::of(libc::SYS_futex as u32, call).unwrap())
     };
     for looks_before in [200, 1] {
         let mut account = ProcessAccount::new(1);
@@ -188,7 +178,7 @@ fn waits_beyond_what_can_be_told_apart_are_said() {
             program_counter: 0,
         });
         account.thread(&ThreadRead::new(0, WAITER, true, activity), 3_200_000, &seen);
-        (account.is_full, account.time_now[Time::Other.place()])
+        (account.is_full, account.time[Time::Other.place()].now)
     };
     for word in 1..=MAX_OBJECTS as u64 {
         assert_eq!(wait(4 * word), (false, 0.0));
@@ -294,10 +284,9 @@ fn owners_in_a_container_are_named_as_outside() {
 }
 
 const C: &str = "pthread_mutex_t";
-const RUST: &str = "std::sync::poison::mutex::Mutex";
-const PARKING_LOT: &str = "lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, u64>";
-const PARKING_LOT_RWLOCK: &str =
-    "lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock, u64>";
+const RUST: &str = "std::sys::sync::mutex::futex::Mutex";
+const PARKING_LOT: &str = "parking_lot::raw_mutex::RawMutex";
+const PARKING_LOT_RWLOCK: &str = "parking_lot::raw_rwlock::RawRwLock";
 const NAMELESS: Hold = Hold::Held { owner: None };
 
 const fn held_by(tid: u32) -> Hold {
@@ -319,7 +308,7 @@ fn threads_that_never_meet_do_not_use_a_lock_together() {
     for first in (10..50).step_by(4) {
         account.set_threads((first..first + 4).collect(), None);
         for tid in first..first + 4 {
-            account.on_cpu.insert(tid, (8, 4));
+            (0..8).for_each(|sample| account.cpu.sample(tid, sample < 4));
         }
     }
     let users: HashSet<u32> = (10..50).collect();

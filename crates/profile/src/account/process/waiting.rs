@@ -13,7 +13,7 @@ impl ProcessAccount {
     /// thread that is parked for a lock, that lock.
     pub(crate) fn waited_for(&self, tid: u32, stand: &Stand) -> Option<(FutexWait, Option<u32>)> {
         let Activity::Asleep(call) = stand.activity else { return None };
-        let wait = FutexWait::of(&call)?;
+        let wait = FutexWait::of(call.number, call.arguments)?;
         let place = self.by_word.get(&wait.address).copied();
         let parked = place.is_some_and(|place| {
             self.objects.get(place as usize).is_some_and(|it| it.identity.role() == Role::Parked)

@@ -379,7 +379,7 @@ fn is_from_outside(call: &SystemCall) -> bool {
 /// cannot be read.
 pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     let Activity::Asleep(call) = stand.activity else { return None };
-    let wait = FutexWait::of(&call).filter(|wait| wait.timed)?;
+    let wait = FutexWait::of(call.number, call.arguments).filter(|wait| wait.timed)?;
     if c_long::from(call.number) != libc::SYS_futex {
         return None;
     }

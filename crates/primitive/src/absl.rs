@@ -1,0 +1,63 @@
+//! Abseil: each thread sleeps on its own word, for `absl::Mutex` as for anything else, so that the
+//! word says nothing of the lock.
+//!
+//! Source: `absl/synchronization/internal/futex_waiter.cc`, `per_thread_sem.cc`.
+
+use super::evidence::{Claim, Context, Evidence, plain};
+use super::{Caller, Family, Kind, ParkedFor, Primitive};
+use crate::function::Part;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Absl],
+    functions: &[
+        ("absl::Mutex::", Part::Lock),
+        ("absl::MutexLock::", Part::Lock),
+        ("absl::ReaderMutexLock::", Part::Lock),
+        ("absl::WriterMutexLock::", Part::Lock),
+        ("absl::base_internal::SpinLock", Part::Lock),
+        ("absl::", Part::Wait),
+        ("AbslInternal", Part::Wait),
+    ],
+    spins: &["SlowLock", "LockSlow", "LockSlowLoop", "AbslInternalSpinLockDelay"],
+    ..Family::NONE
+};
+
+#[derive(Debug)]
+struct Absl;
+
+impl Primitive for Absl {
+    fn name(&self) -> &'static str {
+        "absl parking"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Parker
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(plain)?;
+        let patterns: [&[&str]; 3] = [
+            &["absl::", "FutexWaiter"],
+            &["absl::", "PerThreadSem"],
+            &["AbslInternalPerThreadSemWait"],
+        ];
+        let strength = evidence.named(&patterns)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+
+    fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        let functions = || callers.iter().filter_map(|caller| caller.function.as_deref());
+        let of_absl = |name: &str| functions().any(|f| f.contains("absl::") && f.contains(name));
+        if of_absl("::CondVar::") {
+            ParkedFor::Idle
+        } else if of_absl("::Mutex::") {
+            ParkedFor::Lock
+        } else {
+            ParkedFor::Untold
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Functions on stacks: those of the program, and those that lie between it and its locks.
+//!
+//! Families tell the beginnings of their functions' names. The longest one that fits decides.
+
+use crate::{FAMILIES, FunctionName};
+
+/// Part that a function plays on a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It takes or frees a lock, or is part of that.
+    Lock,
+    /// It sleeps, waits otherwise, or wraps a system call.
+    Wait,
+    /// It belongs to a language's or a common library, or to a virtual machine.
+    Library,
+    /// Code that a virtual machine has made.
+    Generated,
+    /// It starts threads or the program.
+    Start,
+    /// It is the program's own, as far as is known.
+    Program,
+}
+
+/// Part that a function plays.
+pub fn part(function: &str) -> Part {
+    FunctionName::parse(function).part()
+}
+
+/// [Path](FunctionName::path) of a function.
+pub fn plain(function: &str) -> String {
+    FunctionName::parse(function).path().to_owned()
+}
+
+/// Parts of names of functions in which idle threads of a pool wait for work.
+const QUEUES: [&str; 15] = [
+    "queue",
+    "pop",
+    "recv",
+    "receive",
+    "job",
+    "task",
+    "pool",
+    "idle",
+    "consume",
+    "channel",
+    "mailbox",
+    "inbox",
+    "worker_loop",
+    "main_loop",
+    "event_loop",
+];
+
+/// The name of a function in which idle threads of a pool may wait for work.
+pub fn is_queue(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    QUEUES.iter().any(|part| name.contains(part))
+}
+
+impl FunctionName {
+    /// Part that the function plays.
+    pub fn part(&self) -> Part {
+        let fits = |&(beginning, _): &&(&str, Part)| match beginning.strip_suffix('$') {
+            Some(whole) => self.path() == whole,
+            None => self.path().starts_with(beginning),
+        };
+        let beginnings = FAMILIES.iter().flat_map(|family| {
+            let of_rust = if self.may_be_rust() { family.rust_functions } else { &[] };
+            family.functions.iter().chain(of_rust)
+        });
+        let longest = beginnings.filter(fits).max_by_key(|(beginning, _)| beginning.len());
+        longest.map_or(Part::Program, |&(_, part)| part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Part::{Generated, Library, Lock, Start, Wait};
+
+    #[test]
+    fn functions_between_a_program_and_its_locks_are_known() {
+        for (name, expected) in [
+            ("__lll_lock_wait_private", Lock),
+            ("___pthread_mutex_lock", Lock),
+            ("__GI___pthread_mutex_unlock_usercnt", Lock),
+            ("__gthread_mutex_lock(pthread_mutex_t*)", Lock),
+            ("std::lock_guard<std::mutex>::lock_guard(std::mutex&)", Lock),
+            ("std::unique_lock<std::mutex>::lock()", Lock),
+            ("std::sys::sync::mutex::futex::Mutex::lock_contended", Lock),
+            ("<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock", Lock),
+            ("absl::Mutex::LockSlowLoop(absl::SynchWaitParams*, int)", Lock),
+            ("sqlite3_mutex_enter", Lock),
+            ("QBasicMutex::lockInternal()", Lock),
+            ("__syscall6", Wait),
+            ("__syscall_cp_c", Wait),
+            ("___pthread_cond_wait", Wait),
+            ("pthread_join", Wait),
+            ("absl::CondVar::WaitCommon", Wait),
+            ("os::PlatformMonitor::wait(long)", Wait),
+            ("runtime.futex", Wait),
+            ("std::vector<int>::push_back", Library),
+            ("core::ptr::drop_in_place", Library),
+            ("start_thread", Start),
+            ("std::thread::Builder::spawn_unchecked_", Start),
+            ("[generated code]", Generated),
+        ] {
+            assert_eq!(part(name), expected, "{name}");
+        }
+        for own in [
+            "sqlite3_step",
+            "take_gil",
+            "CompileQueue::get()",
+            "Unsafe_Park",
+            "semantics",
+            "clone_it",
+            // Namespaces of C++ that crates of Rust have, too.
+            "core::Engine::step(int)",
+            "void alloc::refill<Pool>(Pool&)",
+            "spin::Wheel::turn() const",
+        ] {
+            assert_eq!(part(own), Part::Program, "{own}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A lock of three values: 0 free, 1 held, 2 held and waited for. So are glibc's own locks (of
+//! `FILE`s and of malloc's arenas), and most that programs make themselves.
+//!
+//! Source: U. Drepper, Futexes Are Tricky, "Mutex, Take 2"; glibc's `nptl/lowlevellock.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::{Family, Hold, Kind, Primitive, Window};
+use crate::function::Part;
+use crate::futex::Operation;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&FutexLock],
+    functions: &[
+        ("__lll_", Part::Lock),
+        ("lll_", Part::Lock),
+        ("__GI___lll_", Part::Lock),
+        ("__libc_lock_lock", Part::Lock),
+        ("__lockfile$", Part::Lock),
+        ("flockfile$", Part::Lock),
+    ],
+    ..Family::NONE
+};
+
+const CONTENDED: u32 = 2;
+
+#[derive(Debug)]
+struct FutexLock;
+
+impl Primitive for FutexLock {
+    fn name(&self) -> &'static str {
+        "futex lock"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Futex
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(|wait| wait.operation == Operation::Wait && wait.value == CONTENDED)?;
+        if !evidence.values_fit(|value| value <= CONTENDED) {
+            return None;
+        }
+        // A counter that stands at 2 looks like a lock that is held for long, and a thread that
+        // waits for work may use a semaphore of these values, as oneTBB's do, but alone.
+        let contended = evidence.rose_again() && evidence.shared();
+        let alternates = contended.then_some(Strength::FALLBACK);
+        let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(object))
+    }
+
+    /// Those that are made of C++'s `std::atomic::wait` do (`__atomic_spin` of GCC's
+    /// `bits/atomic_wait.h`).
+    fn waiters_yield(&self) -> bool {
+        true
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_some_and(|word| word > CONTENDED)
+    }
+}
+
+/// Holder of a lock that is 0 when free.
+pub(super) fn three_values(word: Option<u32>) -> Hold {
+    match word {
+        None => Hold::Unseen,
+        Some(0) => Hold::Free,
+        Some(_) => Hold::Held { owner: None },
+    }
+}

@@ -1,0 +1,92 @@
+//! `pthread_cond_t` of glibc 2.25 and later.
+//!
+//! | old | new | field |
+//! |---|---|---|
+//! | 0 | 0 | sequence of waiters, 64 bits, above a bit for the group that is open |
+//! | 8 | 8 | position of the first group; the new one has no such bit |
+//! | 16, 20 | – | futexes: references to the groups, for whose end those that signal may wait |
+//! | 24, 28 | 16, 20 | sizes of the groups |
+//! | 32 | 24 | futex: initial size of the first group, above two bits of an internal lock |
+//! | 36 | 28 | waiters, above three bits: shared, clock, destruction |
+//! | 40, 44 | 32, 36 | futexes: signals of the groups |
+//! | – | 40, 44 | unused, 0 |
+//!
+//! The new layout came with the cure of lost wake-ups (bug 25847) in 2.41, and distributions gave
+//! it to earlier versions, so that only the contents tell which one it is. Until 2.33 an untimed
+//! wait names no clock.
+//!
+//! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, before and
+//! after.
+
+use super::evidence::{Claim, Context, Evidence, Strength, plain};
+use super::pattern::MAX_THREADS;
+use super::{Family, Kind, Primitive, Window};
+use crate::function::Part;
+use crate::futex::FutexWait;
+
+pub(super) static FAMILY: Family =
+    Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
+
+/// Offsets of the waiters, and of the futexes: two of one kind, by which the groups are told apart,
+/// or one alone.
+const LAYOUTS: [(u64, &[u64]); 2] = [(36, &[40, 44, 16, 20, 32]), (28, &[32, 36, 24])];
+
+const FIRST_GROUP: u64 = 8;
+const WAITER_SHIFT: u32 = 3;
+
+#[derive(Debug)]
+struct GlibcCondvar;
+
+impl Primitive for GlibcCondvar {
+    fn name(&self) -> &'static str {
+        "glibc condition variable"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Condvar
+    }
+
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        // The virtual machine parks its threads on condition variables.
+        let certain = !context.jvm || !evidence.callers().is_empty();
+        let strength = if certain { Strength::CERTAIN } else { Strength::FALLBACK };
+        object(evidence).map(|object| Claim::new(object, strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 48)
+    }
+
+    fn has_type(&self, path: &str) -> bool {
+        path == "pthread_cond_t"
+    }
+}
+
+/// Address of the condition variable of which this is a futex.
+pub(super) fn object(evidence: &Evidence) -> Option<u64> {
+    let waits = evidence.all_waits(plain)?;
+    let found = |waiters: u64, offset: u64| {
+        let object = evidence.address().checked_sub(offset)?;
+        let count = |window: &Window<'_>| waiters_of(object, waiters, window, &waits);
+        let waited_for = |window: &Window<'_>| count(window).is_some_and(|count| count != 0);
+        let fits = evidence.windows_show(|window| count(window).is_some(), waited_for);
+        fits.then_some(object)
+    };
+    LAYOUTS
+        .iter()
+        .find_map(|&(waiters, futexes)| futexes.iter().find_map(|&offset| found(waiters, offset)))
+}
+
+/// Number of waiters, if these can be the fields of a condition variable.
+fn waiters_of(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<u32> {
+    let sequence = window.u64(object)? >> 1;
+    let first = window.u64(object.wrapping_add(FIRST_GROUP))?;
+    let flags = window.u32(object.wrapping_add(waiters))?;
+    let count = flags >> WAITER_SHIFT;
+    let counted = count <= MAX_THREADS && u64::from(count) <= sequence;
+    let shape = waits.iter().all(|wait| wait.private == (flags & 1 == 0));
+    let outstanding = [first >> 1, first]
+        .iter()
+        .any(|&first| sequence.checked_sub(first).is_some_and(|n| n <= u64::from(MAX_THREADS)));
+    (object.is_multiple_of(8) && counted && outstanding && shape).then_some(count)
+}

@@ -1,0 +1,37 @@
+//! A thread's end, for which `pthread_join` waits: the kernel clears the thread's tid and wakes
+//! whoever sleeps on it, which works only for a shared futex.
+//!
+//! Source: `nptl/pthread_join_common.c`; set_tid_address(2).
+
+use super::evidence::{Claim, Context, Evidence, Strength, plain};
+use super::pattern::MAX_TID;
+use super::{Family, Kind, Primitive};
+
+pub(super) static FAMILY: Family = Family { primitives: &[&Join], ..Family::NONE };
+
+#[derive(Debug)]
+struct Join;
+
+impl Primitive for Join {
+    fn name(&self) -> &'static str {
+        "pthread_join"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Join
+    }
+
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        let waits = evidence.all_waits(|wait| plain(wait) && !wait.private)?;
+        let tids = waits.iter().all(|wait| (1..MAX_TID).contains(&wait.value));
+        // Threads inherit each other's memory, and those of earlier waits have ended.
+        let thread = waits.iter().any(|wait| (context.is_thread)(wait.value));
+        let fits = evidence.values().iter().all(|&value| value < MAX_TID);
+        let found = tids && thread && fits;
+        found.then(|| Claim::new(evidence.address(), Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

@@ -1,0 +1,224 @@
+//! `pthread_rwlock_t` of glibc 2.25 and later, and `std::shared_mutex`.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | readers: bit 0 write phase, bit 1 a writer has or takes it, bit 2 readers wait here, then their number |
+//! | 4 | writers that wait, and the bit of a hand-over |
+//! | 8 | futex: readers wait for the end of the write phase (3), or the first writer for its beginning (2) |
+//! | 12 | futex: further writers wait (3) |
+//! | 16, 20 | unused |
+//! | 24 | tid of the writer |
+//! | 28 | process-shared |
+//! | 48 | whom it prefers |
+//!
+//! Source: `sysdeps/nptl/bits/struct_rwlock.h` and x86's own, `nptl/pthread_rwlock_common.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
+use super::pattern::MAX_THREADS;
+use super::{Access, Family, Hold, Kind, OwnerField, Primitive, Wait, Window};
+use crate::function::Part;
+use crate::futex::FutexWait;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&GlibcRwLock],
+    functions: &[
+        ("___pthread_rwlock", Part::Lock),
+        ("__pthread_rwlock", Part::Lock),
+        ("__GI___pthread_rwlock", Part::Lock),
+        ("pthread_rwlock", Part::Lock),
+        ("__glibcxx_rwlock", Part::Lock),
+        ("std::shared_lock::", Part::Lock),
+        ("std::shared_mutex::", Part::Lock),
+        ("std::shared_timed_mutex::", Part::Lock),
+        ("std::__shared_mutex", Part::Lock),
+        ("std::__shared_timed_mutex", Part::Lock),
+    ],
+    ..Family::NONE
+};
+
+const PHASE_FUTEX: u64 = 8;
+const WRITERS_FUTEX: u64 = 12;
+const WRITER: u64 = 24;
+
+const WRITE_PHASE: u32 = 1;
+const WRITE_LOCKED: u32 = 2;
+const READERS_WAIT: u32 = 4;
+const READER_SHIFT: u32 = 3;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+const PREFER_WRITERS: u32 = 2;
+const WRITER_HANDOVER: u32 = 1 << 31;
+
+#[derive(Debug)]
+struct GlibcRwLock;
+
+impl Primitive for GlibcRwLock {
+    fn name(&self) -> &'static str {
+        "glibc rwlock"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::RwLock
+    }
+
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        let waits = evidence.all_waits(abstimed)?;
+        let mut found = None;
+        for offset in [0, PHASE_FUTEX, WRITERS_FUTEX] {
+            let Some(object) = evidence.address().checked_sub(offset) else { continue };
+            let fits = |window: &Window<'_>| {
+                let Some(fields) = Fields::read(object, window) else { return false };
+                let writer = fields.writer().is_none_or(context.is_thread);
+                fields.is_valid() && writer
+            };
+            let waited_for = |window: &Window<'_>| {
+                let Some(fields) = Fields::read(object, window) else { return false };
+                fields.in_use() && waits.iter().all(|wait| fields.waited_for_by(offset, wait))
+            };
+            if object.is_multiple_of(8) && evidence.windows_show(fits, waited_for) {
+                if found.is_some() {
+                    return None;
+                }
+                found = Some(object);
+            }
+        }
+        found.map(|object| Claim::new(object, Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 32)
+    }
+
+    fn owner_field(&self, object: u64) -> OwnerField {
+        OwnerField::Tid(object.wrapping_add(WRITER))
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        let Some(fields) = Fields::read(object, window) else { return Hold::Unseen };
+        fields.hold()
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
+    }
+
+    fn access(&self, object: u64, wait: &Wait) -> Access {
+        let Wait::Futex(wait) = wait else { return Access::Exclusive };
+        match wait.address.wrapping_sub(object) {
+            0 => Access::Shared,
+            PHASE_FUTEX if wait.value & 1 != 0 => Access::Shared,
+            _ => Access::Exclusive,
+        }
+    }
+
+    /// Also in a `std::shared_mutex` of C++.
+    fn has_type(&self, path: &str) -> bool {
+        path == "pthread_rwlock_t"
+    }
+}
+
+struct Fields {
+    readers: u32,
+    writers: u32,
+    phase_futex: u32,
+    writers_futex: u32,
+    unused: u64,
+    writer: u32,
+    shared: u32,
+    preference: Option<u32>,
+}
+
+impl Fields {
+    fn read(object: u64, window: &Window<'_>) -> Option<Fields> {
+        let at = |offset| object.checked_add(offset);
+        Some(Fields {
+            readers: window.u32(object)?,
+            writers: window.u32(at(4)?)?,
+            phase_futex: window.u32(at(PHASE_FUTEX)?)?,
+            writers_futex: window.u32(at(WRITERS_FUTEX)?)?,
+            unused: window.u64(at(16)?)?,
+            writer: window.u32(at(WRITER)?)?,
+            shared: window.u32(at(28)?)?,
+            preference: window.u32(at(48)?),
+        })
+    }
+
+    fn reader_count(&self) -> u32 {
+        self.readers >> READER_SHIFT
+    }
+
+    fn hold(&self) -> Hold {
+        let write_phase = self.readers & WRITE_PHASE != 0;
+        let write_locked = self.readers & WRITE_LOCKED != 0;
+        match (self.writer(), self.reader_count()) {
+            // Readers that wait for the phase to change are counted already.
+            (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
+            (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
+            // A writer to whom it is handed over enters its tid when it runs.
+            _ => Hold::Free,
+        }
+    }
+
+    fn writer(&self) -> Option<u32> {
+        (self.writer != 0).then_some(self.writer)
+    }
+
+    fn is_valid(&self) -> bool {
+        self.reader_count() <= MAX_THREADS
+            && self.writers & !WRITER_HANDOVER <= MAX_THREADS
+            && self.phase_futex <= 3
+            && self.writers_futex <= 3
+            && self.unused == 0
+            && self.shared <= 1
+    }
+
+    fn in_use(&self) -> bool {
+        self.readers >> READER_SHIFT != 0 || self.readers & WRITE_LOCKED != 0
+    }
+
+    fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
+        let value = match offset {
+            // While readers hold the lock and a writer waits, further readers let it pass.
+            0 => {
+                let state = wait.value & (WRITE_PHASE | WRITE_LOCKED | READERS_WAIT);
+                let readers = (1..=MAX_THREADS).contains(&(wait.value >> READER_SHIFT));
+                let passing = state == WRITE_LOCKED | READERS_WAIT;
+                passing && readers && self.preference == Some(PREFER_WRITERS)
+            }
+            PHASE_FUTEX => wait.value == 2 || wait.value == 3 && self.reader_count() != 0,
+            _ => wait.value == 3,
+        };
+        value && wait.private == (self.shared == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_handed_over_is_free() {
+        const TID: u32 = 7;
+        let reads = |count: u32| count << READER_SHIFT;
+        let locked = WRITE_PHASE | WRITE_LOCKED;
+        for (readers, writer, hold) in [
+            (0, 0, Hold::Free),
+            (WRITE_PHASE, 0, Hold::Free),
+            (reads(2), 0, Hold::Readers(2)),
+            // The first writer waits for two readers to leave.
+            (reads(2) | WRITE_LOCKED, 0, Hold::Readers(2)),
+            // The last one has left, and the writer has not run yet.
+            (locked, 0, Hold::Free),
+            (locked, TID, Hold::Held { owner: Some(TID) }),
+            // Readers wait for the end of its phase.
+            (reads(3) | locked, TID, Hold::Held { owner: Some(TID) }),
+            // It hands the lock to another writer.
+            (reads(3) | locked, 0, Hold::Free),
+        ] {
+            let mut words = [0; 8];
+            (words[0], words[6]) = (readers, writer);
+            let bytes = words.map(u32::to_le_bytes).concat();
+            let window = Window { address: 0x1000, bytes: &bytes };
+            assert_eq!(GlibcRwLock.hold(0x1000, &window), hold, "{readers:#x}, {writer}");
+        }
+    }
+}

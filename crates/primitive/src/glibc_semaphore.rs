@@ -1,0 +1,73 @@
+//! `sem_t` of glibc 2.21 and later, on 64-bit architectures.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | value; futex |
+//! | 4 | waiters |
+//! | 8 | 0, or 128 if process-shared |
+//!
+//! Source: `sysdeps/nptl/internaltypes.h` (`struct new_sem`), `nptl/sem_waitcommon.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
+use super::pattern::MAX_THREADS;
+use super::{Family, Kind, Primitive, Window};
+use crate::function::Part;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&GlibcSemaphore],
+    functions: &[
+        ("__new_sem_", Part::Wait),
+        ("sem_clockwait", Part::Wait),
+        ("sem_timedwait", Part::Wait),
+        ("sem_wait", Part::Wait),
+    ],
+    ..Family::NONE
+};
+
+const WAITERS: u64 = 4;
+const SHARED: u64 = 8;
+
+#[derive(Debug)]
+struct GlibcSemaphore;
+
+impl Primitive for GlibcSemaphore {
+    fn name(&self) -> &'static str {
+        "glibc semaphore"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Semaphore
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let object = evidence.address();
+        let waits = evidence.all_waits(|wait| abstimed(wait) && wait.value == 0)?;
+        let fits = |window: &Window<'_>| {
+            let waiters = window.u32(object.wrapping_add(WAITERS));
+            let shared = window.u32(object.wrapping_add(SHARED));
+            let shape = waits.iter().all(|w| shared == Some(if w.private { 0 } else { 128 }));
+            waiters.is_some_and(|waiters| waiters <= MAX_THREADS) && shape
+        };
+        let waited_for = |window: &Window<'_>| {
+            window.u32(object.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
+        };
+        let found = object.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
+        // A condition variable's fields may look like this by chance, but then they are a
+        // condition variable's fields.
+        let semaphore = found && super::glibc_condvar::object(evidence).is_none();
+        semaphore.then(|| Claim::new(object, Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 16)
+    }
+
+    /// A semaphore that counts has more than one item at times; one that locks never has.
+    fn may_lock(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_none_or(|value| value <= 1)
+    }
+
+    fn has_type(&self, path: &str) -> bool {
+        path == "sem_t"
+    }
+}

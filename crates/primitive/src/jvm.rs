@@ -1,0 +1,96 @@
+//! HotSpot: threads park on a condition variable of their own, for monitors, for `ReentrantLock`
+//! and for `Object.wait` alike. The lock is an object of the Java heap, out of sight.
+//!
+//! Functions on the stack tell `synchronized` from `Object.wait` and `Thread.sleep`.
+//! `LockSupport.park` is called by Java code, which has no symbols: `ReentrantLock` waits there as
+//! an idle thread of a pool does.
+//!
+//! Source: `os/posix/os_posix.cpp` (`PlatformEvent`, `Parker`), `runtime/objectMonitor.cpp`
+//! (`enter`, `EnterI`, `ReenterI`), `prims/unsafe.cpp` (`Unsafe_Park`) of JDK 8 to 21.
+
+use super::evidence::{Caller, Claim, Context, Evidence, Strength, plain};
+use super::{Family, Kind, ParkedFor, Primitive, Window};
+use crate::function::Part;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&Jvm],
+    functions: &[
+        ("JavaCalls::", Part::Start),
+        ("JavaThread::", Part::Start),
+        ("Thread::call_run", Part::Start),
+        ("thread_entry$", Part::Start),
+        ("thread_native_entry$", Part::Start),
+        ("Monitor::wait", Part::Wait),
+        ("Mutex::lock", Part::Lock),
+        ("ObjectMonitor::", Part::Lock),
+        ("ObjectSynchronizer::", Part::Lock),
+        ("Parker::park", Part::Wait),
+        ("PosixSemaphore::", Part::Wait),
+        ("Runtime1::", Part::Library),
+        ("Semaphore::", Part::Wait),
+        ("SharedRuntime::", Part::Library),
+        ("os::Platform", Part::Wait),
+    ],
+    spins: &["TrySpin"],
+    ..Family::NONE
+};
+
+#[derive(Debug)]
+struct Jvm;
+
+impl Primitive for Jvm {
+    fn name(&self) -> &'static str {
+        "JVM parking"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Parker
+    }
+
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(plain)?;
+        // Mutexes and semaphores of the virtual machine itself remain what they are.
+        let object = super::glibc_condvar::object(evidence)?;
+        if context.jvm && evidence.callers().is_empty() {
+            let fits = !evidence.shared() && evidence.windows_fit(|w| mutex_before(object, w));
+            return fits.then(|| Claim::new(object, Strength::LIKELY));
+        }
+        let depth = evidence.callers().iter().take(4).position(|caller| {
+            caller.module.rsplit('/').next().is_some_and(|file| file.starts_with("libjvm.so"))
+        })?;
+        Some(Claim::new(object, Strength::named(depth)))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 48)
+    }
+
+    fn locks_as_one(&self) -> Option<&'static str> {
+        Some("synchronized (Java)")
+    }
+
+    fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        let functions = || callers.iter().filter_map(|caller| caller.function.as_deref());
+        let on_stack = |names: &[&str]| {
+            functions().any(|function| names.iter().any(|name| function.contains(name)))
+        };
+        if on_stack(&ENTERS_MONITOR) {
+            ParkedFor::Lock
+        } else if functions().next().is_none() || on_stack(&["Unsafe_Park"]) {
+            ParkedFor::Untold
+        } else {
+            ParkedFor::Idle
+        }
+    }
+}
+
+/// A thread that was notified in `Object.wait` enters the monitor again.
+const ENTERS_MONITOR: [&str; 3] =
+    ["ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI"];
+
+/// The condition variable follows a mutex that its one waiter uses.
+fn mutex_before(condvar: u64, window: &Window<'_>) -> bool {
+    let word = |before| window.u32(condvar.wrapping_sub(before));
+    let (owner, users, kind) = (word(32), word(28), word(24));
+    owner == Some(0) && users == Some(1) && matches!(kind, Some(0 | 0x200))
+}

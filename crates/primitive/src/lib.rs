@@ -1,0 +1,514 @@
+//! Locks, and whatever else threads wait for, as a profiler finds them: in memory, on stacks and in
+//! debug information. Nothing here reads a program; others hand in what they have read.
+//!
+//! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
+//! A *family* of primitives is one file and one name in `families!`: what its objects look like,
+//! the types that debug information gives to them, and its functions on stacks. A primitive claims
+//! an address if the [`Evidence`] gathered there fits: the operation and values that threads waited
+//! with, the values that the word took, the fields around it, and the functions that waited. Of
+//! several claims the strongest wins; two equal ones decide nothing, and the primitive remains
+//! unknown until more evidence comes in. A word that shows nothing but idle waits is never called a
+//! lock for lack of a better guess.
+//!
+//! Offsets were read from the headers that each file names and checked against live programs on
+//! x86-64. glibc lays these objects out alike on all 64-bit architectures.
+
+pub mod evidence;
+pub mod function;
+pub mod futex;
+pub mod library;
+mod lock_names;
+mod name;
+mod pattern;
+pub mod spinning;
+pub mod waiting;
+pub mod window;
+
+#[cfg(test)]
+mod live;
+#[cfg(test)]
+mod recorded;
+
+use std::fmt;
+
+pub use evidence::{Caller, Context, Evidence, Wait};
+pub use name::FunctionName;
+pub use runtime::is_runtime_file;
+pub use window::Window;
+
+use evidence::Claim;
+use function::Part;
+use library::LibraryLock;
+
+macro_rules! families {
+    ($($file:ident),+ $(,)?) => {
+        $(mod $file;)+
+
+        static FAMILIES: &[&Family] = &[$(&$file::FAMILY),+];
+    };
+}
+
+families! {
+    glibc_mutex,
+    glibc_rwlock,
+    glibc_condvar,
+    glibc_semaphore,
+    glibc_barrier,
+    glibc_join,
+    glibc_once,
+    musl_mutex,
+    futex_lock,
+    rust_mutex,
+    rust_rwlock,
+    rust_condvar,
+    rust_once,
+    rust_parker,
+    parking_lot_parker,
+    parking_lot_lock,
+    cpp_atomic,
+    absl,
+    jvm,
+    go,
+    cpython,
+    glibc_library,
+    allocators,
+    ruby,
+    by_name,
+    runtime,
+}
+
+/// Most things to wait on that are told apart in one process.
+pub const MAX_OBJECTS: usize = 20_000;
+
+/// Kind of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A mutex of the C library, or one built like it.
+    Mutex,
+    /// A reader-writer lock.
+    RwLock,
+    /// `std::sync::Mutex` of Rust.
+    RustMutex,
+    /// `std::sync::RwLock` of Rust.
+    RustRwLock,
+    /// A lock that is not told apart further.
+    Futex,
+    /// A word that one thread sleeps on, for a reason that the word does not show.
+    Parker,
+    /// A condition variable.
+    Condvar,
+    /// A semaphore.
+    Semaphore,
+    /// A barrier.
+    Barrier,
+    /// The end of a thread.
+    Join,
+    /// An initialisation that runs once.
+    Once,
+    /// Not known.
+    Unknown,
+}
+
+impl Kind {
+    /// Meaning of a wait for such an object.
+    pub fn role(self) -> Role {
+        match self {
+            Kind::Mutex | Kind::RwLock | Kind::RustMutex | Kind::RustRwLock | Kind::Futex => {
+                Role::Lock
+            }
+            Kind::Condvar | Kind::Semaphore | Kind::Barrier | Kind::Join | Kind::Once => Role::Idle,
+            Kind::Parker => Role::Parked,
+            Kind::Unknown => Role::Unknown,
+        }
+    }
+}
+
+/// Meaning of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Contention: another thread holds a lock.
+    Lock,
+    /// Idle: for work, for a signal, for another thread to come as far.
+    Idle,
+    /// Asleep on the thread's own word: contention or idle, which only the lock that
+    /// [`Identity::parked_on`] finds, or the stack, can tell.
+    Parked,
+    /// Not known.
+    Unknown,
+}
+
+/// Reason for which a thread sleeps on a word of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkedFor {
+    /// A lock, which the word does not tell.
+    Lock,
+    /// Work, a signal, or time to pass.
+    Idle,
+    /// Not told: its runtime parks threads for locks as for anything else.
+    Untold,
+}
+
+/// State of a lock at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// Nobody holds it.
+    Free,
+    /// One thread holds it.
+    Held {
+        /// Its tid as the program knows it, if the lock records that.
+        owner: Option<u32>,
+    },
+    /// This many readers hold it.
+    Readers(u32),
+    /// The bytes are missing, or the object is not a lock.
+    Unseen,
+}
+
+/// Access that a waiter wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A lock's only holder, or its writer.
+    Exclusive,
+    /// A reader.
+    Shared,
+}
+
+/// Lock that a parked thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parked {
+    /// Address of the lock.
+    pub object: u64,
+    /// Word that the thread left for those that wake it.
+    pub token: u64,
+}
+
+/// What names a lock's holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerField {
+    /// The word at this address: a TID as the program counts, perhaps with bits of the kernel.
+    Tid(u64),
+    /// A pointer to the holder's own record.
+    Record,
+    /// Nothing.
+    None,
+}
+
+/// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
+pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
+
+/// What one file tells of its objects and functions.
+struct Family {
+    /// Its objects.
+    primitives: &'static [&'static dyn Primitive],
+    /// Beginnings of its functions' names, and the parts that these play on stacks. Those that end
+    /// with a `$` are whole names.
+    functions: &'static [(&'static str, Part)],
+    /// The same of functions in Rust, whose names a program in C++ may give to its own.
+    rust_functions: &'static [(&'static str, Part)],
+    /// Functions that take a lock although no word of their names says so, by the last parts of
+    /// their names.
+    takes_lock: &'static [&'static str],
+    /// Functions that spin until they have a lock although no word of their names says so, by the
+    /// last parts of their names or by their paths.
+    spins: &'static [&'static str],
+    /// Locks inside its library that a program takes without naming them.
+    library_locks: &'static [LibraryLock],
+}
+
+impl Family {
+    const NONE: Family = Family {
+        primitives: &[],
+        functions: &[],
+        rust_functions: &[],
+        takes_lock: &[],
+        spins: &[],
+        library_locks: &[],
+    };
+}
+
+/// One kind of object of one runtime.
+pub(crate) trait Primitive: fmt::Debug + Sync {
+    /// Name, such as `glibc mutex`.
+    fn name(&self) -> &'static str;
+
+    /// Kind of object.
+    fn kind(&self) -> Kind;
+
+    /// Claims an address at which threads waited, if the evidence fits.
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim>;
+
+    /// Bytes that the other functions look at: how many before the object, and how many from its
+    /// address on.
+    fn extent(&self) -> (u64, usize);
+
+    /// Holder of the lock at this instant.
+    fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
+        Hold::Unseen
+    }
+
+    /// What names its holder.
+    fn owner_field(&self, _object: u64) -> OwnerField {
+        OwnerField::None
+    }
+
+    /// Address of the holder's own record, if the object is held and points to it.
+    fn holder_record(&self, _object: u64, _window: &Window<'_>) -> Option<u64> {
+        None
+    }
+
+    /// The thread that such a record belongs to.
+    fn thread_of(
+        &self,
+        _record: u64,
+        _read: ReadMemory<'_>,
+        _is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        None
+    }
+
+    /// `true` if the object cannot be in the state that the bytes show.
+    fn contradicted(&self, _object: u64, _window: &Window<'_>) -> bool {
+        false
+    }
+
+    /// `true` if the object, which is no lock, is in a state in which one used as a lock may be.
+    fn may_lock(&self, _object: u64, _window: &Window<'_>) -> bool {
+        false
+    }
+
+    /// Access that a waiter wants.
+    fn access(&self, _object: u64, _wait: &Wait) -> Access {
+        Access::Exclusive
+    }
+
+    /// Lock for which the owner of a parker waits.
+    fn parked_on(&self, _object: u64, _window: &Window<'_>) -> Option<Parked> {
+        None
+    }
+
+    /// Reason for which the owner of a parker sleeps with these functions on its stack, the
+    /// innermost first. Without functions, the reason where nothing more is known.
+    fn parked_for(&self, _callers: &[Caller]) -> ParkedFor {
+        ParkedFor::Idle
+    }
+
+    /// Name of all locks that the owners of such parkers wait for, where nothing tells them apart.
+    fn locks_as_one(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Name of the lock, if it is an interpreter's own: the thread that runs its code holds it.
+    fn interpreter_lock(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Those who wait for it yield their CPU for a while before they sleep.
+    fn waiters_yield(&self) -> bool {
+        false
+    }
+
+    /// Name of the part of the object at this offset, if threads wait for that by itself.
+    fn part(&self, _offset: u64) -> Option<&'static str> {
+        None
+    }
+
+    /// `true` if debug information gives the type with this path to such objects. Of a typedef the
+    /// path is its name alone.
+    fn has_type(&self, _path: &str) -> bool {
+        false
+    }
+}
+
+/// The object at an address.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    primitive: &'static dyn Primitive,
+    /// Address of the object, which need not be that of the futex word.
+    pub object: u64,
+    /// More evidence will not change the answer, unless the memory is used for something else.
+    pub certain: bool,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:#x}", self.name(), self.object)?;
+        if self.certain { Ok(()) } else { f.write_str(" (provisional)") }
+    }
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.object == other.object && self.certain == other.certain
+    }
+}
+
+impl Identity {
+    /// An object of which nothing is known.
+    pub fn unknown(address: u64) -> Identity {
+        Identity { primitive: &Unknown, object: address, certain: false }
+    }
+
+    /// Such an object at another address.
+    pub fn at(self, address: u64) -> Identity {
+        Identity { object: address, ..self }
+    }
+
+    /// Name of the primitive, such as `glibc mutex`.
+    pub fn name(&self) -> &'static str {
+        self.primitive.name()
+    }
+
+    /// Kind of object.
+    pub fn kind(&self) -> Kind {
+        self.primitive.kind()
+    }
+
+    /// Meaning of a wait for it.
+    pub fn role(&self) -> Role {
+        self.kind().role()
+    }
+
+    /// Address and number of the bytes from which [`hold`](Self::hold) and its siblings answer.
+    pub fn window(&self) -> (u64, usize) {
+        let (before, length) = self.primitive.extent();
+        let start = self.object.saturating_sub(before);
+        (start, length + (self.object - start) as usize)
+    }
+
+    /// Holder of the lock at this instant.
+    pub fn hold(&self, window: &Window<'_>) -> Hold {
+        self.primitive.hold(self.object, window)
+    }
+
+    /// What names the holder of the lock.
+    pub fn owner_field(&self) -> OwnerField {
+        self.primitive.owner_field(self.object)
+    }
+
+    /// Address of the holder's own record, where the lock points to that and holds no tid.
+    pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
+        self.primitive.holder_record(self.object, window)
+    }
+
+    /// The thread that a holder's record belongs to.
+    pub fn thread_of(
+        &self,
+        record: u64,
+        read: ReadMemory<'_>,
+        is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        self.primitive.thread_of(record, read, is_thread)
+    }
+
+    /// `true` if the object cannot be in the state that the bytes show: the memory has another
+    /// use by now, or never was what it seemed. A lock may be caught between two stores of its
+    /// own, so that only repeated contradictions count.
+    pub fn contradicted(&self, window: &Window<'_>) -> bool {
+        self.primitive.contradicted(self.object, window)
+    }
+
+    /// `true` if the object, which is no lock, is in a state in which one used as a lock may be.
+    pub fn may_lock(&self, window: &Window<'_>) -> bool {
+        self.primitive.may_lock(self.object, window)
+    }
+
+    /// Access that a waiter wants.
+    pub fn access(&self, wait: &Wait) -> Access {
+        self.primitive.access(self.object, wait)
+    }
+
+    /// Reason for which the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
+    pub fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        self.primitive.parked_for(callers)
+    }
+
+    /// Name of the lock, if it is an interpreter's own.
+    pub fn interpreter_lock(&self) -> Option<&'static str> {
+        self.primitive.interpreter_lock()
+    }
+
+    /// Those who wait for it yield their CPU for a while before they sleep.
+    pub fn waiters_yield(&self) -> bool {
+        self.primitive.waiters_yield()
+    }
+
+    /// Name of the part of this object that is at an address, if it is such.
+    pub fn part_at(&self, address: u64) -> Option<String> {
+        let part = self.primitive.part(address.checked_sub(self.object)?)?;
+        Some(format!("{} of {}", part, self.interpreter_lock()?))
+    }
+
+    /// `true` for a word on which threads wait for any of several objects, none of which it names.
+    pub fn is_shared_word(&self) -> bool {
+        self.name() == cpp_atomic::SHARED
+    }
+
+    /// Name of all locks that the owners of such parkers wait for, where nothing tells them apart.
+    pub fn locks_as_one(&self) -> Option<&'static str> {
+        self.primitive.locks_as_one()
+    }
+
+    /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread
+    /// sleeps there is to be counted at the lock's own address, as [`Wait::Parked`].
+    pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {
+        self.primitive.parked_on(self.object, window)
+    }
+}
+
+/// Identifies the object that threads wait for at an address.
+///
+/// Ask again whenever the evidence brings news, until the identity is certain; the evidence is not
+/// needed any longer then. Memory that is used for something else needs new evidence.
+pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
+    let mut best: Option<(Claim, &'static dyn Primitive)> = None;
+    let mut contested = false;
+    for primitive in primitives() {
+        let Some(claim) = primitive.claim(evidence, context) else { continue };
+        match &best {
+            Some((leader, _)) if claim.strength < leader.strength => {}
+            Some((leader, _)) if claim.strength == leader.strength => contested = true,
+            _ => {
+                best = Some((claim, primitive));
+                contested = false;
+            }
+        }
+    }
+    match best {
+        Some((claim, primitive)) if !contested => {
+            Identity { primitive, object: claim.object, certain: claim.strength.is_certain() }
+        }
+        _ => Identity::unknown(evidence.address()),
+    }
+}
+
+/// Identity of an object to which debug information gives the type with this path, before any
+/// thread waited for it. `None` if no family has the type.
+pub fn declared(type_path: &str, address: u64) -> Option<Identity> {
+    let primitive = primitives().find(|primitive| primitive.has_type(type_path))?;
+    Some(Identity { primitive, object: address, certain: true })
+}
+
+fn primitives() -> impl Iterator<Item = &'static dyn Primitive> {
+    FAMILIES.iter().flat_map(|family| family.primitives).copied()
+}
+
+#[derive(Debug)]
+struct Unknown;
+
+impl Primitive for Unknown {
+    fn name(&self) -> &'static str {
+        "unknown"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Unknown
+    }
+
+    fn claim(&self, _: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        None
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

@@ -1,0 +1,121 @@
+//! Locks inside well-known libraries, which a program takes without naming them: by the functions
+//! that wait for them, or by their symbols.
+
+use crate::function::Part;
+use crate::{Caller, FAMILIES, FunctionName, is_runtime_file};
+
+/// A lock inside a library.
+#[derive(Debug)]
+pub struct LibraryLock {
+    /// Its name.
+    pub name: &'static str,
+    /// Functions that wait for it, called by the program or by each other; `*` stands for any end.
+    pub(crate) functions: &'static [&'static str],
+    /// Symbols of the C library or the loader that contain it.
+    pub(crate) symbols: &'static [&'static str],
+    /// Its functions' names are no other's; those of the others count in the C library alone.
+    pub(crate) anywhere: bool,
+    /// What to do about it, as a sentence.
+    pub mend: &'static str,
+}
+
+/// Most functions of a stack, innermost first, that may belong to the library.
+const MAX_CALLERS: usize = 12;
+
+/// The lock that threads with this stack wait for, if a library has it.
+pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
+    for caller in callers.iter().take(MAX_CALLERS) {
+        let in_runtime = is_runtime_file(caller.module.rsplit('/').next().unwrap_or_default());
+        let Some(function) = caller.function.as_deref().map(FunctionName::parse) else {
+            // A function of a library that was stripped.
+            if in_runtime { continue } else { return None }
+        };
+        let found = locks().find(|lock| {
+            let waits = || lock.functions.iter().any(|it| fits(function.path(), it));
+            (lock.anywhere || in_runtime) && waits()
+        });
+        if found.is_some() {
+            return found;
+        }
+        // Those that called the library wait for other locks, too.
+        if !in_runtime && function.part() == Part::Program {
+            return None;
+        }
+    }
+    None
+}
+
+/// The lock at a symbol of the C library or the loader.
+pub fn at_symbol(symbol: &str) -> Option<&'static LibraryLock> {
+    let symbol = symbol.split('+').next().unwrap_or_default();
+    locks().find(|lock| lock.symbols.iter().any(|pattern| fits(symbol, pattern)))
+}
+
+fn locks() -> impl Iterator<Item = &'static LibraryLock> {
+    FAMILIES.iter().flat_map(|family| family.library_locks)
+}
+
+fn fits(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(module: &str, function: Option<&str>) -> Caller {
+        Caller { function: function.map(str::to_owned), module: module.to_owned() }
+    }
+
+    fn name(callers: &[(&str, Option<&str>)]) -> Option<&'static str> {
+        let callers: Vec<Caller> = callers.iter().map(|&(file, of)| caller(file, of)).collect();
+        waited_for(&callers).map(|lock| lock.name)
+    }
+
+    const LIBC: &str = "libc.so.6";
+
+    #[test]
+    fn a_library_s_lock_is_known_by_the_function_that_waits_for_it() {
+        let wait = (LIBC, Some("__lll_lock_wait_private"));
+        assert_eq!(name(&[wait, (LIBC, Some("random")), ("a", Some("w"))]), Some("rand's lock"));
+        // The C library is stripped: only functions that it exports have names.
+        let stripped = [(LIBC, None), (LIBC, None), (LIBC, Some("malloc")), ("a", Some("w"))];
+        assert_eq!(name(&stripped), Some("malloc arena"));
+        let nested = [wait, (LIBC, Some("free")), (LIBC, Some("fclose")), ("a", Some("main"))];
+        assert_eq!(name(&nested), Some("malloc arena"));
+        let rust = [
+            (LIBC, Some("syscall")),
+            ("app", Some("std::sys::sync::mutex::futex::Mutex::lock_contended")),
+            ("app", Some("<std::io::stdio::Stdout as std::io::Write>::write_all")),
+        ];
+        assert_eq!(name(&rust), Some("Rust's stdout or stderr"));
+    }
+
+    #[test]
+    fn a_program_s_own_lock_is_none_of_a_library() {
+        let wait = (LIBC, Some("__lll_lock_wait"));
+        let lock = (LIBC, Some("pthread_mutex_lock"));
+        assert_eq!(name(&[wait, lock, ("a", Some("get")), (LIBC, Some("qsort"))]), None);
+        // An allocator of the program's own.
+        assert_eq!(name(&[wait, lock, ("a", Some("malloc")), ("a", Some("main"))]), None);
+        assert_eq!(name(&[wait, lock, ("a", None), (LIBC, Some("malloc"))]), None);
+        assert_eq!(name(&[]), None);
+    }
+
+    #[test]
+    fn symbols_of_the_loader_are_known() {
+        assert_eq!(at_symbol("_rtld_global+0xa08").map(|lock| lock.name), Some("loader lock"));
+        assert_eq!(at_symbol("main_arena").map(|lock| lock.name), Some("malloc arena"));
+        assert!(at_symbol("cache_lock").is_none());
+    }
+
+    #[test]
+    fn each_mend_is_one_sentence_that_fits_two_lines() {
+        for lock in locks() {
+            assert!(lock.mend.len() <= 150 && lock.mend.ends_with('.'), "{}", lock.mend);
+        }
+    }
+}

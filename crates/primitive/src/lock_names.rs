@@ -1,0 +1,205 @@
+//! Functions that take a lock or wait, by the words of their names.
+//!
+//! A name is evidence, no proof: it tells of a wait whose word does not show what it is for that
+//! it is *probably* one for a lock.
+
+use crate::{FAMILIES, FunctionName};
+
+/// Words of a function that takes a lock.
+const TAKES: &[&str] = &[
+    "lock",
+    "rlock",
+    "wlock",
+    "rdlock",
+    "wrlock",
+    "lockf",
+    "timedlock",
+    "timedrdlock",
+    "timedwrlock",
+    "clocklock",
+    "clockrdlock",
+    "clockwrlock",
+    "acquire",
+];
+
+/// Words of a function that does something else although such a word is in its name.
+const BUT_NOT: &[&str] = &[
+    "dequeue", "enqueue", "free", "guard", "holding", "init", "pop", "push", "receive", "recv",
+    "release", "send", "under", "unlock", "while", "with", "without",
+];
+
+/// Functions of libraries that wait for whatever their caller waits for, by the last part of their
+/// paths.
+const WRAPPERS: &[&str] = &[
+    "wait",
+    "wait_for",
+    "wait_until",
+    "wait_timeout",
+    "wait_while",
+    "do_wait",
+    "do_wait_for",
+    "do_wait_until",
+    "timed_wait",
+    "wait_until_internal",
+    "wait_until_cold",
+    "park",
+    "park_timeout",
+    "park_until",
+    "block_on",
+    "sleep",
+    "sleep_for",
+    "sleep_until",
+    "usleep",
+    "WaitEventSetWaitBlock",
+    "WaitEventSetWait",
+    "WaitLatch",
+    "WaitLatchOrSocket",
+    "WaitOnLock",
+    "rb_native_cond_wait",
+    "rb_native_cond_timedwait",
+    "native_sleep",
+    "native_cond_sleep",
+    "sleep_forever",
+    "os_event_wait",
+];
+
+/// System calls, as the functions that make them are called in programs that are linked statically.
+const STUBS: &[&str] = &[
+    "accept",
+    "accept4",
+    "clock_nanosleep",
+    "connect",
+    "epoll_pwait",
+    "epoll_wait",
+    "fcntl",
+    "fcntl64",
+    "fdatasync",
+    "flock",
+    "fsync",
+    "mmap",
+    "mprotect",
+    "munmap",
+    "nanosleep",
+    "pause",
+    "poll",
+    "ppoll",
+    "pselect",
+    "read",
+    "readv",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "select",
+    "semop",
+    "semtimedop",
+    "send",
+    "sendmsg",
+    "sendto",
+    "sigsuspend",
+    "sigtimedwait",
+    "sigwait",
+    "sigwaitinfo",
+    "syscall_cp",
+    "syscall_cp_asm",
+    "syscall_cp_c",
+    "wait4",
+    "waitid",
+    "waitpid",
+    "write",
+    "writev",
+];
+
+/// Last words of functions that wait, through which a lock is looked for further out.
+const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
+
+/// A function that takes a lock, by its name.
+pub(crate) fn takes_lock(function: &FunctionName) -> bool {
+    if FAMILIES.iter().any(|family| family.takes_lock.contains(&function.last())) {
+        return true;
+    }
+    let words = function.words();
+    let has = |of: &[&str]| words.iter().any(|word| of.contains(&word.as_str()));
+    has(TAKES) && !has(BUT_NOT)
+}
+
+/// A function that waits for whatever its caller waits for.
+pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
+    let stub = function.path().trim_start_matches('_');
+    let stub = stub.trim_start_matches("GI_").trim_start_matches('_');
+    // A function of C++ may have such a name, too.
+    let is_stub = function.may_be_rust() && STUBS.contains(&stub);
+    is_stub || WRAPPERS.contains(&function.last())
+}
+
+/// A function that waits, by the end of its name.
+pub(crate) fn waits(function: &FunctionName) -> bool {
+    function.words().last().is_some_and(|word| WAITS.contains(&word.as_str()))
+}
+
+/// A function of a barrier.
+pub(crate) fn is_barrier(function: &FunctionName) -> bool {
+    function.words().iter().any(|word| word == "barrier")
+}
+
+/// A function that waits at a barrier.
+pub(crate) fn waits_at_barrier(function: &FunctionName) -> bool {
+    let waits = function.words().iter().any(|word| WAITS.contains(&word.as_str()));
+    waits && is_barrier(function)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_take_a_lock_are_known_by_name() {
+        let takes_lock = |name| takes_lock(&FunctionName::parse(name));
+        let is_wait_wrapper = |name| is_wait_wrapper(&FunctionName::parse(name));
+        let is_barrier = |name| is_barrier(&FunctionName::parse(name));
+        for name in [
+            "dashmap::lock::RawRwLock::lock_exclusive_slow",
+            "QBasicMutex::lockInternal()",
+            "QReadWriteLock::lockForWrite()",
+            "boost::shared_mutex::lock_shared()",
+            "RWLock::lock()",
+            "pthread_rwlock_timedwrlock",
+            "gvl_acquire",
+            "do_mutex_lock",
+            "lock_wait(que_thr_t*)",
+            "LockAcquireExtended",
+            "PGSemaphoreLock",
+            "GOMP_critical_start",
+            "gomp_mutex_lock_slow",
+            "omp_set_lock",
+            "PyThread_acquire_lock_timed",
+            "rlock_acquire",
+            "_PyMutex_LockTimed",
+            "tbb::detail::d1::mutex::lock",
+        ] {
+            assert!(takes_lock(name), "{name}");
+        }
+        for name in [
+            "pthread_cond_wait",
+            "Queue::pop_with_lock",
+            "LockFreeQueue::pop(int)",
+            "block_until_ready",
+            "clock_nanosleep",
+            "unlock_slow",
+            "release_lock",
+            "wait_locked",
+            "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
+            "deadlock_check",
+            "main",
+            "",
+        ] {
+            assert!(!takes_lock(name), "{name}");
+        }
+        assert!(
+            is_wait_wrapper("__GI___poll") && is_wait_wrapper("boost::condition_variable::wait()")
+        );
+        for name in ["Link::read(int)", "read(int)", "wait_for_reply"] {
+            assert!(!is_wait_wrapper(name), "{name}");
+        }
+        assert!(is_barrier("gomp_team_barrier_wait_end") && !is_barrier("barricade"));
+    }
+}

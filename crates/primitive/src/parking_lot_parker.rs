@@ -1,0 +1,76 @@
+//! The word on which a thread of parking_lot sleeps, next to the address of the lock it waits for.
+//!
+//! | offset from the word | field |
+//! |---|---|
+//! | −32 | key: address of the lock, the next one for a writer that waits for readers to leave |
+//! | −24 | next thread of the bucket |
+//! | −16 | token of the thread that woke it |
+//! | −8 | token that it left for those that wake it |
+//! | 0 | 1 while it sleeps |
+//!
+//! Source: `ThreadData` in parking_lot_core 0.9 and 0.10, as Rust 1.95 lays it out; the compiler
+//! promises no order, so that each look is checked.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::pattern::user_address;
+use super::{Family, Kind, Parked, Primitive, Window};
+use crate::function::Part;
+use crate::futex::Operation;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&ParkingLotParker],
+    rust_functions: &[("parking_lot", Part::Wait)],
+    ..Family::NONE
+};
+
+const KEY_BEFORE: u64 = 32;
+const NEXT_BEFORE: u64 = 24;
+const TOKEN_BEFORE: u64 = 8;
+
+/// Tokens that parking_lot's own locks leave: none, a writer, a reader, an upgradable reader.
+const TOKENS: [u64; 4] = [0, 0x8, 0x10, 0x14];
+
+#[derive(Debug)]
+struct ParkingLotParker;
+
+impl Primitive for ParkingLotParker {
+    fn name(&self) -> &'static str {
+        "parking_lot parker"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Parker
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let object = evidence.address();
+        evidence.all_waits(|w| w.operation == Operation::Wait && w.private && w.value == 1)?;
+        if evidence.shared() || !evidence.values_fit(|value| value <= 1) {
+            return None;
+        }
+        let named = evidence.named(&[&["parking_lot_core", "park"], &["parking_lot::"]]);
+        let fits = |window: &Window<'_>| parked_on(object, window).is_some();
+        // A word that was seen in both states is not an initialisation that takes long.
+        let strength = Strength::certain_if(evidence.values().len() == 2);
+        let strength = evidence.windows_fit(fits).then_some(strength);
+        Some(Claim::new(object, named.or(strength)?))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (KEY_BEFORE, 8)
+    }
+
+    fn parked_on(&self, object: u64, window: &Window<'_>) -> Option<Parked> {
+        parked_on(object, window)
+    }
+}
+
+fn parked_on(parker: u64, window: &Window<'_>) -> Option<Parked> {
+    let field = |before| window.u64(parker.checked_sub(before)?);
+    let (key, next, token) = (field(KEY_BEFORE)?, field(NEXT_BEFORE)?, field(TOKEN_BEFORE)?);
+    let next_fits = next == 0 || user_address(next) && next.is_multiple_of(8);
+    let fits = user_address(key) && next_fits && TOKENS.contains(&token);
+    // Only words that nothing parks on are odd: a writer that waits for readers to leave does.
+    let object = if token == 0x8 { key & !1 } else { key };
+    fits.then_some(Parked { object, token })
+}

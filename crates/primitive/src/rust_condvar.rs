@@ -1,0 +1,53 @@
+//! `std::sync::Condvar` of Rust 1.62 and later: a counter of notifications.
+//!
+//! Source: `library/std/src/sys/sync/condvar/futex.rs`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::rust_mutex::rust_wait;
+use super::{Family, Kind, Primitive};
+use crate::function::Part;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustCondvar],
+    rust_functions: &[("std::sys::sync::condvar", Part::Wait)],
+    ..Family::NONE
+};
+
+/// Values with which other primitives of the runtime wait: a mutex (2), and an initialisation of
+/// old and new (3, 5, 6, 7).
+const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
+
+/// Rising values that make a counter.
+const COUNTED: usize = 4;
+
+#[derive(Debug)]
+struct RustCondvar;
+
+impl Primitive for RustCondvar {
+    fn name(&self) -> &'static str {
+        "Rust condition variable"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Condvar
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
+        // glibc waits like this with a timeout of the monotonic clock.
+        if evidence.fell() || super::glibc_condvar::object(evidence).is_some() {
+            return None;
+        }
+        // Neither a mutex nor an initialisation has a timeout.
+        let values = evidence.values_waited_with().len();
+        let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
+        let certain = values >= COUNTED && !super::rust_rwlock::is_writers_futex(evidence);
+        let likely = (values > 1 || plain).then(|| Strength::certain_if(certain));
+        let named = evidence.named(&[&["condvar", "utex", "Condvar", "wait"]]);
+        Some(Claim::new(evidence.address(), named.or(likely)?))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

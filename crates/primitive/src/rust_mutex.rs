@@ -1,0 +1,92 @@
+//! `std::sync::Mutex` of Rust 1.62 and later: 0 free, 1 held, 2 held and waited for. It records no
+//! owner. `ReentrantLock` (standard output's) keeps one next to a mutex like this.
+//!
+//! Source: `library/std/src/sys/sync/mutex/futex.rs`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::futex_lock::three_values;
+use super::{Family, Hold, Kind, Primitive, Window};
+use crate::function::Part;
+use crate::futex::{FutexWait, Operation};
+use crate::library::LibraryLock;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustMutex],
+    rust_functions: &[
+        ("std::sys::sync::mutex", Part::Lock),
+        ("std::sys::locks::", Part::Lock),
+        ("std::sys_common::mutex", Part::Lock),
+        ("std::sync::mutex::", Part::Lock),
+        ("std::sync::poison::mutex::", Part::Lock),
+    ],
+    spins: &["lock_contended"],
+    library_locks: &[LibraryLock {
+        name: "Rust's stdout or stderr",
+        functions: &["std::io::stdio::*"],
+        symbols: &[],
+        anywhere: true,
+        mend: "Lock it once for many writes, through a BufWriter, or print from one thread.",
+    }],
+    ..Family::NONE
+};
+
+const CONTENDED: u32 = 2;
+
+#[derive(Debug)]
+struct RustMutex;
+
+impl Primitive for RustMutex {
+    fn name(&self) -> &'static str {
+        "Rust mutex"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::RustMutex
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(|wait| untimed(wait) && wait.value == CONTENDED)?;
+        if !evidence.values_fit(|value| value <= CONTENDED) {
+            return None;
+        }
+        // A condition variable's counter may stand at 2, but never falls. A semaphore of these
+        // values falls and rises, but its one thread waits for it alone.
+        let contended = evidence.rose_again() && evidence.shared();
+        let fell = evidence.fell().then(|| Strength::certain_if(contended));
+        let strength = evidence.named(&[&["utex::Mutex", "lock_contended"]]).or(fell)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(object))
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_some_and(|word| word > CONTENDED)
+    }
+
+    /// The first word of a `std::sync::Mutex` need not be the lock.
+    fn has_type(&self, path: &str) -> bool {
+        is_futex_of_std(path) && path.ends_with("::Mutex")
+    }
+}
+
+/// A type of std's, such as `std::sys::sync::mutex::futex::Mutex` or, earlier,
+/// `std::sys::unix::locks::futex_mutex::Mutex`.
+pub(super) fn is_futex_of_std(path: &str) -> bool {
+    path.starts_with("std::sys::") && path.contains("futex")
+}
+
+/// The one way in which Rust's std waits without a timeout.
+pub(super) fn untimed(wait: &FutexWait) -> bool {
+    rust_wait(wait) && !wait.timed
+}
+
+/// The one way in which Rust's std waits.
+pub(super) fn rust_wait(wait: &FutexWait) -> bool {
+    wait.operation == Operation::WaitBitset && wait.private && !wait.realtime
+}

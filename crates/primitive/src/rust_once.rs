@@ -1,0 +1,43 @@
+//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. Now 3 not begun, 1 running, 0 done, plus
+//! 4 while somebody waits; earlier 0 not begun, 2 running, 3 running and waited for, 4 done.
+//!
+//! Source: `library/std/src/sys/sync/once/futex.rs`, and its state of 2024.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::rust_mutex::untimed;
+use super::{Family, Kind, Primitive};
+use crate::function::Part;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustOnce],
+    rust_functions: &[("std::sys::sync::once", Part::Wait)],
+    ..Family::NONE
+};
+
+#[derive(Debug)]
+struct RustOnce;
+
+impl Primitive for RustOnce {
+    fn name(&self) -> &'static str {
+        "Rust once"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Once
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(|wait| untimed(wait) && matches!(wait.value, 3 | 5 | 6 | 7))?;
+        if !evidence.values_fit(|value| value <= 7) {
+            return None;
+        }
+        // A counter of notifications passes through these values, too; it never falls.
+        let fell = evidence.fell().then_some(Strength::LIKELY);
+        let strength = evidence.named(&[&["once", "utex", "Once"]]).or(fell)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

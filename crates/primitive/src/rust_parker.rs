@@ -1,0 +1,46 @@
+//! `std::thread::park` of Rust 1.62 and later, on which channels and scopes sleep: a word of each
+//! thread, 0 empty, 1 notified, all ones while it sleeps.
+//!
+//! Source: `library/std/src/sys/sync/thread_parking/futex.rs`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::rust_mutex::rust_wait;
+use super::{Family, Kind, Primitive};
+use crate::function::Part;
+
+pub(super) static FAMILY: Family = Family {
+    primitives: &[&RustParker],
+    rust_functions: &[("std::sys::sync::thread_parking", Part::Wait)],
+    ..Family::NONE
+};
+
+const PARKED: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct RustParker;
+
+impl Primitive for RustParker {
+    fn name(&self) -> &'static str {
+        "Rust thread::park"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Parker
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(|wait| rust_wait(wait) && wait.value == PARKED)?;
+        let fits = evidence.values_fit(|value| value <= 1 || value == PARKED);
+        if !fits || evidence.shared() {
+            return None;
+        }
+        // A `RwLock` for which readers and writers wait is all ones, too, but not for long.
+        let strength = Strength::certain_if(evidence.values().len() > 1 && evidence.often_read());
+        let named = evidence.named(&[&["thread_park", "Parker", "park"]]);
+        Some(Claim::new(evidence.address(), named.unwrap_or(strength)))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

@@ -1,0 +1,59 @@
+//! For which part of the time a lock is held.
+
+use threadtoll_judge::sample::Sample;
+use threadtoll_judge::samples::LockSamples;
+
+use crate::primitive::Hold;
+
+/// A sample of a lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled {
+    /// When it was due.
+    pub(super) due: u64,
+    /// Second of the profile.
+    pub(super) second: u64,
+    pub(super) queue_late: bool,
+    pub(super) sample: Sample,
+}
+
+/// Held share and queue of a lock, by the samples that showed anything of it.
+#[derive(Debug, Default)]
+pub(in crate::account) struct Held {
+    pub(in crate::account) samples: LockSamples,
+    /// When the first sample was due that shows the lock's state.
+    pub(in crate::account) known_since: Option<u64>,
+    /// Time for which samples saw it held, and the part of it in which readers shared it.
+    held: f64,
+    shared: f64,
+}
+
+impl Held {
+    /// Adds a sample that does not show the lock's state.
+    pub(super) fn add_queue(&mut self, it: &Sampled) {
+        self.samples.add_with_queue(it.second, it.sample, it.queue_late);
+    }
+
+    /// Adds a sample of a lock in this state. Readers keep writers out, but not each other.
+    pub(super) fn add(&mut self, it: &Sampled, state: Option<Hold>, for_readers: bool) {
+        let held = match state {
+            Some(Hold::Free) => Some(false),
+            Some(Hold::Held { .. }) => Some(true),
+            Some(Hold::Readers(_)) => Some(!for_readers),
+            Some(Hold::Unseen) | None => None,
+        };
+        if held.is_some() {
+            self.known_since = Some(self.known_since.map_or(it.due, |since| since.min(it.due)));
+        }
+        if held == Some(true) {
+            self.held += it.sample.time;
+            self.shared +=
+                if matches!(state, Some(Hold::Readers(_))) { it.sample.time } else { 0.0 };
+        }
+        self.add_queue(&Sampled { sample: Sample { held, ..it.sample }, ..*it });
+    }
+
+    /// Share of the time held in which one thread kept all others out, readers included.
+    pub(super) fn exclusive_share(&self) -> f64 {
+        if self.held > 0.0 { 1.0 - self.shared / self.held } else { 1.0 }
+    }
+}

@@ -1,0 +1,84 @@
+//! Patterns of a lock's use over several samples: herds, hogs, and writers that readers overtake.
+
+use std::collections::HashMap;
+
+use threadtoll_judge::cause::PatternCounts;
+
+use super::Now;
+use crate::primitive::Hold;
+use crate::tally::count;
+
+/// Fewest threads that leave one wait together and queue for one lock to be a herd.
+const HERD: f64 = 3.0;
+
+/// What several samples in a row show of a lock.
+#[derive(Debug, Default)]
+pub(in crate::account) struct Patterns {
+    counts: PatternCounts,
+    /// Samples in which a thread had taken the lock before a waiter that was woken, by that thread.
+    overtaking: HashMap<u32, u64>,
+    waiting_writer: Option<WaitingWriter>,
+}
+
+/// A writer that waits for readers to let go.
+#[derive(Clone, Copy, Debug)]
+struct WaitingWriter {
+    tid: u32,
+    readers: u32,
+    /// A reader has come after it.
+    overtaken: bool,
+}
+
+impl Patterns {
+    /// Counts a sample in which threads waited for the lock.
+    pub(in crate::account) fn sample(&mut self, now: &Now, scale: f64) {
+        self.counts.arrivals += now.arrivals.len() as u64;
+        for before in now.arrivals.iter().flatten() {
+            let together = now.arrivals.iter().filter(|other| **other == Some(*before)).count();
+            self.counts.herd_arrivals += u64::from(together as f64 * scale >= HERD);
+        }
+        let readers = match (now.hold, now.writer) {
+            (Some(Hold::Readers(readers)), Some(tid)) => Some((readers, tid)),
+            _ => None,
+        };
+        self.waiting_writer = readers.map(|(readers, tid)| {
+            let before = self.waiting_writer.filter(|before| before.tid == tid);
+            let more = |before: WaitingWriter| before.overtaken || readers > before.readers;
+            WaitingWriter { tid, readers, overtaken: before.is_some_and(more) }
+        });
+        if let Some(writer) = self.waiting_writer {
+            self.counts.writer_waited += 1;
+            self.counts.readers_overtook += u64::from(writer.overtaken);
+        }
+    }
+
+    /// Takes in states of the lock, read in a row while threads waited: a reader that comes while
+    /// readers hold the lock overtakes the writer that waits.
+    pub(super) fn burst(&mut self, states: &[Hold]) {
+        let Some(writer) = &mut self.waiting_writer else { return };
+        let came = |pair: &[Hold]| match *pair {
+            [Hold::Readers(before), Hold::Readers(now)] => now > before,
+            _ => false,
+        };
+        writer.overtaken |= states.windows(2).any(came);
+    }
+
+    /// Counts a waiter that had been woken, and the thread that had taken the lock before it;
+    /// `None` if no thread had.
+    pub(in crate::account) fn turn(&mut self, overtaken_by: Option<u32>) {
+        self.counts.turns += 1;
+        if let Some(tid) = overtaken_by {
+            count(&mut self.overtaking, tid);
+        }
+    }
+
+    /// Number of samples that show each pattern.
+    pub(super) fn counts(&self, of_readers: bool) -> PatternCounts {
+        // Readers that have been woken have the lock: no writer can take it before them.
+        let hogged_turns = match of_readers {
+            true => 0,
+            false => self.overtaking.values().copied().max().unwrap_or(0),
+        };
+        PatternCounts { hogged_turns, ..self.counts }
+    }
+}

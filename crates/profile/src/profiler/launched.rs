@@ -1,0 +1,53 @@
+//! The program that was started to be profiled.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use threadtoll_stacks::process::{Launched, Process, exit_code};
+
+#[derive(Debug)]
+pub(super) struct LaunchedProgram {
+    launched: Launched,
+    /// When it started, in clock ticks since boot.
+    pub(super) since: u64,
+    pub(super) file: PathBuf,
+    status: Option<ExitStatus>,
+    /// The processes that it has left behind were searched for.
+    searched: bool,
+}
+
+impl LaunchedProgram {
+    /// A program that has just been started, opened before it may have ended.
+    pub(super) fn new(launched: Launched, process: &Process) -> LaunchedProgram {
+        let (since, file) = (process.start_time(), process.program().unwrap_or_default());
+        LaunchedProgram { launched, since, file, status: None, searched: false }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.launched.pid()
+    }
+
+    /// Sends a signal to it, unless it has ended.
+    pub(super) fn forward(&self, signal: i32) {
+        // A program that has become another user's cannot be reached.
+        _ = self.launched.forward(signal);
+    }
+
+    /// Exit code, if it has ended: 128+S if signal S ended it.
+    pub(super) fn try_wait(&mut self) -> Option<u8> {
+        if self.status.is_none() {
+            self.status = self.launched.try_wait().ok().flatten();
+        }
+        self.status.map(exit_code)
+    }
+
+    /// It was seen to have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// True once: processes that it has left behind are to be searched for.
+    pub(super) fn begin_search(&mut self) -> bool {
+        self.has_ended() && !std::mem::replace(&mut self.searched, true)
+    }
+}
