@@ -22,14 +22,15 @@ type Module = Vec<String>;
 /// Crates that each crate may use.
 const USES: &[(&str, &[&str])] = &[
     ("threadtoll", &[]),
-    ("record", &[]),
-    ("model", &[]),
-    ("machine", &["record"]),
+    ("stats", &[]),
+    ("record", &["stats"]),
+    ("model", &["stats"]),
+    ("machine", &["record", "stats"]),
     ("stacks", &[]),
-    ("judge", &["model"]),
-    ("profile", &["judge", "machine", "model", "record", "stacks"]),
-    ("lab", &["machine", "model", "record", "threadtoll"]),
-    ("report", &["model", "record"]),
+    ("judge", &["model", "stats"]),
+    ("profile", &["judge", "machine", "model", "record", "stacks", "stats"]),
+    ("lab", &["machine", "model", "record", "stats", "threadtoll"]),
+    ("report", &["model", "record", "stats"]),
     ("cli", &["lab", "machine", "model", "peers_rust", "profile", "record", "report", "stacks"]),
 ];
 
@@ -46,6 +47,7 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("lab", &["real"], &["simulated"]),
     ("lab", &["simulated"], &["real"]),
     ("judge", &[""], &["std::fs", "std::io", "std::net", "std::process"]),
+    ("stats", &[""], &["std::fs", "std::io", "std::net", "std::process"]),
     ("profile", &["sample", "primitive"], &["account"]),
     ("profile", &["account"], &["compose", "std::fs"]),
     ("profile", &["compose"], &["profiler"]),

@@ -21,9 +21,8 @@ use threadtoll_lab::{Registry, Share, Step, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::inspect::{InspectOptions, inspect};
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{
-    Block, Line, Machine, Origin, Placement, Plan, Record, Wait, fold, median,
-};
+use threadtoll_record::{Block, Line, Machine, Origin, Placement, Plan, Record, Wait, fold};
+use threadtoll_stats::median;
 
 use crate::OURS;
 
