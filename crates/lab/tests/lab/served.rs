@@ -146,8 +146,8 @@ fn measured_by(
     };
     let mut all = Vec::new();
     for (group, cells) in plan.groups.iter().enumerate() {
-        let indices: Vec<usize> = (0..cells.len()).collect();
-        let share = Share { group, cells: &indices, attempt: 1, process: 0, since_start_s: 0.0 };
+        let all_cells = (0..cells.len()).collect();
+        let share = Share { group, cells: all_cells, attempt: 1, process: 0, since_start_s: 0.0 };
         let mut blocks = Vec::new();
         let mut take = |step: Step| {
             if let Step::Line(Line::Block(block)) = step {
@@ -156,7 +156,7 @@ fn measured_by(
             Ok(())
         };
         let stop = AtomicBool::new(false);
-        measure_share(backend, machine, &plan, share, &mut take, &stop).unwrap();
+        measure_share(backend, machine, &plan, &share, &mut take, &stop).unwrap();
         let records = fold(machine, &plan, group, 1, &blocks, &[], "2026-11-21T10:00:00Z");
         for (cell, planned) in cells.iter().enumerate() {
             if planned.cell.queue().is_some() {
