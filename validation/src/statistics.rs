@@ -35,15 +35,6 @@ impl Random {
     }
 }
 
-/// 95% interval of a share, by Wilson.
-pub fn wilson(hits: usize, tries: usize) -> [f64; 2] {
-    let (n, p, z) = (tries as f64, hits as f64 / tries as f64, 1.96);
-    let middle = p + z * z / (2.0 * n);
-    let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    let scale = 1.0 + z * z / n;
-    [(middle - half) / scale, (middle + half) / scale]
-}
-
 /// Median, and the 95% interval of the median that order statistics give (sign test). `None` with
 /// fewer than 6 values, which bound nothing.
 pub fn median(values: &[f64]) -> Option<(f64, [f64; 2])> {
@@ -68,19 +59,6 @@ pub fn median(values: &[f64]) -> Option<(f64, [f64; 2])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn wilson_holds_the_share_in_95_of_100() {
-        let mut random = Random::new(1);
-        let inside = (0..2000)
-            .filter(|_| {
-                let hits = (0..400).filter(|_| random.share() < 0.3).count();
-                let [low, high] = wilson(hits, 400);
-                low <= 0.3 && 0.3 <= high
-            })
-            .count();
-        assert!((1860..=1940).contains(&inside), "{inside}");
-    }
 
     #[test]
     fn the_median_of_six_lies_between_the_ends() {

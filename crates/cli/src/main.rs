@@ -4,7 +4,6 @@
 //! the workflow that measuring commands share.
 
 mod by_name;
-mod child;
 mod command;
 mod command_line;
 mod console;
@@ -27,6 +26,7 @@ mod registry;
 mod scenario;
 mod syntax;
 mod tables;
+mod this_program;
 
 use std::process::ExitCode;
 

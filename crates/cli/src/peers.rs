@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use threadtoll_lab::foreign::{self, Described, File, LeftOut, file_name, program};
+use threadtoll_lab::Peers;
+use threadtoll_lab::foreign::{self, File, LeftOut, file_name, program};
 use threadtoll_report::clean;
 
-use crate::child::{Child, First, Heard};
 use crate::console;
 use crate::failure::Failure;
 use crate::patience::patience;
 use crate::registry;
+use crate::this_program::this_program;
 
 /// The word on the command line of a process that describes an adapter. No command has this name.
 pub(crate) const COMMAND: &str = "--describe-adapter";
@@ -61,52 +62,29 @@ pub(crate) fn add(folder: &str) -> Result<(), String> {
     if files.is_empty() {
         return Err("no peers are there, neither adapters (NAME.so) nor programs".into());
     }
-    let (mut adapters, mut programs) = (Vec::new(), Vec::new());
+    let mut peers = Peers::default();
     let mut left_out = Vec::new();
     for file in &files {
         let why = match file {
-            File::Adapter(path) => describe(path).map(|found| adapters.push(found)),
+            File::Adapter(path) => foreign::describe_in(this_program(COMMAND), path, patience())
+                .map(|found| peers.adapters.push(found)),
             File::Program(path) => {
-                program::describe(path, patience()).map(|found| programs.push(found))
+                program::describe(path, patience()).map(|found| peers.programs.push(found))
             }
         };
         let (File::Adapter(path) | File::Program(path)) = file;
         left_out.extend(why.err().map(|why| LeftOut { name: file_name(path), why }));
     }
-    left_out.extend(registry::add(&adapters, &programs));
+    left_out.extend(registry::add(peers));
     for LeftOut { name, why } in left_out {
         console::err_text(&format!("warning: {} was left out: {}.", clean(&name), clean(&why)));
     }
     Ok(())
 }
 
-/// Lets an adapter describe itself in another process. The error is a clause.
-fn describe(path: &Path) -> Result<Described, String> {
-    let failed = |error: std::io::Error| format!("its description cannot be asked for: {error}");
-    let Some(name) = path.to_str() else { return Err("its name is not UTF-8".into()) };
-    let mut child = Child::start(COMMAND).map_err(failed)?;
-    child.send(name);
-    match child.listen(patience()).map_err(failed)? {
-        Heard::Line(text) => serde_json::from_slice::<Result<Described, String>>(&text)
-            .unwrap_or_else(|_| Err("it writes to files of the process".into())),
-        Heard::Ended => {
-            let how = child.end().map_err(failed)?.clause();
-            Err(format!("it {how} before it had described itself"))
-        }
-        Heard::Silence => {
-            Err(format!("it did not describe itself within {} s", patience().as_secs()))
-        }
-        Heard::Flood => Err("it printed more than 1 MiB before it had described itself".into()),
-    }
-}
-
 /// Describes the adapter that is named on standard input.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
-    let failed = |error: std::io::Error| Failure::usage(format!("this is no adapter: {error}"));
-    let mut first = First::take().map_err(failed)?;
-    let line = first.line().map_err(failed)?;
-    let described = foreign::describe(Path::new(line.trim_end_matches('\n')));
-    let text = serde_json::to_string(&described).map_err(|error| failed(error.into()))?;
-    first.tell(&text).map_err(failed)?;
+    foreign::serve_description()
+        .map_err(|error| Failure::usage(format!("this is no adapter: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,26 +3,21 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadtoll_lab::Registry;
-use threadtoll_lab::foreign::program::DescribedProgram;
-use threadtoll_lab::foreign::{Described, Foreign, LeftOut};
+use threadtoll_lab::foreign::{Foreign, LeftOut};
 use threadtoll_lab::queue::{Queue, ours};
+use threadtoll_lab::{Peers, Registry};
 
 struct Everything {
     registry: Registry,
-    adapters: Vec<Described>,
-    programs: Vec<DescribedProgram>,
+    added: Peers,
 }
 
 static EVERYTHING: OnceLock<Everything> = OnceLock::new();
 static TWINS: AtomicBool = AtomicBool::new(false);
 
 fn everything() -> &'static Everything {
-    EVERYTHING.get_or_init(|| Everything {
-        registry: build(Foreign::default()),
-        adapters: Vec::new(),
-        programs: Vec::new(),
-    })
+    EVERYTHING
+        .get_or_init(|| Everything { registry: build(Foreign::default()), added: Peers::default() })
 }
 
 /// Returns our own, the peers if they are built in, and what was [added](add).
@@ -30,14 +25,9 @@ pub(crate) fn registry() -> &'static Registry {
     &everything().registry
 }
 
-/// The adapters whose queues were added.
-pub(crate) fn adapters() -> &'static [Described] {
-    &everything().adapters
-}
-
-/// The programs whose rows were added.
-pub(crate) fn programs() -> &'static [DescribedProgram] {
-    &everything().programs
+/// The peers in other languages that were [added](add).
+pub(crate) fn added() -> &'static Peers {
+    &everything().added
 }
 
 /// Adds twins of our rows if they are built in, before the registry is used.
@@ -47,7 +37,7 @@ pub(crate) fn add_twins() {
 
 /// Adds the rows of adapters and programs, before the registry is used. Returns what cannot be
 /// measured.
-pub(crate) fn add(adapters: &[Described], programs: &[DescribedProgram]) -> Vec<LeftOut> {
+pub(crate) fn add(added: Peers) -> Vec<LeftOut> {
     let known: Vec<Queue> = ours().into_iter().chain(peers()).collect();
     let own = Registry::default();
     let is_known = |name: &str| {
@@ -55,15 +45,11 @@ pub(crate) fn add(adapters: &[Described], programs: &[DescribedProgram]) -> Vec<
             || own.mechanisms.find(name).is_some()
             || own.locks.find(name).is_some()
     };
-    let mut foreign = Foreign::of(adapters, is_known).with_programs(programs, is_known);
+    let mut foreign =
+        Foreign::of(&added.adapters, is_known).with_programs(&added.programs, is_known);
     let left_out = std::mem::take(&mut foreign.left_out);
-    let everything = Everything {
-        registry: build(foreign),
-        adapters: adapters.to_vec(),
-        programs: programs.to_vec(),
-    };
-    let added = EVERYTHING.set(everything);
-    debug_assert!(added.is_ok(), "the registry was used before the peers were known");
+    let set = EVERYTHING.set(Everything { registry: build(foreign), added });
+    debug_assert!(set.is_ok(), "the registry was used before the peers were known");
     left_out
 }
 

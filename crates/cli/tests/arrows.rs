@@ -22,15 +22,16 @@ type Module = Vec<String>;
 /// Crates that each crate may use.
 const USES: &[(&str, &[&str])] = &[
     ("threadtoll", &[]),
-    ("record", &[]),
-    ("model", &[]),
+    ("stats", &[]),
+    ("record", &["stats"]),
+    ("model", &["stats"]),
     ("primitive", &[]),
-    ("machine", &["record"]),
+    ("machine", &["record", "stats"]),
     ("stacks", &[]),
-    ("judge", &["model"]),
-    ("profile", &["judge", "machine", "model", "primitive", "record", "stacks"]),
-    ("lab", &["machine", "model", "record", "threadtoll"]),
-    ("report", &["model", "primitive", "record"]),
+    ("judge", &["model", "stats"]),
+    ("profile", &["judge", "machine", "model", "primitive", "record", "stacks", "stats"]),
+    ("lab", &["machine", "model", "record", "stats", "threadtoll"]),
+    ("report", &["model", "primitive", "record", "stats"]),
     ("cli", &["lab", "machine", "model", "peers_rust", "profile", "record", "report", "stacks"]),
 ];
 
@@ -47,6 +48,7 @@ const NEVER: &[(&str, &[&str], &[&str])] = &[
     ("lab", &["real"], &["simulated"]),
     ("lab", &["simulated"], &["real"]),
     ("judge", &[""], &["std::fs", "std::io", "std::net", "std::process"]),
+    ("stats", &[""], &["std::fs", "std::io", "std::net", "std::process"]),
     ("profile", &["sample"], &["account"]),
     ("profile", &["account"], &["compose", "std::fs"]),
     ("profile", &["compose"], &["profiler"]),

@@ -8,7 +8,8 @@
 //! A burst keeps its CPU busy. On a single CPU no holder can compute meanwhile, and bursts show
 //! nothing.
 
-use super::interval::{Estimate, Z};
+use threadtoll_stats::Z95;
+use threadtoll_stats::interval::Estimate;
 
 /// Mean hold time below which waiters may spin or be woken between two looks, so that the queue
 /// seen is a lower bound.
@@ -58,8 +59,8 @@ impl Bursts {
         }
         let (held, releases) = (self.held_ns as f64, self.releases as f64);
         // Counts of events are Poisson; this is their score interval.
-        let middle = releases + Z * Z / 2.0;
-        let reach = Z * (releases + Z * Z / 4.0).sqrt();
+        let middle = releases + Z95 * Z95 / 2.0;
+        let reach = Z95 * (releases + Z95 * Z95 / 4.0).sqrt();
         Some(Estimate {
             value: held / releases,
             low: held / (middle + reach),

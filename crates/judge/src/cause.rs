@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use super::interval::{self, Estimate};
+use threadtoll_stats::interval::{self, Estimate};
 
 /// Fewest samples with waiters from which a cause is named.
 pub const MIN_SAMPLES: u64 = 8;

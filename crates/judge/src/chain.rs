@@ -4,7 +4,7 @@
 //! shorten the first lock's holds otherwise would help nobody. So the queue of each lock in a chain
 //! counts at its root, and what remains of it counts at the lock itself.
 
-use super::interval::Estimate;
+use threadtoll_stats::interval::Estimate;
 
 /// Locks that a queue is passed on by at most: a circle, which is a deadlock, has no end.
 const MAX_LENGTH: usize = 8;
@@ -26,7 +26,7 @@ pub struct Link {
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, freed};
-/// use threadtoll_judge::interval::Estimate;
+/// use threadtoll_stats::interval::Estimate;
 ///
 /// // Four threads wait for an index whose holder waits for the disk's lock.
 /// let queues = [Estimate::exact(4.0), Estimate::exact(1.0)];

@@ -4,8 +4,9 @@
 //! does not change otherwise; and they know no limit but the lock and the CPUs. So no change that
 //! leaves the number of threads alone is said to help more than if nobody waited at all.
 
+use threadtoll_stats::interval::Estimate;
+
 use super::gain::Surroundings;
-use super::interval::Estimate;
 use super::prediction::{Change, WhatIf};
 
 /// Least effect that is told: a smaller one is written as none.

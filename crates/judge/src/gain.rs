@@ -8,7 +8,7 @@
 //! Where the CPUs are full, a lock costs what it takes of them, too: system calls, cache lines that
 //! move, tries in vain. Nothing measures that exactly, so that the gain is a range, or not told.
 
-use super::interval::Estimate;
+use threadtoll_stats::interval::Estimate;
 
 /// The rest of the program, as seen over the whole run.
 #[derive(Clone, Copy, Debug, PartialEq)]

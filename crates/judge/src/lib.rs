@@ -11,7 +11,6 @@
 //! | [`samples`] | held share, queue and hand-offs of a lock, with the bias of late samples |
 //! | [`unseen`] | waits that no look saw |
 //! | [`bursts`] | lengths of holds |
-//! | [`interval`] | estimates and their 95% intervals |
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
 //! | [`chain`] | queues of locks whose holders wait for another lock |
 //! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
@@ -27,7 +26,6 @@ pub mod cause;
 pub mod chain;
 pub mod effect;
 pub mod gain;
-pub mod interval;
 pub mod mend;
 pub mod places;
 pub mod prediction;
@@ -40,11 +38,12 @@ pub mod unseen;
 mod unwaited;
 pub mod verdict;
 
+use threadtoll_stats::interval::Estimate;
+
 use bursts::Bursts;
 use cause::{Cause, CauseShare, HolderCounts, PatternCounts};
 use effect::Part;
 use gain::{Surroundings, gain};
-use interval::Estimate;
 use prediction::{Change, CpuDemand, Predictor, Present, WhatIf, differ};
 use samples::{Figure, LockSamples};
 use unseen::Unseen;

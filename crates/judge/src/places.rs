@@ -43,7 +43,8 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::interval::share;
+use threadtoll_stats::interval::share;
+
 use looks::{Looks, Side};
 pub use scene::{Place, Scene, Stand};
 

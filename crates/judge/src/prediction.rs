@@ -20,8 +20,8 @@
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{Load, ModelError, Shape, bounds, mva, repairman};
+use threadtoll_stats::interval::Estimate;
 
-use super::interval::Estimate;
 use super::samples::Means;
 
 /// Relative error of the models where neither samples nor shape are to blame.
@@ -490,10 +490,10 @@ mod tests {
     use threadtoll_model::{HandOff, simulate};
 
     use super::*;
-    use crate::interval::Z;
     use crate::sample::Sample;
     use crate::samples::LockSamples;
     use crate::simulated::{Program, Times, at};
+    use threadtoll_stats::Z95;
 
     fn profiled(program: Program, seconds: f64, seed: u64) -> Present {
         let run = program.run(seconds, seed);
@@ -632,7 +632,7 @@ mod tests {
 
     #[test]
     fn a_lock_without_users_or_holds_has_no_prediction() {
-        let means = Means { values: [0.5, 0.0, 0.0], covariance: [[0.0; 3]; 3], factor: Z };
+        let means = Means { values: [0.5, 0.0, 0.0], covariance: [[0.0; 3]; 3], factor: Z95 };
         let present = Present { means, users: 0, cpu: None };
         assert!(Predictor::new(present).is_err());
         let never = Means { values: [0.0; 3], ..means };

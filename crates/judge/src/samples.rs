@@ -32,7 +32,9 @@ mod stretches;
 #[cfg(test)]
 mod tests;
 
-use crate::interval::{Estimate, Z, student};
+use threadtoll_stats::interval::Estimate;
+use threadtoll_stats::{Z95, student};
+
 use crate::sample::Sample;
 use crate::unwaited::Unwaited;
 pub use late::MAX_BIAS;
@@ -191,11 +193,11 @@ impl LockSamples {
         let all = self.on_time.merged(&self.late);
         let mut covariance = all.covariance();
         // A queue that no sample showed is uncertain nevertheless.
-        let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z)).powi(2);
+        let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z95)).powi(2);
         for (i, estimate) in [(HELD, held), (QUEUE, queue), (WAKING, self.waking())] {
             covariance[i][i] = covariance[i][i].max(unseen(estimate));
         }
-        let mut factor = Z;
+        let mut factor = Z95;
         if let Some((between, stretches)) = self.stretches.between(values) {
             let mut scale = [1.0f64; 3];
             for i in 0..3 {
@@ -211,7 +213,7 @@ impl LockSamples {
                     }
                 }
             }
-            factor = student(stretches - 1.0);
+            factor = student(0.025, stretches - 1.0);
         }
         Some(Means { values, covariance, factor })
     }

@@ -1,6 +1,7 @@
 //! Waits that no look saw, which leave a queue open both ways.
 
-use super::interval::Estimate;
+use threadtoll_stats::interval::Estimate;
+
 use super::samples::Figure;
 
 /// Factor by which the odds may be wrong that an unseen wait was for a certain lock: threads woken

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::interval::{Estimate, Z, mean, student};
+use threadtoll_stats::interval::{Estimate, mean};
+use threadtoll_stats::{Z95, student};
+
 use super::sample::Sample;
 
 /// Shorter runs count as this long: a binary logarithm of seconds.
@@ -101,9 +103,9 @@ impl Unwaited {
         let value = runs.held_s / runs.seconds;
         let deviation = if runs.count < MIN_RUNS {
             // Each may be held for all of it, or not at all.
-            Z * (value * (1.0 - value)).sqrt()
+            Z95 * (value * (1.0 - value)).sqrt()
         } else {
-            student(runs.count - 1.0) * runs.variance().sqrt()
+            student(0.025, runs.count - 1.0) * runs.variance().sqrt()
         };
         let half = deviation * (1.0 + 1.0 / runs.count).sqrt();
         // Runs that are all alike may still be few.

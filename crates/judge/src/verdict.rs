@@ -4,7 +4,7 @@
 //! *saturated* if it is held or handed over nine tenths of the time, and otherwise *crowded*. Where
 //! an interval spans a bound, the verdict is all words that it allows.
 
-use super::interval::Estimate;
+use threadtoll_stats::interval::Estimate;
 
 /// Share of a lock's users up to which waiting is comfortable.
 pub const COMFORTABLE_WAITING: f64 = 0.05;

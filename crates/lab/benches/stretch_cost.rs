@@ -17,7 +17,7 @@ use threadtoll_lab::real::stretch_cost;
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::resample::{Processes, median_with_interval};
+use threadtoll_stats::resample::{Processes, median_with_interval};
 
 fn main() -> ExitCode {
     let pairs = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(41);

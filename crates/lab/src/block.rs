@@ -7,8 +7,9 @@ use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
     Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock, Histogram,
     IdleBlock, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock,
-    WorkersBlock, Worst, median,
+    WorkersBlock, Worst,
 };
+use threadtoll_stats::median;
 
 use crate::samples::{
     Acquisitions, BlockSamples, DepthCalls, RoundTrips, Samples, SendCalls, SharedMessages,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// A mechanism, queue or lock cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
@@ -27,10 +29,13 @@ impl Unavailable {
 /// Creates shared state, on the thread that uses it first. Called anew for each round.
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
-/// Reasons for which measuring fails.
-#[derive(Debug, thiserror::Error)]
+/// Reasons for which measuring fails. Another process sends those of a cell, of itself and of its
+/// clock.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LabError {
     /// A mechanism cannot be created.
+    #[serde(skip)]
     #[error("{mechanism} cannot be measured here: {reason}")]
     Unavailable {
         /// Mechanism.
@@ -39,15 +44,19 @@ pub enum LabError {
         reason: Unavailable,
     },
     /// The plan names a mechanism that this version does not have.
+    #[serde(skip)]
     #[error("this version has no mechanism “{0}”")]
     Unknown(String),
     /// The plan names an unknown queue, or uses a queue in a way it does not support.
+    #[serde(skip)]
     #[error("this version has no queue “{0}”")]
     UnknownQueue(String),
     /// The plan names a lock that this version does not have.
+    #[serde(skip)]
     #[error("this version has no lock “{0}”")]
     UnknownLock(String),
     /// A thread cannot be placed.
+    #[serde(skip)]
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]
     Place {
         /// Intended CPUs.
@@ -56,9 +65,11 @@ pub enum LabError {
         reason: String,
     },
     /// A thread cannot be started.
+    #[serde(skip)]
     #[error("cannot start a thread: {0}")]
     Spawn(std::io::Error),
     /// A message did not arrive.
+    #[serde(skip)]
     #[error(
         "{mechanism} ({placement}) made no progress for {seconds} s: a message was lost or the machine is stuck"
     )]
@@ -71,6 +82,7 @@ pub enum LabError {
         seconds: u64,
     },
     /// A message arrived that was not the one sent.
+    #[serde(skip)]
     #[error("{mechanism} ({placement}) delivered a wrong message")]
     WrongMessage {
         /// Mechanism.
@@ -79,6 +91,7 @@ pub enum LabError {
         placement: String,
     },
     /// A thread of a mechanism, queue or lock ended.
+    #[serde(skip)]
     #[error("a thread of {mechanism} ({placement}) ended early")]
     Ended {
         /// Mechanism.
@@ -87,6 +100,7 @@ pub enum LabError {
         placement: String,
     },
     /// A peer of another language failed.
+    #[serde(skip)]
     #[error("{name} ({placement}): {clause}")]
     Row {
         /// Name of the peer.
@@ -113,11 +127,20 @@ pub enum LabError {
     #[error("{0}")]
     Clock(String),
     /// The file cannot be written.
+    #[serde(skip)]
     #[error(transparent)]
     Write(#[from] threadtoll_record::file::WriteFault),
 }
 
 impl LabError {
+    /// The error as one that can be sent to another process.
+    pub(crate) fn for_another_process(self) -> Self {
+        match self {
+            LabError::Cell { .. } | LabError::Process(_) | LabError::Clock(_) => self,
+            other => LabError::Process(other.to_string()),
+        }
+    }
+
     /// The error as one of this cell, if it is not one of the whole run.
     pub(crate) fn of_cell(self, cell: usize) -> Self {
         let clause = match &self {

@@ -2,12 +2,12 @@
 //!
 //! Whatever lies in the folder was written by others and may be wrong in any way. Its files are
 //! listed here ([`files`]), an adapter is described by a process that does nothing else
-//! ([`describe`]), and [`Foreign::of`] makes rows of the descriptions without running any code of
+//! ([`describe_in`]), and [`Foreign::of`] makes rows of the descriptions without running any code of
 //! the adapter's. That is loaded by the process that measures a row, when it creates the queue.
 
 mod adapter;
+mod describing;
 mod description;
-pub mod guardian;
 mod library;
 pub mod program;
 
@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+pub use describing::{describe_in, serve_description};
 pub use library::{Described, describe};
 
 use crate::lock::Lock;

@@ -18,6 +18,7 @@ pub mod foreign;
 pub mod lock;
 pub mod mechanism;
 pub mod plan;
+mod process;
 mod program;
 mod program_file;
 pub mod queue;
@@ -35,4 +36,7 @@ mod wrap;
 pub use budget::PATIENCE;
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
-pub use run::{Launch, Observer, Outcome, Share, Step, Take, measure_share, run};
+pub use run::{
+    Launch, Launcher, Observer, Outcome, Peers, Share, Step, Take, Task, measure_share, run,
+    serve_share,
+};

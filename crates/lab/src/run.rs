@@ -9,12 +9,15 @@
 //! again without it. Each attempt has one cell less, so a group of n cells has at most n attempts.
 //! Every figure depends on the reference: if it fails, the run ends.
 
+mod share;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_record::{Block, Line, Machine, Plan, PlannedCell, Record, Strike, fold, timestamp};
 
@@ -23,6 +26,8 @@ use crate::backend::{Backend, OpenCell};
 use crate::block::{History, Position, to_block};
 use crate::contention::predict::{self, CellAttempt};
 use crate::plan::{remaining_ns, wait_ns};
+
+pub use share::{Launcher, Peers, Task, serve_share};
 
 /// Time after which a wait looks for `stop`.
 const WAIT_STEP_NS: u64 = 100_000_000;
@@ -53,12 +58,12 @@ pub trait Observer {
 }
 
 /// A process's share of an attempt at a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share<'a> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
     /// Index of the group in the plan.
     pub group: usize,
     /// Indices of the group's cells that were not given up, in ascending order.
-    pub cells: &'a [usize],
+    pub cells: Vec<usize>,
     /// Number of attempts at the group, including this one.
     pub attempt: u32,
     /// Number of the process, from 0.
@@ -68,7 +73,8 @@ pub struct Share<'a> {
 }
 
 /// Progress of a share.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// The code of the cell with this index runs next.
     At(usize),
@@ -95,20 +101,20 @@ pub trait Launch {
         &mut self,
         machine: &Machine,
         plan: &Plan,
-        share: Share<'_>,
+        share: &Share,
         take: &mut Take<'_>,
     ) -> Result<(), LabError>;
 }
 
 impl<F> Launch for F
 where
-    F: FnMut(&Machine, &Plan, Share<'_>, &mut Take<'_>) -> Result<(), LabError>,
+    F: FnMut(&Machine, &Plan, &Share, &mut Take<'_>) -> Result<(), LabError>,
 {
     fn launch(
         &mut self,
         machine: &Machine,
         plan: &Plan,
-        share: Share<'_>,
+        share: &Share,
         take: &mut Take<'_>,
     ) -> Result<(), LabError> {
         self(machine, plan, share, take)
@@ -270,14 +276,15 @@ impl Attempt<'_> {
         };
         for process in 0..=plan.process(rounds - 1, rounds) {
             let since_start_s = backend.now().since_start_s;
-            let share = Share { group: index, cells: remaining, attempt, process, since_start_s };
+            let cells = remaining.to_vec();
+            let share = Share { group: index, cells, attempt, process, since_start_s };
             *elsewhere = process > 0 || launch.every_share();
             if *elsewhere {
-                let launched = launch.launch(machine, plan, share, &mut take);
+                let launched = launch.launch(machine, plan, &share, &mut take);
                 backend.elapse(in_share.get(), measured_ns.get());
                 launched?;
             } else {
-                measure_share(*backend, machine, plan, share, &mut take, stop)?;
+                measure_share(*backend, machine, plan, &share, &mut take, stop)?;
             }
             in_share.set(0);
             measured_ns.set(0);
@@ -326,7 +333,7 @@ pub fn measure_share(
     backend: &mut dyn Backend,
     machine: &Machine,
     plan: &Plan,
-    share: Share<'_>,
+    share: &Share,
     take: &mut Take<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
@@ -348,11 +355,12 @@ fn measure_cells(
     backend: &mut dyn Backend,
     machine: &Machine,
     plan: &Plan,
-    share: Share<'_>,
+    share: &Share,
     take: &mut Take<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
     let Share { group, attempt, process, cells: indices, .. } = share;
+    let (group, attempt, process) = (*group, *attempt, *process);
     let cells: Vec<PlannedCell> =
         indices.iter().map(|cell| plan.groups[group][*cell].clone()).collect();
     let seed = plan.seed
@@ -415,11 +423,12 @@ fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],
     plan: &Plan,
-    Share { group, attempt, cells, .. }: Share<'_>,
+    share: &Share,
     take: &mut Take<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    for (cell, opened) in cells.iter().copied().zip(open) {
+    let (group, attempt) = (share.group, share.attempt);
+    for (cell, opened) in share.cells.iter().copied().zip(open) {
         let planned = &plan.groups[group][cell];
         let Some(subject) = planned.cell.lock().filter(|subject| !subject.is_alone()) else {
             continue;

@@ -1,6 +1,6 @@
 //! Stalls of a spinning end: time that something else took from its CPU.
 
-use threadtoll_record::upper_median;
+use threadtoll_stats::upper_median;
 
 /// Excess over the median from which a stretch counts as stalled. Smaller ones may be due to the
 /// caches.

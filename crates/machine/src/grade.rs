@@ -7,7 +7,8 @@
 
 mod warnings;
 
-use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning, upper_median};
+use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning};
+use threadtoll_stats::upper_median;
 
 pub use warnings::WARNINGS;
 

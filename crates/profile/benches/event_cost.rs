@@ -22,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::{allowed_cpus, pin_to};
 use threadtoll_profile::perf::{Event, Events, Options, PerfRefused, SampleOptions, Timeline};
-use threadtoll_record::resample::{Processes, median_with_interval};
+use threadtoll_stats::resample::{Processes, median_with_interval};
 
 const TRIPS: u32 = 1_500;
 const RECORDS_PER_TRIP: f64 = 4.0;

@@ -22,12 +22,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
 use rustix::thread::{Pid, sched_getaffinity};
-use threadtoll_judge::interval::{Estimate, share, share_of};
 use threadtoll_record::profile::{
     Ended, IdleWait, Interval, Late, Lock, Method, Perturbation, Process, Profile,
     Role as SiteRole, Runtime, Site, ThreadShare,
 };
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
+use threadtoll_stats::interval::{Estimate, share, share_of};
 
 use crate::account::{Account, Object, ProcessAccount};
 use crate::holder::Holders;
@@ -43,9 +43,6 @@ use locks::Listed;
 use shared::SharedLocks;
 use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
-
-/// Normal quantile of a 95% interval.
-const Z: f64 = 1.96;
 
 /// Most locks, and most other things, of a process that are listed.
 const MAX_LISTED: usize = 100;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use threadtoll_stats::resample::{self, Processes};
+
 use crate::Verdict;
-use crate::resample::{self, Processes};
 
 /// Largest ratio that still counts as the same.
 pub const MARGIN: f64 = 1.05;

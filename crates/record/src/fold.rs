@@ -12,6 +12,7 @@ mod distribution;
 mod exchange;
 mod marks;
 mod open_loop;
+mod quantile;
 mod rare;
 mod send_call;
 mod shares;
@@ -21,13 +22,15 @@ mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use threadtoll_stats::median;
+use threadtoll_stats::resample::Processes;
+
 use crate::compare::{self, Paired, Round};
-use crate::resample::Processes;
 use crate::{
     Against, Block, BlockKind, Burst, Calls, Cell, CellPrediction, Class, Contention, Cost, Count,
     DisturbanceSummary, Funnel, Idle, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over,
     OwnProgram, Plan, PlannedCell, QueueSubject, Record, RecordKind, Regime, ResidentBytes,
-    Subject, Unit, Verdict, Wait, Warning, Work, Workers, median,
+    Subject, Unit, Verdict, Wait, Warning, Work, Workers,
 };
 
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly

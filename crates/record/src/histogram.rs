@@ -23,6 +23,8 @@ const MAX_PAYLOAD: u64 = 1 << 20;
 const MAX_VALUES: u64 = 1 << 44;
 /// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
+/// Least number of values beyond a quantile for it to be reported.
+const BEYOND: f64 = 20.0;
 
 /// A distribution of times.
 ///
@@ -122,6 +124,12 @@ impl Histogram {
             Counts::All(counts) => counts.len(),
             Counts::Counted(buckets) => buckets.iter().map(|(_, count)| count).sum(),
         }
+    }
+
+    /// Returns `true` if at least 20 values lie beyond a quantile. The tolerance of a millionth is
+    /// for 200,000 × (1 - 0.9999), which is a little less than 20 in binary.
+    pub fn shows(&self, quantile: f64) -> bool {
+        self.count() as f64 * (1.0 - quantile) >= BEYOND - 1e-6
     }
 
     /// Returns the quantile (0..=1) in nanoseconds, or `None` if the histogram is empty. At most
@@ -292,6 +300,16 @@ mod tests {
         let mut histogram = Histogram::new();
         values.iter().for_each(|value| histogram.record_ps(*value));
         histogram
+    }
+
+    #[test]
+    fn a_quantile_is_shown_by_twenty_values_beyond_it() {
+        let of = |values: u64| {
+            let mut histogram = Histogram::new();
+            (0..values).for_each(|_| histogram.record_ps(1000));
+            histogram
+        };
+        assert!(of(200_000).shows(0.9999) && !of(199_990).shows(0.9999));
     }
 
     #[test]

@@ -34,7 +34,6 @@ mod line;
 mod load;
 mod lock;
 mod machine;
-mod median;
 mod open_loop;
 mod own_program;
 mod placement;
@@ -44,8 +43,6 @@ pub mod profile;
 mod quantiles;
 mod queue;
 mod record;
-mod regime;
-pub mod resample;
 pub mod schema;
 mod sends;
 mod share;
@@ -77,7 +74,6 @@ pub use line::Line;
 pub use load::{Arrivals, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
-pub use median::{median, upper_median};
 pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
@@ -90,7 +86,6 @@ pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Record,
     RecordKind, Regime, Unit, Verdict,
 };
-pub use regime::regimes;
 pub use sends::SendsBlock;
 pub use share::Share;
 pub use sharing::{Workers, WorkersBlock};

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadtoll_record::{
-    CpuPlace, Experiment, Machine, Record, Relation, file::Results, median, upper_median,
-};
+use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results};
+use threadtoll_stats::{median, upper_median};
 
 use crate::clean::clean;
 use crate::figure::{Figure, Pairs};

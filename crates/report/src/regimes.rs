@@ -6,8 +6,8 @@ use std::slice;
 
 use threadtoll_record::{
     Against, Contention, OneWay, PerSecond, Record, Regime, Work, compare::ALIKE, file::Results,
-    median,
 };
+use threadtoll_stats::median;
 
 use crate::table::Cell;
 use crate::units::{UNKNOWN, share};

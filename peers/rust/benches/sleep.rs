@@ -30,7 +30,7 @@ use support::queues::ours::wait::{Adaptive, Park};
 use support::queues::ours::{FencedPipe, Funnel, Pipe};
 use support::table::{Comparison, Metric, Tables};
 use support::time::{monotonic, sleep_until, thread_sleeps};
-use threadtoll_record::median;
+use threadtoll_stats::median;
 
 /// Length of a block of sends.
 const BLOCK: Duration = Duration::from_millis(10);

@@ -12,7 +12,7 @@ use super::options::{self, Options, given};
 use crate::console;
 use crate::failure::Failure;
 use crate::peers::{self, PeersArgs};
-use crate::registry::{adapters, add_twins};
+use crate::registry::{add_twins, added};
 
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
@@ -87,7 +87,7 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
             })?,
             (None, None) => {}
         }
-        if C::NAME != "queue" && !args.quiet && !adapters().is_empty() {
+        if C::NAME != "queue" && !args.quiet && !added().adapters.is_empty() {
             console::note("adapters are queues: `threadtoll queue` measures them.");
         }
         let request = command.check(&common)?;

@@ -37,7 +37,7 @@ pub(super) fn measure(
             }
         }),
     );
-    let mut launch = share::Launcher::new(&results.plan, Arc::clone(&stop));
+    let mut launch = share::launcher(&results.plan, Arc::clone(&stop));
     let outcome = run_plan(&mut *testbed.rig, &mut launch, results, appender, &mut progress, &stop);
     progress.finish();
     let outcome = outcome.map_err(|error| match appender {

@@ -145,10 +145,9 @@ impl Observer for Nobody {
 /// Measures the plan of a file on a simulated machine.
 fn measured(file: &Results, mut machine: SimulatedBackend) -> Results {
     let mut results = Results::empty(file.machine.clone(), file.plan.clone());
-    let mut launch =
-        |_: &_, _: &_, _: threadtoll_lab::Share<'_>, _: &mut threadtoll_lab::Take<'_>| {
-            unreachable!("no other process measures anything")
-        };
+    let mut launch = |_: &_, _: &_, _: &threadtoll_lab::Share, _: &mut threadtoll_lab::Take<'_>| {
+        unreachable!("no other process measures anything")
+    };
     let stop = Default::default();
     run(&mut machine, &mut launch, &mut results, &mut None, &mut Nobody, &stop).unwrap();
     results

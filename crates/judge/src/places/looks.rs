@@ -1,7 +1,8 @@
 //! Looks at one place: a sequential test of whether it is inside the lock.
 
+use threadtoll_stats::interval::share_at;
+
 use super::scene::{Place, WHOLE};
-use crate::interval::share_at;
 
 /// Quantile of the normal distribution beyond which lies one in two thousand.
 const CERTAIN: f64 = 3.29;

@@ -1,8 +1,10 @@
 //! Bounds that late samples leave to a figure.
 
+use threadtoll_stats::Z95;
+use threadtoll_stats::interval::Estimate;
+
 use super::moments::{HELD, Moments};
 use super::{Figure, LockSamples};
-use crate::interval::{Estimate, Z};
 
 /// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
 /// queue relative to it where it exceeds one thread.
@@ -36,7 +38,7 @@ impl LockSamples {
         let share = late / all;
         // Zero and one are unlike for any number of late samples.
         let chance = |moments: &Moments| match moments.estimate(figure) {
-            Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z),
+            Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z95),
             None => f64::INFINITY,
         };
         let lean = self.on_time.mean(figure).unwrap_or(late_mean) - late_mean;

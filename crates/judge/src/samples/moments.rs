@@ -1,6 +1,7 @@
 //! Weighted sums of samples, from which means, their intervals and covariances follow.
 
-use crate::interval::{self, Estimate};
+use threadtoll_stats::interval::{self, Estimate};
+
 use crate::sample::Sample;
 
 /// Index of a figure in [`Moments`].

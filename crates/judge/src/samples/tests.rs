@@ -352,5 +352,5 @@ fn means_follow_the_variance_between_stretches() {
     let (steady, phases) = (steady.means().unwrap(), phases.means().unwrap());
     assert!((steady.values[0] - phases.values[0]).abs() < 1e-9);
     assert!(phases.covariance[0][0] > 100.0 * steady.covariance[0][0]);
-    assert!(phases.factor > Z);
+    assert!(phases.factor > Z95);
 }

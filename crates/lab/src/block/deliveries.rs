@@ -1,7 +1,8 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, median};
+use threadtoll_record::{BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock};
+use threadtoll_stats::median;
 
 use crate::samples::{Chat, Deliveries, Waited};
 

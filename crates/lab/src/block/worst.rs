@@ -1,7 +1,8 @@
 //! The longest samples of a cell and their likely causes.
 
 use threadtoll_record::limits::WORST;
-use threadtoll_record::{BlockCost, Cause, Disturbance, Worst, upper_median};
+use threadtoll_record::{BlockCost, Cause, Disturbance, Worst};
+use threadtoll_stats::upper_median;
 
 use crate::samples::{RoundTrips, Waited};
 

@@ -5,6 +5,7 @@ use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
 use threadtoll_record::{
     Calibrated, Cell, CellPrediction, LockSubject, Placement, PlannedCell, Refusal, Work,
 };
+use threadtoll_stats::{Z95, normal};
 
 use super::policy::GrantPolicy;
 use super::repeated::Part;
@@ -65,7 +66,7 @@ impl Inputs {
     /// varies as the queue does. That of a pool is from the time that all tasks took.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
-        let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / NORMAL_99;
+        let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);
         let queue = report.queue_mean.half_width * fewer;
         let cycle_ns = self.figures.hold_ns.get() + self.figures.think_ns.get();
         let speedup = match (report.total_s, cycle_ns > 0.0) {
@@ -100,10 +101,6 @@ pub(crate) fn cpus(cell: &Cell) -> u32 {
 /// deviation of nine normal ones, around their mean; found by drawing 400,000 times.
 const ONE_MORE_95: f64 = 3.33;
 
-/// Standard normal quantiles of two-sided intervals of 95% and 99%.
-const NORMAL_95: f64 = 1.96;
-const NORMAL_99: f64 = 2.576;
-
 /// Share of the work of which no prediction is surer: models know nothing of caches, timers and
 /// ticks. It is about the error of predictions on calm machines, beyond that of their inputs.
 const UNMODELLED: f64 = 0.01;
@@ -119,7 +116,7 @@ const UNMODELLED: f64 = 0.01;
 /// away spoils one batch, and cells that are disturbed so are marked.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
-    let half_width = calibration.hypot(NORMAL_95 * error).hypot(unmodelled);
+    let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
     [(predicted - half_width).max(0.0), predicted + half_width]
 }
 
@@ -493,9 +490,10 @@ mod tests {
         let share = held.count() as f64 / 20_000.0;
         assert!((0.942..0.958).contains(&share), "{share}");
         // An error of the measured figure, and of the model, add as variances do.
-        for (error, unmodelled) in [(0.5, 0.0), (0.0, 0.98)] {
+        let half = 0.5 * Z95;
+        for (error, unmodelled) in [(0.5, 0.0), (0.0, half)] {
             let [low, high] = interval95(10.0, &[10.0; 9], error, unmodelled);
-            assert!((high - 10.98).abs() < 1e-9 && (low - 9.02).abs() < 1e-9);
+            assert!((high - 10.0 - half).abs() < 1e-9 && (10.0 - low - half).abs() < 1e-9);
         }
     }
 }

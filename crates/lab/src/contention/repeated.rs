@@ -1,7 +1,7 @@
 //! Figures of a calibration that were measured repeatedly. Consecutive repeats form batches, which
 //! show how far a calibration of that length may be off, although the machine's speed drifts.
 
-use threadtoll_record::upper_median;
+use threadtoll_stats::{mean, upper_median};
 
 /// Number of batches: enough to estimate an error by, few enough to predict from each.
 pub(crate) const BATCHES: usize = 9;
@@ -59,10 +59,7 @@ impl Repeated {
 
     /// Means; NaN if empty.
     pub(crate) fn mean(repeats: &[f64]) -> Self {
-        Self::by_part(|part| {
-            let repeats = part.of(repeats);
-            repeats.iter().sum::<f64>() / repeats.len() as f64
-        })
+        Self::by_part(|part| mean(part.of(repeats)).unwrap_or(f64::NAN))
     }
 
     /// A figure without error.

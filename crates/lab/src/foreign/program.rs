@@ -63,7 +63,7 @@ impl Program {
 
     /// Its process.
     pub(crate) fn pid(&self) -> Pid {
-        self.talk.program.pid()
+        self.talk.pid()
     }
 
     /// Prepares what the next blocks are of; returns for how long it has warmed up, in
@@ -115,6 +115,6 @@ impl Program {
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "program {}", self.talk.program.pid().as_raw_nonzero())
+        write!(f, "program {}", self.talk.pid().as_raw_nonzero())
     }
 }

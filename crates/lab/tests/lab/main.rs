@@ -67,11 +67,14 @@ fn run_simulated(machine: &dyn Fn() -> SimulatedBackend, plan: &Plan) -> Results
     let mut backend = machine();
     let mut results = Results::empty(backend.machine(), plan.clone());
     let stop = AtomicBool::new(false);
-    let mut launch =
-        |facts: &Machine, plan: &Plan, share: Share, take: &mut Take<'_>| -> Result<(), LabError> {
-            let mut other = machine().continued(share.process, share.since_start_s);
-            measure_share(&mut other, facts, plan, share, take, &stop).map(|_| ())
-        };
+    let mut launch = |facts: &Machine,
+                      plan: &Plan,
+                      share: &Share,
+                      take: &mut Take<'_>|
+     -> Result<(), LabError> {
+        let mut other = machine().continued(share.process, share.since_start_s);
+        measure_share(&mut other, facts, plan, share, take, &stop).map(|_| ())
+    };
     let outcome =
         threadtoll_lab::run(&mut backend, &mut launch, &mut results, &mut None, &mut Nobody, &stop);
     assert_eq!(outcome.unwrap(), Outcome::Complete);

@@ -90,7 +90,7 @@ fn plan_of(machine: &Machine, command: &[&str], (groups, refused): Planned) -> P
     }
 }
 
-fn alone(_: &Machine, _: &Plan, _: Share<'_>, _: &mut Take<'_>) -> Result<(), LabError> {
+fn alone(_: &Machine, _: &Plan, _: &Share, _: &mut Take<'_>) -> Result<(), LabError> {
     unreachable!("no other process measures anything")
 }
 

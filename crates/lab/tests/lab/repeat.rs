@@ -66,7 +66,7 @@ impl Observer for Watch<'_> {
     fn record(&mut self, _: &Record) {}
 }
 
-fn alone(_: &Machine, _: &Plan, _: Share, _: &mut Take<'_>) -> Result<(), LabError> {
+fn alone(_: &Machine, _: &Plan, _: &Share, _: &mut Take<'_>) -> Result<(), LabError> {
     unreachable!("no other process measures anything")
 }
 

@@ -22,7 +22,7 @@ const SEED: u64 = 5;
 const ROUNDS: u32 = 5;
 
 /// These plans have one process.
-fn alone(_: &Machine, _: &Plan, _: Share, _: &mut Take<'_>) -> Result<(), LabError> {
+fn alone(_: &Machine, _: &Plan, _: &Share, _: &mut Take<'_>) -> Result<(), LabError> {
     unreachable!("no other process measures anything")
 }
 

@@ -21,9 +21,8 @@ use threadtoll_lab::{Registry, Share, Step, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::inspect::{InspectOptions, inspect};
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{
-    Block, Line, Machine, Origin, Placement, Plan, Record, Wait, fold, median,
-};
+use threadtoll_record::{Block, Line, Machine, Origin, Placement, Plan, Record, Wait, fold};
+use threadtoll_stats::median;
 
 use crate::OURS;
 
@@ -147,8 +146,8 @@ fn measured_by(
     };
     let mut all = Vec::new();
     for (group, cells) in plan.groups.iter().enumerate() {
-        let indices: Vec<usize> = (0..cells.len()).collect();
-        let share = Share { group, cells: &indices, attempt: 1, process: 0, since_start_s: 0.0 };
+        let all_cells = (0..cells.len()).collect();
+        let share = Share { group, cells: all_cells, attempt: 1, process: 0, since_start_s: 0.0 };
         let mut blocks = Vec::new();
         let mut take = |step: Step| {
             if let Step::Line(Line::Block(block)) = step {
@@ -157,7 +156,7 @@ fn measured_by(
             Ok(())
         };
         let stop = AtomicBool::new(false);
-        measure_share(backend, machine, &plan, share, &mut take, &stop).unwrap();
+        measure_share(backend, machine, &plan, &share, &mut take, &stop).unwrap();
         let records = fold(machine, &plan, group, 1, &blocks, &[], "2026-11-21T10:00:00Z");
         for (cell, planned) in cells.iter().enumerate() {
             if planned.cell.queue().is_some() {

@@ -198,7 +198,7 @@ impl Observer for Told {
     }
 }
 
-fn alone(_: &Machine, _: &Plan, _: Share<'_>, _: &mut Take<'_>) -> Result<(), LabError> {
+fn alone(_: &Machine, _: &Plan, _: &Share, _: &mut Take<'_>) -> Result<(), LabError> {
     unreachable!("no other process measures anything")
 }
 

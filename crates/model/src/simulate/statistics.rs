@@ -5,6 +5,8 @@
 //! (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). Quotients get the
 //! interval of a ratio estimator. Intervals of finite runs come from repeating them.
 
+use threadtoll_stats::student;
+
 pub(crate) const BATCHES: usize = 20;
 
 /// A simulated figure with its 99% interval.
@@ -46,7 +48,7 @@ impl Estimate {
         }
         let squares: f64 = over.iter().zip(under).map(|(o, u)| (o - value * u).powi(2)).sum();
         let error = (squares / (n - 1.0) / n).sqrt() * n / total;
-        Self { value, half_width: student_99(n - 1.0) * error }
+        Self { value, half_width: student(0.005, n - 1.0) * error }
     }
 }
 
@@ -65,27 +67,6 @@ impl std::ops::Mul<f64> for Estimate {
 /// A saturated lock with fixed hold times may be idle once in a million acquisitions. Batches that
 /// all missed it agree to the last digit.
 pub(crate) const UNSEEN: f64 = 4.605_170_185_988_091;
-
-/// The factor of a two-sided 99% interval: Student's, from a table up to four degrees of freedom,
-/// above by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*,
-/// 26.7.5.
-fn student_99(freedom: f64) -> f64 {
-    const Z: f64 = 2.575_829_303_548_901;
-    match freedom {
-        1.0 => 63.656_741,
-        2.0 => 9.924_843,
-        3.0 => 5.840_909,
-        4.0 => 4.604_095,
-        _ => {
-            let z2 = Z * Z;
-            Z + Z * (z2 + 1.0) / (4.0 * freedom)
-                + Z * ((5.0 * z2 + 16.0) * z2 + 3.0) / (96.0 * freedom.powi(2))
-                + Z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / (384.0 * freedom.powi(3))
-                + Z * ((((79.0 * z2 + 776.0) * z2 + 1482.0) * z2 - 1920.0) * z2 - 945.0)
-                    / (92160.0 * freedom.powi(4))
-        }
-    }
-}
 
 /// Running sums over equal locks and over time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,20 +118,6 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_factor_is_students() {
-        // Tables of Student's distribution.
-        for (freedom, factor) in
-            [(1.0, 63.657), (4.0, 4.604), (5.0, 4.032), (9.0, 3.250), (19.0, 2.861), (120.0, 2.617)]
-        {
-            assert!(
-                (student_99(freedom) - factor).abs() < 0.012,
-                "{freedom}: {}",
-                student_99(freedom)
-            );
-        }
-    }
 
     #[test]
     fn a_ratio_of_proportional_figures_is_certain() {

@@ -15,10 +15,10 @@ mod waiting;
 
 use std::collections::{HashMap, HashSet};
 
-use threadtoll_judge::interval::Z;
 use threadtoll_judge::samples::LockSamples;
 use threadtoll_judge::unseen::Unseen;
 use threadtoll_stacks::process::{Activity, InnerTids};
+use threadtoll_stats::Z95;
 
 use self::asleep::{Asleep, Call, InCall};
 use self::cpu::Cpu;
@@ -563,7 +563,7 @@ impl ProcessAccount {
     /// that wait for it was always elsewhere, as the holder of a lock is.
     pub fn may_lock(&self, object: &Object) -> bool {
         let others = self.at_once(object.waiting.len()) as f64 - 1.0;
-        let waiters = self.waiters(object).map(|waiters| waiters.mean - Z * waiters.error);
+        let waiters = self.waiters(object).map(|waiters| waiters.mean - Z95 * waiters.error);
         object.may_lock()
             && object.readings >= READINGS
             && waiters.is_some_and(|least| 0.0 < least && least <= others)

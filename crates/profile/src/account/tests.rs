@@ -1,5 +1,5 @@
-use threadtoll_judge::interval::Estimate;
 use threadtoll_stacks::process::{Activity, SystemCall};
+use threadtoll_stats::interval::Estimate;
 
 use super::*;
 use crate::occupation::NoDescriptors;

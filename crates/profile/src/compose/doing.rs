@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use threadtoll_judge::gain::Locking;
-use threadtoll_judge::interval::share;
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{IoKind, ThreadTime, TimeIntervals};
+use threadtoll_stats::Z95;
+use threadtoll_stats::interval::share;
 
-use super::Z;
 use super::idle::Reasons;
 use super::locking::CpuOfLocks;
 use super::threads::Threads;
@@ -209,7 +209,7 @@ fn running_in(process: &ProcessAccount, times: &BTreeMap<Time, Threads>, samples
         return Threads::default();
     };
     let running = times.get(&Time::Running).copied().unwrap_or_default();
-    let error = (part.high - part.low) / 2.0 / Z;
+    let error = (part.high - part.low) / 2.0 / Z95;
     let variance = (running.mean * error).powi(2);
     running.part(part.value).and(Threads { mean: 0.0, variance })
 }
@@ -236,7 +236,7 @@ mod tests {
         let time = all.record(true).unwrap();
         assert_eq!((time.lock_wait.get(), time.running.unwrap().get()), (0.4, 0.6));
         // Of independent errors of 0.1 s and 0.01 s, of 100 s.
-        let half = Z * (0.1_f64.powi(2) + 0.01_f64.powi(2)).sqrt() / 100.0;
+        let half = Z95 * (0.1_f64.powi(2) + 0.01_f64.powi(2)).sqrt() / 100.0;
         let interval = time.interval95.lock_wait.unwrap();
         assert!((interval.low().get() - (0.4 - half)).abs() < 1e-9, "{interval:?} {half}");
         assert!(Doing::default().record(true).is_none());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use threadtoll_judge::chain::{Link, freed};
 use threadtoll_judge::gain::{Locking, OtherLock, Surroundings, gain};
-use threadtoll_judge::interval::Estimate;
+use threadtoll_stats::interval::Estimate;
 
 use super::One;
 use super::doing::Doing;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use threadtoll_record::profile::{Address, IdleWait, Role as SiteRole};
 use threadtoll_record::{Ratio, Text};
+use threadtoll_stats::Z95;
 
 use super::threads::Threads;
-use super::{MAX_SITES, One, Z, sites};
+use super::{MAX_SITES, One, sites};
 use crate::account::Object;
 use crate::primitive::{ParkedFor, Role};
 use crate::stacks::Stacks;
@@ -62,7 +63,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
     let variance: f64 = waits
         .iter()
         .filter_map(|wait| wait.queue_mean_interval95)
-        .map(|interval| ((interval.high().get() - interval.low().get()) / 2.0 / Z).powi(2))
+        .map(|interval| ((interval.high().get() - interval.low().get()) / 2.0 / Z95).powi(2))
         .sum();
     let mean = waits.iter().map(|wait| wait.queue_mean.get()).sum();
     let all = Threads { mean, variance };

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::gain::Locking;
-use threadtoll_judge::interval::share;
+use threadtoll_stats::interval::share;
 
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;

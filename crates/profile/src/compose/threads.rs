@@ -2,8 +2,8 @@
 
 use threadtoll_record::profile::Interval;
 use threadtoll_record::{Fraction, Ratio};
+use threadtoll_stats::Z95;
 
-use super::Z;
 use crate::account::Estimate;
 
 /// Mean number of threads that do something.
@@ -34,13 +34,13 @@ impl Threads {
     }
 
     pub(super) fn interval(self, all: f64) -> Option<Interval<Fraction>> {
-        let half = Z * self.variance.sqrt();
+        let half = Z95 * self.variance.sqrt();
         let end = |mean: f64| Fraction::new((mean / all).clamp(0.0, 1.0));
         Interval::new(end(self.mean - half), end(self.mean + half))
     }
 
     pub(super) fn ratio_interval(self) -> Option<Interval<Ratio>> {
-        let half = Z * self.variance.sqrt();
+        let half = Z95 * self.variance.sqrt();
         Interval::new(Ratio::new((self.mean - half).max(0.0)), Ratio::new(self.mean + half))
     }
 }

@@ -8,6 +8,8 @@
 //! degrees of freedom are joined as in F. E. Satterthwaite, *An approximate distribution of
 //! estimates of variance components* (Biometrics 2, 1946).
 
+use threadtoll_stats::{Z95, student};
+
 use crate::{Cell, Work};
 
 use super::observed::Observation;
@@ -20,8 +22,6 @@ const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
 /// Number of repetitions for which the usual noise counts.
 const USUAL: f64 = 10.0;
-/// Half the width of a 95% interval, in standard deviations.
-const NORMAL: f64 = 1.96;
 
 /// Cells with similar noise between runs.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise
         let mean = run.iter().map(|one| one.log).sum::<f64>() / count;
         squares += run.iter().map(|one| (one.log - mean).powi(2)).sum::<f64>();
         repeats += count - 1.0;
-        let of_interval = |one: &&Observation| (one.half_width / NORMAL).powi(2);
+        let of_interval = |one: &&Observation| (one.half_width / Z95).powi(2);
         within += run.iter().map(of_interval).sum::<f64>() / count.powi(2);
     }
     // Groups of one run differ less than those of two, so their number does not divide it.
@@ -74,48 +74,9 @@ pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise
     Noise { variance, freedom: (variance / between).powi(2) * repeats }
 }
 
-/// The upper `tail` quantile of Student's t with at least ten degrees of freedom: the expansion
-/// 26.7.5 in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions* (1964).
-fn student(tail: f64, freedom: f64) -> f64 {
-    let x = normal(tail);
-    let terms = [
-        x,
-        (x.powi(3) + x) / 4.0,
-        (5.0 * x.powi(5) + 16.0 * x.powi(3) + 3.0 * x) / 96.0,
-        (3.0 * x.powi(7) + 19.0 * x.powi(5) + 17.0 * x.powi(3) - 15.0 * x) / 384.0,
-        (79.0 * x.powi(9) + 776.0 * x.powi(7) + 1482.0 * x.powi(5)
-            - 1920.0 * x.powi(3)
-            - 945.0 * x)
-            / 92160.0,
-    ];
-    terms.iter().rev().fold(0.0, |sum, term| sum / freedom + term)
-}
-
-/// The upper `tail` quantile of the normal distribution, within 0.00045: 26.2.23 in the same book.
-fn normal(tail: f64) -> f64 {
-    let t = (-2.0 * tail.ln()).sqrt();
-    t - (2.515517 + 0.802853 * t + 0.010328 * t * t)
-        / (1.0 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t.powi(3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_those_of_tables() {
-        for (tail, freedom, quantile) in [
-            (0.025, 10.0, 2.228),
-            (0.025, 1e9, 1.960),
-            (0.005, 10.0, 3.169),
-            (0.0005, 10.0, 4.587),
-            (0.0005, 30.0, 3.646),
-            (0.0001, 10.0, 5.694),
-        ] {
-            let found = student(tail, freedom);
-            assert!((found / quantile - 1.0).abs() < 0.002, "{tail} {freedom}: {found}");
-        }
-    }
 
     fn observation(log: f64, group: usize) -> Observation {
         Observation { half_width: 0.01, group, ..Observation::fixture(log) }

@@ -1,8 +1,9 @@
 //! Queues that hold many messages: times of calls, medians over blocks.
 
+use threadtoll_stats::{median, resample};
+
 use crate::{
     Block, BlockKind, Calls, CallsBlock, Count, Kind, LoopKind, Ns, RecordKind, ResidentBytes,
-    median, resample,
 };
 
 use super::{

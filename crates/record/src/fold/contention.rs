@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use threadtoll_stats::{mean, median, resample};
+
 use crate::compare::{self, Paired, Round};
 use crate::{
     Against, Block, BlockKind, CellPrediction, Contention, ContentionBlock, Count, LockSubject,
-    LoopKind, PlannedCell, RecordKind, Work, median, resample,
+    LoopKind, PlannedCell, RecordKind, Work,
 };
 
 use super::shares::jain;
@@ -37,10 +39,7 @@ fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
         .filter(|(cpu, _)| cpus.contains(cpu))
         .map(|(_, rate)| rate.get())
         .collect();
-    if rates.is_empty() {
-        return work_rate(block);
-    }
-    let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+    let Some(rate) = mean(&rates) else { return work_rate(block) };
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
@@ -301,5 +300,5 @@ fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option
             jain(got.iter().map(|count| count.as_f64()), threads as usize)
         })
         .collect();
-    (!indices.is_empty()).then(|| indices.iter().sum::<f64>() / indices.len() as f64)
+    mean(&indices)
 }

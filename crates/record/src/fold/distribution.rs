@@ -1,8 +1,8 @@
 //! The distribution of a cell’s stamped values.
 
+use super::quantile::{self, QuantileEstimate};
 use super::{Folding, Marked, processes, round, rounded_ns};
 use crate::limits::WORST;
-use crate::resample::{self, QuantileEstimate};
 use crate::{
     Block, BlockKind, ContentionBlock, Count, Fraction, Histogram, Intervals, Ns, Quantiles, Worst,
 };
@@ -84,7 +84,7 @@ pub(super) fn quantiles_of<'a>(
     let blocks: Vec<&Block> = blocks.filter(|block| block.histogram.is_some()).collect();
     let histograms: Vec<&Histogram> =
         blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
-    resample::quantiles(&histograms, &processes(blocks), wanted, seed)
+    quantile::estimates(&histograms, &processes(blocks), wanted, seed)
 }
 
 pub(super) fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {

@@ -1,11 +1,13 @@
 //! Round trips: the distribution from stamped blocks, means and medians from stretches.
 
-use crate::resample::{self, QuantileEstimate};
+use threadtoll_stats::resample;
+
 use crate::{
     Block, BlockKind, Count, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, RecordKind,
     Warning,
 };
 
+use super::quantile::{self, QuantileEstimate};
 use super::{
     AGREEMENT, Distribution, Figures, Folding, Traffic, cost, processes, quantiles_of, round,
     rounded_ns, times, warnings,
@@ -100,7 +102,7 @@ fn one_way(
     } else {
         let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
         let direct = folding.blocks(BlockKind::Stamped).filter(|block| block.one_way.is_some());
-        let found = resample::quantiles(&histograms, &processes(direct), &[0.5], seed)[0];
+        let found = quantile::estimates(&histograms, &processes(direct), &[0.5], seed)[0];
         ((found.value, found.interval95), OneWayMethod::Stamped)
     };
     OneWay {

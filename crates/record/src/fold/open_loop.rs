@@ -1,17 +1,18 @@
 //! Open loops: the distribution of delivery times from stamped blocks, and the rate that the queue
 //! kept up with.
 
-use crate::resample::Processes;
+use threadtoll_stats::resample::{self, Processes};
+
 use crate::{
     Block, BlockKind, Burst, BurstBlock, Count, Histogram, Kind, Lateness, LoopKind, Ns, OpenLoop,
-    OpenLoopBlock, RecordKind, Warning, resample,
+    OpenLoopBlock, RecordKind, Warning,
 };
 
 use super::{
     AGREEMENT, Comparison, Distribution, Figures, Folding, QUANTILES, Traffic, cost,
     oversubscribed, processes, quantiles, rounded_ns, significant, stretch_median, warnings,
 };
-use super::{rare, send_call, shares};
+use super::{quantile, rare, send_call, shares};
 
 /// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
 const KEEPS_UP: f64 = 0.95;
@@ -99,7 +100,7 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     let saturated = kept_up(folding)
         .is_some_and(|(share, interval)| interval.map_or(share, |[_, high]| high) < KEEPS_UP);
     let histograms: Vec<&Histogram> = blocks.iter().map(|(_, block)| &block.lateness).collect();
-    let lateness = resample::quantiles(&histograms, &of_process, &QUANTILES, folding.seed);
+    let lateness = quantile::estimates(&histograms, &of_process, &QUANTILES, folding.seed);
     let mut merged = Histogram::new();
     histograms.iter().for_each(|histogram| merged.add(histogram));
     let lateness = Lateness {

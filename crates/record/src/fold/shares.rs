@@ -1,8 +1,10 @@
 //! How evenly threads share something.
 
-use crate::{Block, BlockKind, Funnel, FunnelBlock, Histogram, Workers, resample};
+use threadtoll_stats::mean;
 
-use super::{Folding, QUANTILES, processes, quantiles, significant};
+use crate::{Block, BlockKind, Funnel, FunnelBlock, Histogram, Workers};
+
+use super::{Folding, QUANTILES, processes, quantile, quantiles, significant};
 
 /// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what each of `threads` got;
 /// those that are not listed got nothing.
@@ -25,10 +27,6 @@ pub(super) fn workers(folding: &Folding<'_>) -> Option<Workers> {
     Some(Workers { bundle, fairness: mean(&indices).map(|index| significant(index).into()) })
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 /// The chatty senders of a cell; `None` if it tells them not apart.
 pub(super) fn funnel(folding: &Folding<'_>) -> Option<Funnel> {
     let own: Vec<(&Block, &FunnelBlock)> = folding
@@ -47,7 +45,7 @@ pub(super) fn funnel(folding: &Folding<'_>) -> Option<Funnel> {
         own.iter().filter_map(|(block, funnel)| Some((*block, funnel.chatty.as_ref()?))).collect();
     let histograms: Vec<&Histogram> = chatty.iter().map(|(_, histogram)| *histogram).collect();
     let of_process = processes(chatty.iter().map(|(block, _)| *block));
-    let found = resample::quantiles(&histograms, &of_process, &QUANTILES, folding.seed);
+    let found = quantile::estimates(&histograms, &of_process, &QUANTILES, folding.seed);
     let fairness = mean(&indices).map(|index| significant(index).into());
     Some(Funnel { chatty: quantiles(&found), fairness })
 }

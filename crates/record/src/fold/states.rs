@@ -1,6 +1,9 @@
 //! The blocks of a group by regime of the machine.
 
-use crate::{BlockKind, median, regimes};
+use threadtoll_stats::{median, regimes};
+
+use crate::BlockKind;
+use crate::limits::DRIFT;
 
 use super::{Marked, round, stretch_median};
 
@@ -19,7 +22,7 @@ pub(super) struct State {
 /// intervals hold what lies between processes.
 pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
     const LEAST: usize = 3;
-    let mut levels = regimes(figures);
+    let mut levels = regimes(figures, DRIFT);
     let each: Vec<(u32, usize)> = processes.zip(levels.iter().copied()).collect();
     let stays: Vec<&[(u32, usize)]> = each.chunk_by(|one, next| one.1 == next.1).collect();
     let changed = stays.windows(2).any(|pair| {

@@ -1,6 +1,8 @@
 //! Streams: a rate, the median over blocks, without round trips.
 
-use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
+use threadtoll_stats::resample;
+
+use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind};
 
 use super::shares;
 use super::{

@@ -1,7 +1,8 @@
 //! The charts of a run.
 
 use maud::{Markup, html};
-use threadtoll_record::{Placement, Record, median};
+use threadtoll_record::{Placement, Record};
+use threadtoll_stats::median;
 
 use super::chart::{
     Axis, Cell, Dot, Dots, Edge, Grid, Key, Line, Lines, Point, Row as ChartRow, Shades, Shape,

@@ -1,7 +1,7 @@
 //! Distributions of round trips: as strips, and by percentile.
 
 use maud::{Markup, html};
-use threadtoll_record::{Histogram, Placement, Record, resample};
+use threadtoll_record::{Histogram, Placement, Record};
 
 use super::chart::{Axis, COLOURS, Line, Lines, Point, Row as ChartRow, Strip, Strips, colour};
 use super::charts::class_of;
@@ -145,8 +145,8 @@ fn marks(it: &Distribution<'_>) -> Vec<(f64, String)> {
 /// The median and the slowest one in ten, hundred and so on.
 fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> {
     let powers = (1..=9).map(|power| 10_f64.powi(power));
-    let enough = |beyond: &f64| resample::enough(histogram.count(), 1.0 - 1.0 / beyond);
-    [2.0].into_iter().chain(powers).take_while(enough).filter_map(|beyond| {
+    let shown = |beyond: &f64| histogram.shows(1.0 - 1.0 / beyond);
+    [2.0].into_iter().chain(powers).take_while(shown).filter_map(|beyond| {
         let ns = histogram.quantile_ns(1.0 - 1.0 / beyond)?;
         (ns > 0.0).then_some((beyond, ns))
     })
@@ -232,7 +232,7 @@ fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {
         let beyond = 10f64.powf(f64::from(point) / f64::from(POINTS_PER_DECADE));
-        if !resample::enough(it.histogram.count(), 1.0 - 1.0 / beyond) {
+        if !it.histogram.shows(1.0 - 1.0 / beyond) {
             break;
         }
         if let Some(ns) = it.histogram.quantile_ns(1.0 - 1.0 / beyond).filter(|ns| *ns > 0.0) {

@@ -1,7 +1,8 @@
 //! The top of a run: main figures, findings and warnings.
 
 use maud::{Markup, html};
-use threadtoll_record::{Class, Grade, median};
+use threadtoll_record::{Class, Grade};
+use threadtoll_stats::median;
 
 use super::run::{Run, day};
 use super::title_of;

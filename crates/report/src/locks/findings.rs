@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Record, median, upper_median};
+use threadtoll_record::Record;
+use threadtoll_stats::{median, upper_median};
 
 use super::card::Card;
 use super::{Axis, Row, Sweep, sweeps, within};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::AnsiColor;
-use threadtoll_record::{CpuPlace, median};
+use threadtoll_record::CpuPlace;
+use threadtoll_stats::median;
 
 use super::table::{pad_left, pad_right};
 use super::{BOLD, DIM, PLAIN, Style};

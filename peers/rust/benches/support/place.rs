@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use threadtoll_machine::{allowed_cpus, pin_to};
-use threadtoll_record::median;
+use threadtoll_stats::median;
 
 /// The first two CPUs of this process; ends the process if it has only one.
 pub(crate) fn two_cpus() -> [u32; 2] {

@@ -1,7 +1,7 @@
 //! Medians over blocks, and ratios of rows measured in the same round, with bootstrap intervals.
 
-use threadtoll_record::median;
-use threadtoll_record::resample::{Processes, median_with_interval};
+use threadtoll_stats::median;
+use threadtoll_stats::resample::{Processes, median_with_interval};
 
 use super::blocks::{Block, Regime, regimes};
 

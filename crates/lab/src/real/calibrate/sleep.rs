@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use threadtoll_model::queue_trace::Acquisition;
 use threadtoll_model::{ModelError, Shape};
-use threadtoll_record::{Cell, LockSubject, Spread, Work, upper_median};
+use threadtoll_record::{Cell, LockSubject, Spread, Work};
+use threadtoll_stats::upper_median;
 
 use crate::LabError;
 use crate::contention::calibration_schedule::sleeps;

@@ -1,6 +1,11 @@
-//! Medians.
+//! Means and medians.
 
 use std::cmp::Ordering;
+
+/// The mean, or `None` without values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
 
 /// The median (of an even number of values, the mean of the middle two), or `None` without values.
 pub fn median<T: Into<f64> + From<f64>>(values: impl IntoIterator<Item = T>) -> Option<T> {

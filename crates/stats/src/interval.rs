@@ -4,11 +4,9 @@
 //! statistical inference*, JASA 22, 1927). Means of non-negative values get the same interval with
 //! the variance that their squares show: a mean of zeros and ones is a share.
 //!
-//! An interval is about the run that was sampled and says nothing about the next one. Predictions
-//! add the variance between stretches of the run, see [`samples`](super::samples).
+//! An interval is about the run that was sampled and says nothing about the next one.
 
-/// 97.5% quantile of the normal distribution.
-pub const Z: f64 = 1.959_963_984_540_054;
+use crate::Z95;
 
 /// A figure and its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,14 +44,14 @@ impl Estimate {
 /// The share that `count` of `of` samples estimate; `None` without samples.
 ///
 /// ```
-/// use threadtoll_judge::interval;
+/// use threadtoll_stats::interval;
 ///
 /// let never_seen = interval::share(0, 1000).unwrap();
 /// assert!(never_seen.value == 0.0 && never_seen.low == 0.0);
 /// assert!((0.003..0.005).contains(&never_seen.high));
 /// ```
 pub fn share(count: u64, of: u64) -> Option<Estimate> {
-    share_at(count, of, Z)
+    share_at(count, of, Z95)
 }
 
 /// The share that `count` of `of` samples estimate, taken at this many times: samples of one time
@@ -65,7 +63,7 @@ pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
 }
 
 /// As [`share`], for another quantile of the normal distribution.
-pub(crate) fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
+pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
     if of == 0 {
         return None;
     }
@@ -79,7 +77,7 @@ pub(crate) fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
 /// above zero that one could have shown: it bounds a mean of which no sample showed anything.
 /// `samples` is their number; of weighted ones, the number of equal ones that tell as much.
 pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
-    mean_at(value, size, samples, Z)
+    mean_at(value, size, samples, Z95)
 }
 
 fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
@@ -89,24 +87,6 @@ fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
     let root = (half_b * half_b - a * value * value).max(0.0).sqrt();
     let low = if value > 0.0 { ((half_b - root) / a).clamp(0.0, value) } else { 0.0 };
     Estimate { value, low, high: ((half_b + root) / a).max(value) }
-}
-
-/// Factor of a two-sided 95% interval: Student's, from a table up to four degrees of freedom, above
-/// by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*,
-/// 26.7.5.
-pub(crate) fn student(freedom: f64) -> f64 {
-    match freedom {
-        f if f < 1.5 => 12.706,
-        f if f < 2.5 => 4.303,
-        f if f < 3.5 => 3.182,
-        f if f < 4.5 => 2.776,
-        f => {
-            let z2 = Z * Z;
-            Z + Z * (z2 + 1.0) / (4.0 * f)
-                + Z * ((5.0 * z2 + 16.0) * z2 + 3.0) / (96.0 * f * f)
-                + Z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / (384.0 * f.powi(3))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -146,12 +126,5 @@ mod tests {
         let eight = mean(0.0, 8.0, 1000.0);
         assert_eq!(one.low, 0.0);
         assert!((eight.high / one.high - 8.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_factor_is_students() {
-        for (freedom, factor) in [(1.0, 12.706), (5.0, 2.571), (9.0, 2.262), (30.0, 2.042)] {
-            assert!((student(freedom) - factor).abs() < 0.004, "{freedom}");
-        }
     }
 }

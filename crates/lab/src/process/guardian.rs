@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -36,7 +36,7 @@ const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A process whose guardian lives. Dropping it kills the process and everything that it started.
 #[derive(Debug)]
-pub struct Guarded {
+pub(super) struct Guarded {
     guardian: Child,
     /// Once this is closed, the guardian kills everything.
     lifeline: Option<PipeWriter>,
@@ -50,7 +50,7 @@ impl Guarded {
     /// # Errors
     ///
     /// If it, or its guardian, cannot be started.
-    pub fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
+    pub(super) fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
         let (watched, lifeline) = io::pipe()?;
         let (mut born, tell) = io::pipe()?;
         let (watched_fd, tell_fd) = (watched.as_raw_fd(), tell.as_raw_fd());
@@ -81,23 +81,28 @@ impl Guarded {
     }
 
     /// The process itself.
-    pub fn pid(&self) -> Pid {
+    pub(super) fn pid(&self) -> Pid {
         self.pid
     }
 
     /// The process's standard input and output, if they are pipes and were not taken before.
-    pub fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+    pub(super) fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
         self.guardian.stdin.take().zip(self.guardian.stdout.take())
     }
 
+    /// The process's standard error, if it is a pipe and was not taken before.
+    pub(super) fn take_errors(&mut self) -> Option<ChildStderr> {
+        self.guardian.stderr.take()
+    }
+
     /// Its guardian, which ends after the process and everything that this started.
-    pub fn guardian(&self) -> Pid {
+    pub(super) fn guardian(&self) -> Pid {
         Pid::from_child(&self.guardian)
     }
 
     /// Waits until the process and everything that it started have ended. Returns how the process
     /// ended, or `None` after `limit`.
-    pub fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
+    pub(super) fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
             match self.guardian.try_wait() {
@@ -116,7 +121,7 @@ impl Guarded {
     /// # Errors
     ///
     /// If its end is unknown, because something else has waited for the guardian.
-    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+    pub(super) fn kill(&mut self) -> io::Result<ExitStatus> {
         let lived = self.lifeline.take().is_some();
         let status = match self.ending(2 * SWEEP) {
             Some(status) => status,

@@ -15,22 +15,20 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::{Histogram, median};
+use crate::{Z95, median, student};
 
 /// Number of resamples per interval.
-pub const RESAMPLES: usize = 1000;
+const RESAMPLES: usize = 1000;
 
-/// Fewer blocks are not resampled: their interval is Student's t, see [`of_few`].
+/// Fewer blocks are not resampled: their interval is that of Student's t, see [`of_few`].
 const FEW: usize = 6;
-/// Standard error of a median, relative to that of a mean of normal values.
+/// Standard errors of a mean and of a median, relative to that of a mean of normal values.
+const MEAN: f64 = 1.0;
 const MEDIAN: f64 = 1.253;
 
 /// Largest factor between a value and a bound. Of two processes that differ, Student's t gives
 /// bounds without end, which no file takes, and which tell no more than this.
 const MAX_REACH: f64 = 1e6;
-
-/// Minimum number of samples beyond a quantile for it to be reported.
-const BEYOND: f64 = 20.0;
 
 /// Blocks by the process that measured them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +60,25 @@ impl Processes {
         let Variance { within, between, size } = self.variance(values)?;
         let component = (between - within).max(0.0) / size;
         Some(component / (component + within)).filter(|share| share.is_finite())
+    }
+
+    /// The 95% interval of a quantile `value` of all blocks, from the quantile of each block and
+    /// from that of each of the [draws](Self::draws).
+    pub fn interval95(&self, value: f64, of_blocks: &[f64], drawn: Vec<f64>) -> Option<[f64; 2]> {
+        self.interval95_of(value, of_blocks, drawn, MEDIAN)
+    }
+
+    fn interval95_of(
+        &self,
+        value: f64,
+        of_blocks: &[f64],
+        drawn: Vec<f64>,
+        error: f64,
+    ) -> Option<[f64; 2]> {
+        if of_blocks.len() < FEW {
+            return of_few(value, of_blocks, self, error);
+        }
+        Some(widened(value, middle95(drawn)?, self.widening(of_blocks)))
     }
 
     /// Factor by which resampling underestimates the reach of an interval.
@@ -101,11 +118,15 @@ impl Processes {
         (variance.between > 0.0 && variance.between.is_finite()).then_some(variance)
     }
 
-    /// Draws processes and then blocks with replacement, `RESAMPLES` times, and passes each draw's
-    /// multiplicities to `visit`.
-    fn draws(&self, seed: u64, mut visit: impl FnMut(&[u32])) {
+    /// Draws processes and then blocks with replacement, a thousand times, and passes each draw's
+    /// multiplicities to `visit`. Fewer than six blocks are not drawn.
+    pub fn draws(&self, seed: u64, mut visit: impl FnMut(&[u32])) {
+        let blocks = self.0.iter().map(Vec::len).sum();
+        if blocks < FEW {
+            return;
+        }
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut times = vec![0u32; self.0.iter().map(Vec::len).sum()];
+        let mut times = vec![0u32; blocks];
         for _ in 0..RESAMPLES {
             times.fill(0);
             for each in &self.0 {
@@ -135,25 +156,11 @@ struct Variance {
 fn widening_of(count: usize) -> f64 {
     match count {
         0 | 1 => 1.0,
-        _ => student(count - 1) / NORMAL * (count as f64 / (count - 1) as f64).sqrt(),
+        _ => {
+            let freedom = (count - 1) as f64;
+            student(0.025, freedom) / Z95 * (count as f64 / freedom).sqrt()
+        }
     }
-}
-
-/// The 97.5% quantiles of Student's t with 1, 2, … degrees of freedom, and of the normal
-/// distribution.
-const STUDENT: [f64; 6] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447];
-const NORMAL: f64 = 1.960;
-
-/// The 97.5% quantile of Student's t, from the normal distribution's by M. Abramowitz and I. A.
-/// Stegun, *Handbook of Mathematical Functions*, 26.7.5.
-fn student(freedom: usize) -> f64 {
-    STUDENT.get(freedom - 1).copied().unwrap_or_else(|| {
-        let (z, n) = (NORMAL, freedom as f64);
-        let (z3, z5, z7) = (z.powi(3), z.powi(5), z.powi(7));
-        z + (z3 + z) / (4.0 * n)
-            + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n.powi(2))
-            + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n.powi(3))
-    })
 }
 
 /// Logarithms of the members' values, none of them further than three deviations from the median.
@@ -203,13 +210,14 @@ fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Opti
     }
     let mean = logs.iter().sum::<f64>() / count as f64;
     let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    let deviation = (squares / (count - 1) as f64).sqrt();
-    let reach = student(count - 1) * error * deviation / (count as f64).sqrt();
+    let freedom = (count - 1) as f64;
+    let deviation = (squares / freedom).sqrt();
+    let reach = student(0.025, freedom) * error * deviation / (count as f64).sqrt();
     Some([-reach, reach].map(|reach| value * reachable(reach.exp())))
 }
 
 /// The middle 95% of the resampled values.
-fn interval95(mut values: Vec<f64>) -> Option<[f64; 2]> {
+fn middle95(mut values: Vec<f64>) -> Option<[f64; 2]> {
     values.retain(|value| value.is_finite());
     if values.len() < RESAMPLES / 2 {
         return None;
@@ -241,98 +249,9 @@ pub fn mean_with_interval(
         return None;
     }
     let means: Vec<f64> = blocks.iter().map(|(mean, _)| *mean).collect();
-    if means.len() < FEW {
-        return Some((value, of_few(value, &means, processes, 1.0)));
-    }
-    let mut values = Vec::with_capacity(RESAMPLES);
-    processes.draws(seed, |times| values.push(weighted(&|index| u64::from(times[index]))));
-    let factor = processes.widening(&means);
-    Some((value, interval95(values).map(|interval| widened(value, interval, factor))))
-}
-
-/// Returns `true` if `count` samples leave at least 20 beyond a quantile. The tolerance of a
-/// millionth is for 200,000 × (1 - 0.9999), which is a little less than 20 in binary.
-pub fn enough(count: u64, quantile: f64) -> bool {
-    count as f64 * (1.0 - quantile) >= BEYOND - 1e-6
-}
-
-/// One quantile of merged histograms with its 95% interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QuantileEstimate {
-    /// The quantile in nanoseconds; `None` if fewer than 20 samples lie beyond it.
-    pub value: Option<f64>,
-    /// Its interval; `None` without a quantile, or with fewer than two blocks.
-    pub interval95: Option<[f64; 2]>,
-}
-
-/// Quantiles of the merged `blocks`, each with its 95% interval.
-pub fn quantiles(
-    blocks: &[&Histogram],
-    processes: &Processes,
-    wanted: &[f64],
-    seed: u64,
-) -> Vec<QuantileEstimate> {
-    // Resampling only the used buckets: a few hundred instead of 37,000.
-    let mut merged = Histogram::new();
-    blocks.iter().for_each(|block| merged.add(block));
-    let total = merged.count();
-    let mut found: Vec<QuantileEstimate> = wanted
-        .iter()
-        .map(|quantile| QuantileEstimate {
-            value: if enough(total, *quantile) { merged.quantile_ns(*quantile) } else { None },
-            interval95: None,
-        })
-        .collect();
-    let of_blocks = |value: f64, quantile: f64| -> Vec<f64> {
-        blocks.iter().map(|block| block.quantile_ns(quantile).unwrap_or(value)).collect()
-    };
-    if blocks.len() < FEW || found.iter().all(|estimate| estimate.value.is_none()) {
-        for (estimate, quantile) in found.iter_mut().zip(wanted) {
-            estimate.interval95 = estimate
-                .value
-                .and_then(|value| of_few(value, &of_blocks(value, *quantile), processes, MEDIAN));
-        }
-        return found;
-    }
-    let values: Vec<u64> = merged.buckets().map(|(value, _)| value).collect();
-    let counted: Vec<Vec<(usize, u64)>> = blocks
-        .iter()
-        .map(|histogram| {
-            let mut at = 0;
-            let place = |(value, count)| {
-                // Both are sorted, and the merged buckets include those of every block.
-                while values[at] != value {
-                    at += 1;
-                }
-                (at, count)
-            };
-            histogram.buckets().map(place).collect()
-        })
-        .collect();
-    let mut resampled = vec![Vec::with_capacity(RESAMPLES); wanted.len()];
-    let mut cumulative = vec![0u64; values.len()];
-    processes.draws(seed, |times| {
-        cumulative.fill(0);
-        for (buckets, times) in counted.iter().zip(times).filter(|(_, times)| **times > 0) {
-            buckets.iter().for_each(|(at, count)| cumulative[*at] += count * u64::from(*times));
-        }
-        let mut sum = 0;
-        for count in &mut cumulative {
-            sum += *count;
-            *count = sum;
-        }
-        for (index, quantile) in wanted.iter().enumerate() {
-            let rank = ((sum as f64 * quantile).ceil() as u64).max(1);
-            let bucket = cumulative.partition_point(|below| *below < rank);
-            resampled[index].push(values.get(bucket).map_or(f64::NAN, |ps| *ps as f64 / 1000.0));
-        }
-    });
-    for ((estimate, values), quantile) in found.iter_mut().zip(resampled).zip(wanted) {
-        let Some(value) = estimate.value else { continue };
-        let factor = processes.widening(&of_blocks(value, *quantile));
-        estimate.interval95 = interval95(values).map(|interval| widened(value, interval, factor));
-    }
-    found
+    let mut drawn = Vec::new();
+    processes.draws(seed, |times| drawn.push(weighted(&|index| u64::from(times[index]))));
+    Some((value, processes.interval95_of(value, &means, drawn, MEAN)))
 }
 
 /// The median of `values`, one for each block, and its 95% interval (`None` with one value), or
@@ -343,12 +262,9 @@ pub fn median_with_interval(
     seed: u64,
 ) -> Option<(f64, Option<[f64; 2]>)> {
     let value = median(values.iter().copied())?;
-    if values.len() < FEW {
-        return Some((value, of_few(value, values, processes, MEDIAN)));
-    }
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let mut medians = Vec::with_capacity(RESAMPLES);
+    let mut medians = Vec::new();
     processes.draws(seed, |times| {
         // Walking the sorted values with their multiplicities finds a draw's median. Processes may
         // have different numbers of blocks.
@@ -367,8 +283,7 @@ pub fn median_with_interval(
             }
         }
     });
-    let interval = interval95(medians);
-    Some((value, interval.map(|found| widened(value, found, processes.widening(values)))))
+    Some((value, processes.interval95(value, values, medians)))
 }
 
 #[cfg(test)]
@@ -427,37 +342,6 @@ mod tests {
             // 95% of 400, and three standard errors.
             assert!((367..=398).contains(&covered), "{blocks} blocks: {covered} of 400");
         }
-    }
-
-    #[test]
-    fn student_is_wider_than_normal() {
-        for (freedom, expected) in [(1, 12.706), (7, 2.365), (15, 2.131), (20, 2.086), (100, 1.984)]
-        {
-            assert!((student(freedom) - expected).abs() < 0.002, "{freedom}");
-        }
-    }
-
-    /// Resampling must see differences between blocks, which resampling exchanges would miss.
-    #[test]
-    fn intervals_of_quantiles_carry_the_spread_between_blocks() {
-        let blocks: Vec<Histogram> = (0..20)
-            .map(|block| {
-                let mut histogram = Histogram::new();
-                (0..1000).for_each(|_| histogram.record_ps(100_000 + block * 1000));
-                histogram
-            })
-            .collect();
-        let found = quantiles(
-            &blocks.iter().collect::<Vec<_>>(),
-            &Processes::one(20),
-            &[0.5, 0.999, 0.9999],
-            7,
-        );
-        let [low, high] = found[0].interval95.unwrap();
-        assert!(low < 108.0 && high > 111.0, "{low} {high}");
-        assert!(enough(200_000, 0.9999) && !enough(199_990, 0.9999));
-        assert!(found[1].value.is_some(), "20,000 samples leave exactly 20 beyond p99.9");
-        assert_eq!(found[2], QuantileEstimate { value: None, interval95: None });
     }
 
     #[test]

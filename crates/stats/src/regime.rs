@@ -14,12 +14,10 @@
 //!   follow each other more often than in a random order (the exact test of A. Wald and
 //!   J. Wolfowitz, *On a test whether two samples are from the same population*, Annals of
 //!   Mathematical Statistics 11, 1940). Outliers fail this however large they are;
-//! - differ by more than the [`DRIFT`] that does not disturb a block.
+//! - differ by more than the drift that does not disturb a block.
 //!
 //! Two regimes that alternate faster than the reference is measured are not told apart, nor are
 //! regimes that overlap, or that lasted for fewer than three of the reference's blocks.
-
-use crate::limits::DRIFT;
 
 /// Gap between two regimes, relative to the wider one.
 const APART: f64 = 2.0;
@@ -31,12 +29,14 @@ const TRIMMED: f64 = 0.1;
 const CHANCE: f64 = 0.05;
 
 /// The regime of each of the reference's `medians`, which are in measuring order: 0 is the fastest.
-pub fn regimes(medians: &[f64]) -> Vec<usize> {
+/// Medians that differ by no more than the share `drift` are of one regime.
+pub fn regimes(medians: &[f64], drift: f64) -> Vec<usize> {
+    let drift = drift.ln_1p();
     let logs: Vec<f64> = medians.iter().map(|median| median.max(f64::MIN_POSITIVE).ln()).collect();
     let mut sorted = logs.clone();
     sorted.sort_by(f64::total_cmp);
-    let mut clusters = linked(&sorted);
-    while let Some(index) = spurious(&clusters, &sorted, &logs) {
+    let mut clusters = linked(&sorted, drift);
+    while let Some(index) = spurious(&clusters, &sorted, &logs, drift) {
         // The cluster at `index` becomes part of the previous one.
         clusters.remove(index);
     }
@@ -44,20 +44,16 @@ pub fn regimes(medians: &[f64]) -> Vec<usize> {
     logs.iter().map(|log| starts.partition_point(|start| start <= log).max(1) - 1).collect()
 }
 
-/// First members of the clusters that are formed by joining neighbours up to [`DRIFT`] apart.
-fn linked(sorted: &[f64]) -> Vec<usize> {
+/// First members of the clusters that are formed by joining neighbours up to `drift` apart.
+fn linked(sorted: &[f64], drift: f64) -> Vec<usize> {
     let first = sorted.first().map(|_| 0);
     let gaps = sorted.windows(2).enumerate();
-    let further = gaps.filter(|(_, pair)| pair[1] - pair[0] > drift()).map(|(at, _)| at + 1);
+    let further = gaps.filter(|(_, pair)| pair[1] - pair[0] > drift).map(|(at, _)| at + 1);
     first.into_iter().chain(further).collect()
 }
 
-fn drift() -> f64 {
-    DRIFT.ln_1p()
-}
-
 /// A cluster that should be part of the previous one; `None` if all clusters are regimes.
-fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64]) -> Option<usize> {
+fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Option<usize> {
     if clusters.len() < 2 {
         return None;
     }
@@ -79,7 +75,7 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64]) -> Option<usize> {
         return Some(boundary(smallest));
     }
     let separations = (1..clusters.len())
-        .map(|second| (second, separation(members(second - 1), members(second))));
+        .map(|second| (second, separation(members(second - 1), members(second), drift)));
     let (closest, separation) = separations.min_by(|a, b| a.1.total_cmp(&b.1))?;
     if separation < APART {
         return Some(closest);
@@ -95,11 +91,11 @@ fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64]) -> Option<usize> {
     (chance > CHANCE).then(|| boundary(least))
 }
 
-/// The gap between two clusters, relative to the wider one; 0 if it is no wider than [`DRIFT`].
-fn separation(below: &[f64], above: &[f64]) -> f64 {
+/// The gap between two clusters, relative to the wider one; 0 if it is no wider than `drift`.
+fn separation(below: &[f64], above: &[f64], drift: f64) -> f64 {
     let gap = quantile(above, TRIMMED) - quantile(below, 1.0 - TRIMMED);
     let width = |cluster| quantile(cluster, 1.0 - TRIMMED) - quantile(cluster, TRIMMED);
-    if gap > drift() { gap / f64::max(width(below), width(above)) } else { 0.0 }
+    if gap > drift { gap / f64::max(width(below), width(above)) } else { 0.0 }
 }
 
 /// A quantile of sorted values, interpolated.
@@ -161,6 +157,7 @@ mod tests {
 
     const LENGTHS: [usize; 6] = [3, 5, 7, 12, 21, 150];
     const SEEDS: u64 = 100;
+    const DRIFT: f64 = 0.1;
 
     struct Noise(Xoshiro256PlusPlus);
 
@@ -185,7 +182,7 @@ mod tests {
             let mut noise = Noise(Xoshiro256PlusPlus::seed_from_u64(seed + 1000 * length as u64));
             let medians: Vec<f64> =
                 logs(&mut noise, length).iter().map(|log| 63.0 * log.exp()).collect();
-            regimes(&medians).iter().max().map_or(0, |last| last + 1) == count
+            regimes(&medians, DRIFT).iter().max().map_or(0, |last| last + 1) == count
         });
         found.count() as f64 * 100.0 / SEEDS as f64
     }
@@ -295,10 +292,10 @@ mod tests {
     #[test]
     fn regimes_are_numbered_from_the_fastest() {
         let medians = [270.0, 281.0, 275.0, 63.0, 64.0, 62.0, 63.0];
-        assert_eq!(regimes(&medians), [1, 1, 1, 0, 0, 0, 0]);
-        assert_eq!(regimes(&[270.0, 281.0, 63.0, 64.0, 62.0, 63.0]), [0; 6], "two blocks");
-        assert!(regimes(&[]).is_empty());
-        assert_eq!(regimes(&[0.0, 0.0, 0.0, 1.0]), [0; 4]);
+        assert_eq!(regimes(&medians, DRIFT), [1, 1, 1, 0, 0, 0, 0]);
+        assert_eq!(regimes(&[270.0, 281.0, 63.0, 64.0, 62.0, 63.0], DRIFT), [0; 6], "two blocks");
+        assert!(regimes(&[], DRIFT).is_empty());
+        assert_eq!(regimes(&[0.0, 0.0, 0.0, 1.0], DRIFT), [0; 4]);
     }
 
     #[test]

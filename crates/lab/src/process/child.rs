@@ -1,0 +1,236 @@
+//! A process that this one has started: lines to and from it, none of which can keep this process
+//! waiting for longer than it wants or fill its memory.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+
+use super::guardian::Guarded;
+
+/// Parts of a wait. If this process was stopped meanwhile, as by Ctrl-Z, that costs one of them.
+const PARTS: u32 = 8;
+/// Bytes that are read at a time.
+const CHUNK: usize = 64 << 10;
+/// Most bytes that a process may print.
+const MAX_PRINTED: usize = 1 << 20;
+/// Most bytes of that which are kept, for messages of our own.
+const MAX_KEPT: usize = 16 << 10;
+/// Time for a process to end by itself after it has closed its output.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// News of a process.
+pub(crate) enum Heard {
+    /// A line, without its line feed.
+    Line(Vec<u8>),
+    /// It has ended, or has closed its output.
+    Ended,
+    /// Nothing, for as long as was asked for.
+    Silence,
+    /// A line that is too long, or too much on standard error.
+    Flood,
+}
+
+/// The end of a process.
+pub(crate) struct Ending {
+    pub(crate) status: ExitStatus,
+    /// False if it had to be killed.
+    pub(crate) by_itself: bool,
+    /// The first line that it printed.
+    pub(crate) words: String,
+}
+
+impl Ending {
+    /// As a clause about “it”.
+    pub(crate) fn clause(&self) -> String {
+        let how = how(self.status);
+        if !self.by_itself {
+            return "closed its files".into();
+        }
+        if self.status.signal() == Some(Signal::KILL.as_raw()) {
+            return format!("was killed ({how}), as processes are when memory runs out");
+        }
+        format!("ended its process ({how})")
+    }
+}
+
+/// How a process ended: `exit status: 1`.
+pub(crate) fn how(status: ExitStatus) -> String {
+    status.to_string().trim_end_matches(" (core dumped)").into()
+}
+
+/// A process that was started by this one. Dropping it kills it, with all that it started.
+#[derive(Debug)]
+pub(crate) struct Child {
+    // Closed before the process is killed.
+    to: Option<ChildStdin>,
+    from: ChildStdout,
+    /// Its standard error; `None` if that is not read, or was closed.
+    errors: Option<ChildStderr>,
+    process: Guarded,
+    /// Tells when it has ended; `None` on kernels before 5.3.
+    ended: Option<OwnedFd>,
+    /// Bytes that it sent; those from `taken` on were not taken yet.
+    sent: Vec<u8>,
+    taken: usize,
+    printed: usize,
+    kept: Vec<u8>,
+}
+
+impl Child {
+    /// Starts a process on these CPUs, or wherever this process may run if there are none. What it
+    /// writes to standard error is read if the command says that it is a pipe.
+    pub(crate) fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Guarded::start(command, cpus)?;
+        let pipes = process.take_pipes();
+        let (to, from) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
+        Ok(Child {
+            to: Some(to),
+            from,
+            errors: process.take_errors(),
+            ended: pidfd_open(process.guardian(), PidfdFlags::empty()).ok(),
+            process,
+            sent: Vec::new(),
+            taken: 0,
+            printed: 0,
+            kept: Vec::new(),
+        })
+    }
+
+    /// Starts a process of this program.
+    pub(crate) fn of_this_program(mut command: Command) -> io::Result<Self> {
+        command.stderr(Stdio::piped());
+        Self::start(command, &[])
+    }
+
+    /// From now on, [`send`](Self::send) fails where it would wait for the process to read.
+    pub(crate) fn send_without_waiting(&self) -> io::Result<()> {
+        Ok(self.to.as_ref().map_or(Ok(()), |to| ioctl_fionbio(to, true))?)
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.process.pid()
+    }
+
+    /// Sends a line.
+    pub(crate) fn send(&mut self, text: &str) -> io::Result<()> {
+        let closed = || io::Error::from(ErrorKind::BrokenPipe);
+        self.to.as_mut().ok_or_else(closed)?.write_all(format!("{text}\n").as_bytes())
+    }
+
+    /// Ends the lines to the process.
+    pub(crate) fn close(&mut self) {
+        self.to = None;
+    }
+
+    /// Waits until something is heard, for at most this long. Lines have at most `longest` bytes,
+    /// or little more.
+    pub(crate) fn listen(&mut self, patience: Duration, longest: usize) -> io::Result<Heard> {
+        let part = patience / PARTS;
+        let mut waited = Duration::ZERO;
+        let mut searched = 0;
+        loop {
+            let own = &self.sent[self.taken..];
+            if let Some(end) = own[searched..].iter().position(|byte| *byte == b'\n') {
+                let line = own[..searched + end].to_vec();
+                self.taken += line.len() + 1;
+                return Ok(Heard::Line(line));
+            }
+            searched = own.len();
+            if self.printed > MAX_PRINTED || searched > longest {
+                return Ok(Heard::Flood);
+            }
+            if waited >= part * PARTS {
+                return Ok(Heard::Silence);
+            }
+            let begin = Instant::now();
+            let [sent, printed, ended] = self.ready(part)?;
+            waited += begin.elapsed().min(part);
+            if sent {
+                if self.read_lines()? == Some(0) {
+                    return Ok(Heard::Ended);
+                }
+            } else if printed {
+                self.read_errors();
+            } else if ended {
+                // Something that it started may hold the pipe open.
+                return Ok(Heard::Ended);
+            }
+        }
+    }
+
+    /// Waits until one of these is true: it has sent something, has printed something, has ended.
+    fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
+        let limit =
+            Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+        let mut waits = vec![PollFd::new(&self.from, PollFlags::IN)];
+        waits.extend(self.errors.as_ref().map(|errors| PollFd::new(errors, PollFlags::IN)));
+        waits.extend(self.ended.as_ref().map(|ended| PollFd::new(ended, PollFlags::IN)));
+        match poll(&mut waits, Some(&limit)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok([false; 3]),
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = waits.iter().map(|wait| !wait.revents().is_empty());
+        let mut next = |is_there: bool| is_there && ready.next().unwrap_or(false);
+        Ok([next(true), next(self.errors.is_some()), next(self.ended.is_some())])
+    }
+
+    /// Reads what was sent, at least a byte; returns how much, or `None` if interrupted.
+    fn read_lines(&mut self) -> io::Result<Option<usize>> {
+        self.sent.drain(..self.taken);
+        self.taken = 0;
+        let before = self.sent.len();
+        self.sent.resize(before + CHUNK, 0);
+        let read = self.from.read(&mut self.sent[before..]);
+        self.sent.truncate(before + read.as_ref().copied().unwrap_or(0));
+        match read {
+            Ok(count) => Ok(Some(count)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads what was printed, at least a byte, or its end.
+    fn read_errors(&mut self) {
+        let Some(errors) = &mut self.errors else { return };
+        let mut bytes = [0; CHUNK];
+        match errors.read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => self.errors = None,
+            Ok(count) => {
+                self.printed += count;
+                let room = MAX_KEPT.saturating_sub(self.kept.len()).min(count);
+                self.kept.extend_from_slice(&bytes[..room]);
+            }
+        }
+    }
+
+    /// Waits until the process and everything that it started have ended. Returns how the process
+    /// ended, or `None` after [`GRACE`].
+    pub(crate) fn ending(&mut self) -> Option<ExitStatus> {
+        self.process.ending(GRACE)
+    }
+
+    /// Ends it, if it has not ended by itself, and tells how it ended.
+    pub(crate) fn end(&mut self) -> io::Result<Ending> {
+        let by_itself = self.ending().is_some();
+        // It may have printed more before it ended.
+        while self.printed <= MAX_PRINTED && self.errors.is_some() {
+            match self.ready(Duration::ZERO)? {
+                [_, true, _] => self.read_errors(),
+                _ => break,
+            }
+        }
+        let status = self.process.kill()?;
+        let words = String::from_utf8_lossy(&self.kept);
+        let words = words.lines().find(|line| !line.is_empty()).unwrap_or_default();
+        Ok(Ending { status, by_itself, words: words.to_string() })
+    }
+}

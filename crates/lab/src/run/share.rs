@@ -1,0 +1,229 @@
+//! Shares of a run that other processes of this program measure.
+//!
+//! The process that was started by hand writes the file. It starts the others one after another and
+//! sends each a line with the machine, the plan and its share. Each sends back what it measures and
+//! which cell's code it runs next, and waits after each line until it was taken, so that the first
+//! process sleeps while blocks are measured. A process that crashes, or is silent for far too long,
+//! costs the row that it was at. None outlives the first: each has a guardian, which kills it.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP};
+use serde::{Deserialize, Serialize};
+use threadtoll_record::{Machine, Plan, PlannedCell};
+
+use crate::LabError;
+use crate::backend::Backend;
+use crate::foreign::Described;
+use crate::foreign::program::DescribedProgram;
+use crate::process::{Child, Heard, Parent, how};
+use crate::real::longest_silence;
+
+use super::{Launch, Share, Step, Take, measure_share};
+
+/// Most bytes of a line that a process may send; that of a block takes a few megabytes at most.
+const MAX_LINE: usize = 64 << 20;
+
+/// Exit code of a panic.
+const PANICKED: i32 = 101;
+
+/// The peers of other languages in a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Peers {
+    /// Adapters of queues.
+    pub adapters: Vec<Described>,
+    /// Programs.
+    pub programs: Vec<DescribedProgram>,
+}
+
+/// What a process measures, and with what.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The machine, as the run's file has it.
+    pub machine: Machine,
+    /// The plan, without the cells of other groups, of which there may be thousands.
+    pub plan: Plan,
+    /// The share.
+    pub share: Share,
+    /// The peers that the plan may name.
+    pub peers: Peers,
+    /// Time for which a cell may make no progress.
+    pub patience: Duration,
+}
+
+/// What a process sends: a step, the end of its share (`None`), or why it fails.
+type Message = Result<Option<Step>, LabError>;
+
+/// Other processes of this program, each of which measures a share.
+#[derive(Debug)]
+pub struct Launcher {
+    /// Makes the command of a process, which [serves](serve_share) a share.
+    pub command: fn() -> Command,
+    /// Ends the present process after its block once it is true.
+    pub stop: Arc<AtomicBool>,
+    /// True if they measure every share.
+    pub every_share: bool,
+    /// Longest silence of a process, if the length of its cells does not tell.
+    pub silence: Option<Duration>,
+    /// Time for which a cell may make no progress.
+    pub patience: Duration,
+    /// The peers that the plan may name.
+    pub peers: Peers,
+}
+
+impl Launch for Launcher {
+    fn every_share(&self) -> bool {
+        self.every_share
+    }
+
+    fn launch(
+        &mut self,
+        machine: &Machine,
+        plan: &Plan,
+        share: &Share,
+        take: &mut Take<'_>,
+    ) -> Result<(), LabError> {
+        let group = &plan.groups[share.group];
+        let mut groups = vec![Vec::new(); plan.groups.len()];
+        groups[share.group].clone_from(group);
+        let task = Task {
+            machine: machine.clone(),
+            plan: Plan { groups, ..plan.clone() },
+            share: share.clone(),
+            peers: self.peers.clone(),
+            patience: self.patience,
+        };
+        let mut process = Process {
+            name: format!("process {} of {}", share.process + 1, plan.processes),
+            child: Child::of_this_program((self.command)()).map_err(failed("start"))?,
+            silence: self.silence.unwrap_or_else(|| longest_silence(group)),
+            planned: group,
+            at: None,
+        };
+        let text =
+            serde_json::to_string(&task).map_err(|error| failed("instruct")(error.into()))?;
+        process.send(&text);
+        let stopped = || self.stop.load(Ordering::Relaxed);
+        // Dropping the process kills it, whatever it does after its last message.
+        while let Some(message) = process.message()? {
+            let Some(step) = message? else { return Ok(()) };
+            if let Step::At(cell) = step {
+                process.at = Some(cell);
+            }
+            take(step)?;
+            if stopped() { process.child.close() } else { process.send("") }
+        }
+        let error = process.ending()?;
+        if stopped() { Ok(()) } else { Err(error) }
+    }
+}
+
+struct Process<'a> {
+    name: String,
+    child: Child,
+    silence: Duration,
+    planned: &'a [PlannedCell],
+    /// The cell whose code runs.
+    at: Option<usize>,
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
+    move |error| LabError::Process(format!("cannot {what} another process: {error}"))
+}
+
+impl Process<'_> {
+    /// Sends a line. If the process has ended, that is found when it is next listened to.
+    fn send(&mut self, text: &str) {
+        let _ = self.child.send(text);
+    }
+
+    /// The next message; `None` if the process has ended.
+    fn message(&mut self) -> Result<Option<Message>, LabError> {
+        match self.child.listen(self.silence, MAX_LINE).map_err(failed("read from"))? {
+            Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
+                (Ok(message), _) => Ok(Some(message)),
+                // The code of a queue wrote to a file that is not its own.
+                (Err(_), Some(cell)) => Err(self.failure_of(cell, "wrote to files of the process")),
+                (Err(error), None) => Err(failed("understand")(error.into())),
+            },
+            Heard::Ended => Ok(None),
+            Heard::Flood => Err(self.failure("printed more than 1 MiB")),
+            Heard::Silence => {
+                let progress = format!("made no progress for {} s", self.silence.as_secs());
+                Err(self.failure(&progress))
+            }
+        }
+    }
+
+    /// A failure of the cell whose code runs, or of the process.
+    fn failure(&self, what: &str) -> LabError {
+        match self.at {
+            Some(cell) => self.failure_of(cell, what),
+            None => LabError::Process(format!("{} {what}", self.name)),
+        }
+    }
+
+    fn failure_of(&self, cell: usize, what: &str) -> LabError {
+        let of = &self.planned[cell].cell;
+        let sentence = format!("{} ({}) {what}", of.name(), of.placement);
+        LabError::Cell { cell, clause: format!("it {what}"), sentence }
+    }
+
+    /// The error of a process that has ended without a last message.
+    fn ending(&mut self) -> Result<LabError, LabError> {
+        let ending = self.child.end().map_err(failed("wait for"))?;
+        if let Some(cell) = self.at
+            && (!ending.by_itself || crashed(ending.status))
+        {
+            return Ok(self.failure_of(cell, &ending.clause()));
+        }
+        Ok(LabError::Process(match ending.words.trim_start_matches("error: ") {
+            "" => format!("{} ended early ({})", self.name, how(ending.status)),
+            words => words.into(),
+        }))
+    }
+}
+
+/// Returns `true` if code of a cell ended the process, rather than a signal that others send, or a
+/// panic of the program. An unbounded queue whose receiver hangs is killed for its memory.
+fn crashed(status: ExitStatus) -> bool {
+    let faults = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP];
+    status.signal().is_some_and(|signal| faults.contains(&signal))
+        || status.code().is_some_and(|code| code != PANICKED)
+}
+
+/// Measures the share that the process which started this one asks for, on a machine that `backend`
+/// makes.
+///
+/// # Errors
+///
+/// If that process asks for none, or has ended.
+pub fn serve_share(
+    backend: impl FnOnce(&Task) -> Result<Box<dyn Backend>, LabError>,
+) -> io::Result<()> {
+    let mut parent = Parent::take()?;
+    let task: Task = serde_json::from_str(&parent.line()?)?;
+    let stop = AtomicBool::new(false);
+    let measured = backend(&task).and_then(|mut backend| {
+        let mut take = |step: Step| {
+            tell(&mut parent, &Ok(Some(step))).map_err(failed("write to"))?;
+            // An empty line asks for more.
+            if !parent.line().is_ok_and(|line| !line.is_empty()) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let Task { machine, plan, share, .. } = &task;
+        measure_share(&mut *backend, machine, plan, share, &mut take, &stop)
+    });
+    tell(&mut parent, &measured.map(|_| None).map_err(LabError::for_another_process))
+}
+
+fn tell(parent: &mut Parent, message: &Message) -> io::Result<()> {
+    parent.tell(&serde_json::to_string(message)?)
+}
