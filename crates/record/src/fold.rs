@@ -24,10 +24,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::{self, Paired, Round};
 use crate::resample::Processes;
 use crate::{
-    Against, Block, BlockKind, Burst, Calls, Cell, CellPrediction, Class, Contention, Cost, Count,
-    DisturbanceSummary, Funnel, Idle, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over,
-    OwnProgram, Plan, PlannedCell, QueueSubject, Record, RecordKind, Regime, ResidentBytes,
-    Subject, Unit, Verdict, Wait, Warning, Work, Workers, median,
+    Against, Block, BlockKind, Cell, CellPrediction, Class, Cost, Count, DepthFigures,
+    DisturbanceSummary, Figures, Kind, LoopKind, Machine, Ns, OneWay, OpenLoopFigures, Origin,
+    Over, OwnProgram, Plan, PlannedCell, QueueSubject, Record, RecordKind, Regime, Subject, Unit,
+    Verdict, Wait, Warning, Work, median,
 };
 
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
@@ -91,24 +91,24 @@ pub fn fold(
             let folding =
                 Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
             if states.len() == 1 || sleeps(&cells[index]) {
-                return folding.record(folding.figures(), Vec::new());
+                return folding.record(folding.outcome(), Vec::new());
             }
             let (mut main, mut regimes, mut warnings) = (None, Vec::new(), Vec::new());
             for (state, blocks) in states.iter().zip(&split) {
-                let mut figures = Folding { all: blocks, ..folding }.figures();
+                let mut outcome = Folding { all: blocks, ..folding }.outcome();
                 let own = blocks.iter().filter(|marked| marked.block.cell == index);
-                regimes.push(figures.regime(state, own.count()));
-                warnings.append(&mut figures.warnings);
+                regimes.push(outcome.regime(state, own.count()));
+                warnings.append(&mut outcome.warnings);
                 main = match main {
                     Some((longest, main)) if longest >= state.share => Some((longest, main)),
-                    _ => Some((state.share, figures)),
+                    _ => Some((state.share, outcome)),
                 };
             }
-            let mut figures = main.map_or_else(|| folding.figures(), |(_, figures)| figures);
+            let mut outcome = main.map_or_else(|| folding.outcome(), |(_, outcome)| outcome);
             let mut told = BTreeSet::new();
             warnings.retain(|warning: &Warning| told.insert(warning.code.clone()));
-            figures.warnings = warnings;
-            folding.record(figures, regimes)
+            outcome.warnings = warnings;
+            folding.record(outcome, regimes)
         })
         .collect()
 }
@@ -130,8 +130,8 @@ struct Folding<'a> {
     seed: u64,
 }
 
-/// Figures that depend on the kind of cell.
-struct Figures {
+/// Outcome of folding the blocks of a cell in one regime.
+struct Outcome {
     loop_kind: LoopKind,
     kind: RecordKind,
     count: Count,
@@ -140,31 +140,16 @@ struct Figures {
     /// Per second, with its interval.
     rate: Option<(f64, Option<[f64; 2]>)>,
     cost: Cost,
-    contention: Option<Contention>,
-    traffic: Traffic,
+    figures: Figures,
     against: Vec<Against>,
     /// Share of the variance between processes.
     between_processes: Option<f64>,
     warnings: Vec<Warning>,
 }
 
-/// Figures of queues under a load.
-#[derive(Clone, Default)]
-struct Traffic {
-    open_loop: Option<OpenLoop>,
-    burst: Option<Burst>,
-    calls: Option<Calls>,
-    resident_bytes: Option<ResidentBytes>,
-    workers: Option<Workers>,
-    funnel: Option<Funnel>,
-    idle: Option<Idle>,
-    /// Messages that were refused, and those that were dropped later.
-    lost: Option<[Count; 2]>,
-}
-
-impl Figures {
+impl Outcome {
     fn regime(&self, state: &State, blocks: usize) -> Regime {
-        let Figures { distribution, rate, .. } = self;
+        let Outcome { distribution, rate, .. } = self;
         Regime {
             reference_ns: state.reference_ns.into(),
             share: significant(state.share).into(),
@@ -177,14 +162,22 @@ impl Figures {
             interval95: intervals(&distribution.all, *rate),
             rate_per_s: rate.map(|(rate, _)| rate.into()),
             cost: self.cost,
-            contention: self.contention.clone(),
-            open_loop: self.traffic.open_loop.clone(),
-            burst: self.traffic.burst,
-            calls: self.traffic.calls,
-            workers: self.traffic.workers.clone(),
-            funnel: self.traffic.funnel.clone(),
+            figures: of_regime(self.figures.clone()),
             against: self.against.clone(),
         }
+    }
+}
+
+/// The figures that a regime has, too.
+fn of_regime(figures: Figures) -> Figures {
+    match figures {
+        Figures::OpenLoop(own) => {
+            let none = OpenLoopFigures { refused: None, dropped: None, idle: None, ..own };
+            Figures::OpenLoop(none)
+        }
+        Figures::Depth(own) => Figures::Depth(DepthFigures { resident_bytes: None, ..own }),
+        Figures::HandOffs(_) | Figures::SendCall(_) => Figures::default(),
+        Figures::Contention { .. } | Figures::Shared { .. } => figures,
     }
 }
 
@@ -257,8 +250,8 @@ impl<'a> Folding<'a> {
         }
     }
 
-    fn figures(&self) -> Figures {
-        let mut figures = match (self.cell().lock(), self.planned().kind()) {
+    fn outcome(&self) -> Outcome {
+        let mut outcome = match (self.cell().lock(), self.planned().kind()) {
             (Some(lock), _) => contention::fold(self, lock),
             (None, Kind::Stream) => stream::fold(self),
             (None, Kind::OpenLoop) => open_loop::fold(self),
@@ -269,10 +262,10 @@ impl<'a> Folding<'a> {
         let main = main_figures(self.all, self.index, self.planned());
         let of_process = || main.keys().map(|(process, _)| *process);
         let values: Vec<f64> = main.values().copied().collect();
-        figures.between_processes =
+        outcome.between_processes =
             Processes::of(of_process()).share_between(&values).map(significant);
-        figures.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
-        figures
+        outcome.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
+        outcome
     }
 
     fn own_program(&self) -> Option<OwnProgram> {
@@ -282,10 +275,10 @@ impl<'a> Folding<'a> {
         blocks().next().map(|_| OwnProgram { warm_up_ms })
     }
 
-    /// The record with `figures` from the main regime; `self` has the blocks of all.
-    fn record(&self, figures: Figures, regimes: Vec<Regime>) -> Record {
+    /// The record with the `outcome` of the main regime; `self` has the blocks of all.
+    fn record(&self, outcome: Outcome, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
-        let Figures { distribution, rate, .. } = figures;
+        let Outcome { distribution, rate, .. } = outcome;
         let clock = &self.machine.clock;
         let disturbance = summary(self.own());
         let histogram =
@@ -299,11 +292,11 @@ impl<'a> Folding<'a> {
             experiment: planned.experiment.clone(),
             cell: planned.cell.clone(),
             simulated: self.machine.simulated,
-            loop_kind: figures.loop_kind,
-            kind: figures.kind,
+            loop_kind: outcome.loop_kind,
+            kind: outcome.kind,
             unit: Unit::Ns,
-            count: figures.count,
-            one_way: figures.one_way,
+            count: outcome.count,
+            one_way: outcome.one_way,
             mean: distribution.mean,
             min: distribution.min,
             max: distribution.max,
@@ -314,25 +307,15 @@ impl<'a> Folding<'a> {
             over: Over { limit_ns: self.plan.over_ns, share: distribution.over_share },
             rate_per_s: rate.map(|(rate, _)| rate.into()),
             histogram,
-            cost: figures.cost,
-            same_cpu_share: distribution.same_cpu_share,
-            contention: figures.contention,
-            open_loop: figures.traffic.open_loop,
-            burst: figures.traffic.burst,
-            calls: figures.traffic.calls,
-            resident_bytes: figures.traffic.resident_bytes,
-            workers: figures.traffic.workers,
-            funnel: figures.traffic.funnel,
-            idle: figures.traffic.idle,
+            cost: outcome.cost,
+            figures: outcome.figures,
             own_program: self.own_program(),
-            refused: figures.traffic.lost.map(|[refused, _]| refused),
-            dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
             worst: worst(self.blocks(BlockKind::Stamped)),
-            against: figures.against,
+            against: outcome.against,
             regimes,
             processes: processes(self.own().map(|marked| marked.block)).count() as u32,
-            between_processes_share: figures.between_processes.map(Into::into),
-            warnings: disturbed(&disturbance).into_iter().chain(figures.warnings).collect(),
+            between_processes_share: outcome.between_processes.map(Into::into),
+            warnings: disturbed(&disturbance).into_iter().chain(outcome.warnings).collect(),
             disturbance,
         }
     }

@@ -11,6 +11,7 @@
 
 mod block;
 mod build;
+mod by_kind;
 mod calls;
 mod cell;
 mod cell_prediction;
@@ -26,6 +27,7 @@ pub mod file;
 mod fit;
 pub mod fold;
 mod funnel;
+mod hand_offs;
 mod histogram;
 mod idle;
 mod label;
@@ -33,6 +35,7 @@ pub mod limits;
 mod line;
 mod load;
 mod lock;
+mod lost;
 mod machine;
 mod median;
 mod open_loop;
@@ -47,7 +50,6 @@ mod record;
 mod regime;
 pub mod resample;
 pub mod schema;
-mod sends;
 mod share;
 mod sharing;
 mod strike;
@@ -56,9 +58,10 @@ mod text;
 mod time;
 mod warning;
 
-pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
+pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, Worst};
 pub use build::Build;
-pub use calls::{Calls, CallsBlock, ResidentBytes};
+pub use by_kind::{BlockFigures, Figures};
+pub use calls::{Calls, CallsBlock, DepthFigures, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
 pub use checksum::Checksum;
@@ -71,14 +74,18 @@ pub use figure::{Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs, SignedRatio}
 pub use fit::{Fit, FittedRow};
 pub use fold::fold;
 pub use funnel::{Funnel, FunnelBlock};
+pub use hand_offs::{HandOffBlockFigures, HandOffFigures, OneWayBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;
 pub use load::{Arrivals, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
+pub use lost::Lost;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};
-pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
+pub use open_loop::{
+    Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock, OpenLoopBlockFigures, OpenLoopFigures,
+};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
 pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};
@@ -91,7 +98,6 @@ pub use record::{
     RecordKind, Regime, Unit, Verdict,
 };
 pub use regime::regimes;
-pub use sends::SendsBlock;
 pub use share::Share;
 pub use sharing::{Workers, WorkersBlock};
 pub use strike::Strike;

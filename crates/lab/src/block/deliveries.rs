@@ -1,13 +1,15 @@
 //! Deliveries of an open loop: how long after they were due messages were received, how late they
 //! were sent, and how many were received meanwhile.
 
-use threadtoll_record::{BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, SendsBlock, median};
+use threadtoll_record::{
+    BlockFigures, BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, OpenLoopBlockFigures, median,
+};
 
 use crate::samples::{Chat, Deliveries, Waited};
 
-use super::{Context, Figures, Values, over, rounded, worst};
+use super::{Context, Summary, Values, over, rounded, worst};
 
-pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
+pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
     let Deliveries { due_ps, ready_ps, sent_ps, received_ps, lead, .. } = &messages;
     let times = || due_ps[*lead..].iter().zip(&received_ps[*lead..]);
     let took = || times().filter_map(|(due, received)| received.checked_sub(*due));
@@ -28,7 +30,7 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
         })
     };
     let elapsed_ps = received_ps.iter().max().unwrap_or(&end).saturating_sub(begin).max(1000);
-    Figures {
+    Summary {
         // A clock that is that far off gives nothing.
         count: count.max(1),
         elapsed_ps,
@@ -37,29 +39,27 @@ pub(super) fn figures(messages: Deliveries, context: Context<'_>) -> Figures {
         max_ns: values.max_ps as f64 / 1000.0,
         histogram: Some(values.histogram.packed()),
         over: Some(over(took(), context.over_ps)),
-        open_loop: Some(OpenLoopBlock {
-            lateness: lateness.packed(),
-            window_ns: ((end - begin) / 1000).max(1).into(),
-            due: (within(due_ps) as u64).max(1).into(),
-            received: (within(received_ps) as u64).into(),
-            busy_ns: messages.busy_ns.into(),
-            busy_messages: messages.busy_messages.unwrap_or(due_ps.len() as u64).into(),
-            negative: (all - count).into(),
-            clock_bound_ns: messages.clock_bound_ns.map(rounded),
-        }),
-        funnel: messages.chatty.as_deref().map(chatty),
-        idle: messages.idle.clone(),
-        burst: messages.burst.and_then(|size| bursts(&messages, size)),
-        sends: messages.lost.map(|[refused, dropped]| SendsBlock {
-            refused: refused.into(),
-            dropped: dropped.into(),
+        figures: BlockFigures::OpenLoop(OpenLoopBlockFigures {
+            open_loop: OpenLoopBlock {
+                lateness: lateness.packed(),
+                window_ns: ((end - begin) / 1000).max(1).into(),
+                due: (within(due_ps) as u64).max(1).into(),
+                received: (within(received_ps) as u64).into(),
+                busy_ns: messages.busy_ns.into(),
+                busy_messages: messages.busy_messages.unwrap_or(due_ps.len() as u64).into(),
+                negative: (all - count).into(),
+                clock_bound_ns: messages.clock_bound_ns.map(rounded),
+            },
+            burst: messages.burst.and_then(|size| bursts(&messages, size)),
+            sends: messages.lost,
+            funnel: messages.chatty.as_deref().map(chatty),
+            idle: messages.idle.clone(),
         }),
         worst: worst::of_waits(
             times().filter_map(waited).collect(),
             &context.excess,
             context.longest,
         ),
-        ..Figures::default()
     }
 }
 

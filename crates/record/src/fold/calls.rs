@@ -1,19 +1,19 @@
 //! Queues that hold many messages: times of calls, medians over blocks.
 
 use crate::{
-    Block, BlockKind, Calls, CallsBlock, Count, Kind, LoopKind, Ns, RecordKind, ResidentBytes,
-    median, resample,
+    Block, BlockKind, Calls, CallsBlock, Count, DepthFigures, Figures, Kind, LoopKind, Ns,
+    RecordKind, ResidentBytes, median, resample,
 };
 
 use super::{
-    Comparison, Distribution, Figures, Folding, Traffic, cost, oversubscribed, processes,
-    rounded_ns, stretch_median,
+    Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes, rounded_ns,
+    stretch_median,
 };
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let blocks: Vec<(&Block, CallsBlock)> = folding
         .blocks(BlockKind::Stretch)
-        .filter_map(|block| Some((block, block.calls?)))
+        .filter_map(|block| Some((block, *block.figures.calls()?)))
         .collect();
     let of_process = processes(blocks.iter().map(|(block, _)| *block));
     let call = |of: fn(&CallsBlock) -> Ns| {
@@ -31,7 +31,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         receive_ns: figure(receive),
         receive_interval95: interval(receive),
     };
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Calls,
         count: blocks.iter().map(|(block, _)| block.count).sum(),
@@ -39,12 +39,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         one_way: None,
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stretch), 1.0),
-        contention: None,
-        traffic: Traffic {
-            calls: Some(calls),
-            resident_bytes: resident_bytes(&blocks),
-            ..Traffic::default()
-        },
+        figures: Figures::Depth(DepthFigures { calls, resident_bytes: resident_bytes(&blocks) }),
         against: folding.compared(|other| Comparison {
             of: "calls",
             own: time,
@@ -58,7 +53,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
 
 /// A send call and a receive call together.
 pub(super) fn time(block: &Block) -> Option<f64> {
-    let calls = block.calls?;
+    let calls = block.figures.calls()?;
     Some(calls.send_ns.get() + calls.receive_ns.get())
 }
 

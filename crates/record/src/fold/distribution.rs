@@ -59,8 +59,7 @@ impl Distribution {
             clean,
             over_share: (of_over > 0).then(|| (over.as_f64() / of_over.as_f64()).into()),
             histogram: (!histograms.is_empty()).then(|| merged.packed()),
-            same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
-                .map(Into::into),
+            same_cpu_share: weighted(same_cpu_share).map(Into::into),
         }
     }
 
@@ -72,7 +71,11 @@ impl Distribution {
 /// False for a block of a pool of which a program of another language only told how long it took.
 fn has_waits(block: &Block) -> bool {
     let told = |found: &ContentionBlock| found.queue_on_entry_mean.is_some();
-    !block.contention.as_ref().is_some_and(told)
+    !block.figures.contention().is_some_and(told)
+}
+
+fn same_cpu_share(block: &Block) -> Option<f64> {
+    block.figures.hand_offs()?.same_cpu_share.map(Fraction::get)
 }
 
 /// Quantiles of the blocks' histograms.

@@ -3,13 +3,13 @@
 
 use crate::resample::Processes;
 use crate::{
-    Block, BlockKind, Burst, BurstBlock, Count, Histogram, Kind, Lateness, LoopKind, Ns, OpenLoop,
-    OpenLoopBlock, RecordKind, Warning, resample,
+    Block, BlockKind, Burst, BurstBlock, Count, Figures, Histogram, Kind, Lateness, LoopKind, Ns,
+    OpenLoop, OpenLoopBlock, OpenLoopFigures, RecordKind, Warning, resample,
 };
 
 use super::{
-    AGREEMENT, Comparison, Distribution, Figures, Folding, QUANTILES, Traffic, cost,
-    oversubscribed, processes, quantiles, rounded_ns, significant, stretch_median, warnings,
+    AGREEMENT, Comparison, Distribution, Folding, Outcome, QUANTILES, cost, oversubscribed,
+    processes, quantiles, rounded_ns, significant, stretch_median, warnings,
 };
 use super::{rare, send_call, shares};
 
@@ -22,32 +22,32 @@ const ENOUGH: usize = 6;
 /// message that a stamp may take.
 const OWN: f64 = 0.25;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let distribution = Distribution::of(folding);
     let (open_loop, limit) = open_loop(folding, &distribution);
     let burst = burst(folding);
+    let lost = send_call::lost(folding);
     let warnings = limit
         .into_iter()
         .chain(apart(&open_loop, &distribution))
         .chain(oversubscribed(folding.cell()))
         .collect();
     let compared = if burst.is_some() { bursts } else { deliveries };
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Open,
         kind: RecordKind::Delivery,
         count: distribution.count,
         one_way: None,
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stamped), 1.0),
-        contention: None,
-        traffic: Traffic {
-            open_loop: Some(open_loop),
+        figures: Figures::OpenLoop(OpenLoopFigures {
+            open_loop,
             burst,
+            refused: lost.map(|lost| lost.refused),
+            dropped: lost.map(|lost| lost.dropped),
             funnel: shares::funnel(folding),
             idle: rare::idle(folding),
-            lost: send_call::lost(folding),
-            ..Traffic::default()
-        },
+        }),
         against: folding.compared(compared),
         between_processes: None,
         warnings,
@@ -58,8 +58,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
 /// The figure of a block that ratios use: the time until the last message of a burst was received,
 /// or the median delivery time.
 pub(super) fn time(block: &Block) -> Option<f64> {
-    block.open_loop.as_ref()?;
-    match block.burst {
+    match block.figures.open_loop()?.burst {
         Some(burst) => Some(burst.last_ns.get()),
         None => block.histogram.as_ref()?.quantile_ns(0.5),
     }
@@ -83,7 +82,7 @@ fn bursts(other: Kind) -> Comparison {
 fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, Option<Warning>) {
     let blocks: Vec<(&Block, &OpenLoopBlock)> = folding
         .blocks(BlockKind::Stamped)
-        .filter_map(|block| Some((block, block.open_loop.as_ref()?)))
+        .filter_map(|block| Some((block, &block.figures.open_loop()?.open_loop)))
         .collect();
     let of_process = processes(blocks.iter().map(|(block, _)| *block));
     let sum = |of: fn(&OpenLoopBlock) -> Count| {
@@ -111,7 +110,9 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     let interval = achieved
         .and_then(|(_, interval)| interval)
         .map(|bounds| bounds.map(|bound| significant(bound).into()));
-    let limit = if saturated || blocks.iter().any(|(block, _)| block.burst.is_some()) {
+    let has_burst =
+        |(block, _): &(&Block, _)| block.figures.open_loop().is_some_and(|own| own.burst.is_some());
+    let limit = if saturated || blocks.iter().any(has_burst) {
         stamps_limit(folding, rate)
     } else {
         late(&lateness, distribution)
@@ -161,7 +162,7 @@ fn cpu(
 fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     let (clean, disturbed): (Vec<_>, Vec<_>) = folding
         .own()
-        .filter_map(|marked| Some((marked, marked.block.open_loop.as_ref()?)))
+        .filter_map(|marked| Some((marked, &marked.block.figures.open_loop()?.open_loop)))
         .partition(|(marked, _)| marked.clean());
     let judged = if clean.len() < ENOUGH { [clean, disturbed].concat() } else { clean };
     let share = |block: &OpenLoopBlock| block.received.as_f64() / block.due.as_f64();
@@ -201,7 +202,7 @@ fn apart(open_loop: &OpenLoop, distribution: &Distribution) -> Option<Warning> {
 fn burst(folding: &Folding<'_>) -> Option<Burst> {
     let blocks: Vec<(&Block, BurstBlock)> = folding
         .blocks(BlockKind::Stamped)
-        .filter_map(|block| Some((block, block.burst?)))
+        .filter_map(|block| Some((block, block.figures.open_loop()?.burst?)))
         .collect();
     if blocks.is_empty() {
         return None;

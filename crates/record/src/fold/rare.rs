@@ -7,7 +7,8 @@ use super::{Folding, significant};
 /// Idle states of a cell; `None` if they were not read.
 pub(super) fn idle(folding: &Folding<'_>) -> Option<Idle> {
     let blocks = folding.blocks(BlockKind::Stamped);
-    let blocks: Vec<&IdleBlock> = blocks.filter_map(|block| block.idle.as_ref()).collect();
+    let blocks: Vec<&IdleBlock> =
+        blocks.filter_map(|block| block.figures.open_loop()?.idle.as_ref()).collect();
     let window_ns = blocks.iter().map(|block| block.window_ns).sum::<Count>().as_f64();
     let names = &blocks.first()?.states;
     let state = |(at, name): (usize, &Text)| {

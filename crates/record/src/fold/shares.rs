@@ -14,7 +14,7 @@ pub(super) fn jain(got: impl Iterator<Item = f64> + Clone, threads: usize) -> Op
 
 /// The receivers of a cell; `None` if there is one that does not share.
 pub(super) fn workers(folding: &Folding<'_>) -> Option<Workers> {
-    let own = || folding.own().filter_map(|marked| marked.block.workers.as_ref());
+    let own = || folding.own().filter_map(|marked| marked.block.figures.workers());
     let bundle = own().next()?.bundle;
     let indices: Vec<f64> = own()
         .filter_map(|block| {
@@ -33,7 +33,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 pub(super) fn funnel(folding: &Folding<'_>) -> Option<Funnel> {
     let own: Vec<(&Block, &FunnelBlock)> = folding
         .blocks(BlockKind::Stamped)
-        .filter_map(|block| Some((block, block.funnel.as_ref()?)))
+        .filter_map(|block| Some((block, block.figures.open_loop()?.funnel.as_ref()?)))
         .collect();
     own.first()?;
     let indices: Vec<f64> = own

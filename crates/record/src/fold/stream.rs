@@ -1,14 +1,14 @@
 //! Streams: a rate, the median over blocks, without round trips.
 
-use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
+use crate::{Block, BlockKind, Cost, Figures, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
 
 use super::shares;
 use super::{
-    Comparison, Distribution, Figures, Folding, RATE, Traffic, cost, oversubscribed, processes,
-    significant, stretch_median,
+    Comparison, Distribution, Folding, Outcome, RATE, cost, oversubscribed, processes, significant,
+    stretch_median,
 };
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let stretches = || folding.blocks(BlockKind::Stretch);
     let rated = || stretches().filter(|block| rate(block).is_some());
     let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
@@ -18,7 +18,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let half = cost(stretches(), 2.0);
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Streaming,
         kind: RecordKind::Stream,
         count: stretches().map(|block| block.count).sum(),
@@ -32,8 +32,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             voluntary_switches_per_op: whole(half.voluntary_switches_per_op),
             involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
         },
-        contention: None,
-        traffic: Traffic { workers: shares::workers(folding), ..Traffic::default() },
+        figures: shares::workers(folding)
+            .map_or_else(Figures::default, |workers| Figures::Shared { workers }),
         against: folding.compared(rates_of),
         between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
