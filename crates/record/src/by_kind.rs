@@ -59,7 +59,7 @@ macro_rules! by_kind {
         // Not derived: a spoilt member would make the line one of another kind.
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let mut members = Map::deserialize(deserializer)?;
+                let mut members = Map::<String, Value>::deserialize(deserializer)?;
                 members.retain(|_, member| !member.is_null());
                 $(if members.contains_key($first) {
                     return read(Value::Object(members)).map($name::$Several);

@@ -12,9 +12,7 @@ mod distribution;
 mod exchange;
 mod marks;
 mod open_loop;
-mod rare;
 mod send_call;
-mod shares;
 mod states;
 mod stream;
 mod warnings;
@@ -23,11 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{self, Paired, Round};
 use crate::resample::Processes;
+use crate::rounding::{rounded_ns, significant};
 use crate::{
     Against, Block, BlockKind, Cell, CellPrediction, Class, Cost, Count, DepthFigures,
-    DisturbanceSummary, Figures, Kind, LoopKind, Machine, Ns, OneWay, OpenLoopFigures, Origin,
-    Over, OwnProgram, Plan, PlannedCell, QueueSubject, Record, RecordKind, Regime, Subject, Unit,
-    Verdict, Wait, Warning, Work, median,
+    DisturbanceSummary, Figures, Kind, LoopKind, Machine, OneWay, OpenLoopFigures, Origin, Over,
+    OwnProgram, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
+    Unit, Verdict, Wait, Warning, Work, median,
 };
 
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
@@ -36,7 +35,7 @@ pub const AGREEMENT: f64 = 0.05;
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
-use distribution::{Distribution, QUANTILES, intervals, quantiles, quantiles_of, worst};
+use distribution::{Distribution, intervals, quantiles_of, worst};
 pub use marks::drifted;
 use marks::{Marked, stretch_median, summary};
 use states::State;
@@ -158,7 +157,7 @@ impl Outcome {
             mean: distribution.mean,
             min: distribution.min,
             max: distribution.max,
-            quantiles: quantiles(&distribution.all),
+            quantiles: Quantiles::of(&distribution.all),
             interval95: intervals(&distribution.all, *rate),
             rate_per_s: rate.map(|(rate, _)| rate.into()),
             cost: self.cost,
@@ -300,8 +299,8 @@ impl<'a> Folding<'a> {
             mean: distribution.mean,
             min: distribution.min,
             max: distribution.max,
-            quantiles: quantiles(&distribution.all),
-            clean_quantiles: quantiles(&distribution.clean),
+            quantiles: Quantiles::of(&distribution.all),
+            clean_quantiles: Quantiles::of(&distribution.clean),
             interval95: intervals(&distribution.all, rate),
             resolution_ns: rounded_ns(clock.step_ns.get() + clock.read_ns.get()),
             over: Over { limit_ns: self.plan.over_ns, share: distribution.over_share },
@@ -472,22 +471,4 @@ fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Co
 
 fn processes<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Processes {
     Processes::of(blocks.into_iter().map(|block| block.process))
-}
-
-/// Rounds to picoseconds: a histogram has no more digits.
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
-}
-
-fn rounded_ns(ns: f64) -> Ns {
-    round(ns).into()
-}
-
-/// Rounds to four significant digits: costs per operation span nine orders of magnitude.
-fn significant(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
-    (value * scale).round() / scale
 }

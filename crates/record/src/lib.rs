@@ -11,6 +11,7 @@
 
 mod block;
 mod build;
+mod burst;
 mod by_kind;
 mod calls;
 mod cell;
@@ -49,6 +50,7 @@ mod queue;
 mod record;
 mod regime;
 pub mod resample;
+mod rounding;
 pub mod schema;
 mod share;
 mod sharing;
@@ -60,6 +62,7 @@ mod warning;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, Worst};
 pub use build::Build;
+pub use burst::{Burst, BurstBlock};
 pub use by_kind::{BlockFigures, Figures};
 pub use calls::{Calls, CallsBlock, DepthFigures, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
@@ -83,9 +86,7 @@ pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use lost::Lost;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 pub use median::{median, upper_median};
-pub use open_loop::{
-    Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock, OpenLoopBlockFigures, OpenLoopFigures,
-};
+pub use open_loop::{Lateness, OpenLoop, OpenLoopBlock, OpenLoopBlockFigures, OpenLoopFigures};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
 pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Count, Fraction, Funnel, FunnelBlock, Histogram, Idle, IdleBlock, Lost, Ns, PerSecond,
+    Burst, BurstBlock, Count, Funnel, FunnelBlock, Histogram, Idle, IdleBlock, Lost, Ns, PerSecond,
     Quantiles,
 };
 
@@ -122,35 +122,4 @@ pub struct Lateness {
     pub quantiles: Quantiles,
     /// The distribution; null without any.
     pub histogram: Option<Histogram>,
-}
-
-/// The bursts of a block. Times are medians over its bursts, in nanoseconds since the burst was
-/// due.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BurstBlock {
-    /// Number of bursts.
-    pub bursts: Count,
-    /// Until the first message was received.
-    pub first_ns: Ns,
-    /// Until the last message was received.
-    pub last_ns: Ns,
-    /// From the end of the last send call until the last message was received.
-    pub drain_ns: Ns,
-    /// Number of bursts that were due when all messages of the one before had been received.
-    pub found_empty: Count,
-}
-
-/// Bursts of messages. Times are medians over blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Burst {
-    /// Time until the first message of a burst was received.
-    pub first_ns: Option<Ns>,
-    /// Time until the last message of a burst was received.
-    pub last_ns: Option<Ns>,
-    /// Its 95% interval, from resampling blocks.
-    pub last_interval95: Option<[Ns; 2]>,
-    /// Time from the end of the last send call until the last message was received.
-    pub drain_ns: Option<Ns>,
-    /// Share of the bursts that found the queue empty.
-    pub next_found_empty: Option<Fraction>,
 }

@@ -145,7 +145,8 @@ fn shares(shares: &[f64]) -> Option<Vec<Share>> {
 /// mean queue lie in the predicted intervals.
 fn coverage(results: &Results) -> [u32; 3] {
     let mut counts = [0; 3];
-    for contention in results.records().iter().filter_map(|record| record.figures.contention()) {
+    let records = results.records();
+    for contention in records.iter().filter_map(|record| record.figures.contention()).cloned() {
         let Contention { speedup, queue_mean, predicted, threads, .. } = contention;
         let Some(told) = predicted.filter(|told| told.refused.is_none() && threads > 1) else {
             continue;

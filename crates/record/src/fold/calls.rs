@@ -6,9 +6,9 @@ use crate::{
 };
 
 use super::{
-    Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes, rounded_ns,
-    stretch_median,
+    Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes, stretch_median,
 };
+use crate::rounding::rounded_ns;
 
 pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let blocks: Vec<(&Block, CallsBlock)> = folding

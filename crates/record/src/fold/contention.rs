@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{self, Paired, Round};
 use crate::{
-    Against, Block, BlockKind, CellPrediction, Contention, Count, Figures, LockSubject, LoopKind,
-    PlannedCell, RecordKind, Work, median, resample,
+    Against, Block, BlockKind, CellPrediction, Contention, Count, Figures, Fraction, LockSubject,
+    LoopKind, PlannedCell, RecordKind, Work, median, resample,
 };
 
-use super::shares::jain;
 use super::{
-    Distribution, Folding, Marked, Outcome, RATE, by_round, cost, oversubscribed, processes, round,
-    significant, stretch_median,
+    Distribution, Folding, Marked, Outcome, RATE, by_round, cost, oversubscribed, processes,
+    stretch_median,
 };
 use crate::limits::DRIFT;
+use crate::rounding::{round, significant};
+use crate::sharing::{jain, mean};
 
 const WORK: &str = "work_per_s";
 
@@ -196,7 +197,7 @@ fn contention(
             .or_else(|| told_queue(own()))
             .map(|mean| significant(mean).into()),
         queue_max: seen.map(|seen| seen.queue_max),
-        fairness: fairness(own(), subject.threads).map(|index| significant(index).into()),
+        fairness: fairness(own(), subject.threads),
         starved_ns: seen.map(|seen| round(seen.starved_ns).into()),
         handoff_ns: seen
             .filter(|seen| seen.handoffs > 0)
@@ -293,15 +294,12 @@ fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
 /// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
-fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<f64> {
-    let indices: Vec<f64> = blocks
-        .filter_map(|block| {
-            let got = &block.figures.contention()?.acquisitions;
-            if got.is_empty() {
-                return None;
-            }
-            jain(got.iter().map(|count| count.as_f64()), threads as usize)
-        })
-        .collect();
-    (!indices.is_empty()).then(|| indices.iter().sum::<f64>() / indices.len() as f64)
+fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<Fraction> {
+    mean(blocks.filter_map(|block| {
+        let got = &block.figures.contention()?.acquisitions;
+        if got.is_empty() {
+            return None;
+        }
+        jain(got.iter().map(|count| count.as_f64()), threads as usize)
+    }))
 }

@@ -7,10 +7,10 @@ use crate::{
 };
 
 use super::{
-    AGREEMENT, Distribution, Folding, Outcome, cost, processes, quantiles_of, round, rounded_ns,
-    times, warnings,
+    AGREEMENT, Distribution, Folding, Outcome, cost, processes, quantiles_of, times, warnings,
 };
 use crate::limits::DRIFT;
+use crate::rounding::{round, rounded_ns};
 
 pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let distribution = Distribution::of(folding);

@@ -2,7 +2,8 @@
 
 use crate::{BlockKind, median, regimes};
 
-use super::{Marked, round, stretch_median};
+use super::{Marked, stretch_median};
+use crate::rounding::round;
 
 /// A regime of a group.
 pub(super) struct State {

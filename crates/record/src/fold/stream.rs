@@ -1,12 +1,14 @@
 //! Streams: a rate, the median over blocks, without round trips.
 
-use crate::{Block, BlockKind, Cost, Figures, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
+use crate::{
+    Block, BlockKind, Cost, Figures, Kind, LoopKind, Ns, Ratio, RecordKind, Workers, resample,
+};
 
-use super::shares;
 use super::{
-    Comparison, Distribution, Folding, Outcome, RATE, cost, oversubscribed, processes, significant,
+    Comparison, Distribution, Folding, Outcome, RATE, cost, oversubscribed, processes,
     stretch_median,
 };
+use crate::rounding::significant;
 
 pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let stretches = || folding.blocks(BlockKind::Stretch);
@@ -16,6 +18,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     // One operation per message. Halved and rounded first because files have always had that last
     // digit.
     let half = cost(stretches(), 2.0);
+    let shared = folding.own().filter_map(|marked| marked.block.figures.workers());
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
     Outcome {
@@ -32,7 +35,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
             voluntary_switches_per_op: whole(half.voluntary_switches_per_op),
             involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
         },
-        figures: shares::workers(folding)
+        figures: Workers::of(shared)
             .map_or_else(Figures::default, |workers| Figures::Shared { workers }),
         against: folding.compared(rates_of),
         between_processes: None,
