@@ -169,3 +169,47 @@ impl Figures {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Line {
+        count: u64,
+        #[serde(flatten)]
+        figures: BlockFigures,
+        clean: bool,
+    }
+
+    #[test]
+    fn figures_come_back_as_they_were_written_and_spoilt_ones_do_not() {
+        let lateness = serde_json::to_string(&crate::Histogram::new()).unwrap();
+        let open_loop = |received: &str| {
+            format!(
+                r#""open_loop":{{"lateness":{lateness},"window_ns":7,"due":1,"received":{received},"busy_ns":1,"busy_messages":1,"negative":0,"clock_bound_ns":0.1}},"sends":{{"refused":1,"dropped":2}}"#
+            )
+        };
+        let calls = |ns: &str| {
+            format!(r#""calls":{{"send_ns":{ns},"receive_ns":2.0,"resident_bytes":null}}"#)
+        };
+        let workers =
+            |messages: &str| format!(r#""workers":{{"bundle":true,"messages":{messages}}}"#);
+        let sends = |dropped: &str| format!(r#""sends":{{"refused":0,"dropped":{dropped}}}"#);
+        let share = |share: &str| format!(r#""same_cpu_share":{share}"#);
+        let cases = [
+            [open_loop("1"), open_loop("-1")],
+            [calls("0.1"), calls("-0.1")],
+            [workers("[1,2]"), workers("[1,2.5]")],
+            [sends("281474976710655"), sends("281474976710657")],
+            [share("0.3"), share("3.0")],
+        ];
+        for members in cases {
+            let [text, spoilt] = members
+                .map(|own| format!(r#"{{"count":18446744073709551615,{own},"clean":true}}"#));
+            let line: Line = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&line).unwrap(), text);
+            assert!(serde_json::from_str::<Line>(&spoilt).is_err(), "{spoilt}");
+        }
+    }
+}
