@@ -19,10 +19,6 @@ pub struct BurstBlock {
     pub last_ns: Ns,
     /// From the end of the last send call until the last message was received.
     pub drain_ns: Ns,
-    /// From the first message that was received until the last one; absent from files of earlier
-    /// versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread_ns: Option<Ns>,
     /// Number of bursts that were due when all messages of the one before had been received.
     pub found_empty: Count,
 }
@@ -38,9 +34,6 @@ pub struct Burst {
     pub last_interval95: Option<[Ns; 2]>,
     /// Time from the end of the last send call until the last message was received.
     pub drain_ns: Option<Ns>,
-    /// Time from the first message that was received until the last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread_ns: Option<Ns>,
     /// Share of the bursts that found the queue empty.
     pub next_found_empty: Option<Fraction>,
 }
@@ -68,8 +61,6 @@ impl BurstBlock {
             drain_ns: rounded_ns(of_each(&|start| {
                 since(received_ps[last(start)], after_ps[last(start)])
             })?),
-            spread_ns: of_each(&|start| since(received_ps[last(start)], received_ps[start]))
-                .map(rounded_ns),
             found_empty: (found_empty as u64).into(),
         })
     }
@@ -96,7 +87,6 @@ impl Burst {
                 .and_then(|(_, interval)| interval)
                 .map(|interval| interval.map(rounded_ns)),
             drain_ns: figure(|burst| burst.drain_ns),
-            spread_ns: crate::median(blocks.iter().filter_map(|(_, burst)| burst.spread_ns)),
             next_found_empty: (bursts > 0.0)
                 .then(|| (sum(|burst| burst.found_empty).as_f64() / bursts).min(1.0).into()),
         })

@@ -59,7 +59,6 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
                 Cell::text(time_range(interval.map(Ns::get)))
             })
         }),
-        figure("spread", 4, "from the first message to the last one", |burst| burst.spread_ns),
         figure("drain", 2, "from the last send call to the last message", |burst| burst.drain_ns),
         Column::new(
             "next",
