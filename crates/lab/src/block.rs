@@ -5,9 +5,8 @@ mod worst;
 
 use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
-    Block, BlockKind, BurstBlock, CallsBlock, ContentionBlock, CpuNoise, FunnelBlock, Histogram,
-    IdleBlock, Ns, OneWayBlock, OpenLoopBlock, Placement, Plan, PlannedCell, SendsBlock,
-    WorkersBlock, Worst,
+    Block, BlockFigures, BlockKind, CallsBlock, CpuNoise, HandOffBlockFigures, Histogram, Ns,
+    OneWayBlock, Placement, Plan, PlannedCell, WorkersBlock, Worst,
 };
 use threadtoll_stats::median;
 
@@ -41,9 +40,9 @@ impl History {
     }
 }
 
-/// Figures that depend on the kind of cell.
+/// The samples of a block, summed up.
 #[derive(Default)]
-struct Figures {
+struct Summary {
     count: u64,
     elapsed_ps: u64,
     mean_ns: f64,
@@ -52,16 +51,7 @@ struct Figures {
     histogram: Option<Histogram>,
     /// Number of values over the plan's limit.
     over: Option<u64>,
-    one_way: Option<OneWayBlock>,
-    same_cpu_share: Option<f64>,
-    contention: Option<ContentionBlock>,
-    open_loop: Option<OpenLoopBlock>,
-    burst: Option<BurstBlock>,
-    calls: Option<CallsBlock>,
-    workers: Option<WorkersBlock>,
-    sends: Option<SendsBlock>,
-    funnel: Option<FunnelBlock>,
-    idle: Option<IdleBlock>,
+    figures: BlockFigures,
     worst: Vec<Worst>,
 }
 
@@ -94,11 +84,11 @@ pub(crate) fn to_block(
         },
         longest: &mut history.longest,
     };
-    let figures = match samples {
+    let summary = match samples {
         Samples::Exchange(round_trips) => exchange(round_trips, context),
         Samples::Stream(stretches) => stream(&stretches, &context),
         Samples::Shared(messages) => shared(messages, &context),
-        Samples::OpenLoop(messages) => deliveries::figures(messages, context),
+        Samples::OpenLoop(messages) => deliveries::summary(messages, context),
         Samples::Depth(calls) => depth(&calls),
         Samples::SendCalls(sends) => send_calls(sends, context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
@@ -110,8 +100,8 @@ pub(crate) fn to_block(
         placement: if crowded { Placement::Free } else { planned.cell.placement },
         spins: counters.spins && !crowded,
         grows: counters.grows,
-        elapsed_ns: figures.elapsed_ps / 1000,
-        mean_ns: figures.mean_ns,
+        elapsed_ns: summary.elapsed_ps / 1000,
+        mean_ns: summary.mean_ns,
         cpus: planned.cell.cpus.len() as u32,
         voluntary_switches: counters.cost.voluntary_switches.get(),
         involuntary_switches: counters.cost.involuntary_switches.get(),
@@ -131,25 +121,16 @@ pub(crate) fn to_block(
         seq: position.round,
         at: at.into(),
         kind: position.kind,
-        count: figures.count.into(),
-        elapsed_ns: (figures.elapsed_ps / 1000).into(),
-        mean: ((figures.mean_ns * 1e4).round() / 1e4).into(),
-        min: figures.min_ns.into(),
-        max: figures.max_ns.into(),
-        histogram: figures.histogram,
-        over: figures.over.map(Into::into),
-        one_way: figures.one_way,
-        same_cpu_share: figures.same_cpu_share.map(Into::into),
-        contention: figures.contention,
-        open_loop: figures.open_loop,
-        burst: figures.burst,
-        calls: figures.calls,
-        workers: figures.workers,
-        sends: figures.sends,
-        funnel: figures.funnel,
-        idle: figures.idle,
+        count: summary.count.into(),
+        elapsed_ns: (summary.elapsed_ps / 1000).into(),
+        mean: ((summary.mean_ns * 1e4).round() / 1e4).into(),
+        min: summary.min_ns.into(),
+        max: summary.max_ns.into(),
+        histogram: summary.histogram,
+        over: summary.over.map(Into::into),
+        figures: summary.figures,
         own_program: None,
-        worst: figures.worst,
+        worst: summary.worst,
         cost: counters.cost,
         cost_round_trips: counters.operations.into(),
         clean: disturbance.causes.is_empty(),
@@ -158,13 +139,13 @@ pub(crate) fn to_block(
 }
 
 /// Figures of consecutive values.
-fn stream(stretches: &Stretches, context: &Context<'_>) -> Figures {
+fn stream(stretches: &Stretches, context: &Context<'_>) -> Summary {
     let each = stretches.operations_each.max(1);
     let lengths = &stretches.lengths_ps;
     let count = each * lengths.len() as u64;
     let elapsed_ps: u64 = lengths.iter().sum();
     let values = Values::of(lengths.iter().map(|length| length / each));
-    Figures {
+    Summary {
         count,
         elapsed_ps,
         mean_ns: elapsed_ps as f64 / 1000.0 / count as f64,
@@ -172,21 +153,22 @@ fn stream(stretches: &Stretches, context: &Context<'_>) -> Figures {
         max_ns: values.max_ps as f64 / 1000.0,
         histogram: Some(values.histogram.packed()),
         over: context.stamped.then(|| over(lengths.iter().copied(), context.over_ps)),
-        ..Figures::default()
+        ..Summary::default()
     }
 }
 
 /// Figures of all messages of a block as one stretch.
-fn shared(messages: SharedMessages, context: &Context<'_>) -> Figures {
+fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     let SharedMessages { elapsed_ps, received, bundle } = messages;
     let all = received.iter().sum();
     let stretch = Stretches { lengths_ps: vec![elapsed_ps], operations_each: all };
     let messages = received.into_iter().map(Into::into).collect();
-    Figures { workers: Some(WorkersBlock { bundle, messages }), ..stream(&stretch, context) }
+    let figures = BlockFigures::Shared { workers: WorkersBlock { bundle, messages } };
+    Summary { figures, ..stream(&stretch, context) }
 }
 
 /// Figures of calls: medians over stretches, because some pay for memory.
-fn depth(calls: &DepthCalls) -> Figures {
+fn depth(calls: &DepthCalls) -> Summary {
     let each = calls.calls_each.max(1);
     let per_call = |lengths: &[u64]| {
         let times = lengths.iter().map(|ps| *ps as f64 / 1000.0 / each as f64);
@@ -195,27 +177,29 @@ fn depth(calls: &DepthCalls) -> Figures {
     let (send_ns, receive_ns) = (per_call(&calls.send_ps), per_call(&calls.receive_ps));
     let pairs = calls.send_ps.iter().zip(&calls.receive_ps);
     let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
-    Figures {
+    Summary {
         count: each * calls.send_ps.len() as u64,
         // Of all that its disturbances are counted over.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
         min_ns: values.min_ps as f64 / 1000.0,
         max_ns: values.max_ps as f64 / 1000.0,
-        calls: Some(CallsBlock {
-            send_ns: rounded(send_ns),
-            receive_ns: rounded(receive_ns),
-            resident_bytes: calls.resident_bytes,
-        }),
-        ..Figures::default()
+        figures: BlockFigures::Depth {
+            calls: CallsBlock {
+                send_ns: rounded(send_ns),
+                receive_ns: rounded(receive_ns),
+                resident_bytes: calls.resident_bytes,
+            },
+        },
+        ..Summary::default()
     }
 }
 
-fn send_calls(sends: SendCalls, context: Context<'_>) -> Figures {
-    let SendCalls { calls, elapsed_ps, refused, dropped } = sends;
+fn send_calls(sends: SendCalls, context: Context<'_>) -> Summary {
+    let SendCalls { calls, elapsed_ps, lost } = sends;
     let values = Values::of(calls.iter().map(|call| call.ps));
     let count = calls.len() as u64;
-    Figures {
+    Summary {
         count,
         elapsed_ps,
         mean_ns: values.sum_ps as f64 / 1000.0 / count.max(1) as f64,
@@ -223,9 +207,8 @@ fn send_calls(sends: SendCalls, context: Context<'_>) -> Figures {
         max_ns: values.max_ps as f64 / 1000.0,
         histogram: Some(values.histogram.packed()),
         over: Some(over(calls.iter().map(|call| call.ps), context.over_ps)),
-        sends: Some(SendsBlock { refused: refused.into(), dropped: dropped.into() }),
+        figures: BlockFigures::SendCall { sends: lost },
         worst: worst::of_waits(calls, &context.excess, context.longest),
-        ..Figures::default()
     }
 }
 
@@ -233,24 +216,27 @@ fn rounded(ns: f64) -> Ns {
     ((ns * 1000.0).round() / 1000.0).into()
 }
 
-fn exchange(samples: RoundTrips, context: Context<'_>) -> Figures {
-    let figures = stream(&samples.stretches, &context);
+fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
+    let summary = stream(&samples.stretches, &context);
     if !context.stamped {
-        return figures;
+        return summary;
     }
     let free = context.planned.cell.placement == Placement::Free;
-    Figures {
-        one_way: one_way(&samples.one_way_ps, samples.clock_bound_ns),
-        same_cpu_share: free
-            .then(|| same_cpu_share(&samples.lead_cpus, &samples.follow_cpus))
-            .flatten(),
+    Summary {
+        figures: BlockFigures::HandOffs(HandOffBlockFigures {
+            one_way: one_way(&samples.one_way_ps, samples.clock_bound_ns),
+            same_cpu_share: free
+                .then(|| same_cpu_share(&samples.lead_cpus, &samples.follow_cpus))
+                .flatten()
+                .map(Into::into),
+        }),
         worst: worst::of_round_trips(&samples, &context.excess, context.longest),
-        ..figures
+        ..summary
     }
 }
 
 /// Figures of waits, which are not consecutive; none if they were not stamped.
-fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
+fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let Acquisitions { block, elapsed_ns, waits } = samples;
     // A program of another language does not tell the threads of a pool apart.
     let count = match block.acquisitions.is_empty() {
@@ -261,7 +247,7 @@ fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
     let stamped = !waits.is_empty();
     let values = Values::of(waits.iter().map(|wait| wait.ps));
     let or_each = |of_waits: f64| if stamped { of_waits } else { each_ns };
-    Figures {
+    Summary {
         count,
         elapsed_ps: elapsed_ns * 1000,
         mean_ns: or_each(values.sum_ps as f64 / 1000.0 / count as f64),
@@ -270,9 +256,8 @@ fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
         histogram: stamped.then(|| values.histogram.packed()),
         over: (stamped && context.stamped)
             .then(|| over(waits.iter().map(|wait| wait.ps), context.over_ps)),
-        contention: Some(block),
+        figures: BlockFigures::Contention { contention: block },
         worst: worst::of_waits(waits, &context.excess, context.longest),
-        ..Figures::default()
     }
 }
 

@@ -19,7 +19,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use threadtoll_record::file::{Appender, Results};
-use threadtoll_record::{Block, Line, Machine, Plan, PlannedCell, Record, Strike, fold, timestamp};
+use threadtoll_record::{
+    Block, BlockFigures, Line, Machine, Plan, PlannedCell, Record, Strike, fold, timestamp,
+};
 
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
@@ -319,7 +321,9 @@ fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
         && !cells[block.cell].experiment.keeps_histograms(machine)
     {
         block.histogram = None;
-        block.one_way = None;
+        if let BlockFigures::HandOffs(own) = &mut block.figures {
+            own.one_way = None;
+        }
     }
     line
 }

@@ -1,6 +1,6 @@
 //! Samples of a block before they are folded, by kind of cell.
 
-use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, ResidentBytes};
+use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, Lost, ResidentBytes};
 
 /// Samples of a block, with its counters.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,9 +97,8 @@ pub struct Deliveries {
     pub busy_ns: u64,
     /// Number of messages that it covers, if not that of `due_ps`.
     pub busy_messages: Option<u64>,
-    /// Messages that were due and are not among these, because the queue refused them or dropped
-    /// them later; `None` if it may not.
-    pub lost: Option<[u64; 2]>,
+    /// Messages that were due and are not among these; `None` where none may be lost.
+    pub lost: Option<Lost>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
     /// CPU of the receiver.
@@ -144,10 +143,8 @@ pub struct SendCalls {
     pub calls: Vec<Waited>,
     /// Time from the begin of the first call to the end of the last one.
     pub elapsed_ps: u64,
-    /// Number of messages that the queue refused.
-    pub refused: u64,
-    /// Number of messages that the queue took and dropped later.
-    pub dropped: u64,
+    /// Messages that were lost.
+    pub lost: Lost,
 }
 
 /// Acquisitions of a lock by all threads.

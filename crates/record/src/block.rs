@@ -6,10 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::WORST;
-use crate::{
-    BurstBlock, CallsBlock, ContentionBlock, Count, Fraction, FunnelBlock, Histogram, IdleBlock,
-    Ns, OpenLoopBlock, OwnProgram, Seconds, SendsBlock, Text, WorkersBlock,
-};
+use crate::{BlockFigures, Count, Histogram, Ns, OwnProgram, Seconds, Text};
 
 /// The loop that produced a block.
 #[derive(
@@ -59,41 +56,9 @@ pub struct Block {
     pub histogram: Option<Histogram>,
     /// Number of round trips longer than the plan's limit; null in a stretch block.
     pub over: Option<Count>,
-    /// One-way times, if the clocks of both CPUs were shown to agree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub one_way: Option<OneWayBlock>,
-    /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free
-    /// placement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_cpu_share: Option<Fraction>,
-    /// Locks only: work and acquisitions of the threads. The values of the block are then their
-    /// waits or, in a stretch block, the mean time between acquisitions of all threads together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contention: Option<ContentionBlock>,
-    /// Open loops only: lateness, and messages that were due and received. The values of the block
-    /// are then the times from the moment at which a message was due until it was received.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open_loop: Option<OpenLoopBlock>,
-    /// Open loops of bursts only: their first and last messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<BurstBlock>,
-    /// Queues that hold many messages only: times of calls, and memory. The values of the block are
-    /// then the times of a send call and a receive call together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<CallsBlock>,
-    /// Receivers that share messages only: how many each received.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<WorkersBlock>,
-    /// Sends into a flooded queue only: messages that were lost. The values of the block are then
-    /// the times of their send calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sends: Option<SendsBlock>,
-    /// Important messages among others only: the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub funnel: Option<FunnelBlock>,
-    /// Rare messages only: idle states of the receiver's CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idle: Option<IdleBlock>,
+    /// Figures of its kind of cell.
+    #[serde(flatten)]
+    pub figures: BlockFigures,
     /// Cells that a program of another language measured itself only: how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
@@ -125,27 +90,17 @@ impl Block {
         if self.worst.len() > WORST {
             return Err("the block has too many longest samples");
         }
-        let lost = |sends: SendsBlock| {
-            sends.refused.get().saturating_add(sends.dropped.get()) > self.count.get()
-        };
-        // Values of an open loop are only the messages that were received.
-        if self.open_loop.is_none() && self.sends.is_some_and(lost) {
-            return Err("more messages of the block were lost than it has");
+        match &self.figures {
+            BlockFigures::OpenLoop(own) => own.open_loop.validate(),
+            BlockFigures::Contention { contention } => contention.validate(self.count),
+            BlockFigures::SendCall { sends } => {
+                let lost = sends.refused.get().saturating_add(sends.dropped.get());
+                let fits = lost <= self.count.get();
+                fits.then_some(()).ok_or("more messages of the block were lost than it has")
+            }
+            _ => Ok(()),
         }
-        self.open_loop.as_ref().map_or(Ok(()), OpenLoopBlock::validate)?;
-        self.contention.as_ref().map_or(Ok(()), |contention| contention.validate(self.count))
     }
-}
-
-/// One-way times stamped on both CPUs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OneWayBlock {
-    /// Times in both directions, without negative differences.
-    pub histogram: Histogram,
-    /// Number of negative differences.
-    pub negative: Count,
-    /// Two-sided bound on the clocks' disagreement, in nanoseconds.
-    pub clock_bound_ns: Ns,
 }
 
 /// CPU time and context switches of both ends in one block.

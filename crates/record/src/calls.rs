@@ -39,3 +39,13 @@ pub struct Calls {
     /// Its 95% interval, from resampling blocks.
     pub receive_interval95: Option<[Ns; 2]>,
 }
+
+/// Figures of a queue that holds many messages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DepthFigures {
+    /// Times of calls.
+    pub calls: Calls,
+    /// Memory of the process, medians over blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<ResidentBytes>,
+}

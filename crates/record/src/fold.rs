@@ -12,10 +12,7 @@ mod distribution;
 mod exchange;
 mod marks;
 mod open_loop;
-mod quantile;
-mod rare;
 mod send_call;
-mod shares;
 mod states;
 mod stream;
 mod warnings;
@@ -26,11 +23,12 @@ use threadtoll_stats::median;
 use threadtoll_stats::resample::Processes;
 
 use crate::compare::{self, Paired, Round};
+use crate::rounding::{rounded_ns, significant};
 use crate::{
-    Against, Block, BlockKind, Burst, Calls, Cell, CellPrediction, Class, Contention, Cost, Count,
-    DisturbanceSummary, Funnel, Idle, Kind, LoopKind, Machine, Ns, OneWay, OpenLoop, Origin, Over,
-    OwnProgram, Plan, PlannedCell, QueueSubject, Record, RecordKind, Regime, ResidentBytes,
-    Subject, Unit, Verdict, Wait, Warning, Work, Workers,
+    Against, Block, BlockKind, Cell, CellPrediction, Class, Cost, Count, DepthFigures,
+    DisturbanceSummary, Figures, Kind, LoopKind, Machine, OneWay, OpenLoopFigures, Origin, Over,
+    OwnProgram, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
+    Unit, Verdict, Wait, Warning, Work,
 };
 
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
@@ -39,7 +37,7 @@ pub const AGREEMENT: f64 = 0.05;
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
-use distribution::{Distribution, QUANTILES, intervals, quantiles, quantiles_of, worst};
+use distribution::{Distribution, intervals, quantiles_of, worst};
 pub use marks::drifted;
 use marks::{Marked, stretch_median, summary};
 use states::State;
@@ -94,24 +92,24 @@ pub fn fold(
             let folding =
                 Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
             if states.len() == 1 || sleeps(&cells[index]) {
-                return folding.record(folding.figures(), Vec::new());
+                return folding.record(folding.outcome(), Vec::new());
             }
             let (mut main, mut regimes, mut warnings) = (None, Vec::new(), Vec::new());
             for (state, blocks) in states.iter().zip(&split) {
-                let mut figures = Folding { all: blocks, ..folding }.figures();
+                let mut outcome = Folding { all: blocks, ..folding }.outcome();
                 let own = blocks.iter().filter(|marked| marked.block.cell == index);
-                regimes.push(figures.regime(state, own.count()));
-                warnings.append(&mut figures.warnings);
+                regimes.push(outcome.regime(state, own.count()));
+                warnings.append(&mut outcome.warnings);
                 main = match main {
                     Some((longest, main)) if longest >= state.share => Some((longest, main)),
-                    _ => Some((state.share, figures)),
+                    _ => Some((state.share, outcome)),
                 };
             }
-            let mut figures = main.map_or_else(|| folding.figures(), |(_, figures)| figures);
+            let mut outcome = main.map_or_else(|| folding.outcome(), |(_, outcome)| outcome);
             let mut told = BTreeSet::new();
             warnings.retain(|warning: &Warning| told.insert(warning.code.clone()));
-            figures.warnings = warnings;
-            folding.record(figures, regimes)
+            outcome.warnings = warnings;
+            folding.record(outcome, regimes)
         })
         .collect()
 }
@@ -133,8 +131,8 @@ struct Folding<'a> {
     seed: u64,
 }
 
-/// Figures that depend on the kind of cell.
-struct Figures {
+/// Outcome of folding the blocks of a cell in one regime.
+struct Outcome {
     loop_kind: LoopKind,
     kind: RecordKind,
     count: Count,
@@ -143,31 +141,16 @@ struct Figures {
     /// Per second, with its interval.
     rate: Option<(f64, Option<[f64; 2]>)>,
     cost: Cost,
-    contention: Option<Contention>,
-    traffic: Traffic,
+    figures: Figures,
     against: Vec<Against>,
     /// Share of the variance between processes.
     between_processes: Option<f64>,
     warnings: Vec<Warning>,
 }
 
-/// Figures of queues under a load.
-#[derive(Clone, Default)]
-struct Traffic {
-    open_loop: Option<OpenLoop>,
-    burst: Option<Burst>,
-    calls: Option<Calls>,
-    resident_bytes: Option<ResidentBytes>,
-    workers: Option<Workers>,
-    funnel: Option<Funnel>,
-    idle: Option<Idle>,
-    /// Messages that were refused, and those that were dropped later.
-    lost: Option<[Count; 2]>,
-}
-
-impl Figures {
+impl Outcome {
     fn regime(&self, state: &State, blocks: usize) -> Regime {
-        let Figures { distribution, rate, .. } = self;
+        let Outcome { distribution, rate, .. } = self;
         Regime {
             reference_ns: state.reference_ns.into(),
             share: significant(state.share).into(),
@@ -176,18 +159,26 @@ impl Figures {
             mean: distribution.mean,
             min: distribution.min,
             max: distribution.max,
-            quantiles: quantiles(&distribution.all),
+            quantiles: Quantiles::of(&distribution.all),
             interval95: intervals(&distribution.all, *rate),
             rate_per_s: rate.map(|(rate, _)| rate.into()),
             cost: self.cost,
-            contention: self.contention.clone(),
-            open_loop: self.traffic.open_loop.clone(),
-            burst: self.traffic.burst,
-            calls: self.traffic.calls,
-            workers: self.traffic.workers.clone(),
-            funnel: self.traffic.funnel.clone(),
+            figures: of_regime(self.figures.clone()),
             against: self.against.clone(),
         }
+    }
+}
+
+/// The figures that a regime has, too.
+fn of_regime(figures: Figures) -> Figures {
+    match figures {
+        Figures::OpenLoop(own) => {
+            let none = OpenLoopFigures { refused: None, dropped: None, idle: None, ..own };
+            Figures::OpenLoop(none)
+        }
+        Figures::Depth(own) => Figures::Depth(DepthFigures { resident_bytes: None, ..own }),
+        Figures::HandOffs(_) | Figures::SendCall(_) => Figures::default(),
+        Figures::Contention { .. } | Figures::Shared { .. } => figures,
     }
 }
 
@@ -260,8 +251,8 @@ impl<'a> Folding<'a> {
         }
     }
 
-    fn figures(&self) -> Figures {
-        let mut figures = match (self.cell().lock(), self.planned().kind()) {
+    fn outcome(&self) -> Outcome {
+        let mut outcome = match (self.cell().lock(), self.planned().kind()) {
             (Some(lock), _) => contention::fold(self, lock),
             (None, Kind::Stream) => stream::fold(self),
             (None, Kind::OpenLoop) => open_loop::fold(self),
@@ -272,10 +263,10 @@ impl<'a> Folding<'a> {
         let main = main_figures(self.all, self.index, self.planned());
         let of_process = || main.keys().map(|(process, _)| *process);
         let values: Vec<f64> = main.values().copied().collect();
-        figures.between_processes =
+        outcome.between_processes =
             Processes::of(of_process()).share_between(&values).map(significant);
-        figures.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
-        figures
+        outcome.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
+        outcome
     }
 
     fn own_program(&self) -> Option<OwnProgram> {
@@ -285,10 +276,10 @@ impl<'a> Folding<'a> {
         blocks().next().map(|_| OwnProgram { warm_up_ms })
     }
 
-    /// The record with `figures` from the main regime; `self` has the blocks of all.
-    fn record(&self, figures: Figures, regimes: Vec<Regime>) -> Record {
+    /// The record with the `outcome` of the main regime; `self` has the blocks of all.
+    fn record(&self, outcome: Outcome, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
-        let Figures { distribution, rate, .. } = figures;
+        let Outcome { distribution, rate, .. } = outcome;
         let clock = &self.machine.clock;
         let disturbance = summary(self.own());
         let histogram =
@@ -302,40 +293,30 @@ impl<'a> Folding<'a> {
             experiment: planned.experiment.clone(),
             cell: planned.cell.clone(),
             simulated: self.machine.simulated,
-            loop_kind: figures.loop_kind,
-            kind: figures.kind,
+            loop_kind: outcome.loop_kind,
+            kind: outcome.kind,
             unit: Unit::Ns,
-            count: figures.count,
-            one_way: figures.one_way,
+            count: outcome.count,
+            one_way: outcome.one_way,
             mean: distribution.mean,
             min: distribution.min,
             max: distribution.max,
-            quantiles: quantiles(&distribution.all),
-            clean_quantiles: quantiles(&distribution.clean),
+            quantiles: Quantiles::of(&distribution.all),
+            clean_quantiles: Quantiles::of(&distribution.clean),
             interval95: intervals(&distribution.all, rate),
             resolution_ns: rounded_ns(clock.step_ns.get() + clock.read_ns.get()),
             over: Over { limit_ns: self.plan.over_ns, share: distribution.over_share },
             rate_per_s: rate.map(|(rate, _)| rate.into()),
             histogram,
-            cost: figures.cost,
-            same_cpu_share: distribution.same_cpu_share,
-            contention: figures.contention,
-            open_loop: figures.traffic.open_loop,
-            burst: figures.traffic.burst,
-            calls: figures.traffic.calls,
-            resident_bytes: figures.traffic.resident_bytes,
-            workers: figures.traffic.workers,
-            funnel: figures.traffic.funnel,
-            idle: figures.traffic.idle,
+            cost: outcome.cost,
+            figures: outcome.figures,
             own_program: self.own_program(),
-            refused: figures.traffic.lost.map(|[refused, _]| refused),
-            dropped: figures.traffic.lost.map(|[_, dropped]| dropped),
             worst: worst(self.blocks(BlockKind::Stamped)),
-            against: figures.against,
+            against: outcome.against,
             regimes,
             processes: processes(self.own().map(|marked| marked.block)).count() as u32,
-            between_processes_share: figures.between_processes.map(Into::into),
-            warnings: disturbed(&disturbance).into_iter().chain(figures.warnings).collect(),
+            between_processes_share: outcome.between_processes.map(Into::into),
+            warnings: disturbed(&disturbance).into_iter().chain(outcome.warnings).collect(),
             disturbance,
         }
     }
@@ -492,22 +473,4 @@ fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Co
 
 fn processes<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Processes {
     Processes::of(blocks.into_iter().map(|block| block.process))
-}
-
-/// Rounds to picoseconds: a histogram has no more digits.
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
-}
-
-fn rounded_ns(ns: f64) -> Ns {
-    round(ns).into()
-}
-
-/// Rounds to four significant digits: costs per operation span nine orders of magnitude.
-fn significant(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
-    (value * scale).round() / scale
 }

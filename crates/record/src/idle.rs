@@ -1,8 +1,10 @@
-//! Idle states of the receiver's CPU, as blocks and records describe them.
+//! Idle states of the receiver's CPU: around a block, in a record, and the way from one to the
+//! other.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rounding::significant;
 use crate::{Count, Fraction, Text};
 
 /// Time in idle states around a block.
@@ -44,6 +46,24 @@ pub struct IdleState {
 }
 
 impl Idle {
+    /// Sums up those around blocks; `None` if they were not read.
+    pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a IdleBlock>) -> Option<Self> {
+        let blocks: Vec<&IdleBlock> = blocks.collect();
+        let window_ns = blocks.iter().map(|block| block.window_ns).sum::<Count>().as_f64();
+        let names = &blocks.first()?.states;
+        let state = |(at, name): (usize, &Text)| {
+            let own = || blocks.iter().filter_map(move |block| block.states.get(at));
+            let time_ns = own().map(|own| own.time_ns).sum::<Count>().as_f64();
+            IdleState {
+                name: name.clone(),
+                share: significant((time_ns / window_ns.max(1.0)).min(1.0)).into(),
+                entered: own().map(|own| own.entered).sum(),
+            }
+        };
+        let names = names.iter().map(|own| &own.name);
+        Some(Idle { states: names.enumerate().map(state).collect() })
+    }
+
     /// The deepest state that the CPU entered.
     pub fn deepest(&self) -> Option<&IdleState> {
         self.states.iter().rfind(|state| state.entered.get() > 0)

@@ -11,6 +11,8 @@
 
 mod block;
 mod build;
+mod burst;
+mod by_kind;
 mod calls;
 mod cell;
 mod cell_prediction;
@@ -26,6 +28,7 @@ pub mod file;
 mod fit;
 pub mod fold;
 mod funnel;
+mod hand_offs;
 mod histogram;
 mod idle;
 mod label;
@@ -33,6 +36,7 @@ pub mod limits;
 mod line;
 mod load;
 mod lock;
+mod lost;
 mod machine;
 mod open_loop;
 mod own_program;
@@ -40,11 +44,12 @@ mod placement;
 mod plan;
 mod prediction;
 pub mod profile;
+mod quantile;
 mod quantiles;
 mod queue;
 mod record;
+mod rounding;
 pub mod schema;
-mod sends;
 mod share;
 mod sharing;
 mod strike;
@@ -53,9 +58,11 @@ mod text;
 mod time;
 mod warning;
 
-pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
+pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, Worst};
 pub use build::Build;
-pub use calls::{Calls, CallsBlock, ResidentBytes};
+pub use burst::{Burst, BurstBlock};
+pub use by_kind::{BlockFigures, Figures};
+pub use calls::{Calls, CallsBlock, DepthFigures, ResidentBytes};
 pub use cell::{Cell, Layout, Neighbour, Pause};
 pub use cell_prediction::{Calibrated, CellPrediction, Refusal};
 pub use checksum::Checksum;
@@ -68,13 +75,15 @@ pub use figure::{Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs, SignedRatio}
 pub use fit::{Fit, FittedRow};
 pub use fold::fold;
 pub use funnel::{Funnel, FunnelBlock};
+pub use hand_offs::{HandOffBlockFigures, HandOffFigures, OneWayBlock};
 pub use histogram::{Histogram, HistogramError};
 pub use idle::{Idle, IdleBlock, IdleState, IdleStateBlock};
 pub use line::Line;
 pub use load::{Arrivals, Carry, Load, Lose, Scale};
 pub use lock::{LockSubject, NO_LOCK, Spread, Work};
+pub use lost::Lost;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine};
-pub use open_loop::{Burst, BurstBlock, Lateness, OpenLoop, OpenLoopBlock};
+pub use open_loop::{Lateness, OpenLoop, OpenLoopBlock, OpenLoopBlockFigures, OpenLoopFigures};
 pub use own_program::OwnProgram;
 pub use placement::{Placement, Relation};
 pub use plan::{Budget, Folded, MAX_PROCESSES, MAX_ROUNDS, Plan, PlannedCell, Refused, Repeat};
@@ -86,7 +95,6 @@ pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Record,
     RecordKind, Regime, Unit, Verdict,
 };
-pub use sends::SendsBlock;
 pub use share::Share;
 pub use sharing::{Workers, WorkersBlock};
 pub use strike::Strike;

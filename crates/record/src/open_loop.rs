@@ -3,7 +3,52 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Count, Fraction, Histogram, Ns, PerSecond, Quantiles};
+use crate::{
+    Burst, BurstBlock, Count, Funnel, FunnelBlock, Histogram, Idle, IdleBlock, Lost, Ns, PerSecond,
+    Quantiles,
+};
+
+/// Figures of a block of an open loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenLoopBlockFigures {
+    /// Lateness, and messages that were due and received.
+    pub open_loop: OpenLoopBlock,
+    /// Bursts only: their first and last messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<BurstBlock>,
+    /// Messages that were lost; absent where none may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends: Option<Lost>,
+    /// Important messages among others only: the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub funnel: Option<FunnelBlock>,
+    /// Rare messages only: idle states of the receiver's CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleBlock>,
+}
+
+/// Figures of an open loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenLoopFigures {
+    /// Rate, lateness and saturation.
+    pub open_loop: OpenLoop,
+    /// Bursts only: their first and last messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Burst>,
+    /// Number of messages that the queue refused; absent where none may be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Count>,
+    /// Number of messages that the queue took and dropped later; absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Count>,
+    /// Important messages among others only: the others. The record's values are those of the
+    /// important ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub funnel: Option<Funnel>,
+    /// Rare messages only: idle states of the receiver's CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
+}
 
 /// What a block of an open loop has in addition to the messages' delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,35 +122,4 @@ pub struct Lateness {
     pub quantiles: Quantiles,
     /// The distribution; null without any.
     pub histogram: Option<Histogram>,
-}
-
-/// The bursts of a block. Times are medians over its bursts, in nanoseconds since the burst was
-/// due.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BurstBlock {
-    /// Number of bursts.
-    pub bursts: Count,
-    /// Until the first message was received.
-    pub first_ns: Ns,
-    /// Until the last message was received.
-    pub last_ns: Ns,
-    /// From the end of the last send call until the last message was received.
-    pub drain_ns: Ns,
-    /// Number of bursts that were due when all messages of the one before had been received.
-    pub found_empty: Count,
-}
-
-/// Bursts of messages. Times are medians over blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Burst {
-    /// Time until the first message of a burst was received.
-    pub first_ns: Option<Ns>,
-    /// Time until the last message of a burst was received.
-    pub last_ns: Option<Ns>,
-    /// Its 95% interval, from resampling blocks.
-    pub last_interval95: Option<[Ns; 2]>,
-    /// Time from the end of the last send call until the last message was received.
-    pub drain_ns: Option<Ns>,
-    /// Share of the bursts that found the queue empty.
-    pub next_found_empty: Option<Fraction>,
 }

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Ns;
+use crate::quantile::QuantileEstimate;
+use crate::rounding::rounded_ns;
 
 /// Quantiles in nanoseconds; null if fewer than 20 samples lie beyond them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,4 +22,15 @@ pub struct Quantiles {
     /// 99.99%.
     #[serde(rename = "p99.99")]
     pub p9999: Option<Ns>,
+}
+
+impl Quantiles {
+    /// In the order of the members.
+    pub(crate) const ALL: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+
+    /// From estimates of [`Quantiles::ALL`].
+    pub(crate) fn of(found: &[QuantileEstimate]) -> Self {
+        let value = |index: usize| found[index].value.map(rounded_ns);
+        Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
+    }
 }

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::limits::WORST;
 use crate::plan::MAX_CELLS_IN_GROUP;
 use crate::{
-    Burst, Calls, Cause, Cell, Contention, Count, Experiment, Fraction, Funnel, Histogram, Idle,
-    MAX_ROUNDS, Ns, OpenLoop, OwnProgram, PerSecond, Quantiles, Ratio, ResidentBytes, Text,
-    Warning, Workers, Worst,
+    Cause, Cell, Count, Experiment, Figures, Fraction, Histogram, MAX_ROUNDS, Ns, OwnProgram,
+    PerSecond, Quantiles, Ratio, Text, Warning, Worst,
 };
 
 const MAX_WARNINGS: usize = 100;
@@ -75,41 +74,9 @@ pub struct Record {
     /// CPU time and context switches per hand-off, from stretches; for streams and open loops: per
     /// message, in open loops including the sender's wait for the next message.
     pub cost: Cost,
-    /// Free placement only: share of the exchanges that began with both ends on one CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_cpu_share: Option<Fraction>,
-    /// Locks only: speed-up, queue, fairness, and their prediction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contention: Option<Contention>,
-    /// Open loops only: rate, lateness and saturation. The values are then the times from the
-    /// moment at which a message was due until it was received.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open_loop: Option<OpenLoop>,
-    /// Open loops of bursts only: their first and last messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Burst>,
-    /// Queues that hold many messages only: times of calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<Calls>,
-    /// Queues that hold many messages only: memory of the process, medians over blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resident_bytes: Option<ResidentBytes>,
-    /// Receivers that share messages only: how evenly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<Workers>,
-    /// Number of messages that the queue refused; `None` where none may be lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Count>,
-    /// Number of messages that the queue took and dropped later; `None` as above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dropped: Option<Count>,
-    /// Important messages among others only: the others. The values are those of the important
-    /// ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub funnel: Option<Funnel>,
-    /// Rare messages only: idle states of the receiver's CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Idle>,
+    /// Figures of its kind of cell.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Cells that a program of another language measured itself only: how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
@@ -153,23 +120,21 @@ impl Record {
         if (self.kind == RecordKind::RoundTrip) != self.one_way.is_some() {
             return Err("the record lacks one-way times, or should not have any");
         }
-        if (self.kind == RecordKind::Delivery) != self.open_loop.is_some()
-            || (self.kind == RecordKind::Calls) != self.calls.is_some()
-            || self.burst.is_some() && self.open_loop.is_none()
-            || self.funnel.is_some() && self.open_loop.is_none()
-            || self.idle.is_some() && self.open_loop.is_none()
-            || self.workers.is_some() && self.kind != RecordKind::Stream
-            || self.kind == RecordKind::SendCall && self.refused.is_none()
-            || self.refused.is_some()
-                && !matches!(self.kind, RecordKind::SendCall | RecordKind::Delivery)
-            || self.refused.is_some() != self.dropped.is_some()
-        {
-            return Err("the record lacks what its open loop or its calls gave, or has too much");
+        let fits = match self.figures {
+            Figures::HandOffs(_) => {
+                matches!(self.kind, RecordKind::RoundTrip | RecordKind::Stream)
+            }
+            Figures::Shared { .. } => self.kind == RecordKind::Stream,
+            Figures::Contention { .. } => self.kind == RecordKind::Wait,
+            Figures::OpenLoop(_) => self.kind == RecordKind::Delivery,
+            Figures::Depth(_) => self.kind == RecordKind::Calls,
+            Figures::SendCall(_) => self.kind == RecordKind::SendCall,
+        };
+        if !fits {
+            return Err("the record has figures of another kind");
         }
-        let threads = self.contention.as_ref().map(|contention| contention.threads);
-        if (self.kind == RecordKind::Wait) != threads.is_some()
-            || threads != self.cell.lock().map(|lock| lock.threads)
-        {
+        let threads = self.figures.contention().map(|contention| contention.threads);
+        if threads != self.cell.lock().map(|lock| lock.threads) {
             return Err("the record does not match its cell's lock or number of threads");
         }
         self.disturbance.validate()
@@ -212,24 +177,9 @@ pub struct Regime {
     pub rate_per_s: Option<PerSecond>,
     /// CPU time and context switches per hand-off, as in the record.
     pub cost: Cost,
-    /// Locks only: speed-up, queue, fairness, and their prediction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contention: Option<Contention>,
-    /// Open loops only: rate, lateness and saturation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open_loop: Option<OpenLoop>,
-    /// Open loops of bursts only: their first and last messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Burst>,
-    /// Queues that hold many messages only: times of calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<Calls>,
-    /// Receivers that share messages only: how evenly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<Workers>,
-    /// Important messages among others only: the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub funnel: Option<Funnel>,
+    /// Figures of its kind of cell, as in the record.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
 }

@@ -1,8 +1,11 @@
-//! Receivers that share the messages of a sender, as blocks and records describe them.
+//! How evenly threads share something; receivers that share the messages of a sender: in a block,
+//! in a record, and the way from one to the other.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use threadtoll_stats::mean;
 
+use crate::rounding::significant;
 use crate::{Count, Fraction};
 
 /// The receivers of a block.
@@ -24,4 +27,31 @@ pub struct Workers {
     /// Jain's index of the receivers' messages in a block, mean over blocks; 1 if all received
     /// equally many.
     pub fairness: Option<Fraction>,
+}
+
+impl Workers {
+    /// Folds blocks; `None` if there is one receiver that does not share.
+    pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a WorkersBlock>) -> Option<Self> {
+        let blocks: Vec<&WorkersBlock> = blocks.collect();
+        let bundle = blocks.first()?.bundle;
+        let indices = blocks.iter().filter_map(|block| {
+            let messages = block.messages.iter().map(|count| count.as_f64());
+            jain(messages, block.messages.len())
+        });
+        Some(Workers { bundle, fairness: mean_index(indices) })
+    }
+}
+
+/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what each of `threads` got;
+/// those that are not listed got nothing.
+pub(crate) fn jain(got: impl Iterator<Item = f64> + Clone, threads: usize) -> Option<f64> {
+    let sum: f64 = got.clone().sum();
+    let squares: f64 = got.map(|own| own.powi(2)).sum();
+    (squares > 0.0).then(|| sum * sum / (threads as f64 * squares))
+}
+
+/// The mean of indices, rounded.
+pub(crate) fn mean_index(indices: impl Iterator<Item = f64>) -> Option<Fraction> {
+    let indices: Vec<f64> = indices.collect();
+    mean(&indices).map(|mean| significant(mean).into())
 }

@@ -193,7 +193,7 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     let mut sweeps: BTreeMap<Criteria<'_>, (usize, Vec<Row<'_>>)> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
         let (Experiment::Contention(scenario), Some(subject), Some(contention)) =
-            (&record.experiment, record.cell.lock(), &record.contention)
+            (&record.experiment, record.cell.lock(), record.figures.contention())
         else {
             continue;
         };

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use threadtoll_record::{
-    Against, Contention, OneWay, PerSecond, Record, Regime, Work, compare::ALIKE, file::Results,
+    Against, Contention, Figures, OneWay, PerSecond, Record, Regime, Work, compare::ALIKE,
+    file::Results,
 };
 use threadtoll_stats::median;
 
 use crate::table::Cell;
 use crate::units::{UNKNOWN, share};
 
-/// The figures of a record in one regime.
+/// A record in one regime.
 #[derive(Clone, Copy)]
-pub(crate) struct Figures<'a> {
+pub(crate) struct InRegime<'a> {
     pub(crate) one_way: Option<&'a OneWay>,
     pub(crate) rate_per_s: Option<PerSecond>,
     pub(crate) rate_interval95: Option<[PerSecond; 2]>,
@@ -22,23 +23,23 @@ pub(crate) struct Figures<'a> {
     pub(crate) against: &'a [Against],
 }
 
-impl<'a> Figures<'a> {
+impl<'a> InRegime<'a> {
     fn whole(record: &'a Record) -> Self {
-        Figures {
+        InRegime {
             one_way: record.one_way.as_ref(),
             rate_per_s: record.rate_per_s,
             rate_interval95: record.interval95.rate_per_s,
-            contention: record.contention.as_ref(),
+            contention: record.figures.contention(),
             against: &record.against,
         }
     }
 
     fn of(regime: &'a Regime) -> Self {
-        Figures {
+        InRegime {
             one_way: regime.one_way.as_ref(),
             rate_per_s: regime.rate_per_s,
             rate_interval95: regime.interval95.rate_per_s,
-            contention: regime.contention.as_ref(),
+            contention: regime.figures.contention(),
             against: &regime.against,
         }
     }
@@ -190,7 +191,11 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
         interval95: regime.interval95,
         rate_per_s: regime.rate_per_s,
         cost: regime.cost,
-        contention: regime.contention.clone(),
+        // Those of queues are of the regime with the largest share.
+        figures: match &regime.figures {
+            figures @ Figures::Contention { .. } => figures.clone(),
+            _ => record.figures.clone(),
+        },
         against: regime.against.clone(),
         regimes: Vec::new(),
         ..record.clone()
@@ -200,12 +205,12 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
 /// A figure of each regime, with the regimes' shares of the time; sorted by the main one.
 pub(crate) fn figure(
     record: &Record,
-    figure: impl Fn(&Figures<'_>) -> Option<f64>,
+    figure: impl Fn(&InRegime<'_>) -> Option<f64>,
     format: impl Fn(f64) -> String,
 ) -> Cell {
-    let text = |figures: &Figures<'_>| figure(figures).map(&format);
+    let text = |figures: &InRegime<'_>| figure(figures).map(&format);
     let mut cell = each(record, text);
-    cell.value = figure(&Figures::whole(record));
+    cell.value = figure(&InRegime::whole(record));
     if !record.regimes.is_empty() {
         let shares: Vec<String> =
             record.regimes.iter().map(|regime| share(regime.share.get())).collect();
@@ -215,10 +220,10 @@ pub(crate) fn figure(
 }
 
 /// A text for each regime.
-pub(crate) fn each(record: &Record, text: impl Fn(&Figures<'_>) -> Option<String>) -> Cell {
-    let figures: Vec<Figures<'_>> = match record.regimes.as_slice() {
-        [] => vec![Figures::whole(record)],
-        regimes => regimes.iter().map(Figures::of).collect(),
+pub(crate) fn each(record: &Record, text: impl Fn(&InRegime<'_>) -> Option<String>) -> Cell {
+    let figures: Vec<InRegime<'_>> = match record.regimes.as_slice() {
+        [] => vec![InRegime::whole(record)],
+        regimes => regimes.iter().map(InRegime::of).collect(),
     };
     let texts: Vec<String> =
         figures.iter().map(|figures| text(figures).unwrap_or_else(|| UNKNOWN.into())).collect();

@@ -26,8 +26,10 @@ fn measured(directory: &Path, line: &str) -> Results {
 
 /// The records of locks, without the baseline.
 fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
-    let of =
-        |record: Record| Some((record.cell.lock()?.clone(), record.contention.clone()?, record));
+    let of = |record: Record| {
+        let contention = record.figures.contention()?.clone();
+        Some((record.cell.lock()?.clone(), contention, record))
+    };
     results
         .records()
         .into_iter()
@@ -258,7 +260,7 @@ pub(crate) fn measures_locks(locks: &str) {
     let results = measured(directory.path(), &line);
     let limits = results.records().into_iter().filter(|record| record.cell.name() == NO_LOCK);
     for alone in limits {
-        let limit = alone.contention.unwrap().without_lock.map(f64::from);
+        let limit = alone.figures.contention().unwrap().without_lock.map(f64::from);
         // The second CPU may have been taken away, but does not make two of one.
         assert_eq!(limit.is_some(), alone.cell.cpus.len() > 1);
         assert!(limit.is_none_or(|limit| limit > 0.1 && limit < 1.5 * cpus as f64), "{limit:?}");

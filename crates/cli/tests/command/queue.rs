@@ -6,7 +6,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
-use threadtoll_record::{Cell, LoopKind, Lose, Ns, PerSecond, RecordKind, Wait};
+use threadtoll_record::{
+    Cell, DepthFigures, LoopKind, Lose, Lost, Ns, OpenLoopFigures, PerSecond, RecordKind, Wait,
+};
 
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{Held, command, ran, threadtoll, words};
@@ -224,8 +226,9 @@ fn a_run_with_arrivals_from_a_file_is_resumed_only_with_that_file() {
     let whole = std::fs::read(&path).unwrap();
     let all = lines(&path);
     let is_queue = |record: &&&threadtoll_record::Record| record.cell.queue().is_some();
-    let open_loop = records(&all).iter().find(is_queue).unwrap().open_loop.clone().unwrap();
-    let rate = open_loop.rate_per_s.unwrap().get();
+    let queues = records(&all);
+    let figures = &queues.iter().find(is_queue).unwrap().figures;
+    let rate = figures.open_loop().unwrap().open_loop.rate_per_s.unwrap().get();
     assert!((rate / 9434.0 - 1.0).abs() < 0.02, "scaled by 2: {rate}");
     let cut = |path: &Path| std::fs::write(path, &whole[..whole.len() / 2]).unwrap();
     cut(&path);
@@ -585,7 +588,8 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
             let rounds = plan(&written).groups[record.group][0].budget.rounds;
             assert_eq!((record.kind, record.disturbance.blocks), (kind, rounds), "{name}");
             let load = &record.cell.queue().unwrap().load;
-            if let Some(open_loop) = &record.open_loop {
+            let of_loop = record.figures.open_loop();
+            if let Some(OpenLoopFigures { open_loop, burst, funnel, .. }) = of_loop {
                 assert_eq!(record.loop_kind, LoopKind::Open);
                 let max = record.max.unwrap();
                 // A machine that others use may leave too few messages for a median.
@@ -597,16 +601,21 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                 let late = known(open_loop.lateness.quantiles.p50).unwrap();
                 assert!(late <= max, "{name}: {late} of {max}");
                 // A funnel's rate is that of its chatty senders; these figures are the others'.
-                if let Some(rate) = load.rate_per_s.filter(|_| record.funnel.is_none()) {
+                if let Some(rate) = load.rate_per_s.filter(|_| funnel.is_none()) {
                     let due = open_loop.rate_per_s.unwrap().get();
                     let off = due / rate.as_f64();
                     assert!((0.5..2.0).contains(&off), "{name}: {due}");
                 }
+                if let Some(burst) = burst {
+                    assert!(burst.first_ns <= burst.last_ns, "{name}: {burst:?}");
+                }
+                if let Some(funnel) = funnel {
+                    let chatty = record.cell.queue().unwrap().senders > 1;
+                    assert_eq!(funnel.chatty.p50.is_some(), chatty, "{name}");
+                    assert_eq!(funnel.fairness.is_some(), chatty, "{name}");
+                }
             }
-            if let Some(burst) = &record.burst {
-                assert!(burst.first_ns <= burst.last_ns, "{name}: {burst:?}");
-            }
-            if let Some(workers) = &record.workers {
+            if let Some(workers) = record.figures.workers() {
                 assert!(record.rate_per_s.unwrap() > 0.0, "{name}");
                 assert!(workers.fairness.unwrap() > 0.0, "{name}: {workers:?}");
                 let alone = record.cell.queue().unwrap().load.base().is_none();
@@ -617,7 +626,7 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                 // No core moves a terabyte a second.
                 assert!(record.rate_per_s.unwrap().get() * bytes < 1e12, "{name}");
             }
-            if let Some((refused, dropped)) = record.refused.zip(record.dropped) {
+            if let Some(Lost { refused, dropped }) = record.figures.lost() {
                 let lost = [refused > 0, dropped > 0];
                 match load.lose.unwrap() {
                     Lose::Never => assert_eq!(lost, [false, false], "{name}"),
@@ -625,14 +634,9 @@ fn measures(queues: &str, scenarios: &[(&str, RecordKind)]) {
                     Lose::Oldest => assert!(!lost[0], "{name}: {refused:?}"),
                 }
             }
-            if let Some(funnel) = &record.funnel {
-                let chatty = record.cell.queue().unwrap().senders > 1;
-                assert_eq!(funnel.chatty.p50.is_some(), chatty, "{name}");
-                assert_eq!(funnel.fairness.is_some(), chatty, "{name}");
-            }
-            if let Some(calls) = &record.calls {
+            if let Some(DepthFigures { calls, resident_bytes }) = record.figures.depth() {
                 assert!(calls.send_ns.unwrap() > 0.0 && calls.receive_ns.unwrap() > 0.0, "{name}");
-                assert!(record.resident_bytes.unwrap().before > 0, "{name}");
+                assert!(resident_bytes.unwrap().before > 0, "{name}");
             }
         }
         std::fs::remove_file(&path).unwrap();

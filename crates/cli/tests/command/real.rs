@@ -61,7 +61,7 @@ fn measures_hand_offs() {
         };
         assert!(relation, "{name:?}: {}", record.cell.relation);
         assert_eq!(
-            record.same_cpu_share.is_some(),
+            record.figures.hand_offs().unwrap().same_cpu_share.is_some(),
             record.cell.placement == Placement::Free,
             "{name:?}"
         );

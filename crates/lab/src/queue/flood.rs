@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::place;
-use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose};
+use threadtoll_record::{Arrivals, Budget, Kind, Load, Lose, Lost};
 
 use crate::cache_padded::CachePadded;
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
@@ -379,8 +379,7 @@ fn read(worked: Worked) -> Option<Reading> {
     let sends = SendCalls {
         calls: before.iter().zip(after).map(call).collect(),
         elapsed_ps: after.last()?.saturating_sub(*before.first()?).max(1000),
-        refused,
-        dropped: lines - lines_received,
+        lost: Lost { refused: refused.into(), dropped: (lines - lines_received).into() },
     };
     Some((Samples::SendCalls(sends), received))
 }
@@ -435,7 +434,7 @@ mod tests {
     fn lines_that_were_refused_or_dropped_are_counted() {
         let (samples, count) = read(worked([100, 7], [2, 1, 1, 5], [93, 1])).unwrap();
         let Samples::SendCalls(sends) = samples else { panic!("{samples:?}") };
-        assert_eq!((sends.refused, sends.dropped, count), (1, 1, 94));
+        assert_eq!((sends.lost.refused.get(), sends.lost.dropped.get(), count), (1, 1, 94));
         assert_eq!((sends.elapsed_ps, sends.calls[0].cpu), (8_500, 5));
         assert_eq!(sends.calls.iter().map(|call| call.ps).collect::<Vec<_>>(), [2_000, 500]);
         assert!(read(worked([100, 0], [2, 0, 0, 5], [99, 2])).is_none(), "one is missing");

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Kind, Load, Lose, Scale};
+use threadtoll_record::{Kind, Load, Lose, Lost, Scale};
 
 use crate::cache_padded::CachePadded;
 use crate::crew::{Crew, CrewProgram, Log, Part, Reading, Shift, VirtualQueue, Worked};
@@ -327,8 +327,10 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
         busy_ns: busy_ns(sending, &cpu_ns, generators.len()),
         busy_messages: Some(messages),
         lost: Some(match lose {
-            Lose::Never | Lose::Newest => [lost_of_counted, 0],
-            Lose::Oldest => [0, lost_of_counted],
+            Lose::Never | Lose::Newest => {
+                Lost { refused: lost_of_counted.into(), ..Lost::default() }
+            }
+            Lose::Oldest => Lost { dropped: lost_of_counted.into(), ..Lost::default() },
         }),
         cpu,
         clock_bound_ns,
@@ -444,7 +446,7 @@ mod tests {
         let (samples, messages) = read(worked(&order, 1), Lose::Newest).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
         // The messages before 25 do not count, and the one at 20 is lost.
-        assert_eq!((messages, deliveries.lead, deliveries.lost), (6, 2, Some([0, 0])));
+        assert_eq!((messages, deliveries.lead, deliveries.lost), (6, 2, Some(Lost::default())));
         assert_eq!(deliveries.due_ps[2..], [25, 30, 35]);
         assert_eq!(deliveries.received_ps[2..], [42, 52, 62]);
         assert!(read(worked(&order, 0), Lose::Newest).is_none(), "one is missing");
@@ -453,7 +455,8 @@ mod tests {
         let lost = [one, one + 1, two, one + 2, two + 2];
         let (samples, _) = read(worked(&lost, 1), Lose::Oldest).unwrap();
         let Samples::OpenLoop(deliveries) = samples else { panic!("{samples:?}") };
-        assert_eq!(deliveries.lost, Some([0, 1]), "the one at 25");
+        let dropped = Lost { dropped: 1.into(), ..Lost::default() };
+        assert_eq!(deliveries.lost, Some(dropped), "the one at 25");
     }
 
     /// A message a microsecond, each served in a millisecond, and room for two.

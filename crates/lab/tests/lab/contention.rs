@@ -145,7 +145,8 @@ fn shares(shares: &[f64]) -> Option<Vec<Share>> {
 /// mean queue lie in the predicted intervals.
 fn coverage(results: &Results) -> [u32; 3] {
     let mut counts = [0; 3];
-    for contention in results.records().into_iter().filter_map(|record| record.contention) {
+    let records = results.records();
+    for contention in records.iter().filter_map(|record| record.figures.contention()).cloned() {
         let Contention { speedup, queue_mean, predicted, threads, .. } = contention;
         let Some(told) = predicted.filter(|told| told.refused.is_none() && threads > 1) else {
             continue;
@@ -213,7 +214,10 @@ fn intervals_grow_with_the_error_of_the_calibration() {
         let overrides =
             Overrides { threads: Some(vec![3]), time_ns: Some(1), ..Overrides::default() };
         let results = measured("hold-think", &["std-mutex"], overrides, 3, error);
-        let told = results.records().into_iter().find_map(|record| record.contention?.predicted);
+        let told = results
+            .records()
+            .iter()
+            .find_map(|record| record.figures.contention()?.predicted.clone());
         let [low, high] = told.unwrap().speedup_interval95.unwrap().map(f64::from);
         high - low
     };
@@ -231,7 +235,8 @@ fn cells_that_no_model_describes_are_refused_before_they_are_measured() {
     let results = measured("hold-sweep", &["std-mutex"], overrides, 1, 0.0);
     let mut refused = 0;
     for record in results.records() {
-        let (Some(subject), Some(contention)) = (record.cell.lock(), &record.contention) else {
+        let (Some(subject), Some(contention)) = (record.cell.lock(), record.figures.contention())
+        else {
             continue;
         };
         let Some(told) = &contention.predicted else {
@@ -258,6 +263,7 @@ fn cells_that_no_model_describes_are_refused_before_they_are_measured() {
         ..Overrides::default()
     };
     let results = measured("hold-think", &["std-mutex"], asleep, 1, 0.0);
-    let told = results.records().into_iter().find_map(|record| record.contention?.predicted);
+    let told =
+        results.records().iter().find_map(|record| record.figures.contention()?.predicted.clone());
     assert_eq!(told.unwrap().refused, None, "sleeping threads do not need a CPU each");
 }

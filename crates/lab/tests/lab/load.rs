@@ -10,8 +10,8 @@ use threadtoll_lab::queue::{
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::file::GroupState;
 use threadtoll_record::{
-    Against, BlockKind, Carry, Histogram, Load, Lose, Origin, Placement, Plan, PlannedCell, Record,
-    Subject, Wait,
+    Against, BlockKind, Carry, DepthFigures, Figures, Histogram, Load, Lose, Lost, Origin,
+    Placement, Plan, PlannedCell, Record, Subject, Wait,
 };
 
 use crate::{OURS, latency_plan, run_simulated};
@@ -84,7 +84,7 @@ fn poisson_arrivals_and_fixed_service_are_m_d_1() {
     for (record, load) in records(&plan, served(Service::Fixed(SERVICE_NS))).iter().zip([0.5, 0.8])
     {
         near(record.mean, SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load))), 0.02);
-        let open_loop = record.open_loop.as_ref().unwrap();
+        let open_loop = &record.figures.open_loop().unwrap().open_loop;
         near(open_loop.rate_per_s, load * 1e9 / SERVICE_NS, 0.01);
         near(open_loop.achieved_per_s, load * 1e9 / SERVICE_NS, 0.01);
         assert!(!open_loop.saturated && !open_loop.generator_was_limit);
@@ -111,9 +111,9 @@ fn uniform_arrivals_never_wait_until_the_queue_is_saturated() {
     for record in &records[..2] {
         near(record.quantiles.p50, SERVICE_NS, 0.001);
         near(record.max, SERVICE_NS, 0.001);
-        assert_eq!(record.open_loop.as_ref().unwrap().saturated_at_per_s, None);
+        assert_eq!(record.figures.open_loop().unwrap().open_loop.saturated_at_per_s, None);
     }
-    let open_loop = records[2].open_loop.as_ref().unwrap();
+    let open_loop = &records[2].figures.open_loop().unwrap().open_loop;
     assert!(open_loop.saturated);
     near(open_loop.rate_per_s, 2e6, 0.001);
     near(open_loop.saturated_at_per_s, 1e6, 0.01);
@@ -146,8 +146,10 @@ fn a_sweep_ends_with_the_rate_that_saturates() {
     let records = results.records();
     let rates = [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000];
     assert_eq!(rates_of(&records), rates);
-    let saturated = |record: &Record| record.open_loop.as_ref().is_some_and(|own| own.saturated);
-    let rows: Vec<&Record> = records.iter().filter(|one| one.open_loop.is_some()).collect();
+    let saturated =
+        |record: &Record| record.figures.open_loop().is_some_and(|own| own.open_loop.saturated);
+    let rows: Vec<&Record> =
+        records.iter().filter(|one| one.figures.open_loop().is_some()).collect();
     let (last, others) = rows.split_last().unwrap();
     assert!(saturated(last) && !others.iter().any(|record| saturated(record)));
     let rows = results.saturated_rows();
@@ -169,9 +171,11 @@ fn a_group_is_measured_while_one_of_its_rows_keeps_up() {
     let last = results.groups.iter().rposition(|group| group.records.is_some()).unwrap();
     assert!(complete.iter().all(|complete| *complete) && last + 1 < complete.len());
     let records = results.groups[last].records.as_mut().unwrap();
-    records.iter_mut().filter_map(|one| one.open_loop.as_mut()).for_each(|own| {
-        own.saturated = false;
-    });
+    for record in records {
+        if let Figures::OpenLoop(own) = &mut record.figures {
+            own.open_loop.saturated = false;
+        }
+    }
     assert_eq!(results.above_saturation(), vec![false; complete.len()]);
     assert!(!results.complete());
     assert!(remaining_ns(&results, 0) > 0);
@@ -203,7 +207,7 @@ fn a_sender_that_stalls_shows_in_both_histograms() {
     let rounds = u64::from(plan.groups[0][0].budget.rounds);
     let delays = Delays { sender_stalls_ns: 10_000_000, ..served(Service::Fixed(SERVICE_NS)) };
     let record = &records(&plan, delays)[0];
-    let open_loop = record.open_loop.as_ref().unwrap();
+    let open_loop = &record.figures.open_loop().unwrap().open_loop;
     let late = longer_than(open_loop.lateness.histogram.as_ref().unwrap(), 2_000_000);
     assert_eq!(late, 100 * rounds);
     assert_eq!(open_loop.lateness.quantiles.p50, Some(0.0.into()));
@@ -225,7 +229,7 @@ fn a_receiver_that_sleeps_makes_all_messages_late_that_were_due_meanwhile() {
     assert_eq!(longer_than(histogram, 100_000_000), 50 * rounds);
     // They are late by 50 ms, 49 ms, …: the first ten by more than 40.
     assert_eq!(longer_than(histogram, 40_500_000_000), 10 * rounds);
-    let open_loop = record.open_loop.as_ref().unwrap();
+    let open_loop = &record.figures.open_loop().unwrap().open_loop;
     let lateness = open_loop.lateness.histogram.as_ref().unwrap();
     assert_eq!(longer_than(lateness, 1000), 0, "the sender was on time");
     assert!(!open_loop.generator_was_limit);
@@ -241,7 +245,7 @@ fn bursts_drain_one_service_a_message() {
     let plan = plan("burst", Overrides { load, ..Overrides::default() });
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, (size, empty)) in records.iter().zip([(1.0, 1.0), (8.0, 1.0), (16.0, 0.0)]) {
-        let burst = record.burst.unwrap();
+        let burst = record.figures.open_loop().unwrap().burst.unwrap();
         assert_eq!(burst.next_found_empty, Some(empty.into()), "{size}");
         if empty == 1.0 {
             near(burst.first_ns, SERVICE_NS, 0.02);
@@ -259,10 +263,10 @@ fn calls_cost_what_the_queue_takes_whatever_its_depth() {
     let plan = plan("depth", Overrides { load, ..Overrides::default() });
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, depth) in records.iter().zip([1, 1000, 100_000]) {
-        let calls = record.calls.unwrap();
+        let DepthFigures { calls, resident_bytes } = *record.figures.depth().unwrap();
         near(calls.send_ns, SERVICE_NS, 0.001);
         near(calls.receive_ns, SERVICE_NS, 0.001);
-        let bytes = record.resident_bytes.unwrap();
+        let bytes = resident_bytes.unwrap();
         assert_eq!(bytes.full.get() - bytes.before.get(), 16 * depth);
         assert_eq!(bytes.drained, bytes.before);
     }
@@ -282,7 +286,7 @@ fn receivers_that_are_the_limit_take_a_service_time_a_message_each() {
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, receivers) in records.iter().zip([1.0, 2.0, 5.0]) {
         near(record.rate_per_s, receivers * 1e9 / SERVICE_NS, 0.01);
-        let workers = record.workers.as_ref().unwrap();
+        let workers = record.figures.workers().unwrap();
         assert!(workers.bundle, "a pipe has one receiver");
         near(workers.fairness, 1.0, 0.001);
         if receivers > 1.0 {
@@ -393,7 +397,8 @@ fn a_line_waits_for_room_in_a_flooded_queue_only_if_it_is_bounded() {
         let records = results.records().into_iter();
         let own = records.filter(|record| record.cell.queue().is_some());
         own.map(|record| {
-            let lost = [record.refused.unwrap().get(), record.dropped.unwrap().get()];
+            let Lost { refused, dropped } = record.figures.lost().unwrap();
+            let lost = [refused.get(), dropped.get()];
             (record.mean.unwrap().get(), record.count.get(), lost)
         })
         .collect::<Vec<_>>()
@@ -461,12 +466,12 @@ fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     let [alone, among] = &records[..] else { panic!("{} records", records.len()) };
     near(alone.quantiles.p50, SERVICE_NS, 0.001);
-    let none = alone.funnel.as_ref().unwrap();
+    let none = alone.figures.open_loop().unwrap().funnel.as_ref().unwrap();
     assert_eq!((none.chatty.p50, none.fairness), (None, None));
     // 500,000 a second and the important thousand, each served in 1 µs.
     let load = 0.501;
     near(among.mean, SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load))), 0.05);
-    let funnel = among.funnel.as_ref().unwrap();
+    let funnel = among.figures.open_loop().unwrap().funnel.as_ref().unwrap();
     near(funnel.fairness, 1.0, 0.01);
     near(funnel.chatty.p50, among.quantiles.p50.unwrap().get(), 0.1);
 }
@@ -479,7 +484,7 @@ fn rare_messages_find_the_receiver_idle() {
     for (record, gap_ns) in records.iter().zip([1e4, 1e9]) {
         near(record.quantiles.p50, SERVICE_NS, 0.001);
         near(record.max, SERVICE_NS, 0.001);
-        let open_loop = record.open_loop.as_ref().unwrap();
+        let open_loop = &record.figures.open_loop().unwrap().open_loop;
         near(open_loop.rate_per_s, 1e9 / gap_ns, 0.01);
         // The receiver spins all the time, from the begin of a block until its last message.
         let cpu_ns = open_loop.cpu_ns_per_message.unwrap().get();
@@ -495,7 +500,7 @@ fn a_receiver_that_sleeps_lets_its_cpu_idle() {
     let plan = plan_waiting(Wait::Park, &OURS, "night-watch", "pipe", overrides);
     let records = records(&plan, served(Service::Fixed(100_000.0)));
     let record = records.first().unwrap();
-    let idle = record.idle.as_ref().unwrap().deepest().unwrap();
+    let idle = record.figures.open_loop().unwrap().idle.as_ref().unwrap().deepest().unwrap();
     assert_eq!(idle.name.as_str(), "C6");
     near(Some(idle.share), 0.9, 0.02);
     assert!(idle.entered >= record.count);
@@ -516,7 +521,7 @@ fn your_traffic_is_m_m_1_however_many_senders_share_it() {
         let record = &records(&plan, served(Service::Exponential(SERVICE_NS)))[0];
         near(record.mean, 2.0 * SERVICE_NS, 0.02);
         near(record.quantiles.p99, 2.0 * SERVICE_NS * 100f64.ln(), 0.03);
-        assert_eq!((record.refused.unwrap().get(), record.dropped.unwrap().get()), (0, 0));
+        assert_eq!(record.figures.lost(), Some(Lost::default()));
     }
 }
 
@@ -540,11 +545,14 @@ fn a_full_queue_refuses_as_many_as_the_textbook_says() {
     let lossy =
         records.iter().find(|record| record.cell.queue().unwrap().load.lose == Some(Lose::Newest));
     let record = lossy.unwrap();
-    let refused = record.refused.unwrap().as_f64();
+    let refused = record.figures.lost().unwrap().refused.as_f64();
     near(Some(refused / (refused + record.count.as_f64())), 1.0 / 3.0, 0.02);
     // Half of those that are received had to wait for one service before their own.
     near(record.mean, 1.5 * SERVICE_NS, 0.02);
-    assert!(!record.open_loop.as_ref().unwrap().saturated, "it keeps up with what it took");
+    assert!(
+        !record.figures.open_loop().unwrap().open_loop.saturated,
+        "it keeps up with what it took"
+    );
 }
 
 #[test]

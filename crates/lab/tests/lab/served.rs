@@ -214,7 +214,7 @@ fn a_receiver_with_a_service_time_is_m_d_1_on_the_real_machine() {
     assert!(off.iter().all(|off| *off < 0.1), "{off:?}");
 
     let saturated = measured("open-loop", load(&[200_000]), 2_000_000_000);
-    let saturated = saturated[0].1.open_loop.as_ref().unwrap();
+    let saturated = &saturated[0].1.figures.open_loop().unwrap().open_loop;
     let found = saturated.saturated_at_interval95.unwrap().map(f64::from);
     let expected = stream.interval95.rate_per_s.unwrap().map(f64::from);
     println!("saturated at {found:?} a second, stream {expected:?}");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::file::Results;
 use crate::{
-    Burst, Calls, Cell, Contention, Experiment, Intervals, Ns, OneWay, OneWayMethod, PerSecond,
-    Quantiles, QueueSubject, Record, RecordKind, Subject, Work,
+    Cell, Experiment, Figures, Intervals, Ns, OneWay, OneWayMethod, PerSecond, Quantiles,
+    QueueSubject, Record, RecordKind, Subject, Work,
 };
 
 use super::Figure;
@@ -109,23 +109,22 @@ impl Observed {
             let group = groups.get(record.group).map_or(&[][..], Vec::as_slice);
             let planned = group.iter().find(|planned| planned.cell == record.cell);
             let Some(planned) = planned else { continue };
-            let figures = Figures::each(record);
             let of_reference = references.get(&record.group).copied();
             let kinds = planned.budget.kinds().len();
-            for figures in figures {
-                let Some((figure, value, [low, high])) = figures.figure(record.kind) else {
+            for own in InRegime::each(record) {
+                let Some((figure, value, [low, high])) = own.figure(record.kind) else {
                     continue;
                 };
                 let observation = Observation {
                     log: value.ln(),
                     half_width: (high / low).ln() / 2.0,
                     group: record.group,
-                    reference: figures.reference_ns.or(of_reference).map(f64::ln),
-                    share: figures.share,
-                    blocks: figures.blocks as usize / kinds,
+                    reference: own.reference_ns.or(of_reference).map(f64::ln),
+                    share: own.share,
+                    blocks: own.blocks as usize / kinds,
                     processes: record.processes,
-                    method: figures.one_way.map(|one_way| one_way.method),
-                    sleeps: figures.sleeps(figure, value),
+                    method: own.one_way.map(|one_way| one_way.method),
+                    sleeps: own.sleeps(figure, value),
                     is_reference: is_reference(record),
                 };
                 let asleep = record.cell.lock().is_some_and(|lock| lock.work == Work::Sleep);
@@ -193,47 +192,41 @@ impl Observed {
     }
 }
 
-/// The figures of a record in one regime.
-struct Figures<'a> {
+/// A record in one regime.
+struct InRegime<'a> {
     reference_ns: Option<f64>,
     share: f64,
     blocks: u32,
     one_way: Option<&'a OneWay>,
     rate: Option<(PerSecond, [PerSecond; 2])>,
-    contention: Option<&'a Contention>,
+    figures: &'a Figures,
     values: (Quantiles, Intervals),
-    burst: Option<&'a Burst>,
-    calls: Option<&'a Calls>,
     switches_per_op: Option<f64>,
 }
 
-impl<'a> Figures<'a> {
+impl<'a> InRegime<'a> {
     fn each(record: &'a Record) -> Vec<Self> {
-        let whole = Figures {
+        let whole = InRegime {
             reference_ns: None,
             share: 1.0,
             blocks: record.disturbance.blocks,
             one_way: record.one_way.as_ref(),
             rate: record.rate_per_s.zip(record.interval95.rate_per_s),
-            contention: record.contention.as_ref(),
+            figures: &record.figures,
             values: (record.quantiles, record.interval95),
-            burst: record.burst.as_ref(),
-            calls: record.calls.as_ref(),
             switches_per_op: record.cost.voluntary_switches_per_op.map(f64::from),
         };
         if record.regimes.is_empty() {
             return vec![whole];
         }
-        let of = |regime: &'a crate::Regime| Figures {
+        let of = |regime: &'a crate::Regime| InRegime {
             reference_ns: Some(regime.reference_ns.get()),
             share: regime.share.get(),
             blocks: regime.blocks,
             one_way: regime.one_way.as_ref(),
             rate: regime.rate_per_s.zip(regime.interval95.rate_per_s),
-            contention: regime.contention.as_ref(),
+            figures: &regime.figures,
             values: (regime.quantiles, regime.interval95),
-            burst: regime.burst.as_ref(),
-            calls: regime.calls.as_ref(),
             switches_per_op: regime.cost.voluntary_switches_per_op.map(f64::from),
         };
         record.regimes.iter().map(of).collect()
@@ -265,7 +258,7 @@ impl<'a> Figures<'a> {
                 let (rate, interval) = self.rate?;
                 (Figure::Rate, rate.get(), interval.map(f64::from))
             }
-            RecordKind::Delivery => match self.burst {
+            RecordKind::Delivery => match self.figures.open_loop().and_then(|own| own.burst) {
                 Some(burst) => {
                     (Figure::BurstTime, burst.last_ns?.get(), burst.last_interval95?.map(Ns::get))
                 }
@@ -275,7 +268,7 @@ impl<'a> Figures<'a> {
                 }
             },
             RecordKind::Calls => {
-                let calls = self.calls?;
+                let calls = self.figures.depth()?.calls;
                 let interval = calls.receive_interval95?.map(Ns::get);
                 (Figure::ReceiveTime, calls.receive_ns?.get(), interval)
             }
@@ -284,7 +277,7 @@ impl<'a> Figures<'a> {
                 (Figure::SendCallMedian, quantiles.p50?.get(), intervals.p50?.map(Ns::get))
             }
             RecordKind::Wait => {
-                let contention = self.contention?;
+                let contention = self.figures.contention()?;
                 let interval = contention.speedup_interval95?.map(f64::from);
                 (Figure::Speedup, contention.speedup?.get(), interval)
             }

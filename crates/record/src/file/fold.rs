@@ -71,7 +71,7 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
     let strikes = results.strikes.iter().cloned();
     lines.extend(strikes.map(|strike| Line::Strike(Box::new(strike))));
     for group in results.groups.iter().filter_map(|group| group.records.as_ref()) {
-        let predicted = |record: &Record| record.contention.as_ref()?.predicted.clone();
+        let predicted = |record: &Record| record.figures.contention()?.predicted.clone();
         lines.extend(
             group.iter().filter_map(predicted).map(|it| Line::CellPrediction(Box::new(it))),
         );

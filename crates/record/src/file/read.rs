@@ -6,7 +6,8 @@ use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Block, BlockKind, CellPrediction, Line, Machine, Plan, PlannedCell, Record, Strike, fold,
+    Block, BlockKind, CellPrediction, Figures, Line, Machine, Plan, PlannedCell, Record, Strike,
+    fold,
 };
 
 use super::source::Source;
@@ -194,9 +195,11 @@ impl Results {
         records.for_each(|record| {
             record.histogram = None;
             record.worst.clear();
-            let of_regimes = record.regimes.iter_mut().map(|regime| &mut regime.open_loop);
-            for open_loop in of_regimes.chain([&mut record.open_loop]).flatten() {
-                open_loop.lateness.histogram = None;
+            let of_regimes = record.regimes.iter_mut().map(|regime| &mut regime.figures);
+            for figures in of_regimes.chain([&mut record.figures]) {
+                if let Figures::OpenLoop(own) = figures {
+                    own.open_loop.lateness.histogram = None;
+                }
             }
         });
     }
@@ -345,7 +348,7 @@ fn take_block(
     if block.process != results.plan.process(block.seq, cell.budget.rounds) {
         return Err(format!("process {} does not measure round {}", block.process, block.seq));
     }
-    let fits = match (&block.contention, cell.cell.lock()) {
+    let fits = match (block.figures.contention(), cell.cell.lock()) {
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
@@ -512,7 +515,7 @@ fn take_record(
         return Err("the record and its cell belong to different experiments".into());
     }
     let told = state.predictions.iter().find(|prediction| prediction.cell == index);
-    if record.contention.as_ref().and_then(|contention| contention.predicted.as_ref()) != told {
+    if record.figures.contention().and_then(|contention| contention.predicted.as_ref()) != told {
         return Err("the record's prediction differs from the one made before".into());
     }
     complete[index] = Some(record);

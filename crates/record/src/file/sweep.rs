@@ -30,7 +30,7 @@ fn row(cell: &Cell) -> Option<(Cell, u64)> {
 
 fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
     let Some((row, rate_per_s)) = row(&record.cell) else { return };
-    let saturated = record.open_loop.as_ref().is_some_and(|own| own.saturated);
+    let saturated = record.figures.open_loop().is_some_and(|own| own.open_loop.saturated);
     let known = highest.entry(row).or_insert(Highest { rate_per_s, saturated });
     if rate_per_s > known.rate_per_s {
         *known = Highest { rate_per_s, saturated };

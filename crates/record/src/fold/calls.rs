@@ -3,18 +3,19 @@
 use threadtoll_stats::{median, resample};
 
 use crate::{
-    Block, BlockKind, Calls, CallsBlock, Count, Kind, LoopKind, Ns, RecordKind, ResidentBytes,
+    Block, BlockKind, Calls, CallsBlock, Count, DepthFigures, Figures, Kind, LoopKind, Ns,
+    RecordKind, ResidentBytes,
 };
 
 use super::{
-    Comparison, Distribution, Figures, Folding, Traffic, cost, oversubscribed, processes,
-    rounded_ns, stretch_median,
+    Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes, stretch_median,
 };
+use crate::rounding::rounded_ns;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let blocks: Vec<(&Block, CallsBlock)> = folding
         .blocks(BlockKind::Stretch)
-        .filter_map(|block| Some((block, block.calls?)))
+        .filter_map(|block| Some((block, *block.figures.calls()?)))
         .collect();
     let of_process = processes(blocks.iter().map(|(block, _)| *block));
     let call = |of: fn(&CallsBlock) -> Ns| {
@@ -32,7 +33,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         receive_ns: figure(receive),
         receive_interval95: interval(receive),
     };
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Calls,
         count: blocks.iter().map(|(block, _)| block.count).sum(),
@@ -40,12 +41,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         one_way: None,
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stretch), 1.0),
-        contention: None,
-        traffic: Traffic {
-            calls: Some(calls),
-            resident_bytes: resident_bytes(&blocks),
-            ..Traffic::default()
-        },
+        figures: Figures::Depth(DepthFigures { calls, resident_bytes: resident_bytes(&blocks) }),
         against: folding.compared(|other| Comparison {
             of: "calls",
             own: time,
@@ -59,7 +55,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
 
 /// A send call and a receive call together.
 pub(super) fn time(block: &Block) -> Option<f64> {
-    let calls = block.calls?;
+    let calls = block.figures.calls()?;
     Some(calls.send_ns.get() + calls.receive_ns.get())
 }
 

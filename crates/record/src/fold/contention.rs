@@ -6,16 +6,17 @@ use threadtoll_stats::{mean, median, resample};
 
 use crate::compare::{self, Paired, Round};
 use crate::{
-    Against, Block, BlockKind, CellPrediction, Contention, ContentionBlock, Count, LockSubject,
+    Against, Block, BlockKind, CellPrediction, Contention, Count, Figures, Fraction, LockSubject,
     LoopKind, PlannedCell, RecordKind, Work,
 };
 
-use super::shares::jain;
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, Traffic, by_round, cost, oversubscribed,
-    processes, round, significant, stretch_median,
+    Distribution, Folding, Marked, Outcome, RATE, by_round, cost, oversubscribed, processes,
+    stretch_median,
 };
 use crate::limits::DRIFT;
+use crate::rounding::{round, significant};
+use crate::sharing::{jain, mean_index};
 
 const WORK: &str = "work_per_s";
 
@@ -25,14 +26,14 @@ fn rate_kind(planned: &PlannedCell) -> BlockKind {
 }
 
 fn work_rate(block: &Block) -> Option<f64> {
-    let rate = block.contention.as_ref()?.work.get() / block.elapsed_ns.as_f64();
+    let rate = block.figures.contention()?.work.get() / block.elapsed_ns.as_f64();
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
 /// Work per nanosecond of a block that ran on `all`: on `cpus` if known per CPU, as for one thread
 /// alone, or else wherever it ran.
 fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
-    let by_cpu = &block.contention.as_ref()?.work_by_cpu;
+    let by_cpu = &block.figures.contention()?.work_by_cpu;
     let rates: Vec<f64> = all
         .iter()
         .zip(by_cpu)
@@ -55,7 +56,7 @@ pub(super) fn work_by_round(
 
 /// Work of a thread on each CPU at once, divided by that of one alone, in a block of the latter.
 fn without_lock(block: &Block) -> Option<f64> {
-    let contention = block.contention.as_ref()?;
+    let contention = block.figures.contention()?;
     let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
     let speedup = contention.work_together?.get() / alone * contention.work_by_cpu.len() as f64;
     (speedup.is_finite() && speedup > 0.0).then_some(speedup)
@@ -117,7 +118,7 @@ fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
-pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Outcome {
     let kind = rate_kind(folding.planned());
     let of_process = processes(folding.blocks(kind));
     let rates: Vec<f64> = folding
@@ -132,7 +133,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
         folding.against(cell, WORK, found, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Wait,
         count: distribution.count,
@@ -141,8 +142,9 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
             (significant(rate), interval.map(|bounds| bounds.map(significant)))
         }),
         cost: cost(folding.blocks(kind), 1.0),
-        contention: Some(contention(folding, subject, kind, speedup.map(|(_, found)| found))),
-        traffic: Traffic::default(),
+        figures: Figures::Contention {
+            contention: contention(folding, subject, kind, speedup.map(|(_, found)| found)),
+        },
         against: of_reference.into_iter().chain(of_work).collect(),
         between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
@@ -194,7 +196,7 @@ fn contention(
             .or_else(|| told_queue(own()))
             .map(|mean| significant(mean).into()),
         queue_max: seen.map(|seen| seen.queue_max),
-        fairness: fairness(own(), subject.threads).map(|index| significant(index).into()),
+        fairness: fairness(own(), subject.threads),
         starved_ns: seen.map(|seen| round(seen.starved_ns).into()),
         handoff_ns: seen
             .filter(|seen| seen.handoffs > 0)
@@ -260,7 +262,8 @@ struct Seen {
 fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     let mut all: Option<Seen> = None;
     for block in blocks {
-        let Some(ContentionBlock { seen: Some(seen), .. }) = &block.contention else { continue };
+        let seen = block.figures.contention().and_then(|contention| contention.seen);
+        let Some(seen) = seen else { continue };
         let all = all.get_or_insert_default();
         all.elapsed_ns += block.elapsed_ns.as_f64();
         all.acquisitions += block.count;
@@ -280,7 +283,7 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
 /// themselves.
 fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
     let means = blocks.filter_map(|block| {
-        let mean = block.contention.as_ref()?.queue_on_entry_mean?;
+        let mean = block.figures.contention()?.queue_on_entry_mean?;
         Some((mean.get() * block.count.as_f64(), block.count.as_f64()))
     });
     let (sum, count) = means.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
@@ -290,15 +293,12 @@ fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
 /// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
-fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<f64> {
-    let indices: Vec<f64> = blocks
-        .filter_map(|block| {
-            let got = &block.contention.as_ref()?.acquisitions;
-            if got.is_empty() {
-                return None;
-            }
-            jain(got.iter().map(|count| count.as_f64()), threads as usize)
-        })
-        .collect();
-    mean(&indices)
+fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<Fraction> {
+    mean_index(blocks.filter_map(|block| {
+        let got = &block.figures.contention()?.acquisitions;
+        if got.is_empty() {
+            return None;
+        }
+        jain(got.iter().map(|count| count.as_f64()), threads as usize)
+    }))
 }

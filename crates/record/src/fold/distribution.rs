@@ -1,13 +1,12 @@
 //! The distribution of a cell’s stamped values.
 
-use super::quantile::{self, QuantileEstimate};
-use super::{Folding, Marked, processes, round, rounded_ns};
+use super::{Folding, Marked, processes};
 use crate::limits::WORST;
+use crate::quantile::{self, QuantileEstimate};
+use crate::rounding::{round, rounded_ns};
 use crate::{
     Block, BlockKind, ContentionBlock, Count, Fraction, Histogram, Intervals, Ns, Quantiles, Worst,
 };
-
-pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// The stamped values of a cell.
 pub(super) struct Distribution {
@@ -15,7 +14,7 @@ pub(super) struct Distribution {
     pub(super) mean: Option<Ns>,
     pub(super) min: Option<Ns>,
     pub(super) max: Option<Ns>,
-    /// [`QUANTILES`] of all blocks, and of the undisturbed ones.
+    /// [`Quantiles::ALL`] of all blocks, and of the undisturbed ones.
     pub(super) all: Vec<QuantileEstimate>,
     pub(super) clean: Vec<QuantileEstimate>,
     pub(super) over_share: Option<Fraction>,
@@ -28,12 +27,12 @@ impl Distribution {
         let stamped: Vec<&Marked<'_>> =
             folding.own().filter(|marked| marked.block.kind == BlockKind::Stamped).collect();
         let blocks = || stamped.iter().map(|marked| marked.block);
-        let all = quantiles_of(blocks(), &QUANTILES, folding.seed);
+        let all = quantiles_of(blocks(), &Quantiles::ALL, folding.seed);
         let clean = if stamped.iter().all(|marked| marked.clean()) {
             all.clone()
         } else {
             let clean = stamped.iter().filter(|marked| marked.clean()).map(|marked| marked.block);
-            quantiles_of(clean, &QUANTILES, folding.seed)
+            quantiles_of(clean, &Quantiles::ALL, folding.seed)
         };
         let histograms: Vec<&Histogram> =
             blocks().filter_map(|block| block.histogram.as_ref()).collect();
@@ -59,8 +58,7 @@ impl Distribution {
             clean,
             over_share: (of_over > 0).then(|| (over.as_f64() / of_over.as_f64()).into()),
             histogram: (!histograms.is_empty()).then(|| merged.packed()),
-            same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
-                .map(Into::into),
+            same_cpu_share: weighted(same_cpu_share).map(Into::into),
         }
     }
 
@@ -72,7 +70,11 @@ impl Distribution {
 /// False for a block of a pool of which a program of another language only told how long it took.
 fn has_waits(block: &Block) -> bool {
     let told = |found: &ContentionBlock| found.queue_on_entry_mean.is_some();
-    !block.contention.as_ref().is_some_and(told)
+    !block.figures.contention().is_some_and(told)
+}
+
+fn same_cpu_share(block: &Block) -> Option<f64> {
+    block.figures.hand_offs()?.same_cpu_share.map(Fraction::get)
 }
 
 /// Quantiles of the blocks' histograms.
@@ -92,11 +94,6 @@ pub(super) fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {
     worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
     worst.truncate(WORST);
     worst
-}
-
-pub(super) fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
-    let value = |index: usize| found[index].value.map(rounded_ns);
-    Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
 }
 
 pub(super) fn intervals(

@@ -3,18 +3,18 @@
 use threadtoll_stats::resample;
 
 use crate::{
-    Block, BlockKind, Count, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, RecordKind,
-    Warning,
+    Block, BlockKind, Count, Figures, HandOffFigures, Histogram, LoopKind, OneWay, OneWayBlock,
+    OneWayMethod, RecordKind, Warning,
 };
 
-use super::quantile::{self, QuantileEstimate};
 use super::{
-    AGREEMENT, Distribution, Figures, Folding, Traffic, cost, processes, quantiles_of, round,
-    rounded_ns, times, warnings,
+    AGREEMENT, Distribution, Folding, Outcome, cost, processes, quantiles_of, times, warnings,
 };
 use crate::limits::DRIFT;
+use crate::quantile::{self, QuantileEstimate};
+use crate::rounding::{round, rounded_ns};
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let distribution = Distribution::of(folding);
     let stretches = match folding.own_program() {
         Some(_) => median_of_blocks(folding),
@@ -25,15 +25,14 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         one_way.negative.filter(|negative| *negative > 0).map(warnings::negative_one_way);
     let warnings =
         negative.into_iter().chain(disagreement(folding, stretches, &distribution)).collect();
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::RoundTrip,
         count: distribution.count,
         one_way: Some(one_way),
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stretch), 2.0),
-        contention: None,
-        traffic: Traffic::default(),
+        figures: Figures::HandOffs(HandOffFigures { same_cpu_share: distribution.same_cpu_share }),
         against: folding.compared(times),
         between_processes: None,
         warnings,
@@ -85,7 +84,7 @@ fn one_way(
         stretches.iter().map(|block| (block.mean.get(), block.count.get())).collect();
     let mean = resample::mean_with_interval(&means, &processes(stretches.iter().copied()), seed);
     let direct: Vec<&OneWayBlock> =
-        folding.blocks(BlockKind::Stamped).filter_map(|block| block.one_way.as_ref()).collect();
+        folding.blocks(BlockKind::Stamped).filter_map(directly).collect();
     let half = |estimate: QuantileEstimate| {
         (
             estimate.value.map(|value| value / 2.0),
@@ -101,7 +100,7 @@ fn one_way(
         (half(round_trip), OneWayMethod::HalfRoundTrip)
     } else {
         let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
-        let direct = folding.blocks(BlockKind::Stamped).filter(|block| block.one_way.is_some());
+        let direct = folding.blocks(BlockKind::Stamped).filter(|block| directly(block).is_some());
         let found = quantile::estimates(&histograms, &processes(direct), &[0.5], seed)[0];
         ((found.value, found.interval95), OneWayMethod::Stamped)
     };
@@ -120,6 +119,10 @@ fn one_way(
             .max_by(f64::total_cmp)
             .map(rounded_ns),
     }
+}
+
+fn directly(block: &Block) -> Option<&OneWayBlock> {
+    block.figures.hand_offs()?.one_way.as_ref()
 }
 
 /// Returns `true` if directly stamped times count: the clocks agree within 5% of the median, and

@@ -4,15 +4,17 @@
 use threadtoll_stats::resample::{self, Processes};
 
 use crate::{
-    Block, BlockKind, Burst, BurstBlock, Count, Histogram, Kind, Lateness, LoopKind, Ns, OpenLoop,
-    OpenLoopBlock, RecordKind, Warning,
+    Block, BlockKind, Burst, Count, Figures, Funnel, Histogram, Idle, Kind, Lateness, LoopKind,
+    OpenLoop, OpenLoopBlock, OpenLoopFigures, Quantiles, RecordKind, Warning,
 };
 
+use super::send_call;
 use super::{
-    AGREEMENT, Comparison, Distribution, Figures, Folding, QUANTILES, Traffic, cost,
-    oversubscribed, processes, quantiles, rounded_ns, significant, stretch_median, warnings,
+    AGREEMENT, Comparison, Distribution, Folding, Outcome, cost, oversubscribed, processes,
+    stretch_median, warnings,
 };
-use super::{quantile, rare, send_call, shares};
+use crate::quantile;
+use crate::rounding::{rounded_ns, significant};
 
 /// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
 const KEEPS_UP: f64 = 0.95;
@@ -23,32 +25,39 @@ const ENOUGH: usize = 6;
 /// message that a stamp may take.
 const OWN: f64 = 0.25;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let distribution = Distribution::of(folding);
     let (open_loop, limit) = open_loop(folding, &distribution);
-    let burst = burst(folding);
+    let stamped = || {
+        let blocks = folding.blocks(BlockKind::Stamped);
+        blocks.filter_map(|block| Some((block.process, block.figures.open_loop()?)))
+    };
+    let seed = folding.seed;
+    let bursts = stamped().filter_map(|(process, own)| Some((process, own.burst?)));
+    let funnels = stamped().filter_map(|(process, own)| Some((process, own.funnel.as_ref()?)));
+    let burst = Burst::of(bursts, seed);
+    let lost = send_call::lost(folding);
     let warnings = limit
         .into_iter()
         .chain(apart(&open_loop, &distribution))
         .chain(oversubscribed(folding.cell()))
         .collect();
-    let compared = if burst.is_some() { bursts } else { deliveries };
-    Figures {
+    let compared = if burst.is_some() { until_last } else { deliveries };
+    Outcome {
         loop_kind: LoopKind::Open,
         kind: RecordKind::Delivery,
         count: distribution.count,
         one_way: None,
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stamped), 1.0),
-        contention: None,
-        traffic: Traffic {
-            open_loop: Some(open_loop),
+        figures: Figures::OpenLoop(OpenLoopFigures {
+            open_loop,
             burst,
-            funnel: shares::funnel(folding),
-            idle: rare::idle(folding),
-            lost: send_call::lost(folding),
-            ..Traffic::default()
-        },
+            refused: lost.map(|lost| lost.refused),
+            dropped: lost.map(|lost| lost.dropped),
+            funnel: Funnel::of(funnels, seed),
+            idle: Idle::of(stamped().filter_map(|(_, own)| own.idle.as_ref())),
+        }),
         against: folding.compared(compared),
         between_processes: None,
         warnings,
@@ -59,8 +68,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
 /// The figure of a block that ratios use: the time until the last message of a burst was received,
 /// or the median delivery time.
 pub(super) fn time(block: &Block) -> Option<f64> {
-    block.open_loop.as_ref()?;
-    match block.burst {
+    match block.figures.open_loop()?.burst {
         Some(burst) => Some(burst.last_ns.get()),
         None => block.histogram.as_ref()?.quantile_ns(0.5),
     }
@@ -76,7 +84,7 @@ fn deliveries(other: Kind) -> Comparison {
     Comparison { of: "quantiles.p50", own: time, base, more_is_better: false }
 }
 
-fn bursts(other: Kind) -> Comparison {
+fn until_last(other: Kind) -> Comparison {
     Comparison { of: "burst.last_ns", ..deliveries(other) }
 }
 
@@ -84,7 +92,7 @@ fn bursts(other: Kind) -> Comparison {
 fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, Option<Warning>) {
     let blocks: Vec<(&Block, &OpenLoopBlock)> = folding
         .blocks(BlockKind::Stamped)
-        .filter_map(|block| Some((block, block.open_loop.as_ref()?)))
+        .filter_map(|block| Some((block, &block.figures.open_loop()?.open_loop)))
         .collect();
     let of_process = processes(blocks.iter().map(|(block, _)| *block));
     let sum = |of: fn(&OpenLoopBlock) -> Count| {
@@ -100,11 +108,11 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     let saturated = kept_up(folding)
         .is_some_and(|(share, interval)| interval.map_or(share, |[_, high]| high) < KEEPS_UP);
     let histograms: Vec<&Histogram> = blocks.iter().map(|(_, block)| &block.lateness).collect();
-    let lateness = quantile::estimates(&histograms, &of_process, &QUANTILES, folding.seed);
+    let lateness = quantile::estimates(&histograms, &of_process, &Quantiles::ALL, folding.seed);
     let mut merged = Histogram::new();
     histograms.iter().for_each(|histogram| merged.add(histogram));
     let lateness = Lateness {
-        quantiles: quantiles(&lateness),
+        quantiles: Quantiles::of(&lateness),
         histogram: (merged.count() > 0).then(|| merged.packed()),
     };
     let cpu = cpu(&blocks, &of_process, folding.seed);
@@ -112,7 +120,9 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     let interval = achieved
         .and_then(|(_, interval)| interval)
         .map(|bounds| bounds.map(|bound| significant(bound).into()));
-    let limit = if saturated || blocks.iter().any(|(block, _)| block.burst.is_some()) {
+    let has_burst =
+        |(block, _): &(&Block, _)| block.figures.open_loop().is_some_and(|own| own.burst.is_some());
+    let limit = if saturated || blocks.iter().any(has_burst) {
         stamps_limit(folding, rate)
     } else {
         late(&lateness, distribution)
@@ -162,7 +172,7 @@ fn cpu(
 fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     let (clean, disturbed): (Vec<_>, Vec<_>) = folding
         .own()
-        .filter_map(|marked| Some((marked, marked.block.open_loop.as_ref()?)))
+        .filter_map(|marked| Some((marked, &marked.block.figures.open_loop()?.open_loop)))
         .partition(|(marked, _)| marked.clean());
     let judged = if clean.len() < ENOUGH { [clean, disturbed].concat() } else { clean };
     let share = |block: &OpenLoopBlock| block.received.as_f64() / block.due.as_f64();
@@ -197,33 +207,4 @@ fn late(lateness: &Lateness, distribution: &Distribution) -> Option<Warning> {
 fn apart(open_loop: &OpenLoop, distribution: &Distribution) -> Option<Warning> {
     let (bound, median) = (open_loop.clock_bound_ns?.get(), distribution.p50().value?);
     (bound > AGREEMENT * median).then(|| warnings::clocks_apart(bound, median))
-}
-
-fn burst(folding: &Folding<'_>) -> Option<Burst> {
-    let blocks: Vec<(&Block, BurstBlock)> = folding
-        .blocks(BlockKind::Stamped)
-        .filter_map(|block| Some((block, block.burst?)))
-        .collect();
-    if blocks.is_empty() {
-        return None;
-    }
-    let of_process = processes(blocks.iter().map(|(block, _)| *block));
-    let median = |of: fn(&BurstBlock) -> Ns| {
-        let values: Vec<f64> = blocks.iter().map(|(_, burst)| of(burst).get()).collect();
-        resample::median_with_interval(&values, &of_process, folding.seed)
-    };
-    let figure = |of| median(of).map(|(figure, _)| rounded_ns(figure));
-    let sum =
-        |of: fn(&BurstBlock) -> Count| blocks.iter().map(|(_, burst)| of(burst)).sum::<Count>();
-    let bursts = sum(|burst| burst.bursts).as_f64();
-    Some(Burst {
-        first_ns: figure(|burst| burst.first_ns),
-        last_ns: figure(|burst| burst.last_ns),
-        last_interval95: median(|burst| burst.last_ns)
-            .and_then(|(_, interval)| interval)
-            .map(|interval| interval.map(rounded_ns)),
-        drain_ns: figure(|burst| burst.drain_ns),
-        next_found_empty: (bursts > 0.0)
-            .then(|| (sum(|burst| burst.found_empty).as_f64() / bursts).min(1.0).into()),
-    })
 }

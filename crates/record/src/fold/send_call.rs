@@ -1,22 +1,19 @@
 //! Sends into a flooded queue: the distribution of their calls, and the messages that were lost.
 
-use crate::{Block, BlockKind, Count, Kind, LoopKind, RecordKind, SendsBlock};
+use crate::{Block, BlockKind, Count, Figures, Kind, LoopKind, Lost, RecordKind};
 
-use super::{
-    Comparison, Distribution, Figures, Folding, Traffic, cost, oversubscribed, stretch_median,
-};
+use super::{Comparison, Distribution, Folding, Outcome, cost, oversubscribed, stretch_median};
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let distribution = Distribution::of(folding);
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Open,
         kind: RecordKind::SendCall,
         count: distribution.count,
         one_way: None,
         rate: None,
         cost: cost(folding.blocks(BlockKind::Stamped), 1.0),
-        contention: None,
-        traffic: Traffic { lost: lost(folding), ..Traffic::default() },
+        figures: lost(folding).map_or_else(Figures::default, Figures::SendCall),
         against: folding.compared(|other| Comparison {
             of: "quantiles.p50",
             own: time,
@@ -29,16 +26,17 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     }
 }
 
-/// Messages that the queue refused, and those that it dropped later; `None` if it may not.
-pub(super) fn lost(folding: &Folding<'_>) -> Option<[Count; 2]> {
-    let all: Vec<SendsBlock> =
-        folding.blocks(BlockKind::Stamped).filter_map(|block| block.sends).collect();
-    let sum = |of: fn(&SendsBlock) -> Count| -> Count { all.iter().map(of).sum() };
-    (!all.is_empty()).then(|| [sum(|sends| sends.refused), sum(|sends| sends.dropped)])
+/// Messages of all blocks that were lost; `None` where none may be.
+pub(super) fn lost(folding: &Folding<'_>) -> Option<Lost> {
+    let blocks = folding.blocks(BlockKind::Stamped);
+    let all: Vec<Lost> = blocks.filter_map(|block| block.figures.lost()).collect();
+    let sum = |of: fn(&Lost) -> Count| -> Count { all.iter().map(of).sum() };
+    let both = || Lost { refused: sum(|lost| lost.refused), dropped: sum(|lost| lost.dropped) };
+    (!all.is_empty()).then(both)
 }
 
 /// The median send call of a block.
 pub(super) fn time(block: &Block) -> Option<f64> {
-    block.sends?;
+    block.figures.sends()?;
     block.histogram.as_ref()?.quantile_ns(0.5)
 }

@@ -5,7 +5,8 @@ use threadtoll_stats::{median, regimes};
 use crate::BlockKind;
 use crate::limits::DRIFT;
 
-use super::{Marked, round, stretch_median};
+use super::{Marked, stretch_median};
+use crate::rounding::round;
 
 /// A regime of a group.
 pub(super) struct State {

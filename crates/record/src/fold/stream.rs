@@ -2,15 +2,15 @@
 
 use threadtoll_stats::resample;
 
-use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind};
+use crate::{Block, BlockKind, Cost, Figures, Kind, LoopKind, Ns, Ratio, RecordKind, Workers};
 
-use super::shares;
 use super::{
-    Comparison, Distribution, Figures, Folding, RATE, Traffic, cost, oversubscribed, processes,
-    significant, stretch_median,
+    Comparison, Distribution, Folding, Outcome, RATE, cost, oversubscribed, processes,
+    stretch_median,
 };
+use crate::rounding::significant;
 
-pub(super) fn fold(folding: &Folding<'_>) -> Figures {
+pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let stretches = || folding.blocks(BlockKind::Stretch);
     let rated = || stretches().filter(|block| rate(block).is_some());
     let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
@@ -18,9 +18,10 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     // One operation per message. Halved and rounded first because files have always had that last
     // digit.
     let half = cost(stretches(), 2.0);
+    let shared = folding.own().filter_map(|marked| marked.block.figures.workers());
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
-    Figures {
+    Outcome {
         loop_kind: LoopKind::Streaming,
         kind: RecordKind::Stream,
         count: stretches().map(|block| block.count).sum(),
@@ -34,8 +35,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
             voluntary_switches_per_op: whole(half.voluntary_switches_per_op),
             involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
         },
-        contention: None,
-        traffic: Traffic { workers: shares::workers(folding), ..Traffic::default() },
+        figures: Workers::of(shared)
+            .map_or_else(Figures::default, |workers| Figures::Shared { workers }),
         against: folding.compared(rates_of),
         between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),

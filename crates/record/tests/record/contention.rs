@@ -1,8 +1,8 @@
 //! Speed-ups worked out by hand.
 
 use threadtoll_record::{
-    Block, BlockKind, Calibrated, Cause, Cell, CellPrediction, ContentionBlock, Experiment,
-    LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
+    Block, BlockFigures, BlockKind, Calibrated, Cause, Cell, CellPrediction, ContentionBlock,
+    Experiment, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject, Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -48,7 +48,7 @@ fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
     };
     Block {
         elapsed_ns: 1000.into(),
-        contention: Some(contention),
+        figures: BlockFigures::Contention { contention },
         ..stretches(index, seq, &[100.0])
     }
 }
@@ -69,7 +69,7 @@ fn folded(work: Work, references_ns: &[f64], by_cpu: &[f64]) -> Vec<Record> {
 }
 
 fn speedup(record: &Record) -> Option<f64> {
-    record.contention.as_ref().unwrap().speedup.map(f64::from)
+    record.figures.contention().unwrap().speedup.map(f64::from)
 }
 
 #[test]
@@ -112,8 +112,9 @@ fn cells_that_were_measured_at_another_pace_than_predicted_are_disturbed() {
     let blocks: Vec<Block> = (0..9)
         .flat_map(|seq| {
             let mut alone = worked(1, seq, 1000.0, &[1.0, 1.0]);
-            let contention = alone.contention.as_mut().unwrap();
-            contention.work_together = Some(together(seq).into());
+            if let BlockFigures::Contention { contention } = &mut alone.figures {
+                contention.work_together = Some(together(seq).into());
+            }
             let others = [(2, 1000.0), (3, 1000.0 * together(seq))];
             let others = others.map(|(index, work)| worked(index, seq, work, &[]));
             [stretches(0, seq, &[100.0]), alone].into_iter().chain(others)
@@ -150,7 +151,7 @@ fn cells_that_were_measured_at_another_pace_than_predicted_are_disturbed() {
     assert_eq!(drift(&[predicted(2, None)]), [0; 4], "threads that sleep");
     let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     let limit = |record: &Record| {
-        let contention = record.contention.as_ref()?;
+        let contention = record.figures.contention()?;
         let [low, high] = contention.without_lock_interval95?.map(f64::from);
         Some((contention.without_lock?.get(), low <= 1.1 && high >= 1.9))
     };
@@ -167,9 +168,10 @@ fn a_pool_that_was_measured_elsewhere_has_a_speed_up_and_a_queue_and_no_waits() 
             pool.kind = BlockKind::Stamped;
             pool.histogram = None;
             pool.over = None;
-            let contention = pool.contention.as_mut().unwrap();
-            contention.acquisitions.clear();
-            contention.queue_on_entry_mean = Some((1.0 + f64::from(seq)).into());
+            if let BlockFigures::Contention { contention } = &mut pool.figures {
+                contention.acquisitions.clear();
+                contention.queue_on_entry_mean = Some((1.0 + f64::from(seq)).into());
+            }
             [stretches(0, seq, &[100.0]), worked(1, seq, 1500.0, &[]), pool]
         })
         .collect();
@@ -178,7 +180,7 @@ fn a_pool_that_was_measured_elsewhere_has_a_speed_up_and_a_queue_and_no_waits() 
     let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     let of_pool = |record: &&Record| record.cell.lock().is_some_and(|lock| lock.threads == 2);
     let record = records.iter().find(of_pool).unwrap();
-    let contention = record.contention.as_ref().unwrap();
+    let contention = record.figures.contention().unwrap();
     assert_eq!(contention.queue_on_entry, Some(1.5.into()));
     assert_eq!((contention.fairness, contention.wait_share), (None, None));
     assert_eq!((record.mean, record.max, record.over.share), (None, None, None));

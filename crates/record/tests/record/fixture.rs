@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use threadtoll_record::{
-    Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram, Line, Machine,
-    Placement, Plan, PlannedCell, Relation, Strike, Subject,
+    Block, BlockCost, BlockFigures, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram,
+    Line, Machine, Placement, Plan, PlannedCell, Relation, Strike, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -109,16 +109,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         histogram: Some(histogram(values_ns)),
         over: stamped
             .then(|| (values_ns.iter().filter(|ns| **ns > 10_000.0).count() as u64).into()),
-        one_way: None,
-        same_cpu_share: None,
-        contention: None,
-        open_loop: None,
-        burst: None,
-        calls: None,
-        workers: None,
-        sends: None,
-        funnel: None,
-        idle: None,
+        figures: BlockFigures::default(),
         own_program: None,
         worst: Vec::new(),
         cost: BlockCost::default(),

@@ -4,9 +4,9 @@ use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
 use threadtoll_record::fold::{compared, drifted};
 use threadtoll_record::limits::WORST;
 use threadtoll_record::{
-    Block, BlockCost, Cause, Experiment, Fraction, Load, LoopKind, Ns, OneWayBlock, OneWayMethod,
-    Origin, OwnProgram, Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst,
-    fold,
+    Block, BlockCost, BlockFigures, Cause, Experiment, Fraction, HandOffBlockFigures, Load,
+    LoopKind, Ns, OneWayBlock, OneWayMethod, Origin, OwnProgram, Quantiles, QueueSubject, Record,
+    RecordKind, Subject, Verdict, Wait, Worst, fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -374,12 +374,19 @@ fn twenty_one_rounds_decide() {
 }
 
 fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block {
+    within(30.0 + f64::from(seq), seq, round_trip, one_way, negative)
+}
+
+/// A block on two CPUs whose clocks agree within a bound.
+fn within(bound_ns: f64, seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block {
     let direct = OneWayBlock {
         histogram: histogram(one_way),
         negative: negative.into(),
-        clock_bound_ns: (30.0 + f64::from(seq)).into(),
+        clock_bound_ns: bound_ns.into(),
     };
-    Block { one_way: Some(direct), ..stamped(0, seq, &vec![round_trip; 50]) }
+    let figures = HandOffBlockFigures { one_way: Some(direct), same_cpu_share: None };
+    let figures = BlockFigures::HandOffs(figures);
+    Block { figures, ..stamped(0, seq, &vec![round_trip; 50]) }
 }
 
 /// A stamp of this machine costs 20 ns, step and reading together, which is accurate enough for
@@ -431,8 +438,7 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
 #[test]
 fn one_way_times_of_clocks_that_disagree_are_not_believed() {
     let method = |bound: f64, negative: u64| {
-        let mut direct = directly(0, 10_000.0, &[4200.0; 1000], negative);
-        direct.one_way.as_mut().unwrap().clock_bound_ns = bound.into();
+        let direct = within(bound, 0, 10_000.0, &[4200.0; 1000], negative);
         let records = folded(&["futex"], &[stretches(0, 0, &[9000.0; 50]), direct]);
         let one_way = records[0].one_way.as_ref().unwrap();
         near(
@@ -522,11 +528,14 @@ fn matrices_of_large_machines_keep_no_histograms() {
 
 #[test]
 fn the_share_on_one_cpu_is_weighted_by_exchanges() {
-    let mut few = stamped(0, 0, &[5.0; 10]);
-    few.same_cpu_share = Some(1.0.into());
-    let mut many = stamped(0, 1, &[5.0; 30]);
-    many.same_cpu_share = Some(0.2.into());
-    assert_eq!(folded(&["futex"], &[few, many])[0].same_cpu_share, Some(0.4.into()));
+    let block = |seq: u32, exchanges: usize, share: f64| {
+        let same_cpu_share = Some(share.into());
+        let figures = HandOffBlockFigures { one_way: None, same_cpu_share };
+        let figures = BlockFigures::HandOffs(figures);
+        Block { figures, ..stamped(0, seq, &vec![5.0; exchanges]) }
+    };
+    let records = folded(&["futex"], &[block(0, 10, 1.0), block(1, 30, 0.2)]);
+    assert_eq!(records[0].figures.hand_offs().unwrap().same_cpu_share, Some(0.4.into()));
 }
 
 #[test]

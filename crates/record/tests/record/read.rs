@@ -173,7 +173,7 @@ fn edited_lines_are_rejected() {
             "senders": senders, "placement": "pinned", "cpus": [0, 1], "relation": "same-llc", "payload_bytes": 8})
     };
     let against = |cell: Value| json!([{"cell": cell, "of": "rate_per_s", "ratio": 1.0, "interval95": [1.0, 1.0], "blocks": 2, "verdict": "open"}]);
-    let edits: [(usize, &str, Value, &str); 45] = [
+    let edits: [(usize, &str, Value, &str); 48] = [
         (PLAN, "/run", json!("other"), "another run"),
         (BLOCK, "/run", json!("other"), "another run"),
         (RECORD, "/run", json!("other"), "another run"),
@@ -207,6 +207,8 @@ fn edited_lines_are_rejected() {
             json!({"histogram": null, "negative": 1, "clock_bound_ns": 1.0}),
             "invalid type",
         ),
+        (BLOCK, "/open_loop", json!({"window_ns": "x"}), "invalid type"),
+        (BLOCK, "/calls", json!({"send_ns": 1.0}), "missing field"),
         (BLOCK, "/histogram/data", json!("AAAA"), "damaged"),
         (BLOCK, "/histogram/encoding", json!("other"), "encoding"),
         (RECORD, "/one_way/p50", json!(-5.0), "out of range"),
@@ -219,6 +221,7 @@ fn edited_lines_are_rejected() {
         (RECORD, "/interval95/p50", json!([-1.0, 2.0]), "out of range"),
         (RECORD, "/interval95/rate_per_s", json!([1.0, 1e300]), "out of range"),
         (RECORD, "/rate_per_s", json!(-1.0), "out of range"),
+        (RECORD, "/workers", json!({"bundle": true, "fairness": 1.0}), "of another kind"),
         (RECORD, "/one_way", Value::Null, "lacks one-way times"),
         (RECORD, "/cell", queue(1, 1, "1.0.0".into()), "not in the group"),
         (

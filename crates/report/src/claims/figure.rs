@@ -39,7 +39,7 @@ impl Measured {
 
 impl Figure {
     pub(super) fn of(self, record: &Record) -> Option<Measured> {
-        let contention = record.contention.as_ref();
+        let contention = record.figures.contention();
         let speedup =
             |factor| Measured::of(contention?.speedup?, contention?.speedup_interval95?, factor);
         match self {
@@ -48,10 +48,12 @@ impl Figure {
             }
             Figure::Rate => Measured::of(record.rate_per_s?, record.interval95.rate_per_s?, 1.0),
             Figure::LastOfBurst => {
-                Measured::of(record.burst?.last_ns?, record.burst?.last_interval95?, 1.0)
+                let burst = record.figures.open_loop()?.burst?;
+                Measured::of(burst.last_ns?, burst.last_interval95?, 1.0)
             }
             Figure::BillionMessages => {
-                let found = record.open_loop.as_ref().filter(|found| !found.saturated)?;
+                let found = &record.figures.open_loop()?.open_loop;
+                let found = (!found.saturated).then_some(found)?;
                 Measured::of(found.cpu_ns_per_message?, found.cpu_interval95?, 1e9)
             }
             Figure::AbnormalQuantiles => {

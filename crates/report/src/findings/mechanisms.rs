@@ -125,7 +125,8 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
         .filter(|(pinned, _)| slept(pinned) && plain(&pinned.cell))
         .filter_map(|(pinned, free)| Some((pinned, free, Quotient::of(free, pinned)?)))
         .collect();
-    let shares = pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share.map(f64::from));
+    let same_cpu = |free: &Record| free.figures.hand_offs()?.same_cpu_share.map(f64::from);
+    let shares = pairs.iter().filter_map(|(_, free, _)| same_cpu(free));
     let shares = shares.map(|share| [share; 2]);
     let shared = shares.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]).map(|[least, most]| {
         let (least, most) = (share(least), share(most));

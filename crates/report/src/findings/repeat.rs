@@ -92,13 +92,13 @@ fn figure(record: &Record) -> Option<(Figure, f64)> {
     Some(match record.kind {
         RecordKind::RoundTrip => (Figure::OneWayMedian, record.one_way_p50()?),
         RecordKind::Stream => (Figure::Rate, record.rate_per_s?.get()),
-        RecordKind::Delivery => match record.burst {
+        RecordKind::Delivery => match record.figures.open_loop().and_then(|own| own.burst) {
             Some(burst) => (Figure::BurstTime, burst.last_ns?.get()),
             None => (Figure::DeliveryMedian, record.quantiles.p50?.get()),
         },
-        RecordKind::Calls => (Figure::ReceiveTime, record.calls.as_ref()?.receive_ns?.get()),
+        RecordKind::Calls => (Figure::ReceiveTime, record.figures.depth()?.calls.receive_ns?.get()),
         RecordKind::SendCall => (Figure::SendCallMedian, record.quantiles.p50?.get()),
-        RecordKind::Wait => (Figure::Speedup, record.contention.as_ref()?.speedup?.get()),
+        RecordKind::Wait => (Figure::Speedup, record.figures.contention()?.speedup?.get()),
     })
 }
 

@@ -108,7 +108,7 @@ pub(super) fn lines(record: &Record) -> Vec<String> {
     if let (Some(cpu_ns), Some(switches)) = (cpu_ns(&record.cost), switches(&record.cost)) {
         lines.push(format!("per hand-off: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
     }
-    if let Some(same) = record.same_cpu_share {
+    if let Some(same) = record.figures.hand_offs().and_then(|own| own.same_cpu_share) {
         lines.push(format!("{} began on one CPU", share(same.get())));
     }
     lines

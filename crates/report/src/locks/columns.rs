@@ -5,7 +5,7 @@ use crate::claims::published_pool;
 use crate::cost::{cpu_ns, switches};
 use crate::own_program;
 use crate::processes;
-use crate::regimes::{self, Figures};
+use crate::regimes::{self, InRegime};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{deviation, digits, digits_range, per_op, ratio, share, time};
 
@@ -82,7 +82,7 @@ fn speedup<'a>() -> [Column<'a>; 5] {
             0,
             "work per second of all threads, divided by that of one thread without the lock; median over pairs of blocks",
             |row| {
-                let speedup = |figures: &Figures<'_>| figures.contention?.speedup.map(f64::from);
+                let speedup = |figures: &InRegime<'_>| figures.contention?.speedup.map(f64::from);
                 regimes::figure(row.record, speedup, ratio)
             },
         )

@@ -34,7 +34,7 @@ pub(crate) fn findings(of_one_records: &[Record], all: &[Record]) -> Vec<Sentenc
 fn limits(records: &[Record]) -> Vec<Sentence> {
     let mut by_cpus: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for record in records {
-        let limit = record.contention.as_ref().and_then(|contention| contention.without_lock);
+        let limit = record.figures.contention().and_then(|contention| contention.without_lock);
         if let Some(limit) = limit {
             by_cpus.entry(record.cell.cpus.len()).or_default().push(limit.get());
         }

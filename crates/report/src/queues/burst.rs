@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use threadtoll_record::{Burst, Ns, file::Results};
+use threadtoll_record::{Burst, Ns, Record, file::Results};
 
+use super::Comparison;
 use super::columns::Column;
 use super::pairs;
 use super::view::View;
-use super::{Comparison, Row};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{count, maybe_time, round_time, share, time, time_range};
 
@@ -19,12 +19,12 @@ pub(super) const VIEW: View = View {
     costs: false,
     axis: "until the last message of a burst (lower is better)",
     caption: "Times of bursts",
-    ns: |record| record.burst?.last_ns.map(Ns::get),
-    interval: |record| Some(record.burst?.last_interval95?.map(Ns::get)),
-    text: |record| maybe_time(record.burst.and_then(|burst| burst.last_ns)),
+    ns: |record| burst(record)?.last_ns.map(Ns::get),
+    interval: |record| Some(burst(record)?.last_interval95?.map(Ns::get)),
+    text: |record| maybe_time(burst(record).and_then(|burst| burst.last_ns)),
     columns,
     lines: |record| {
-        record.burst.map_or_else(Vec::new, |burst| {
+        burst(record).map_or_else(Vec::new, |burst| {
             vec![
                 format!("first {}", maybe_time(burst.first_ns)),
                 format!("last {}", maybe_time(burst.last_ns)),
@@ -39,14 +39,14 @@ pub(super) const VIEW: View = View {
     summary,
 };
 
-fn burst(row: &Row<'_>) -> Option<Burst> {
-    row.record.burst
+fn burst(record: &Record) -> Option<Burst> {
+    record.figures.open_loop()?.burst
 }
 
 fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     let figure = |heading: &'static str, rank: u8, title, of: fn(Burst) -> Option<Ns>| {
         Column::new("", heading, rank, title, move |row| {
-            Cell::figure(burst(row).and_then(of), time)
+            Cell::figure(burst(&row.record).and_then(of), time)
         })
     };
     vec![
@@ -54,7 +54,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         figure("last", 0, "until the last message is received", |burst| burst.last_ns)
             .emphasis(Emphasis::Main),
         Column::new("", "95%", 5, "95% interval of the time of the last message", |row| {
-            let interval = burst(row).and_then(|burst| burst.last_interval95);
+            let interval = burst(&row.record).and_then(|burst| burst.last_interval95);
             interval.map_or_else(Cell::unknown, |interval| {
                 Cell::text(time_range(interval.map(Ns::get)))
             })
@@ -65,7 +65,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
             "found empty",
             1,
             "share of bursts that found the queue empty",
-            |row| Cell::figure(burst(row).and_then(|burst| burst.next_found_empty), share),
+            |row| Cell::figure(burst(&row.record).and_then(|burst| burst.next_found_empty), share),
         ),
     ]
 }
@@ -91,7 +91,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     for row in rows {
-        let Some((queue, burst)) = row.queue().zip(burst(row)) else { continue };
+        let Some((queue, burst)) = row.queue().zip(burst(&row.record)) else { continue };
         let (Some(size), Some(gap), Some(empty)) =
             (queue.load.burst, queue.load.gap_ns, burst.next_found_empty)
         else {

@@ -11,7 +11,7 @@ use crate::cost::{cpu_ns, switches};
 use crate::own_program;
 use crate::place::Place;
 use crate::processes;
-use crate::regimes::{self, Figures};
+use crate::regimes::{self, InRegime};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits_range, per_op, ratio, time};
 
@@ -99,7 +99,7 @@ fn ratio_column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>
     let reference = comparison.rows.iter().find_map(first).filter(|_| !comparison.streams())?;
     let title = "ratio to the reference cell, from paired blocks";
     Some(Column::new(RATIO_TO, clean(reference.cell.name()), 3, title, move |row| {
-        let figure = |figures: &Figures<'_>| Some(ratio(figures.against.first()?.ratio.get()));
+        let figure = |figures: &InRegime<'_>| Some(ratio(figures.against.first()?.ratio.get()));
         first(row).map_or_else(Cell::empty, |against| Cell {
             text: regimes::each(&row.record, figure).text,
             ..to(&against)

@@ -1,6 +1,6 @@
 //! The view of queues that hold many messages.
 
-use threadtoll_record::{Calls, Ns, ResidentBytes, file::Results};
+use threadtoll_record::{Calls, Ns, Record, ResidentBytes, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
@@ -16,12 +16,12 @@ pub(super) const VIEW: View = View {
     costs: false,
     axis: "a receive call (lower is better)",
     caption: "Times of receive calls",
-    ns: |record| record.calls?.receive_ns.map(Ns::get),
-    interval: |record| Some(record.calls?.receive_interval95?.map(Ns::get)),
-    text: |record| maybe_time(record.calls.and_then(|calls| calls.receive_ns)),
+    ns: |record| calls(record)?.receive_ns.map(Ns::get),
+    interval: |record| Some(calls(record)?.receive_interval95?.map(Ns::get)),
+    text: |record| maybe_time(calls(record).and_then(|calls| calls.receive_ns)),
     columns,
     lines: |record| {
-        let calls = record.calls.map(|calls| {
+        let calls = calls(record).map(|calls| {
             format!("send {}, receive {}", maybe_time(calls.send_ns), maybe_time(calls.receive_ns))
         });
         calls.into_iter().collect()
@@ -29,10 +29,15 @@ pub(super) const VIEW: View = View {
     summary: |_, _| Vec::new(),
 };
 
+fn calls(record: &Record) -> Option<Calls> {
+    Some(record.figures.depth()?.calls)
+}
+
 /// More memory than before, in MiB.
-fn more(bytes: Option<ResidentBytes>, of: fn(ResidentBytes) -> u64) -> Cell {
+fn more(record: &Record, of: fn(ResidentBytes) -> u64) -> Cell {
     let mebibytes =
         |bytes: ResidentBytes| (of(bytes) as f64 - bytes.before.as_f64()) / f64::from(1 << 20);
+    let bytes = record.figures.depth().and_then(|own| own.resident_bytes);
     Cell::figure(bytes.map(mebibytes), |size| match size.abs() {
         size if size < 0.05 => "0".into(),
         _ => format!("{} MiB", digits(size)),
@@ -42,12 +47,12 @@ fn more(bytes: Option<ResidentBytes>, of: fn(ResidentBytes) -> u64) -> Cell {
 fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     let call = |heading: &'static str, rank: u8, title, of: fn(Calls) -> Option<Ns>| {
         Column::new("a call", heading, rank, title, move |row| {
-            Cell::figure(row.record.calls.and_then(of), time)
+            Cell::figure(calls(&row.record).and_then(of), time)
         })
     };
     let interval = |title, rank: u8, of: fn(Calls) -> Option<[Ns; 2]>| {
         Column::new("a call", "95%", rank, title, move |row| {
-            let interval = row.record.calls.and_then(of);
+            let interval = calls(&row.record).and_then(of);
             interval.map_or_else(Cell::unknown, |interval| {
                 Cell::text(time_range(interval.map(Ns::get)))
             })
@@ -59,10 +64,10 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         call("receive", 0, "a receive call", |calls| calls.receive_ns).emphasis(Emphasis::Main),
         interval("95% interval of a receive call", 5, |calls| calls.receive_interval95),
         Column::new("memory", "full", 3, "more than before the queue was created", |row| {
-            more(row.record.resident_bytes, |bytes| bytes.full.get())
+            more(&row.record, |bytes| bytes.full.get())
         }),
         Column::new("memory", "drained", 4, "more than before the queue was created", |row| {
-            more(row.record.resident_bytes, |bytes| bytes.drained.get())
+            more(&row.record, |bytes| bytes.drained.get())
         }),
     ]
 }

@@ -1,6 +1,6 @@
 //! The view of sends into a flooded queue.
 
-use threadtoll_record::{Count, Ns, Record, file::Results};
+use threadtoll_record::{Count, Lost, Ns, Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
@@ -25,8 +25,8 @@ pub(super) const VIEW: View = View {
 };
 
 /// Share of the lines.
-fn lost(record: &Record, of: Option<Count>) -> Option<f64> {
-    Some(of?.as_f64() / record.count.as_f64().max(1.0))
+fn lost(record: &Record, of: fn(&Lost) -> Count) -> Option<f64> {
+    Some(of(record.figures.sends()?).as_f64() / record.count.as_f64().max(1.0))
 }
 
 fn columns<'c, 'a>(results: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
@@ -51,10 +51,10 @@ fn columns<'c, 'a>(results: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, '
             Cell::figure(row.record.over.share, share)
         }),
         Column::new("lines", "refused", 4, "share of the lines that the queue refused", |row| {
-            Cell::figure(lost(&row.record, row.record.refused), share)
+            Cell::figure(lost(&row.record, |lost| lost.refused), share)
         }),
         Column::new("lines", "dropped", 5, "share of the lines that the queue dropped", |row| {
-            Cell::figure(lost(&row.record, row.record.dropped), share)
+            Cell::figure(lost(&row.record, |lost| lost.dropped), share)
         }),
     ]
 }
@@ -68,7 +68,7 @@ fn lines(record: &Record) -> Vec<String> {
         maybe_time(quantiles.p999),
         maybe_time(record.max)
     )];
-    if let (Some(refused), Some(dropped)) = (record.refused, record.dropped) {
+    if let Some(Lost { refused, dropped }) = record.figures.sends() {
         lines.push(format!(
             "of {} lines: refused {}, dropped {}",
             count(record.count.get()),

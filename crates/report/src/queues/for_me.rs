@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use threadtoll_record::{Load, Lose, Neighbour, Ns, Placement, Record, file::Results};
 
 use super::columns::Column;
+use super::open_loop::{self, open_loop};
 use super::view::View;
-use super::{Card, Comparison, Row, load, open_loop, payload};
+use super::{Card, Comparison, Row, load, payload};
 use crate::label::{list, plural};
 use crate::place::{Place, Standing, places};
 use crate::sentences::{self, Sentence};
@@ -33,12 +34,12 @@ fn p99_interval(record: &Record) -> Option<[f64; 2]> {
 
 /// CPU time of all ends, as a share of one CPU, at the rate of the messages that were due.
 fn cpu_share(record: &Record) -> Option<f64> {
-    Some(record.open_loop.as_ref()?.cpu_ns_per_message?.get() * due_per_ns(record)?)
+    Some(open_loop(record)?.cpu_ns_per_message?.get() * due_per_ns(record)?)
 }
 
 /// The upper bound of its interval; without one, the share itself.
 fn most_cpu_share(record: &Record) -> Option<f64> {
-    match record.open_loop.as_ref()?.cpu_interval95 {
+    match open_loop(record)?.cpu_interval95 {
         Some([_, high]) => Some(high.get() * due_per_ns(record)?),
         None => cpu_share(record),
     }
@@ -47,12 +48,13 @@ fn most_cpu_share(record: &Record) -> Option<f64> {
 /// Messages that were due, per ns.
 fn due_per_ns(record: &Record) -> Option<f64> {
     let of_received = 1.0 - lost_share(record).unwrap_or(0.0);
-    Some(record.open_loop.as_ref()?.rate_per_s?.get() / of_received.max(f64::EPSILON) / 1e9)
+    Some(open_loop(record)?.rate_per_s?.get() / of_received.max(f64::EPSILON) / 1e9)
 }
 
 /// Share of the messages that were refused or dropped.
 fn lost_share(record: &Record) -> Option<f64> {
-    let lost = record.refused?.as_f64() + record.dropped?.as_f64();
+    let lost = record.figures.lost()?;
+    let lost = lost.refused.as_f64() + lost.dropped.as_f64();
     Some(lost / (record.count.as_f64() + lost).max(1.0))
 }
 
@@ -72,7 +74,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         delivery("p99.9", 7, |record| record.quantiles.p999),
         delivery("max", 6, |record| record.max),
         Column::new("sent late", "p99", 5, "lateness of the senders", |row| {
-            let open_loop = row.record.open_loop.as_ref();
+            let open_loop = open_loop(&row.record);
             Cell::figure(open_loop.and_then(|own| own.lateness.quantiles.p99), time)
         }),
         Column::new("", "CPU", 2, "CPU time of all ends, of one CPU", |row| {
@@ -82,8 +84,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
             Cell::figure(lost_share(&row.record), share)
         }),
         Column::new("", "limit", 2, "the queue was saturated, or the senders were late", |row| {
-            let open_loop = row.record.open_loop.as_ref();
-            Cell::text(open_loop.map_or_else(String::new, open_loop::limit))
+            Cell::text(open_loop(&row.record).map_or_else(String::new, open_loop::limit))
         }),
     ]
 }
@@ -157,7 +158,7 @@ impl Candidate<'_, '_> {
         let cpu = cpu_share(record).map(|cpu| format!(", {} of a CPU", share(cpu)));
         let lost = lost_share(record).filter(|lost| *lost > 0.0);
         let lost = lost.map(|lost| format!(", {} of the messages lost", share(lost)));
-        let open_loop = record.open_loop.as_ref().filter(|own| own.generator_was_limit);
+        let open_loop = open_loop(record).filter(|own| own.generator_was_limit);
         let late = open_loop.and_then(|own| own.lateness.quantiles.p99);
         let late = late
             .map(|late| format!(", 1% made late by {} or more by the sender", time(late.get())));
@@ -232,7 +233,7 @@ fn heading(of: &Load, traffic: Traffic<'_>) -> String {
 
 fn out(row: &Row<'_>, budget: Option<f64>) -> Option<Out> {
     let record = &row.record;
-    if record.open_loop.as_ref().is_some_and(|own| own.saturated) {
+    if open_loop(record).is_some_and(|own| own.saturated) {
         return Some(Out::Saturated);
     }
     if p99_interval(record).is_none() {

@@ -2,9 +2,10 @@
 
 use threadtoll_record::{Funnel, Ns, Record, file::Results};
 
+use super::Comparison;
 use super::columns::Column;
+use super::open_loop::{self, open_loop};
 use super::view::View;
-use super::{Comparison, open_loop};
 use crate::table::{Cell, Emphasis};
 use crate::units::{maybe_time, time, time_range};
 
@@ -19,6 +20,10 @@ pub(super) const VIEW: View = View {
     ..open_loop::VIEW
 };
 
+fn funnel(record: &Record) -> Option<&Funnel> {
+    record.figures.open_loop()?.funnel.as_ref()
+}
+
 fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     let important = |heading: &'static str, rank: u8, figure: fn(&Record) -> Option<Ns>| {
         Column::new("important", heading, rank, "delivery, from when it was due", move |row| {
@@ -27,7 +32,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     };
     let chatty = |heading: &'static str, rank: u8, figure: fn(&Funnel) -> Option<Ns>| {
         Column::new("chatty", heading, rank, "delivery, from when it was due", move |row| {
-            Cell::figure(row.record.funnel.as_ref().and_then(figure), time)
+            Cell::figure(funnel(&row.record).and_then(figure), time)
         })
     };
     vec![
@@ -41,17 +46,17 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         important("p99", 1, |record| record.quantiles.p99),
         important("max", 6, |record| record.max),
         Column::new("sent late", "p50", 8, "lateness of the important senders", |row| {
-            let open_loop = row.record.open_loop.as_ref();
+            let open_loop = open_loop(&row.record);
             Cell::figure(open_loop.and_then(|own| own.lateness.quantiles.p50), time)
         }),
         chatty("p50", 3, |funnel| funnel.chatty.p50),
         chatty("p99", 2, |funnel| funnel.chatty.p99),
         Column::new("chatty", "fairness", 4, "Jain’s index of their mean deliveries", |row| {
-            let fairness = row.record.funnel.as_ref().and_then(|funnel| funnel.fairness);
+            let fairness = funnel(&row.record).and_then(|funnel| funnel.fairness);
             Cell::figure(fairness, |fairness| format!("{fairness:.3}"))
         }),
         Column::new("per message", "CPU", 5, "CPU time of the receiver and of send calls", |row| {
-            let open_loop = row.record.open_loop.as_ref();
+            let open_loop = open_loop(&row.record);
             Cell::figure(open_loop.and_then(|own| own.cpu_ns_per_message), time)
         }),
     ]
@@ -64,7 +69,7 @@ fn lines(record: &Record) -> Vec<String> {
         maybe_time(quantiles.p50),
         maybe_time(quantiles.p99)
     )];
-    if let Some(funnel) = &record.funnel {
+    if let Some(funnel) = funnel(record) {
         let chatty = &funnel.chatty;
         lines.push(format!(
             "chatty p50 {}, p99 {}",

@@ -1,6 +1,6 @@
 //! The idle states of the receiver's CPU.
 
-use threadtoll_record::{IdleState, Record};
+use threadtoll_record::{Idle, IdleState, Record};
 
 use super::columns::Column;
 use super::{Comparison, Row};
@@ -9,8 +9,12 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::Cell;
 use crate::units::share;
 
+fn idle(record: &Record) -> Option<&Idle> {
+    record.figures.open_loop()?.idle.as_ref()
+}
+
 fn deepest(record: &Record) -> Option<&IdleState> {
-    record.idle.as_ref()?.deepest()
+    idle(record)?.deepest()
 }
 
 /// `C6 97%`.
@@ -19,7 +23,7 @@ fn state(state: &IdleState) -> String {
 }
 
 fn has_states(row: &Row<'_>) -> bool {
-    row.record.idle.as_ref().is_some_and(|idle| !idle.states.is_empty())
+    idle(&row.record).is_some_and(|idle| !idle.states.is_empty())
 }
 
 /// The column for the deepest state, if any row has states.
@@ -37,7 +41,7 @@ pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c
 
 /// Details of a mark in a chart.
 pub(super) fn line(record: &Record) -> Option<String> {
-    let states = record.idle.iter().flat_map(|idle| &idle.states);
+    let states = idle(record).into_iter().flat_map(|idle| &idle.states);
     let states: Vec<String> = states.map(state).collect();
     (!states.is_empty()).then(|| format!("idle: {}", states.join(", ")))
 }
@@ -45,7 +49,7 @@ pub(super) fn line(record: &Record) -> Option<String> {
 /// A sentence if the kernel has no counters.
 pub(super) fn finding(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let idle = || rows().filter_map(|row| row.record.idle.as_ref());
-    let no_counters = idle().next().is_some() && idle().all(|idle| idle.states.is_empty());
+    let all = || rows().filter_map(|row| idle(&row.record));
+    let no_counters = all().next().is_some() && all().all(|idle| idle.states.is_empty());
     no_counters.then(say::no_idle_counters)
 }

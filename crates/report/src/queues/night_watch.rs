@@ -3,8 +3,9 @@
 use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Results};
 
 use super::columns::Column;
+use super::open_loop::{self, open_loop};
 use super::view::View;
-use super::{Comparison, Row, idle, open_loop, pairs};
+use super::{Comparison, Row, idle, pairs};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{UNKNOWN, round_time, time};
 
@@ -152,9 +153,8 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
                 continue;
             }
             let both = [awake, other];
-            let cpu_ns =
-                both.map(|row| row.record.open_loop.as_ref()?.cpu_ns_per_message.map(Ns::get));
-            let intervals = both.map(|row| row.record.open_loop.as_ref()?.cpu_interval95);
+            let cpu_ns = both.map(|row| open_loop(&row.record)?.cpu_ns_per_message.map(Ns::get));
+            let intervals = both.map(|row| open_loop(&row.record)?.cpu_interval95);
             let cpu_intervals = match intervals {
                 [Some(spins), Some(sleeps)] => {
                     Some([spins, sleeps].map(|interval| interval.map(Ns::get)))

@@ -2,10 +2,10 @@
 
 use threadtoll_record::{Ns, OpenLoop, Record, file::Results};
 
+use super::Comparison;
 use super::columns::Column;
 use super::pairs;
 use super::view::View;
-use super::{Comparison, Row};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
 
@@ -25,8 +25,8 @@ pub(super) const VIEW: View = View {
     summary,
 };
 
-fn open_loop<'r>(row: &'r Row<'_>) -> Option<&'r OpenLoop> {
-    row.record.open_loop.as_ref()
+pub(super) fn open_loop(record: &Record) -> Option<&OpenLoop> {
+    Some(&record.figures.open_loop()?.open_loop)
 }
 
 /// `5.20 M/s (5.10–5.31 M/s)`; `at least 5.20 M/s` if the generator was the limit.
@@ -73,21 +73,21 @@ fn columns<'c, 'a>(results: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, '
             Cell::figure(row.record.over.share, share)
         }),
         Column::new("sent late", "p50", 8, "lateness of the generator", |row| {
-            Cell::figure(open_loop(row).and_then(|own| own.lateness.quantiles.p50), time)
+            Cell::figure(open_loop(&row.record).and_then(|own| own.lateness.quantiles.p50), time)
         }),
         Column::new("sent late", "p99", 5, "lateness of the generator", |row| {
-            Cell::figure(open_loop(row).and_then(|own| own.lateness.quantiles.p99), time)
+            Cell::figure(open_loop(&row.record).and_then(|own| own.lateness.quantiles.p99), time)
         }),
         Column::new("per message", "CPU", 3, "CPU time of the receiver and of send calls", |row| {
-            Cell::figure(open_loop(row).and_then(|own| own.cpu_ns_per_message), time)
+            Cell::figure(open_loop(&row.record).and_then(|own| own.cpu_ns_per_message), time)
         }),
         Column::new("", "received", 4, "messages received per second, median over blocks", |row| {
-            Cell::figure(open_loop(row).and_then(|own| own.achieved_per_s), |rate| {
+            Cell::figure(open_loop(&row.record).and_then(|own| own.achieved_per_s), |rate| {
                 format!("{}/s", per_second(rate))
             })
         }),
         Column::new("", "limit", 2, "the queue was saturated, or the generator was late", |row| {
-            Cell::text(open_loop(row).map_or_else(String::new, limit))
+            Cell::text(open_loop(&row.record).map_or_else(String::new, limit))
         }),
     ]
 }
@@ -100,7 +100,7 @@ fn lines(record: &Record) -> Vec<String> {
         maybe_time(quantiles.p99),
         maybe_time(quantiles.p999)
     )];
-    if let Some(open_loop) = &record.open_loop {
+    if let Some(open_loop) = open_loop(record) {
         let late = &open_loop.lateness.quantiles;
         lines.push(format!("sent late p50 {}, p99 {}", maybe_time(late.p50), maybe_time(late.p99)));
         lines.extend(
@@ -126,7 +126,7 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     for row in rows {
-        let (Some(queue), Some(own)) = (row.queue(), open_loop(row)) else { continue };
+        let (Some(queue), Some(own)) = (row.queue(), open_loop(&row.record)) else { continue };
         let (name, wait) = (pairs::name(row), queue.wait.name());
         let place = all.iter().position(|known| (&known.name, known.wait) == (&name, wait));
         let place = place.unwrap_or_else(|| {

@@ -5,7 +5,7 @@ use threadtoll_record::{Record, file::Results};
 use super::columns::Column;
 use super::view::View;
 use super::{Comparison, base, stream};
-use crate::regimes::{self, Figures};
+use crate::regimes::{self, InRegime};
 use crate::table::Emphasis;
 use crate::units::{digits, time, time_range};
 
@@ -37,10 +37,10 @@ fn gigabytes(record: &Record, rate: f64) -> f64 {
 }
 
 fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    let rate = |figures: &Figures<'_>| figures.rate_per_s.map(f64::from);
+    let rate = |figures: &InRegime<'_>| figures.rate_per_s.map(f64::from);
     let mut columns = vec![
         Column::new("a message", "takes", 0, "time per message, median over blocks", move |row| {
-            let ns = |figures: &Figures<'_>| rate(figures).map(|rate| 1e9 / rate);
+            let ns = |figures: &InRegime<'_>| rate(figures).map(|rate| 1e9 / rate);
             regimes::figure(&row.record, ns, time)
         })
         .emphasis(Emphasis::Main),
@@ -51,7 +51,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
             })
         }),
         Column::new("", "GB/s", 0, "bytes of messages per second", move |row| {
-            let bytes = |figures: &Figures<'_>| Some(gigabytes(&row.record, rate(figures)?));
+            let bytes = |figures: &InRegime<'_>| Some(gigabytes(&row.record, rate(figures)?));
             regimes::figure(&row.record, bytes, digits)
         }),
     ];

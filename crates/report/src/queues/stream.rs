@@ -5,7 +5,7 @@ use threadtoll_record::{PerSecond, Record, file::Results};
 use super::Comparison;
 use super::columns::Column;
 use super::view::View;
-use crate::regimes::{self, Figures};
+use crate::regimes::{self, InRegime};
 use crate::table::{Cell, Emphasis};
 use crate::units::{digits, digits_range, share, time};
 
@@ -49,7 +49,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
             0,
             "messages of 8 bytes per second, median over blocks",
             |row| {
-                let rate = |figures: &Figures<'_>| figures.rate_per_s.map(f64::from);
+                let rate = |figures: &InRegime<'_>| figures.rate_per_s.map(f64::from);
                 regimes::figure(&row.record, rate, |rate| digits(rate / 1e6))
             },
         )

@@ -17,7 +17,7 @@ pub(super) const VIEW: View = View {
 };
 
 fn form(record: &Record) -> &'static str {
-    match &record.workers {
+    match record.figures.workers() {
         Some(workers) if workers.bundle => "bundle",
         Some(_) => "one queue",
         None => "",
@@ -39,7 +39,7 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
         "Jain’s index of the receivers’ messages",
         |row| {
             Cell::figure(
-                row.record.workers.as_ref().and_then(|workers| workers.fairness),
+                row.record.figures.workers().and_then(|workers| workers.fairness),
                 |fairness| format!("{fairness:.3}"),
             )
         },
@@ -54,7 +54,7 @@ fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Col
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = (stream::VIEW.lines)(record);
     lines.push(format!("receivers have: {}", form(record)));
-    if let Some(fairness) = record.workers.as_ref().and_then(|workers| workers.fairness) {
+    if let Some(fairness) = record.figures.workers().and_then(|workers| workers.fairness) {
         lines.push(format!("evenness: {}", share(fairness.get())));
     }
     lines.extend(base::line(record, "of one receiver"));

@@ -261,18 +261,13 @@ fn block(
         over: ((kind == BlockKind::Stamped)
             .then(|| values.iter().filter(|value| **value > 10_000.0).count() as u64))
         .map(Into::into),
-        one_way: None,
-        same_cpu_share: ((kind == BlockKind::Stamped && spec.cell.placement == Placement::Free)
-            .then(|| 0.4 + 0.2 * draws.next()))
-        .map(Into::into),
-        contention: None,
-        open_loop: None,
-        burst: None,
-        calls: None,
-        workers: None,
-        sends: None,
-        funnel: None,
-        idle: None,
+        figures: BlockFigures::HandOffs(HandOffBlockFigures {
+            one_way: None,
+            same_cpu_share: ((kind == BlockKind::Stamped
+                && spec.cell.placement == Placement::Free)
+                .then(|| 0.4 + 0.2 * draws.next()))
+            .map(Into::into),
+        }),
         own_program: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);

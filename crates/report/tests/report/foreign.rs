@@ -2,7 +2,7 @@
 
 use threadtoll_record::file::Results;
 use threadtoll_record::{
-    Experiment, Layout, LockSubject, Origin, Placement, Spread, Subject, Wait, Work,
+    Experiment, Figures, Layout, LockSubject, Origin, Placement, Spread, Subject, Wait, Work,
 };
 use threadtoll_report::text::tables;
 
@@ -126,7 +126,7 @@ fn published_pools_stand_beside_their_equals() {
             tasks: Some(tasks),
         });
         record.experiment = Experiment::Contention("pool".into());
-        if let Some(contention) = &mut record.contention {
+        if let Figures::Contention { contention } = &mut record.figures {
             contention.total_s = Some(6.3.into());
             contention.total_s_interval95 = Some([6.2.into(), 6.4.into()]);
         }

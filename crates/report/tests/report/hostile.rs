@@ -123,7 +123,8 @@ fn no_figure_makes_anything_fail_or_explode() {
                 voluntary_switches_per_op: Some(figure.into()),
                 involuntary_switches_per_op: Some(figure.into()),
             };
-            record.same_cpu_share = Some(figure.into());
+            record.figures =
+                Figures::HandOffs(HandOffFigures { same_cpu_share: Some(figure.into()) });
             record.count = u64::MAX.into();
             record.disturbance.blocks = u32::MAX;
             record.disturbance.disturbed = u32::MAX;

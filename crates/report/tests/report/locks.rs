@@ -82,7 +82,7 @@ impl Measured {
             kind: RecordKind::Wait,
             one_way: None,
             against: Vec::new(),
-            contention: Some(contention),
+            figures: Figures::Contention { contention },
             ..template.clone()
         }
     }
@@ -141,7 +141,7 @@ fn equal_counts_of_predictions_are_said_once() {
     let told = |disturbed: u32| {
         let mut record = COMPUTING.record(&template);
         record.disturbance.disturbed = disturbed * record.disturbance.blocks;
-        let contention = record.contention.as_mut().unwrap();
+        let Figures::Contention { contention } = &mut record.figures else { unreachable!() };
         contention.predicted = Some(CellPrediction {
             run: "7".into(),
             group: 0,

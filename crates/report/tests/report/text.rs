@@ -315,12 +315,7 @@ fn regime(record: &Record, factor: f64, share: f64, blocks: u32) -> Regime {
         interval95: record.interval95,
         rate_per_s: None,
         cost: record.cost,
-        contention: None,
-        open_loop: None,
-        burst: None,
-        calls: None,
-        workers: None,
-        funnel: None,
+        figures: Figures::default(),
         against: record.against.clone(),
     }
 }

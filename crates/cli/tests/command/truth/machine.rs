@@ -160,11 +160,11 @@ impl Measured {
         for record in &self.records {
             if record.regimes.is_empty() {
                 let every: Vec<usize> = self.regimes().collect();
-                let figures = (record.one_way.as_ref(), record.contention.as_ref());
+                let figures = (record.one_way.as_ref(), record.figures.contention());
                 self.judge(record, figures, &record.against, &every, scores);
             }
             for (at, regime) in record.regimes.iter().enumerate() {
-                let figures = (regime.one_way.as_ref(), regime.contention.as_ref());
+                let figures = (regime.one_way.as_ref(), regime.figures.contention());
                 self.judge(record, figures, &regime.against, &[at.min(1)], scores);
             }
         }

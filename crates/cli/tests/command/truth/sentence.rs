@@ -390,9 +390,9 @@ fn predictions(told: &str, run: &Measured, tell: Tell<'_>) {
     let found = found.unwrap_or_else(|| panic!("{told}"));
     let [.., of_all, all] = found[..] else { panic!("{told}") };
     let told_of =
-        |record: &&Record| record.contention.as_ref().is_some_and(|lock| lock.threads > 1);
+        |record: &&Record| record.figures.contention().is_some_and(|lock| lock.threads > 1);
     let within = run.records.iter().filter(told_of).filter_map(|record| {
-        let contention = record.contention.as_ref()?;
+        let contention = record.figures.contention()?;
         let [low, high] = contention.predicted.as_ref()?.speedup_interval95?;
         let speedup = contention.speedup?;
         Some(low <= speedup && speedup <= high)

@@ -1,0 +1,215 @@
+//! Figures that only one kind of cell has.
+//!
+//! In a file they stand among the members of the block, record or regime that has them. Which kind
+//! it is follows from a member that no other kind has.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    CallsBlock, Contention, ContentionBlock, DepthFigures, HandOffBlockFigures, HandOffFigures,
+    Lost, OpenLoopBlockFigures, OpenLoopFigures, Workers, WorkersBlock,
+};
+
+/// Declares an enum of figures: first kinds with several members, each told by the one that is
+/// named, then kinds with a single member, at last the kind of a line that has none of these.
+macro_rules! by_kind {
+    (
+        $(#[$doc:meta])*
+        $name:ident {
+            $($(#[$of_several:meta])* $first:literal => $several:ident: $Several:ident($of:ty),)*;
+            $($(#[$of_one:meta])* $one:ident: $One:ident($member:ty),)*;
+            $(#[$of_rest:meta])* $rest:ident: $Rest:ident($others:ty)
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum $name {
+            $($(#[$of_several])* $Several($of),)*
+            $($(#[$of_one])* $One {
+                /// The only member.
+                $one: $member,
+            },)*
+            $(#[$of_rest])* $Rest($others),
+        }
+
+        impl $name {
+            $($(#[$of_several])* pub fn $several(&self) -> Option<&$of> {
+                if let $name::$Several(own) = self { Some(own) } else { None }
+            })*
+            $($(#[$of_one])* pub fn $one(&self) -> Option<&$member> {
+                if let $name::$One { $one } = self { Some($one) } else { None }
+            })*
+            $(#[$of_rest])* pub fn $rest(&self) -> Option<&$others> {
+                if let $name::$Rest(own) = self { Some(own) } else { None }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name::$Rest(<$others>::default())
+            }
+        }
+
+        // Not derived: a spoilt member would make the line one of another kind.
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let mut members = Map::<String, Value>::deserialize(deserializer)?;
+                members.retain(|_, member| !member.is_null());
+                $(if members.contains_key($first) {
+                    return read(Value::Object(members)).map($name::$Several);
+                })*
+                $(if let Some($one) = members.remove(stringify!($one)) {
+                    return Ok($name::$One { $one: read($one)? });
+                })*
+                read(Value::Object(members)).map($name::$Rest)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            /// The members of all kinds.
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let mut all = Map::new();
+                $(all.extend(members::<$of>(generator));)*
+                $(all.insert(
+                    stringify!($one).into(),
+                    generator.subschema_for::<$member>().to_value(),
+                );)*
+                all.extend(members::<$others>(generator));
+                json_schema!({ "type": "object", "properties": all })
+            }
+        }
+    };
+}
+
+fn read<T: DeserializeOwned, E: Error>(value: Value) -> Result<T, E> {
+    serde_json::from_value(value).map_err(E::custom)
+}
+
+fn members<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let mut schema = T::json_schema(generator);
+    match schema.remove("properties") {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    }
+}
+
+by_kind! {
+    /// Figures of a block.
+    BlockFigures {
+        /// Messages that were sent when they were due: lateness, and messages that were due and
+        /// received. The values of the block are the times from the moment at which a message was
+        /// due until it was received.
+        "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;
+        /// Acquisitions of a lock. The values of the block are their waits or, in a stretch block,
+        /// the mean time between acquisitions of all threads together.
+        contention: Contention(ContentionBlock),
+        /// A queue that holds many messages. The values of the block are the times of a send call
+        /// and a receive call together.
+        calls: Depth(CallsBlock),
+        /// Receivers that share messages.
+        workers: Shared(WorkersBlock),
+        /// Sends into a flooded queue. The values of the block are the times of their send calls.
+        sends: SendCall(Lost),;
+        /// Round trips, or messages in one direction.
+        hand_offs: HandOffs(HandOffBlockFigures)
+    }
+}
+
+by_kind! {
+    /// Figures of a record, or of a regime.
+    Figures {
+        /// Messages that were sent when they were due: rate, lateness and saturation. The values
+        /// are the times from the moment at which a message was due until it was received.
+        "open_loop" => open_loop: OpenLoop(OpenLoopFigures),
+        /// A queue that holds many messages: times of calls, and memory.
+        "calls" => depth: Depth(DepthFigures),
+        /// Sends into a flooded queue.
+        "refused" => sends: SendCall(Lost),;
+        /// Locks: speed-up, queue, fairness, and their prediction.
+        contention: Contention(Contention),
+        /// Receivers that share messages: how evenly.
+        workers: Shared(Workers),;
+        /// Round trips, or messages in one direction.
+        hand_offs: HandOffs(HandOffFigures)
+    }
+}
+
+impl BlockFigures {
+    /// Messages that were lost; `None` where none may be.
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            BlockFigures::OpenLoop(own) => own.sends,
+            BlockFigures::SendCall { sends } => Some(*sends),
+            _ => None,
+        }
+    }
+}
+
+impl Figures {
+    /// Messages that were lost; `None` where none may be.
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Figures::OpenLoop(own) => Some(Lost { refused: own.refused?, dropped: own.dropped? }),
+            Figures::SendCall(lost) => Some(*lost),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Line {
+        count: u64,
+        #[serde(flatten)]
+        figures: BlockFigures,
+        clean: bool,
+    }
+
+    #[test]
+    fn figures_come_back_as_they_were_written_and_spoilt_ones_do_not() {
+        let lateness = serde_json::to_string(&crate::Histogram::new()).unwrap();
+        let open_loop = |received: &str| {
+            format!(
+                r#""open_loop":{{"lateness":{lateness},"window_ns":7,"due":1,"received":{received},"busy_ns":1,"busy_messages":1,"negative":0,"clock_bound_ns":0.1}},"sends":{{"refused":1,"dropped":2}}"#
+            )
+        };
+        let calls = |ns: &str| {
+            format!(r#""calls":{{"send_ns":{ns},"receive_ns":2.0,"resident_bytes":null}}"#)
+        };
+        let workers =
+            |messages: &str| format!(r#""workers":{{"bundle":true,"messages":{messages}}}"#);
+        let sends = |dropped: &str| format!(r#""sends":{{"refused":0,"dropped":{dropped}}}"#);
+        let share = |share: &str| format!(r#""same_cpu_share":{share}"#);
+        let cases = [
+            [open_loop("1"), open_loop("-1")],
+            [calls("0.1"), calls("-0.1")],
+            [workers("[1,2]"), workers("[1,2.5]")],
+            [sends("281474976710655"), sends("281474976710657")],
+            [share("0.3"), share("3.0")],
+        ];
+        for members in cases {
+            let [text, spoilt] = members
+                .map(|own| format!(r#"{{"count":18446744073709551615,{own},"clean":true}}"#));
+            let line: Line = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&line).unwrap(), text);
+            assert!(serde_json::from_str::<Line>(&spoilt).is_err(), "{spoilt}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Round trips, and messages in one direction, as blocks and records describe them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Count, Fraction, Histogram, Ns};
+
+/// Figures of a block of hand-offs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HandOffBlockFigures {
+    /// One-way times, if the clocks of both CPUs were shown to agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way: Option<OneWayBlock>,
+    /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free
+    /// placement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<Fraction>,
+}
+
+/// One-way times stamped on both CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OneWayBlock {
+    /// Times in both directions, without negative differences.
+    pub histogram: Histogram,
+    /// Number of negative differences.
+    pub negative: Count,
+    /// Two-sided bound on the clocks' disagreement, in nanoseconds.
+    pub clock_bound_ns: Ns,
+}
+
+/// Figures of hand-offs beyond their times and their rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HandOffFigures {
+    /// Free placement only: share of the exchanges that began with both ends on one CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<Fraction>,
+}
