@@ -53,19 +53,15 @@ const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
 
 /// Part of the CPUs from which on a Go program fills them, and most of its CPU time that may go into
-/// locks and the kernel, for its parked threads to be those that have no CPU to run on.
+/// the kernel and into Go's runtime and locks, for its parked threads to be those that have no CPU.
 const FULL: f64 = 0.9;
-const MOST_LOCKING: f64 = 0.1;
+const MOST_ELSEWHERE: f64 = 0.1;
 
-/// Functions of Go that take or free locks, by the beginnings of their names.
-const GO_LOCKS: &[&str] = &[
-    "sync.",
-    "internal/sync.",
-    "runtime.lock",
-    "runtime.unlock",
-    "runtime.procyield",
-    "runtime.sem",
-];
+/// Fewest samples of running threads that tell.
+const MIN_RAN: u64 = 10;
+
+/// Functions of Go that are not the program's own work, by the beginnings of their names.
+const GO: &[&str] = &["sync.", "internal/", "runtime.", "syscall.", "time."];
 
 /// A Go program fills its CPUs with work: more threads could not run, whatever they wait for.
 pub(super) fn fills_cpus(
@@ -74,16 +70,16 @@ pub(super) fn fills_cpus(
     cpus: u32,
     stacks: &mut Stacks,
 ) -> bool {
-    if !process.go || on_cpu < FULL * f64::from(cpus) || process.ran == 0 {
+    if !process.go || on_cpu < FULL * f64::from(cpus) || process.ran < MIN_RAN {
         return false;
     }
-    let locks = |name: &str| GO_LOCKS.iter().any(|lock| name.starts_with(lock));
-    let in_locks = process
+    let is_go = |name: &str| GO.iter().any(|beginning| name.starts_with(beginning));
+    let elsewhere = process
         .ran_at
         .iter()
-        .filter(|&(&stack, _)| stacks.innermost(stack).is_some_and(|name| locks(&name)));
-    let in_locks = in_locks.map(|(_, &seen)| seen).sum::<u64>() as f64 / process.ran as f64;
-    process.kernel_share().is_some_and(|kernel| kernel + in_locks < MOST_LOCKING)
+        .filter(|&(&stack, _)| stacks.innermost(stack).is_none_or(|name| is_go(&name)));
+    let elsewhere = elsewhere.map(|(_, &seen)| seen).sum::<u64>() as f64 / process.ran as f64;
+    process.kernel_share().is_some_and(|kernel| kernel + elsewhere < MOST_ELSEWHERE)
 }
 
 /// A thread with such a stack, innermost function first, waits for work of its runtime.

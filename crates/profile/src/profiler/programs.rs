@@ -127,11 +127,12 @@ impl Profiler {
         self.declaring += began.elapsed();
     }
 
-    /// Notes the CPU time of programs with locks, which tells the part of it that the kernel takes.
+    /// Notes the CPU time of programs with locks, and of Go's, which tells the part of it that the
+    /// kernel takes.
     pub(super) fn note_cpu_ticks(&mut self) {
         let living = self.account.all_living();
-        let with_locks = living.filter(|(_, account)| account.waits_for_locks());
-        for (index, account) in with_locks.take(MAX_TIMED) {
+        let timed = living.filter(|(_, account)| account.waits_for_locks() || account.go);
+        for (index, account) in timed.take(MAX_TIMED) {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
             if let Some(ticks) = process.and_then(|process| process.cpu_ticks().ok()) {
                 account.note_cpu_ticks(ticks);
