@@ -34,8 +34,40 @@ fn declaration() -> clap::Command {
         .subcommands(COMMANDS.iter().map(Entry::declaration))
 }
 
+/// Moves the scenario to the front of its command's arguments, so that options may stand before it.
+fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
+    const FIRST: usize = 2;
+    let command = arguments.get(1).and_then(|name| declaration.find_subcommand(name));
+    let Some(command) = command.filter(|command| command.is_allow_external_subcommands_set())
+    else {
+        return;
+    };
+    let takes_value = |option: &str| {
+        let commands = std::iter::once(command).chain(command.get_subcommands());
+        let mut declared = commands.flat_map(clap::Command::get_arguments);
+        let arg = declared.find(|arg| arg.get_long() == Some(option))?;
+        Some(arg.get_action().takes_values())
+    };
+    let mut at = FIRST;
+    while let Some(argument) = arguments.get(at).and_then(|argument| argument.to_str()) {
+        at += match argument.strip_prefix("--") {
+            None if argument.starts_with('-') => return,
+            None => return arguments[FIRST..=at].rotate_right(1),
+            Some(option) if option.is_empty() || option.contains('=') => 1,
+            Some(option) => match takes_value(option) {
+                Some(takes_value) => 1 + usize::from(takes_value),
+                // An error.
+                None => return,
+            },
+        };
+    }
+}
+
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
-    let mut matches = match declaration().try_get_matches_from(arguments) {
+    let declaration = declaration();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    scenario_first(&declaration, &mut arguments);
+    let mut matches = match declaration.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>

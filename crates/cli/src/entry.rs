@@ -7,6 +7,7 @@ use clap::{ArgMatches, Args};
 
 use crate::console::Color;
 use crate::failure::Failure;
+use crate::scenario::with_scenarios;
 use crate::syntax::render_error;
 
 pub(crate) trait Command: Args {
@@ -55,7 +56,7 @@ impl Entry {
     }
 
     pub(crate) fn declaration(&self) -> clap::Command {
-        (self.declare)(clap::Command::new(self.name))
+        with_scenarios((self.declare)(clap::Command::new(self.name)))
     }
 
     pub(crate) fn run(&self, matches: &ArgMatches) -> Result<ExitCode, Failure> {

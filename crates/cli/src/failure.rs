@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use threadtoll_lab::LabError;
+use threadtoll_lab::queue::Unsuitable;
 use threadtoll_record::file::{Fault, WriteFault};
 use threadtoll_report::clean;
 
 use crate::console;
 
 /// Why the program ends early.
-#[derive(Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{what}")]
 pub(crate) struct Failure {
     kind: FailureKind,
     what: String,
@@ -105,6 +107,12 @@ impl From<WriteFault> for Failure {
                 failure.hint("choose a file in a writable directory")
             }
         }
+    }
+}
+
+impl From<Unsuitable> for Failure {
+    fn from(Unsuitable { why, hint }: Unsuitable) -> Self {
+        Failure::usage(why).hint(hint)
     }
 }
 

@@ -12,7 +12,6 @@ mod entry;
 mod failure;
 mod inspect;
 mod kept;
-mod load;
 mod measure;
 mod mechanisms;
 mod nearest;

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::{console, draft, kept};
 
 use args::Keep;
-pub(crate) use args::{MeasureArgs, MeasureRequest};
+pub(crate) use args::{MeasureArgs, MeasureRequest, SamplesArgs};
 use command::Checked;
 pub(crate) use command::MeasureCommand;
 pub(crate) use options::{Options, given};
@@ -133,7 +133,7 @@ fn nothing_left(results: &Results) -> Failure {
 
 #[cfg(test)]
 pub(crate) fn plan_options<C: MeasureCommand>(line: &str) -> serde_json::Value {
-    let declaration = C::augment_args(clap::Command::new(C::NAME));
+    let declaration = crate::scenario::with_scenarios(C::augment_args(clap::Command::new(C::NAME)));
     let words = line.split_whitespace();
     let matches = declaration.no_binary_name(true).try_get_matches_from(words).unwrap();
     let command = C::from_arg_matches(&matches).unwrap();

@@ -5,15 +5,17 @@ mod choice;
 mod duration;
 mod list;
 mod number;
+mod reader;
 mod share;
 
 use crate::failure::Failure;
 
 pub(crate) use bytes::bytes;
 pub(crate) use choice::{choice, choices};
-pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns};
+pub(crate) use duration::{DURATIONS, duration, duration_ns, duration_or_zero_ns, durations_ns};
 pub(crate) use list::{list, names};
 pub(crate) use number::{count, counts, numbers_of_threads};
+pub(crate) use reader::{List, Reader, number, numbers};
 pub(crate) use share::share;
 
 pub(crate) fn optional<T>(

@@ -1,49 +1,84 @@
-//! The scenario argument.
-
-use clap::Args;
+//! Scenarios of a command: each is a subcommand, and a file with the options that it takes.
 
 use crate::by_name::Named;
 use crate::failure::Failure;
 use crate::nearest::unknown;
 
-#[derive(Debug, Args)]
-pub(crate) struct ScenarioArgs {
-    /// Scenario to run, as named by `threadtoll list scenarios`; not needed with --resume
-    #[arg(value_name = "SCENARIO")]
-    scenario: Option<String>,
+/// Declares the scenarios of a command, as `file::Options`, where `lab` names the scenarios that
+/// are measured, `Names` the options with the names after them, and `ScenarioOptions` their trait.
+macro_rules! scenarios {
+    ($($file:ident::$options:ident),+ $(,)?) => {
+        $(mod $file;)+
+
+        /// A scenario, as given.
+        #[derive(Debug, clap::Subcommand, serde::Serialize)]
+        #[command(
+            subcommand_value_name = "SCENARIO",
+            subcommand_help_heading = "Scenarios",
+            disable_help_subcommand = true,
+            allow_external_subcommands = true
+        )]
+        #[serde(untagged)]
+        enum Chosen {
+            $(
+                #[command(name = lab::$file::SCENARIO.name, about = lab::$file::SCENARIO.sentence)]
+                $options(Names<$file::$options>),
+            )+
+            #[command(external_subcommand)]
+            Unknown(Vec<String>),
+        }
+
+        impl Chosen {
+            /// The scenario, the names after it, and its options.
+            fn known(&self) -> Option<(&'static lab::Scenario, &[String], &dyn ScenarioOptions)> {
+                match self {
+                    $(Self::$options(Names { names, options }) => {
+                        Some((&lab::$file::SCENARIO, names, options))
+                    })+
+                    Self::Unknown(_) => None,
+                }
+            }
+
+            /// The unknown name that was given for a scenario.
+            fn unknown(&self) -> Option<&str> {
+                match self {
+                    Self::Unknown(words) => words.first().map(String::as_str),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use scenarios;
+
+/// The error of a command without one of its scenarios. `is_subject` recognizes what the scenarios
+/// use, such as a queue, if it was given in place of one.
+pub(crate) fn missing<S: Named>(
+    command: &str,
+    scenarios: &[S],
+    given: Option<&str>,
+    subject: &str,
+    is_subject: impl FnOnce(&str) -> bool,
+) -> Failure {
+    let names: Vec<&str> = scenarios.iter().map(Named::name).collect();
+    let all = names.join(", ");
+    let Some(name) = given else {
+        return Failure::usage(format!("{command} needs a scenario"))
+            .hint(format!("use one of: {all}"));
+    };
+    let otherwise = if is_subject(name) {
+        format!("that is a {subject}; put a scenario before it: {all}")
+    } else {
+        format!("use one of: {all}")
+    };
+    unknown(format!("no scenario is called “{name}”"), name, names, otherwise)
 }
 
-impl ScenarioArgs {
-    /// Finds the scenario among those of `command`; `None` only if a run is resumed.
-    ///
-    /// `subject` names what the scenarios use, such as a queue, and `is_subject` recognizes one
-    /// that was given in place of the scenario.
-    pub(crate) fn check<S: Named>(
-        &self,
-        command: &str,
-        scenarios: &'static [S],
-        resumed: bool,
-        subject: &str,
-        is_subject: impl FnOnce(&str) -> bool,
-    ) -> Result<Option<&'static S>, Failure> {
-        let names: Vec<&str> = scenarios.iter().map(Named::name).collect();
-        let all = names.join(", ");
-        let Some(name) = &self.scenario else {
-            return if resumed {
-                Ok(None)
-            } else {
-                Err(Failure::usage(format!("{command} needs a scenario"))
-                    .hint(format!("use one of: {all}")))
-            };
-        };
-        let found = scenarios.iter().find(|scenario| scenario.name() == name);
-        found.map(Some).ok_or_else(|| {
-            let otherwise = if is_subject(name) {
-                format!("that is a {subject}; put a scenario before it: {all}")
-            } else {
-                format!("use one of: {all}")
-            };
-            unknown(format!("no scenario is called “{name}”"), name, names, otherwise)
-        })
+/// Lets the options of a command with scenarios stand after the scenario, too.
+pub(crate) fn with_scenarios(command: clap::Command) -> clap::Command {
+    if command.is_allow_external_subcommands_set() {
+        command.mut_args(|arg| arg.global(true))
+    } else {
+        command
     }
 }

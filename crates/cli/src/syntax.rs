@@ -1,5 +1,7 @@
 //! Errors of clap, each in one sentence.
 
+use std::error::Error as _;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Failure;
@@ -12,8 +14,27 @@ pub(crate) fn no_command() -> Failure {
         .hint("start with `threadtoll survey`, or see `threadtoll --help`")
 }
 
+/// Says where the options of the command stand that an error is about.
+fn options(error: &clap::Error) -> String {
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let names: Vec<&str> = usage.split_whitespace().skip(1).take_while(is_name).collect();
+    match names.as_slice() {
+        [_, _, ..] => format!("`{} --help` lists the options", names.join(" ")),
+        _ => HELP.into(),
+    }
+}
+
 /// Turns an error from clap into one sentence.
 pub(crate) fn render_error(error: &clap::Error) -> Failure {
+    // A reader's.
+    let own = error.source().and_then(|source| source.downcast_ref::<Failure>());
+    if let Some(failure) = own {
+        return failure.clone();
+    }
     let context = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
@@ -27,9 +48,11 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
         }
         ErrorKind::UnknownArgument => {
             let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
-            match context(ContextKind::SuggestedArg) {
+            // clap also suggests what is far from the option of another scenario.
+            let is_near = |near: &String| strsim::jaro(near, &argument) > 0.85;
+            match context(ContextKind::SuggestedArg).filter(is_near) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
-                None => failure.hint(HELP),
+                None => failure.hint(options(error)),
             }
         }
         ErrorKind::InvalidValue if value.is_empty() => {

@@ -19,27 +19,24 @@ use crate::budget::ROUNDS;
 /// Most tasks that threads can share: a block keeps no more stamps.
 pub const MAX_TASKS: u64 = 100_000;
 
-/// Command-line overrides; `None` keeps the scenario's default.
+/// Requests; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Thread counts.
     pub threads: Option<Vec<u32>>,
-    /// Hold shares: the fraction of its time for which an uncontended thread holds the lock.
-    pub hold_shares: Option<Vec<Share>>,
-    /// Acquisitions per second of an uncontended thread.
-    pub rate_per_s: Option<f64>,
-    /// Hold time, in nanoseconds.
-    pub hold_ns: Option<u64>,
-    /// Think time, in nanoseconds.
-    pub think_ns: Option<u64>,
-    /// Kind of work.
-    pub work: Option<Work>,
+    /// Loads, as `loads` of the scenario's module returns them.
+    pub loads: Option<Vec<Load>>,
     /// Shares of acquisitions that only read, for locks with readers.
     pub read_shares: Option<Vec<Share>>,
-    /// Number of tasks that the threads share.
-    pub tasks: Option<u64>,
     /// Measuring time per cell, in nanoseconds.
     pub time_ns: Option<u64>,
+}
+
+impl Overrides {
+    /// The loads of a scenario's cells.
+    pub(crate) fn loads(&self, scenario: &Scenario) -> Vec<Load> {
+        self.loads.clone().unwrap_or_else(scenario.loads)
+    }
 }
 
 /// Load of a cell, independent of the lock.
@@ -80,11 +77,12 @@ pub struct Scenario {
     pub sentence: &'static str,
     /// Default locks.
     pub locks: &'static [&'static str],
-    /// Options in addition to those that all scenarios have.
-    pub options: &'static [&'static str],
-    pub(crate) loads: fn(&Overrides) -> Vec<Load>,
-    pub(crate) threads: fn(&Overrides, u32) -> Vec<u32>,
-    pub(crate) budget: fn(&Overrides, &Load) -> Budget,
+    /// Default loads.
+    pub(crate) loads: fn() -> Vec<Load>,
+    /// Default thread counts for a kind of work, on this many CPUs.
+    pub(crate) threads: fn(Work, u32) -> Vec<u32>,
+    /// Budget of a load, given the measuring time per cell if that was requested.
+    pub(crate) budget: fn(Option<u64>, &Load) -> Budget,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -95,7 +93,7 @@ impl std::fmt::Debug for Scenario {
 
 macro_rules! scenarios {
     ($($file:ident),+ $(,)?) => {
-        $(mod $file;)+
+        $(pub mod $file;)+
 
         /// Every scenario.
         pub const SCENARIOS: &[Scenario] = &[$($file::SCENARIO),+];
@@ -133,13 +131,12 @@ impl Scenario {
     }
 }
 
-fn up_to_one_beyond(overrides: &Overrides, cpus: u32) -> Vec<u32> {
-    let most = match overrides.work {
+fn up_to_one_beyond(work: Work, cpus: u32) -> Vec<u32> {
+    steps(match work {
         // Sleeping threads do not need a CPU each.
-        Some(Work::Sleep) => 2 * cpus,
-        _ => cpus + 1,
-    };
-    overrides.threads.clone().unwrap_or_else(|| steps(most))
+        Work::Sleep => 2 * cpus,
+        Work::Spin => cpus + 1,
+    })
 }
 
 /// 1 to `most`, thinned out above a few.
@@ -165,15 +162,15 @@ const MIN_ROUNDS: u64 = 5;
 /// ones.
 ///
 /// If stamps are negligible in a cycle, one block serves for both rate and waits.
-fn budget(overrides: &Overrides, load: &Load) -> Budget {
+fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);
-    let rounds = match overrides.time_ns {
+    let rounds = match time_ns {
         Some(time_ns) => (time_ns / block_ns).clamp(MIN_ROUNDS, u64::from(MAX_ROUNDS)),
         None if block_ns > 4 * SPIN_BLOCK_NS => MIN_ROUNDS.max(2_000_000_000 / block_ns),
         None => ROUNDS.into(),
     };
-    let block_ns = match overrides.time_ns {
+    let block_ns = match time_ns {
         Some(time_ns) => (time_ns / rounds).clamp(least.max(1_000_000), block_ns.max(1_000_000)),
         None => block_ns,
     };

@@ -39,11 +39,11 @@ use crate::stream::Streams;
 pub use arrivals::{MAX_RATE, Trace};
 pub use channel::{AnySize, Channel, ManySenders, Sink, Source};
 pub use message::{MESSAGE_BYTES, Message, Words};
-pub use options::{ArrivalsChoice, LoadChoice, LoadOption, Overrides, Unsuitable};
+pub use options::{ArrivalsChoice, Overrides, Unsuitable};
 pub use registry::Queues;
 pub use scenario::Scenario;
 pub(crate) use scenario::{Asked, Grouping};
-use scenario::{Loops, has_no_load, no_loads, one_word, rounds};
+use scenario::{Loops, ONE_WORD, has_no_load, no_loads, rounds};
 pub use slots::{Capacity, Slots};
 pub use stream::{BATCH, RING_BYTES};
 pub(crate) use way::{Flow, Usage, class};
@@ -162,7 +162,7 @@ queues! {
 /// Compiles the scenarios' loops for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
-        $(mod $module;)+
+        $(pub mod $module;)+
 
         /// Every scenario.
         pub const SCENARIOS: &[Scenario] = &[$($module::SCENARIO),+];
@@ -228,11 +228,6 @@ impl Scenario {
             Experiment::Queue(name) => scenario(name),
             Experiment::Latency | Experiment::Matrix | Experiment::Contention(_) => None,
         }
-    }
-
-    /// Returns `true` if its loads are rates up to the one that saturates each queue.
-    pub fn until_saturated(&self, load: &LoadChoice) -> bool {
-        self.name == open_loop::SCENARIO.name && open_loop::until_saturated(load)
     }
 }
 

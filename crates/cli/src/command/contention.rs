@@ -1,23 +1,22 @@
 //! `threadtoll contention`: threads that contend for locks.
 
+mod args;
+
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::contention::{MAX_TASKS, Overrides, SCENARIOS, Scenario};
+use threadtoll_lab::contention::{self as lab, Load, Overrides, Scenario};
 use threadtoll_lab::lock::{LockSpec, MAX_THREADS, NameError, STRIPED};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention};
 use threadtoll_record::{Placement, Share, Work};
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, Options, given};
 use crate::nearest::unknown;
-use crate::parse::{
-    DURATIONS, choice, count, duration, duration_ns, list, names, numbers_of_threads, optional,
-    share,
-};
+use crate::parse::{List, Reader, choice, names, numbers_of_threads};
 use crate::peers::PeersArgs;
 use crate::registry::registry;
-use crate::scenario::ScenarioArgs;
+use crate::scenario::{missing, scenarios};
 
 const AFTER_HELP: &str = "\
 Speed-ups are relative to one thread alone without a lock. A model predicts each cell before it \
@@ -26,52 +25,58 @@ With --work sleep the threads sleep instead of computing, so that there can be m
 than CPUs. Example: threadtoll contention hold-sweep std-mutex --work sleep --threads 1,4,16 \
 --hold-share 5%,25%,50%";
 
-const MAX_RATE: u64 = 100_000_000;
-/// The highest rate that sleeping threads can reach: no sleep is shorter than about 100 µs.
-const MAX_ASLEEP_PER_S: f64 = 10_000.0;
-
 const WORKS: [(&str, Work); 2] = [("spin", Work::Spin), ("sleep", Work::Sleep)];
 
 /// Measure and predict speed-up, queue and waits of threads that contend for locks
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(
+    after_help = AFTER_HELP,
+    next_help_heading = "Options of all scenarios"
+)]
 pub(crate) struct Contention {
-    #[command(flatten)]
-    scenario: ScenarioArgs,
-    /// Locks to measure, as named by `threadtoll list locks` [default: depends on the scenario]
-    #[arg(value_name = "LOCK")]
-    locks: Vec<String>,
+    #[command(subcommand)]
+    scenario: Option<Chosen>,
     /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to the number of CPUs
     /// plus one; hold-think: 1 to twice the number of CPUs]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    threads: Option<String>,
-    /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50%
-    /// [default: 0 to 1]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    hold_share: Option<String>,
-    /// Acquisitions per second of a thread that never waits [default: 15000; with --work sleep:
-    /// 100]
-    #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
-    rate: Option<String>,
-    /// hold-think, pool: hold time of the lock (250ns, 2.5us, 5ms, 2s) [default: 5us; pool: 500us]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    hold: Option<String>,
-    /// hold-think, pool: time between release and next request [default: 45us; pool: 9.5ms]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    think: Option<String>,
+    #[arg(long, value_name = "LIST", value_parser = Reader(threads), allow_hyphen_values = true)]
+    threads: Option<List<u32>>,
     /// Work of the threads: spin (compute) or sleep [default: spin; pool: sleep]
-    #[arg(long, value_name = "WORK")]
-    work: Option<String>,
-    /// Shares of acquisitions that only read, for locks with readers [default: 0,0.9]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    read_share: Option<String>,
-    /// pool: number of tasks that the threads share [default: 1000]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    tasks: Option<String>,
+    #[arg(long, value_name = "WORK", value_parser = Reader(work))]
+    work: Option<Work>,
     #[command(flatten)]
     peers: PeersArgs,
     #[command(flatten)]
     measure: MeasureArgs,
+}
+
+scenarios! {
+    hold_sweep::HoldSweep,
+    frequency_sweep::FrequencySweep,
+    hold_think::HoldThink,
+    pool::Pool,
+}
+
+/// The options of a scenario, with its locks.
+#[derive(Debug, Args, Serialize)]
+struct Names<T: Args> {
+    /// Locks to measure, as named by `threadtoll list locks` [default: depends on the scenario]
+    #[arg(id = "locks", value_name = "LOCK")]
+    #[serde(skip)]
+    names: Vec<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    options: T,
+}
+
+/// The options that one scenario takes. A plan keeps them by field name.
+trait ScenarioOptions {
+    /// Returns the loads, or why they cannot be had.
+    fn loads(&self, work: Option<Work>) -> Result<Vec<Load>, Failure>;
+
+    /// Shares of acquisitions that only read, if given.
+    fn read_shares(&self) -> Option<&[Share]> {
+        None
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -81,13 +86,12 @@ pub(crate) struct Request {
     scenario: Option<&'static Scenario>,
     locks: Vec<String>,
     threads: Option<Vec<u32>>,
-    hold_share: Option<Vec<Share>>,
-    rate: Option<f64>,
-    hold_ns: Option<u64>,
-    think_ns: Option<u64>,
     work: Option<Work>,
-    read_share: Option<Vec<Share>>,
-    tasks: Option<u64>,
+    /// The scenario's own options.
+    #[serde(flatten)]
+    own: Options,
+    #[serde(skip)]
+    overrides: Overrides,
 }
 
 impl MeasureCommand for Contention {
@@ -107,30 +111,31 @@ impl MeasureCommand for Contention {
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
-        let resumed = self.measure.resume.is_some();
-        let is_lock = |name: &str| registry().locks.parse(name).is_ok();
-        let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "lock", is_lock)?;
-        if let Some(scenario) = scenario {
-            self.validate_options(scenario)?;
-        }
-        if common.samples.is_some() {
-            return Err(Failure::usage(
-                "--samples does not apply to locks, which are measured for a set time",
-            )
-            .hint("use --time to set the measuring time of each cell"));
-        }
-        let request = Request {
-            scenario,
-            locks: names(&self.locks, "lock", lock_name)?,
-            threads: optional(&self.threads, threads)?,
-            hold_share: optional(&self.hold_share, |text| shares("--hold-share", text))?,
-            rate: optional(&self.rate, |text| count("--rate", text, 1, MAX_RATE))?
-                .map(|rate| rate as f64),
-            hold_ns: optional(&self.hold, |text| duration_ns("--hold", text))?,
-            think_ns: optional(&self.think, think_ns)?,
-            work: optional(&self.work, |text| choice("--work", text, &WORKS))?,
-            read_share: optional(&self.read_share, |text| shares("--read-share", text))?,
-            tasks: optional(&self.tasks, |text| count("--tasks", text, 1, MAX_TASKS))?,
+        let mut request = Request {
+            scenario: None,
+            locks: Vec::new(),
+            threads: self.threads.clone(),
+            work: self.work,
+            own: Options::new(),
+            overrides: Overrides::default(),
+        };
+        let known = self.scenario.as_ref().and_then(Chosen::known);
+        let Some((scenario, locks, options)) = known else {
+            let name = self.scenario.as_ref().and_then(Chosen::unknown);
+            if self.measure.resume.is_some() && name.is_none() {
+                return Ok(request);
+            }
+            let is_lock = |name: &str| registry().locks.parse(name).is_ok();
+            return Err(missing(Self::NAME, lab::SCENARIOS, name, "lock", is_lock));
+        };
+        request.scenario = Some(scenario);
+        request.locks = names(locks, "lock", lock_name)?;
+        request.own = given(&self.scenario)?;
+        request.overrides = Overrides {
+            threads: self.threads.clone(),
+            loads: Some(options.loads(self.work)?),
+            read_shares: options.read_shares().map(<[Share]>::to_vec),
+            time_ns: common.time_ns,
         };
         request.validate()?;
         Ok(request)
@@ -141,76 +146,17 @@ impl MeasureCommand for Contention {
         let choice = LockChoice {
             locks: request.locks.clone(),
             placements: common.placements_or(&[Placement::Pinned]),
-            overrides: Overrides {
-                threads: request.threads.clone(),
-                hold_shares: request.hold_share.clone(),
-                rate_per_s: request.rate,
-                hold_ns: request.hold_ns,
-                think_ns: request.think_ns,
-                work: request.work,
-                read_shares: request.read_share.clone(),
-                tasks: request.tasks,
-                time_ns: common.time_ns,
-            },
+            overrides: request.overrides.clone(),
         };
         contention(site, scenario, &registry().locks, &choice)
     }
 }
 
-impl Contention {
-    fn validate_options(&self, scenario: &Scenario) -> Result<(), Failure> {
-        // Destructured, so that no option is forgotten.
-        let Contention {
-            scenario: _,
-            locks: _,
-            threads,
-            hold_share,
-            rate,
-            hold,
-            think,
-            work,
-            read_share,
-            tasks,
-            peers: _,
-            measure: _,
-        } = self;
-        let options = [
-            ("threads", threads),
-            ("hold-share", hold_share),
-            ("rate", rate),
-            ("hold", hold),
-            ("think", think),
-            ("work", work),
-            ("read-share", read_share),
-            ("tasks", tasks),
-        ];
-        let refused = options
-            .iter()
-            .find(|(name, value)| value.is_some() && !scenario.options.contains(name));
-        match refused {
-            None => Ok(()),
-            Some((name, _)) => {
-                let has: Vec<String> =
-                    scenario.options.iter().map(|option| format!("--{option}")).collect();
-                Err(Failure::usage(format!("{} has no --{name}", scenario.name))
-                    .hint(format!("its options: {}", has.join(", "))))
-            }
-        }
-    }
-}
-
 impl Request {
     fn validate(&self) -> Result<(), Failure> {
-        let sleeps = self.work == Some(Work::Sleep);
-        if let Some(rate) = self.rate.filter(|rate| sleeps && *rate > MAX_ASLEEP_PER_S) {
-            return Err(Failure::usage(format!(
-                "--rate {rate} is too high for --work sleep: sleeps are not that short"
-            ))
-            .hint(format!("use at most {MAX_ASLEEP_PER_S}, or --work spin")));
-        }
         let known = &registry().locks;
         let mut named = self.locks.iter().filter_map(|name| known.parse(name).ok());
-        if self.read_share.is_some() && !named.any(|lock| lock.has_readers()) {
+        if self.overrides.read_shares.is_some() && !named.any(|lock| lock.has_readers()) {
             let known: Vec<&str> = known
                 .all()
                 .filter(|lock| lock.has_readers)
@@ -247,33 +193,17 @@ fn lock_name(name: &str) -> Result<String, Failure> {
     })
 }
 
-fn threads(text: &str) -> Result<Vec<u32>, Failure> {
+fn threads(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
     let threads = numbers_of_threads(text)?;
     match threads.iter().find(|threads| **threads > MAX_THREADS) {
-        Some(most) => Err(Failure::usage(format!("--threads {text}: {most} threads are too many"))
+        Some(most) => Err(Failure::usage(format!("{option} {text}: {most} threads are too many"))
             .hint(format!("use at most {MAX_THREADS}"))),
         None => Ok(threads),
     }
 }
 
-fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
-    list(option, text, "share", |part| {
-        let value = share(part);
-        value.and_then(Share::new).ok_or_else(|| {
-            let why = if value.is_some() { "is not a share" } else { "is not a number" };
-            Failure::usage(format!("{option} {text}: “{part}” {why}"))
-                .hint("a share is 0 to 1, or 0% to 100%")
-        })
-    })
-}
-
-/// Reads `--think`. Zero is allowed: then every thread wants the lock all the time.
-fn think_ns(text: &str) -> Result<u64, Failure> {
-    match duration(text) {
-        Ok(0.0) => Ok(0),
-        Ok(_) => duration_ns("--think", text),
-        Err(why) => Err(Failure::usage(format!("--think {text}: {why}")).hint(DURATIONS)),
-    }
+fn work(option: &str, text: &str) -> Result<Work, Failure> {
+    choice(option, text, &WORKS)
 }
 
 #[cfg(test)]
@@ -295,18 +225,5 @@ mod tests {
         let line = "pool --hold 2us --think 0 --tasks 40";
         let options = json!({"scenario": "pool", "hold_ns": 2000, "think_ns": 0, "tasks": 40});
         assert_eq!(plan_options::<Contention>(line), options);
-    }
-
-    #[test]
-    fn shares_are_numbers_and_percentages() {
-        let of = |text| {
-            shares("--hold-share", text)
-                .map(|all| all.into_iter().map(Share::value).collect::<Vec<_>>())
-                .map_err(drop)
-        };
-        assert_eq!(of("0,0.05, 50%,1").unwrap(), [0.0, 0.05, 0.5, 1.0]);
-        for text in ["", "-0.1", "-10%", "50", "101%", "a", "0.5,50%", "NaN", "1e-1", "%", "0,,1"] {
-            assert!(of(text).is_err(), "{text}");
-        }
     }
 }

@@ -8,7 +8,7 @@ use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, SamplesArgs};
 use crate::mechanisms::find;
 use crate::neighbour::NeighbourArgs;
 use crate::parse::{choice, count, names, optional};
@@ -45,6 +45,8 @@ pub(crate) struct Latency {
     #[command(flatten)]
     peers: PeersArgs,
     #[command(flatten)]
+    samples: SamplesArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
@@ -57,6 +59,7 @@ pub(crate) struct Request {
     payload_bytes: Option<u64>,
     keep_awake: bool,
     neighbour: Option<Neighbour>,
+    samples: Option<u64>,
 }
 
 impl MeasureCommand for Latency {
@@ -79,6 +82,7 @@ impl MeasureCommand for Latency {
             payload_bytes: optional(&self.payload, payload_bytes)?,
             keep_awake: self.keep_awake,
             neighbour: self.neighbour.check()?,
+            samples: self.samples.samples,
         })
     }
 
@@ -96,7 +100,7 @@ impl MeasureCommand for Latency {
             [] => registry().mechanisms.all().collect(),
             named => named.to_vec(),
         };
-        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+        let budget = budget(common.time_ns.unwrap_or(TIME_NS), request.samples);
         latency(
             site,
             &registry().mechanisms,

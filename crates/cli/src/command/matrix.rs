@@ -11,7 +11,7 @@ use threadtoll_record::Placement;
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, SamplesArgs};
 use crate::mechanisms::find;
 use crate::parse::{choice, optional};
 use crate::registry::registry;
@@ -33,6 +33,8 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     #[command(flatten)]
+    samples: SamplesArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
@@ -42,6 +44,7 @@ pub(crate) struct Request {
     mechanism: Option<&'static Mechanism>,
     #[serde(serialize_with = "by_name::one")]
     level: Option<Level>,
+    samples: Option<u64>,
 }
 
 impl MeasureCommand for Matrix {
@@ -61,6 +64,7 @@ impl MeasureCommand for Matrix {
         let request = Request {
             mechanism: optional(&self.mechanism, find)?,
             level: optional(&self.level, |text| choice("--level", text, &levels))?,
+            samples: self.samples.samples,
         };
         if let Some(mechanism) = request.mechanism
             && mechanism.class == Class::OneThread
@@ -79,7 +83,7 @@ impl MeasureCommand for Matrix {
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let mechanism = request.mechanism.or_else(|| registry().mechanisms.find("atomic-store"));
-        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+        let budget = budget(common.time_ns.unwrap_or(TIME_NS), request.samples);
         matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
     }
 }

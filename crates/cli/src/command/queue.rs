@@ -1,58 +1,86 @@
 //! `threadtoll queue`: queues between threads, in scenarios.
 
+mod args;
+
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::{CpuSelection, Planned, QueueChoice, queue, wants};
-use threadtoll_lab::queue::{
-    LoadChoice, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS,
-    Scenario, Way,
-};
-use threadtoll_record::{Carry, Lose, Origin, Placement, Wait};
+use threadtoll_lab::queue::{self as lab, Overrides, Queue as KnownQueue, Scenario, Way};
+use threadtoll_record::{Carry, Origin, Placement, Wait};
 
 use crate::failure::Failure;
-use crate::load::{LoadArgs, LoadRequest};
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS};
+use crate::measure::{
+    MeasureArgs, MeasureCommand, MeasureRequest, Options, PROCESSES, REPEAT_NS, given,
+};
 use crate::nearest::unknown;
 use crate::neighbour::{Beside, NeighboursArgs};
-use crate::parse::{choices, count, counts, names, optional};
+use crate::parse::{choices, names};
 use crate::peers::PeersArgs;
 use crate::registry::registry;
-use crate::scenario::ScenarioArgs;
+use crate::scenario::{missing, scenarios};
 use crate::{by_name, console};
 
 /// Measure latency and throughput of queues between threads
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of all scenarios")]
 pub(crate) struct Queue {
-    #[command(flatten)]
-    scenario: ScenarioArgs,
-    /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
-    /// [default: all]
-    #[arg(value_name = "QUEUE")]
-    queues: Vec<String>,
+    #[command(subcommand)]
+    scenario: Option<Chosen>,
     /// Wait strategies of the receiver: spin (also runs the peers' poll and poll-backoff),
     /// spin-yield, park or adaptive (both also run block); for peers only: poll, poll-backoff,
     /// block [repeatable; default: all]
     #[arg(long, value_name = "WAIT")]
     wait: Vec<String>,
-    /// stream: largest batch, 1 for one message at a time [default: one at a time and 256]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    batch: Option<String>,
-    /// stream, funnel, for-me: numbers of sending threads, such as 1,2,4 [default: 1; funnel: up to
-    /// twice the CPUs]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    senders: Option<String>,
-    /// Capacities of bounded queues in messages, such as 64,1024; a queue may round down [default:
-    /// as many as fit into 256 KiB; ask-reply: 1024]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    capacity: Option<String>,
-    #[command(flatten)]
-    load: LoadArgs,
     #[command(flatten)]
     neighbour: NeighboursArgs,
     #[command(flatten)]
     peers: PeersArgs,
     #[command(flatten)]
     measure: MeasureArgs,
+}
+
+scenarios! {
+    ask_reply::AskReply,
+    stream::Stream,
+    open_loop::OpenLoop,
+    burst::Burst,
+    depth::Depth,
+    workers::Workers,
+    flood::Flood,
+    funnel_load::Funnel,
+    night_watch::NightWatch,
+    payload::Payload,
+    for_me::ForMe,
+}
+
+/// The options of a scenario, with its queues.
+#[derive(Debug, Args, Serialize)]
+struct Names<T: Args> {
+    /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
+    /// [default: all]
+    #[arg(id = "queues", value_name = "QUEUE")]
+    #[serde(skip)]
+    names: Vec<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    options: T,
+}
+
+/// The options that one scenario takes. A plan keeps them by field name.
+trait ScenarioOptions {
+    /// Returns what they change, or why they cannot be had. `time_ns` is the measuring time per
+    /// cell, if given.
+    fn overrides(&self, time_ns: Option<u64>) -> Result<Overrides, Failure>;
+
+    /// True if the plan is a sweep of rates that ends where it saturates.
+    fn until_saturated(&self) -> bool {
+        false
+    }
+
+    /// Checks that the queues can do what is asked of them.
+    fn check_queues(&self, _: &Request) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -63,12 +91,14 @@ pub(crate) struct Request {
     #[serde(serialize_with = "by_name::list")]
     queues: Vec<&'static KnownQueue>,
     wait: Vec<Wait>,
-    batch: Option<u64>,
-    senders: Option<Vec<u64>>,
-    capacity: Option<Vec<u64>>,
-    #[serde(flatten)]
-    load: LoadRequest,
     neighbour: Option<Vec<Beside>>,
+    /// The scenario's own options.
+    #[serde(flatten)]
+    own: Options,
+    #[serde(skip)]
+    overrides: Overrides,
+    #[serde(skip)]
+    until_saturated: bool,
 }
 
 impl MeasureCommand for Queue {
@@ -87,33 +117,42 @@ impl MeasureCommand for Queue {
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
         let resumed = self.measure.resume.is_some();
-        let is_queue = |name: &str| registry().queues.find(name).is_some();
-        let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "queue", is_queue)?;
         let mut request = Request {
-            scenario,
-            queues: names(&self.queues, "queue", find_queue)?,
+            scenario: None,
+            queues: Vec::new(),
             wait: choices(
                 "--wait",
                 &self.wait,
                 "wait",
                 &Wait::ALL.map(|wait| (wait.name(), wait)),
             )?,
-            batch: optional(&self.batch, |text| count("--batch", text, 1, MAX_BATCH))?,
-            senders: optional(&self.senders, |text| {
-                counts("--senders", text, u64::from(MAX_SENDERS))
-            })?,
-            capacity: optional(&self.capacity, |text| counts("--capacity", text, MAX_CAPACITY))?,
-            load: self.load.check()?,
             neighbour: self.neighbour.check()?,
+            own: Options::new(),
+            overrides: Overrides::default(),
+            until_saturated: false,
         };
-        if let Some(scenario) = scenario {
-            let left_out = request.leave_out(scenario)?;
-            request.validate(scenario, common)?;
-            // The plan of a resumed run may have another scenario.
-            if !self.measure.quiet && !resumed {
-                for (name, why) in left_out {
-                    console::note(&format!("left out: {name} ({why})."));
-                }
+        let known = self.scenario.as_ref().and_then(Chosen::known);
+        let Some((scenario, queues, options)) = known else {
+            let name = self.scenario.as_ref().and_then(Chosen::unknown);
+            if resumed && name.is_none() {
+                return Ok(request);
+            }
+            let is_queue = |name: &str| registry().queues.find(name).is_some();
+            return Err(missing(Self::NAME, lab::SCENARIOS, name, "queue", is_queue));
+        };
+        request.scenario = Some(scenario);
+        request.queues = names(queues, "queue", find_queue)?;
+        request.own = given(&self.scenario)?;
+        request.overrides =
+            Overrides { time_ns: common.time_ns, ..options.overrides(common.time_ns)? };
+        request.until_saturated = options.until_saturated();
+        let left_out = request.leave_out(scenario)?;
+        request.validate(scenario)?;
+        options.check_queues(&request)?;
+        // The plan of a resumed run may have another scenario.
+        if !self.measure.quiet && !resumed {
+            for (name, why) in left_out {
+                console::note(&format!("left out: {name} ({why})."));
             }
         }
         Ok(request)
@@ -128,7 +167,7 @@ impl MeasureCommand for Queue {
     }
 
     fn until_saturated(request: &Request) -> bool {
-        request.scenario.is_some_and(|scenario| scenario.until_saturated(&request.load.choice()))
+        request.until_saturated
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
@@ -144,7 +183,7 @@ impl MeasureCommand for Queue {
                 None => vec![None],
                 Some(all) => all.iter().map(|Beside(neighbour)| *neighbour).collect(),
             },
-            overrides: request.overrides(common),
+            overrides: request.overrides.clone(),
         };
         queue(site, scenario, registry(), &choice)
     }
@@ -153,28 +192,12 @@ impl MeasureCommand for Queue {
 impl Request {
     /// Returns `true` if it measures everything that the scenario has, for its own time.
     fn is_default(&self, common: &MeasureRequest) -> bool {
-        let Request { scenario: _, queues, wait, batch, senders, capacity, load, neighbour } = self;
+        let Request { queues, wait, neighbour, own, .. } = self;
         queues.is_empty()
             && wait.is_empty()
-            && batch.is_none()
-            && senders.is_none()
-            && capacity.is_none()
-            && load.choice() == LoadChoice::default()
             && neighbour.is_none()
+            && own.is_empty()
             && common.time_ns.is_none()
-            && common.samples.is_none()
-    }
-
-    fn overrides(&self, common: &MeasureRequest) -> Overrides {
-        let senders = self.senders.as_ref();
-        Overrides {
-            batch: self.batch,
-            senders: senders.map(|all| all.iter().map(|senders| *senders as u32).collect()),
-            capacities: self.capacity.clone(),
-            time_ns: common.time_ns,
-            samples: common.samples,
-            load: self.load.choice(),
-        }
     }
 
     /// Leaves out queues that have no row for `--wait`, each with the reason, and names those that
@@ -221,7 +244,7 @@ impl Request {
     ) -> Vec<(String, String)> {
         let (able, unable): (Vec<&'static KnownQueue>, Vec<_>) =
             queues.into_iter().partition(|queue| ways(queue, scenario).next().is_some());
-        let several = match &self.senders {
+        let several = match &self.overrides.senders {
             Some(senders) => senders.iter().any(|senders| *senders > 1),
             None => scenario.has_several_senders(),
         };
@@ -234,8 +257,8 @@ impl Request {
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
         let lone = (names(lone.collect()), "with several senders: only one may send".to_string());
-        let asked = self.load.choice().carries.unwrap_or_else(|| Carry::ALL.to_vec());
-        let in_place = scenario.has_carries() && asked.contains(&Carry::InPlace);
+        let mut loads = self.overrides.loads.iter().flatten();
+        let in_place = loads.any(|load| load.carry == Some(Carry::InPlace));
         let lacking = able
             .iter()
             .copied()
@@ -245,11 +268,8 @@ impl Request {
         all.filter(|(names, _)| !names.is_empty()).collect()
     }
 
-    fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {
-        scenario
-            .check(&self.overrides(common))
-            .map_err(|unsuitable| Failure::usage(unsuitable.why).hint(unsuitable.hint))?;
-        if self.capacity.is_some()
+    fn validate(&self, scenario: &Scenario) -> Result<(), Failure> {
+        if self.overrides.capacities.is_some()
             && !self.queues.is_empty()
             && self.queues.iter().all(|queue| queue.slots().is_none())
         {
@@ -260,40 +280,15 @@ impl Request {
             ))
             .hint("add a bounded queue, or omit --capacity"));
         }
-        self.validate_losses(scenario)?;
-        let senders = self.senders.iter().flatten().copied().max().unwrap_or(1);
+        let senders = self.overrides.senders.iter().flatten().copied().max().unwrap_or(1);
         self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, senders))
-    }
-
-    /// Refuses losses that none of the queues offers.
-    fn validate_losses(&self, scenario: &Scenario) -> Result<(), Failure> {
-        let Some(lose) = self.load.choice().lose.filter(|lose| *lose != Lose::Never) else {
-            return Ok(());
-        };
-        let offers = |queue: &KnownQueue| {
-            let mut ways = queue.ways.iter().filter(|way| wants(&self.wait, queue, way));
-            ways.any(|way| scenario.loses(queue, way, lose))
-        };
-        let any = match self.queues.as_slice() {
-            [] => registry().queues.all().any(offers),
-            named => named.iter().any(|queue| offers(queue)),
-        };
-        if any {
-            return Ok(());
-        }
-        let what = match lose {
-            Lose::Newest => "refuse messages",
-            Lose::Never | Lose::Oldest => "drop the oldest message",
-        };
-        Err(Failure::refused(format!("--lose {}: none of the queues can {what}", lose.name()))
-            .hint("name others, or omit --lose"))
     }
 
     fn validate_queue(
         &self,
         queue: &'static KnownQueue,
         scenario: &Scenario,
-        senders: u64,
+        senders: u32,
     ) -> Result<(), Failure> {
         let name = &queue.name;
         if ways(queue, scenario).next().is_none() {
@@ -306,11 +301,11 @@ impl Request {
             return Err(Failure::usage(format!("{name} has one sender, not {senders}"))
                 .hint("omit the queue or --senders"));
         }
-        if raw && self.batch == Some(1) {
+        if raw && self.overrides.batch == Some(1) {
             return Err(Failure::usage(format!("{name} copies whole blocks, not single messages"))
                 .hint("omit the queue or --batch"));
         }
-        if let Some(batch) = self.batch.filter(|batch| *batch > 1)
+        if let Some(batch) = self.overrides.batch.filter(|batch| *batch > 1)
             && !raw
             && !wanted().any(|way| way.batches)
         {

@@ -6,7 +6,9 @@ use threadtoll_lab::plan::{CpuSelection, Depth, Planned, budget, survey};
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS};
+use crate::measure::{
+    MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, REPEAT_NS, SamplesArgs,
+};
 use crate::registry::registry;
 
 const TIME_NS: u64 = 1_000_000_000;
@@ -21,6 +23,8 @@ pub(crate) struct Survey {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
+    samples: SamplesArgs,
+    #[command(flatten)]
     measure: MeasureArgs,
 }
 
@@ -29,6 +33,7 @@ pub(crate) struct Request {
     /// `None` only if a run is resumed.
     #[serde(serialize_with = "by_name::one")]
     depth: Option<Depth>,
+    samples: Option<u64>,
 }
 
 impl MeasureCommand for Survey {
@@ -49,7 +54,7 @@ impl MeasureCommand for Survey {
             (_, true) => Some(Depth::Full),
             _ => self.measure.resume.is_none().then_some(Depth::Standard),
         };
-        Ok(Request { depth })
+        Ok(Request { depth, samples: self.samples.samples })
     }
 
     fn processes(request: &Request) -> u32 {
@@ -61,8 +66,8 @@ impl MeasureCommand for Survey {
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
-        let budget = (common.time_ns.is_some() || common.samples.is_some())
-            .then(|| budget(common.time_ns.unwrap_or(TIME_NS), common.samples));
+        let budget = (common.time_ns.is_some() || request.samples.is_some())
+            .then(|| budget(common.time_ns.unwrap_or(TIME_NS), request.samples));
         let depth = request.depth.unwrap_or(Depth::Standard);
         survey(site, &registry().mechanisms, depth, &common.placement, budget)
     }

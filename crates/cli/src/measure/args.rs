@@ -10,7 +10,7 @@ use threadtoll_record::{MAX_PROCESSES, Placement};
 
 use crate::entry::CommonArgs;
 use crate::failure::Failure;
-use crate::parse::{choices, count, duration_ns, duration_or_zero_ns, list, optional};
+use crate::parse::{List, Reader, choice, duration_ns, duration_or_zero_ns, list, number};
 
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
@@ -27,51 +27,25 @@ pub(crate) struct MeasureArgs {
     /// Print the records as JSON Lines; tables and notes go to standard error
     #[arg(long)]
     pub(super) json: bool,
-    /// Measuring time per cell (250ns, 2.5us, 5ms, 2s)
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    time: Option<String>,
-    /// Minimum number of stamped round trips per cell
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    samples: Option<String>,
-    /// CPUs to use, such as 0,2 or 0-3: the first two for pinned, the first for same-cpu, all for
-    /// free
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    cpus: Option<String>,
-    /// Placement of the ends: pinned, same-cpu or free [repeatable; default: all; queues: pinned]
-    #[arg(long, value_name = "PLACEMENT")]
-    placement: Vec<String>,
-    /// Report the share of round trips over this limit [default: 10us]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    over: Option<String>,
-    /// Seed for the order of blocks and for resampling [default: 1]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    seed: Option<String>,
-    /// Number of processes among which the rounds of each group are divided, because blocks of one
-    /// process share its addresses and pages [default: 1; queue and survey --full: 3]
-    #[arg(long, value_name = "K", allow_hyphen_values = true)]
-    relaunch: Option<String>,
-    /// Measure the first group again at the end, this long after its first measurement or later,
-    /// and say how far the two differ; 0 for never [default: 180s in survey --full, and in queue if
-    /// it measures all queues for its own time; otherwise 0]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    repeat: Option<String>,
+    #[command(flatten)]
+    request: MeasureRequest,
     /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
     /// Print results only, without progress and notes
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Measure on a simulated machine, to test everything but the measuring
-    #[arg(long, value_name = "SEED", hide = true, allow_hyphen_values = true)]
-    simulated_machine: Option<String>,
-    /// Also measure twins: our rows compiled once more, as a peer's are
-    #[arg(long, hide = true)]
-    twins: bool,
-    /// Let rows of the simulated machine fail (NAME=FAULT)
-    #[arg(long, value_name = "LIST", hide = true, allow_hyphen_values = true)]
-    simulated_faults: Option<String>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+}
+
+/// The option of commands, and of scenarios, that stamp each round trip or message.
+#[derive(Debug, Args, Serialize)]
+pub(crate) struct SamplesArgs {
+    /// Minimum number of stamped round trips, or of messages, per cell
+    #[arg(long, value_name = "N", value_parser = number(1, MAX_SAMPLES))]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) samples: Option<u64>,
 }
 
 /// Where a run is kept.
@@ -101,43 +75,61 @@ impl MeasureArgs {
     }
 }
 
-/// The options of [`MeasureArgs`] that shape a plan, validated. `None` and empty mean not given.
-#[derive(Debug, Serialize)]
+/// The options that shape a plan, which keeps them by field name.
+#[derive(Clone, Debug, Args, Serialize)]
 pub(crate) struct MeasureRequest {
+    /// Measuring time per cell (250ns, 2.5us, 5ms, 2s)
+    #[arg(long = "time", value_name = "D", value_parser = Reader(duration_ns))]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) time_ns: Option<u64>,
-    pub(crate) samples: Option<u64>,
-    pub(crate) cpus: Option<Vec<u32>>,
+    /// CPUs to use, such as 0,2 or 0-3: the first two for pinned, the first for same-cpu, all for
+    /// free
+    #[arg(long, value_name = "LIST", value_parser = Reader(cpus), allow_hyphen_values = true)]
+    pub(crate) cpus: Option<List<u32>>,
+    /// Placement of the ends: pinned, same-cpu or free [repeatable; default: all; queues: pinned]
+    #[arg(long, value_name = "PLACEMENT", value_parser = Reader(placement))]
     pub(crate) placement: Vec<Placement>,
+    /// Report the share of round trips over this limit [default: 10us]
+    #[arg(long = "over", value_name = "D", value_parser = Reader(duration_ns))]
+    #[arg(allow_hyphen_values = true)]
     over_ns: Option<u64>,
+    /// Seed for the order of blocks and for resampling [default: 1]
+    #[arg(long, value_name = "N", value_parser = number(0, u64::MAX), allow_hyphen_values = true)]
     seed: Option<u64>,
+    /// Number of processes among which the rounds of each group are divided, because blocks of one
+    /// process share its addresses and pages [default: 1; queue and survey --full: 3]
+    #[arg(long, value_name = "K", value_parser = number(1, MAX_PROCESSES.into()))]
+    #[arg(allow_hyphen_values = true)]
     pub(super) relaunch: Option<u64>,
-    /// Zero for never.
+    /// Measure the first group again at the end, this long after its first measurement or later,
+    /// and say how far the two differ; 0 for never [default: 180s in survey --full, and in queue if
+    /// it measures all queues for its own time; otherwise 0]
+    #[arg(long = "repeat", value_name = "D", value_parser = Reader(duration_or_zero_ns))]
+    #[arg(allow_hyphen_values = true)]
     pub(super) repeat_ns: Option<u64>,
+    /// Also measure twins: our rows compiled once more, as a peer's are
+    #[arg(long, hide = true)]
     pub(super) twins: bool,
+    /// Measure on a simulated machine, to test everything but the measuring
+    #[arg(long, value_name = "SEED", value_parser = number(0, u64::MAX), hide = true)]
+    #[arg(allow_hyphen_values = true)]
     pub(super) simulated_machine: Option<u64>,
-    simulated_faults: Option<Vec<String>>,
+    /// Let rows of the simulated machine fail (NAME=FAULT)
+    #[arg(long, value_name = "LIST", value_parser = Reader(faults), hide = true)]
+    #[arg(allow_hyphen_values = true)]
+    simulated_faults: Option<List<String>>,
 }
 
 impl MeasureRequest {
+    /// The options of a command, with its placements in order and each only once.
     pub(super) fn check(args: &MeasureArgs) -> Result<Self, Failure> {
-        let number = |option: &str, text: &str| count(option, text, 0, u64::MAX);
-        Ok(MeasureRequest {
-            time_ns: optional(&args.time, |text| duration_ns("--time", text))?,
-            samples: optional(&args.samples, |text| count("--samples", text, 1, MAX_SAMPLES))?,
-            cpus: optional(&args.cpus, cpus)?,
-            placement: placements(&args.placement)?,
-            over_ns: optional(&args.over, |text| duration_ns("--over", text))?,
-            seed: optional(&args.seed, |text| number("--seed", text))?,
-            relaunch: optional(&args.relaunch, |text| {
-                count("--relaunch", text, 1, u64::from(MAX_PROCESSES))
-            })?,
-            repeat_ns: optional(&args.repeat, |text| duration_or_zero_ns("--repeat", text))?,
-            twins: args.twins,
-            simulated_machine: optional(&args.simulated_machine, |text| {
-                number("--simulated-machine", text)
-            })?,
-            simulated_faults: optional(&args.simulated_faults, faults)?,
-        })
+        let mut request = args.request.clone();
+        request.placement.sort();
+        match request.placement.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Failure::usage(format!("--placement {} is given twice", pair[0]))
+                .hint("give each placement once")),
+            None => Ok(request),
+        }
     }
 
     /// Limit for the share of longer round trips.
@@ -154,10 +146,14 @@ impl MeasureRequest {
     }
 }
 
-fn faults(text: &str) -> Result<Vec<String>, Failure> {
-    list("--simulated-faults", text, "row", |part| match Fault::of_cell(part) {
+fn placement(option: &str, text: &str) -> Result<Placement, Failure> {
+    choice(option, text, &Placement::ALL.map(|placement| (placement.name(), placement)))
+}
+
+fn faults(option: &str, text: &str) -> Result<Vec<String>, Failure> {
+    list(option, text, "row", |part| match Fault::of_cell(part) {
         Some(_) => Ok(part.to_string()),
-        None => Err(Failure::usage(format!("--simulated-faults: “{part}” is not NAME=FAULT"))
+        None => Err(Failure::usage(format!("{option}: “{part}” is not NAME=FAULT"))
             .hint("name a row and a fault, such as rtrb=hung")),
     })
 }
@@ -166,8 +162,8 @@ fn faults(text: &str) -> Result<Vec<String>, Failure> {
 const MAX_RANGE: u32 = 1 << 13;
 
 /// Reads CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.
-fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
-    let bad = |why: String| Failure::usage(format!("--cpus {text}: {why}"));
+fn cpus(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
+    let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
     let number = |part: &str| {
         part.trim().parse::<u32>().map_err(|_| {
             bad(format!("“{part}” is not a CPU number")).hint("write CPUs as 0,2 or 0-3")
@@ -195,21 +191,15 @@ fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
     Ok(cpus)
 }
 
-fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
-    let known = Placement::ALL.map(|placement| (placement.name(), placement));
-    let mut placements = choices("--placement", names, "placement", &known)?;
-    placements.sort();
-    Ok(placements)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn cpus_are_distinct_numbers() {
-        assert_eq!(cpus("0,3,1").unwrap(), [0, 3, 1]);
-        assert_eq!(cpus("8,0-3, 5").unwrap(), [8, 0, 1, 2, 3, 5]);
+        let of = |text| cpus("--cpus", text);
+        assert_eq!(of("0,3,1").unwrap(), [0, 3, 1]);
+        assert_eq!(of("8,0-3, 5").unwrap(), [8, 0, 1, 2, 3, 5]);
         for text in [
             "",
             "0,0",
@@ -224,7 +214,7 @@ mod tests {
             "1-2-3",
             "0-4294967295",
         ] {
-            assert!(cpus(text).is_err(), "{text}");
+            assert!(of(text).is_err(), "{text}");
         }
     }
 }

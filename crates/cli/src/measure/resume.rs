@@ -105,12 +105,15 @@ fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
     let value = format_value(name, value);
     let id = name.trim_end_matches("_ns").trim_end_matches("_bytes");
     let declaration = C::augment_args(clap::Command::new(C::NAME));
-    let declared = declaration.get_arguments().find(|arg| arg.get_id() == id);
+    let commands = std::iter::once(&declaration).chain(declaration.get_subcommands());
+    let mut declared = commands.flat_map(clap::Command::get_arguments);
+    let declared = declared.find(|arg| arg.get_id() == id || arg.get_id() == name);
     match declared.map(|arg| (arg, arg.get_long())) {
         // A positional argument.
         Some((_, None)) => value,
         Some((arg, Some(long))) if !arg.get_action().takes_values() => format!("--{long}"),
         Some((_, Some(long))) => format!("--{long} {value}"),
+        None if declaration.find_subcommand(&value).is_some() => value,
         // Several flags set it, each named after its value.
         None => format!("--{value}"),
     }

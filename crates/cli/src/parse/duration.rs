@@ -2,6 +2,7 @@
 
 use threadtoll_lab::plan::MAX_NS;
 
+use super::list::list;
 use crate::failure::Failure;
 
 pub(crate) const DURATIONS: &str = "write durations as 250ns, 2.5us, 5ms or 2s";
@@ -12,6 +13,18 @@ pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
         0 => Err(bad(option, text, "it must be longer than zero")),
         ns => Ok(ns),
     }
+}
+
+/// Reads a list of durations of at most this many nanoseconds.
+pub(crate) fn durations_ns(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
+    list(option, text, "time", |part| match duration_ns(option, part)? {
+        ns if ns <= most => Ok(ns),
+        _ => {
+            let most_s = most as f64 / 1e9;
+            Err(Failure::usage(format!("{option} {part}: it must be at most {most_s} s"))
+                .hint("use a shorter time"))
+        }
+    })
 }
 
 /// Like [`duration_ns`], but accepts zero.

@@ -261,14 +261,24 @@ fn a_contradiction_is_named_as_it_is_typed() {
         ("matrix futex", "matrix park", "park contradicts", "with futex"),
         ("matrix futex", "matrix --level smt", "--level smt contradicts", "without it"),
         ("queue stream pipe", "queue ask-reply", "ask-reply contradicts", "with stream"),
-        ("queue stream pipe", "queue --senders 1,2", "--senders 1,2 contradicts", "without it"),
+        (
+            "queue stream pipe",
+            "queue stream --senders 1,2",
+            "--senders 1,2 contradicts",
+            "without it",
+        ),
         (
             "contention hold-think mcs",
             "contention hold-think mcs spin",
             "mcs,spin contradicts",
             "with mcs",
         ),
-        ("contention hold-think mcs", "contention --hold 6us", "--hold 6000ns", "without it"),
+        (
+            "contention hold-think mcs",
+            "contention hold-think --hold 6us",
+            "--hold 6000ns",
+            "without it",
+        ),
     ];
     each(&cases, |index, (began, options, error, reason)| {
         let path = directory.path().join(format!("{index}.jsonl"));

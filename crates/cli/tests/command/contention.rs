@@ -53,9 +53,9 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("hold-think --hold 0", "longer than zero", "2.5us"),
         ("hold-think --hold -5us", "negative", "2.5us"),
         ("hold-think --think soon", "not a duration", "2.5us"),
-        ("hold-sweep --hold 5us", "hold-sweep has no --hold", "--hold-share"),
-        ("hold-sweep --tasks 5", "hold-sweep has no --tasks", "--hold-share"),
-        ("pool --read-share 0.5", "pool has no --read-share", "--tasks"),
+        ("hold-sweep --hold 5us", "argument “--hold”", "hold-sweep --help"),
+        ("hold-sweep --tasks 5", "argument “--tasks”", "hold-sweep --help"),
+        ("pool --read-share 0.5", "argument “--read-share”", "pool --help"),
         ("pool --tasks 0", "at least 1", "whole number"),
         ("hold-sweep --hold-share -0.1", "“-0.1” is not a share", "0% to 100%"),
         ("hold-sweep --hold-share 50", "“50” is not a share", "0% to 100%"),
@@ -69,7 +69,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("hold-sweep --rate 100000 --work sleep", "sleeps are not that short", "10000"),
         ("hold-sweep --work idle", "--work idle", "spin, sleep"),
         ("hold-sweep spin --read-share 0.5", "without readers", "std-rwlock"),
-        ("hold-sweep --samples 10", "--samples does not apply", "--time"),
+        ("hold-sweep --samples 10", "argument “--samples”", "hold-sweep --help"),
     ] {
         let ended = threadtoll(words(&format!("contention {arguments}"), &[]));
         ended.bad().says(what).says(hint);

@@ -130,6 +130,58 @@ fn help_is_an_answer_and_not_an_error() {
     assert!(ended.out.starts_with("threadtoll "), "{}", ended.out);
 }
 
+/// The help of a command lists its scenarios, and that of a scenario the options that it takes.
+#[test]
+fn each_scenario_has_help_of_its_own() {
+    let help = |line: &str| threadtoll(words(&format!("{line} --help"), &[])).done().out;
+    let mut own = String::new();
+    for command in ["queue", "contention"] {
+        let all = help(command);
+        let (_, scenarios) = all.split_once("Scenarios:\n").unwrap();
+        let (scenarios, _) = scenarios.split_once("\n\n").unwrap();
+        for scenario in scenarios.lines().filter(|line| !line.starts_with("   ")) {
+            let name = scenario.split_whitespace().next().unwrap();
+            let [of_one, of_all] = options(&help(&format!("{command} {name}")));
+            assert_eq!(of_all, options(&all)[1], "{name}");
+            own += &format!("{command} {name}: {}\n", of_one.join(" "));
+        }
+    }
+    insta::assert_snapshot!("options_of_scenarios", own);
+}
+
+/// The options in a help text: of the scenario, and of all.
+fn options(help: &str) -> [Vec<String>; 2] {
+    let (own, all) = help.split_once("\nOptions of all scenarios:\n").unwrap();
+    let option = |line: &str| {
+        let text = line.strip_prefix("      ").filter(|text| text.starts_with("--"))?;
+        text.split_whitespace().next().map(str::to_string)
+    };
+    [own, all].map(|text| text.lines().filter_map(option).collect())
+}
+
+/// Options may stand before the scenario, as before it had options of its own.
+#[test]
+fn options_may_stand_before_the_scenario() {
+    let plan = |line: &str| {
+        let line = format!("queue --simulated-machine 7 --relaunch 1 --plan {line}");
+        threadtoll(words(&line, &[])).done().out
+    };
+    let after = plan("stream rtrb --wait spin --senders 1 --quiet");
+    for line in
+        ["--senders 1 --quiet stream --wait spin rtrb", "--wait=spin --quiet -- stream rtrb"]
+    {
+        assert_eq!(plan(line), after, "{line}");
+    }
+    for (line, what) in [
+        ("queue --time 5ms stream --time 6ms", "--time <D> is given twice"),
+        ("queue --wait spin stream --wait spin", "--wait spin is given twice"),
+        ("queue --tme 5ms stream", "unknown option or argument “--tme”"),
+        ("queue --time 5ms strem", "no scenario is called “strem”"),
+    ] {
+        threadtoll(words(line, &[])).bad().says(what);
+    }
+}
+
 #[test]
 fn what_is_printed_to_no_terminal_has_no_colours_unless_they_are_asked_for() {
     let plain = threadtoll(words("latency futex --simulated-machine 1", &[])).done();

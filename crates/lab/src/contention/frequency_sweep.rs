@@ -4,14 +4,15 @@
 
 use threadtoll_record::{Share, Work};
 
-use super::{Load, Overrides, Scenario, budget};
+use super::{Load, Scenario, budget};
 
 /// Time between acquisitions of an uncontended thread: 10 ns to 31 µs.
 const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
 /// The article uses short holds without giving their length.
 const HOLD_SHARE: f64 = 0.1;
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "frequency-sweep",
     sentence: "two threads that take a lock every 10 ns to 31 us, and the uncontended cost of the lock",
     locks: &[
@@ -26,29 +27,28 @@ pub(super) const SCENARIO: Scenario = Scenario {
         "counter-atomic",
         "counter-sharded",
     ],
-    options: &["threads", "hold-share", "rate", "work", "read-share"],
-    loads,
-    threads,
+    loads: || loads(None, None, None),
+    threads: |_, cpus| if cpus > 1 { vec![1, 2] } else { vec![1] },
     budget,
 };
 
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let work = overrides.work.unwrap_or(Work::Spin);
-    let intervals: Vec<f64> = match overrides.rate_per_s {
+/// Loads with these hold shares, at this rate of an uncontended thread per second; `None` for the
+/// usual ones.
+pub fn loads(
+    work: Option<Work>,
+    hold_shares: Option<&[Share]>,
+    rate_per_s: Option<f64>,
+) -> Vec<Load> {
+    let work = work.unwrap_or(Work::Spin);
+    let intervals: Vec<f64> = match rate_per_s {
         Some(rate) => vec![1e9 / rate],
         None if work == Work::Sleep => vec![1e6, 3.1e6, 1e7],
         None => INTERVALS_NS.iter().map(|ns| *ns as f64).collect(),
     };
-    let shares = overrides
-        .hold_shares
-        .clone()
-        .unwrap_or_else(|| Share::new(HOLD_SHARE).into_iter().collect());
+    let usual = || Share::new(HOLD_SHARE).into_iter().collect();
+    let shares = hold_shares.map_or_else(usual, <[Share]>::to_vec);
     shares
         .iter()
         .flat_map(|share| intervals.iter().map(|interval| Load::of_cycle(work, *interval, *share)))
         .collect()
-}
-
-fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
-    overrides.threads.clone().unwrap_or_else(|| if cpus > 1 { vec![1, 2] } else { vec![1] })
 }

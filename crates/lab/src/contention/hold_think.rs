@@ -4,35 +4,32 @@
 
 use threadtoll_record::{Spread, Work};
 
-use super::{Load, Overrides, Scenario, budget, steps};
+use super::{Load, Scenario, budget, steps};
 
 const HOLD_NS: u64 = 5_000;
 const THINK_NS: u64 = 45_000;
 /// Factor by which the times are longer if threads sleep.
 const ASLEEP: u64 = 200;
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "hold-think",
     sentence: "threads with given hold and think times, from 1 thread to twice the CPUs",
     locks: &["std-mutex"],
-    options: &["threads", "hold", "think", "work", "read-share"],
-    loads,
-    threads,
+    loads: || loads(None, None, None),
+    threads: |_, cpus| steps(2 * cpus),
     budget,
 };
 
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let work = overrides.work.unwrap_or(Work::Spin);
+/// The load with these hold and think times; `None` for the usual ones.
+pub fn loads(work: Option<Work>, hold_ns: Option<u64>, think_ns: Option<u64>) -> Vec<Load> {
+    let work = work.unwrap_or(Work::Spin);
     let longer = if work == Work::Sleep { ASLEEP } else { 1 };
     vec![Load {
         work,
         spread: Spread::Fixed,
-        hold_ns: overrides.hold_ns.unwrap_or(HOLD_NS * longer),
-        think_ns: overrides.think_ns.unwrap_or(THINK_NS * longer),
+        hold_ns: hold_ns.unwrap_or(HOLD_NS * longer),
+        think_ns: think_ns.unwrap_or(THINK_NS * longer),
         tasks: None,
     }]
-}
-
-fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
-    overrides.threads.clone().unwrap_or_else(|| steps(2 * cpus))
 }

@@ -9,7 +9,7 @@ use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
 use crate::budget;
 
-use super::{Load, Overrides, Scenario};
+use super::{Load, Scenario, steps};
 
 const HOLD_NS: u64 = 500_000;
 const THINK_NS: u64 = 9_500_000;
@@ -19,40 +19,46 @@ const TASKS: u64 = 1000;
 /// Rounds, if each takes long.
 const ROUNDS: u64 = 5;
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "pool",
     sentence: "a pool of threads that share 1,000 tasks, each first with the lock, then without: total time, queue",
     locks: &["parking-lot-fair", "std-mutex"],
-    options: &["threads", "hold", "think", "work", "tasks"],
-    loads,
+    loads: || loads(None, None, None, None),
     threads,
     budget,
 };
 
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let work = overrides.work.unwrap_or(Work::Sleep);
+/// The load with these hold and think times and this many tasks; `None` for the usual ones.
+pub fn loads(
+    work: Option<Work>,
+    hold_ns: Option<u64>,
+    think_ns: Option<u64>,
+    tasks: Option<u64>,
+) -> Vec<Load> {
+    let work = work.unwrap_or(Work::Sleep);
     let shorter = if work == Work::Spin { SPINNING } else { 1 };
     vec![Load {
         work,
         spread: Spread::Fixed,
-        hold_ns: overrides.hold_ns.unwrap_or(HOLD_NS / shorter),
-        think_ns: overrides.think_ns.unwrap_or(THINK_NS / shorter),
-        tasks: Some(overrides.tasks.unwrap_or(TASKS)),
+        hold_ns: hold_ns.unwrap_or(HOLD_NS / shorter),
+        think_ns: think_ns.unwrap_or(THINK_NS / shorter),
+        tasks: Some(tasks.unwrap_or(TASKS)),
     }]
 }
 
 /// The article's thread counts, if threads sleep.
-fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
-    overrides.threads.clone().unwrap_or_else(|| match overrides.work {
-        Some(Work::Spin) => super::steps(cpus + 1),
-        _ => vec![1, 5, 10, 16, 20, 25, 32],
-    })
+fn threads(work: Work, cpus: u32) -> Vec<u32> {
+    match work {
+        Work::Spin => steps(cpus + 1),
+        Work::Sleep => vec![1, 5, 10, 16, 20, 25, 32],
+    }
 }
 
 /// Plans the time of a single thread; a block takes as long as its tasks.
-fn budget(overrides: &Overrides, load: &Load) -> Budget {
+fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
-    let rounds = match overrides.time_ns {
+    let rounds = match time_ns {
         Some(time_ns) => (time_ns / run_ns.max(1)).clamp(2, u64::from(MAX_ROUNDS)),
         None => (2_000_000_000 / run_ns.max(1)).clamp(ROUNDS, budget::ROUNDS.into()),
     };

@@ -86,8 +86,8 @@ pub fn contention(
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
-    let all = (scenario.loads)(overrides).iter().all(asked);
-    (!all).then_some("its program only measures pools whose threads sleep")
+    (!overrides.loads(scenario).iter().all(asked))
+        .then_some("its program only measures pools whose threads sleep")
 }
 
 #[derive(Default)]
@@ -136,7 +136,7 @@ impl PlanContext<'_> {
             None => READ_SHARES.into_iter().map(Share::new).collect(),
         };
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
-        for load in (self.scenario.loads)(overrides) {
+        for load in overrides.loads(self.scenario) {
             let load = if spec.only_counts() {
                 // A pure count holds nothing: all work is think time.
                 Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
@@ -220,7 +220,10 @@ impl PlanContext<'_> {
     fn threads(&self) -> Vec<u32> {
         let pool =
             if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
-        (self.scenario.threads)(&self.choice.overrides, pool)
+        let Overrides { threads, .. } = &self.choice.overrides;
+        let loads = self.choice.overrides.loads(self.scenario);
+        let work = loads.first().map_or(Work::Spin, |load| load.work);
+        threads.clone().unwrap_or_else(|| (self.scenario.threads)(work, pool))
     }
 
     /// Returns the CPUs for a number of threads, or the reason why they cannot run.
@@ -270,7 +273,7 @@ impl PlanContext<'_> {
                 PlannedCell::new(self.scenario.experiment(), cell, budget)
             };
             let Some((first, _)) = chunk.first() else { continue };
-            let budget = (self.scenario.budget)(&self.choice.overrides, first);
+            let budget = (self.scenario.budget)(self.choice.overrides.time_ns, first);
             let reference =
                 Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
             let mut group = vec![planned(self.site.reference(), reference)];

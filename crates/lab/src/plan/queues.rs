@@ -66,7 +66,7 @@ pub fn queue(
 ) -> Planned {
     let mut builder = PlanBuilder::default();
     let overrides = &choice.overrides;
-    let loads = (scenario.loads)(overrides);
+    let loads = overrides.loads.clone().unwrap_or_else(scenario.loads);
     let families: Vec<&[Load]> = match scenario.grouping {
         Grouping::Load => loads.chunks(1).collect(),
         // A load follows the one that it is compared with.
@@ -74,7 +74,7 @@ pub fn queue(
             loads.chunk_by(|_, next| next.base().is_some()).collect()
         }
     };
-    let payloads = (scenario.payloads)(overrides);
+    let payloads = overrides.payloads.as_deref().unwrap_or(scenario.payloads);
     let capacities: Vec<Option<u64>> = match &overrides.capacities {
         None => vec![None],
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
@@ -83,7 +83,7 @@ pub fn queue(
         choice.neighbours.iter().map(move |neighbour| (*placement, *neighbour))
     });
     for (placement, neighbour) in sites {
-        let usual = (scenario.senders)(overrides, site.pool.len());
+        let usual = scenario.usual_senders(&loads, site.pool.len());
         let senders = overrides.senders.as_deref().unwrap_or(&usual);
         let families = families.iter().flat_map(|loads| senders.iter().map(move |n| (*n, *loads)));
         let families = payloads.iter().flat_map(|payload_bytes| {

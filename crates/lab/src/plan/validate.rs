@@ -12,7 +12,7 @@ use crate::Registry;
 use crate::contention;
 use crate::lock::MAX_THREADS;
 use crate::mechanism::Class;
-use crate::queue::{self, Asked, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Scenario};
+use crate::queue::{self, Asked, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Scenario};
 
 use super::locks::relation_of;
 use super::queues::farthest;
@@ -170,7 +170,7 @@ fn validate_queue(
     }
     let way = queue.way(asked.wait);
     let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
-    if cell.line.is_some() || cell.pause.is_some() || !scenario.has_payload(payload_bytes) {
+    if cell.line.is_some() || cell.pause.is_some() || !scenario.sizes.contains(&payload_bytes) {
         return Err(
             "a queue's cell has a size of messages that its scenario lacks, a line or a pause"
                 .into(),
@@ -180,15 +180,15 @@ fn validate_queue(
     let Some(way) = way else {
         return Err("this version does not use the queue like that".into());
     };
-    let senders = Some(vec![asked.senders]);
-    // One that the scenario has anyway need not suit it as a request.
-    let usual = Asked { load, batch: None };
-    let usual = (scenario.batches)(queue, way, &usual);
-    let batch = Some(asked.batch).filter(|batch| !usual.contains(batch));
-    let wanted = Overrides { batch, senders, ..Overrides::default() };
-    let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
-    let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
-    if scenario.check_flow(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
+    let senders = scenario.any_senders
+        || scenario.usual_senders(std::slice::from_ref(load), 1).contains(&asked.senders);
+    let limits =
+        (1..=MAX_SENDERS).contains(&asked.senders) && (asked.senders == 1 || way.many_senders);
+    let batched = (1..=MAX_BATCH).contains(&asked.batch)
+        && [None, Some(asked.batch)].into_iter().any(|batch| {
+            (scenario.batches)(queue, way, &Asked { load, batch }).contains(&asked.batch)
+        });
+    if !senders || !limits || !batched {
         return Err("this version does not use the queue like that".into());
     }
     let slots = queue.slots().map(|slots| slots.of(payload_bytes));

@@ -13,19 +13,18 @@ use crate::exchange::{Ends, Exchange};
 use crate::program::Program;
 
 use super::{
-    CAPACITY, Channel, Grouping, Loops, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source,
-    Unsuitable, Usage, has_no_load, no_loads, one_word,
+    CAPACITY, Channel, Grouping, Loops, ONE_WORD, QUEUE_ROUNDS, Scenario, Sink, Source, Usage,
+    has_no_load, no_loads,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
     sentence: "latency: a message through one queue, its echo through another, one under way at a time",
     kind: Kind::Exchange,
-    options: &[],
-    required: &[],
-    check,
     loads: no_loads,
-    payloads: one_word,
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load: has_no_load,
     budget: |overrides, _| {
         budget_with_rounds(QUEUE_ROUNDS, overrides.time_ns.unwrap_or(TIME_NS), overrides.samples)
@@ -34,39 +33,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::Load,
 };
 
 /// Default measuring time per cell: 31 rounds of a block of stretches and a stamped block, 12 ms
 /// each.
 const TIME_NS: u64 = 744_000_000;
-
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    one_at_a_time(SCENARIO.name, overrides)
-}
-
-/// Rejects batches.
-pub(super) fn no_batches(name: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
-    if overrides.batch.is_some_and(|batch| batch > 1) {
-        return Err(Unsuitable {
-            why: format!("--batch does not apply to {name}, which sends one message at a time"),
-            hint: "omit it, or use `threadtoll queue stream`",
-        });
-    }
-    Ok(())
-}
-
-/// Rejects batches and several senders.
-pub(super) fn one_at_a_time(name: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
-    no_batches(name, overrides)?;
-    if overrides.senders.iter().flatten().any(|senders| *senders > 1) {
-        return Err(Unsuitable {
-            why: format!("--senders does not apply to {name}, which has one sender"),
-            hint: "omit it, or use `threadtoll queue stream`",
-        });
-    }
-    Ok(())
-}
 
 /// One end of two crossed queues.
 struct End<C: Channel> {

@@ -6,34 +6,34 @@ use threadtoll_record::{Budget, Kind, Load};
 use super::arrivals::MAX_MESSAGES;
 use super::paced;
 use super::{
-    Channel, Grouping, LoadChoice, LoadOption, Loops, Overrides, Program, QUEUE_ROUNDS, RING_BYTES,
-    Scenario, Unsuitable, Usage, one_word, rounds,
+    Channel, Grouping, Loops, ONE_WORD, Overrides, Program, QUEUE_ROUNDS, RING_BYTES, Scenario,
+    Usage, rounds,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "burst",
     sentence: "bursts of messages: first, last, time to drain, and if the next finds the queue empty",
     kind: Kind::OpenLoop,
-    options: &[LoadOption::Burst, LoadOption::Gap],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None, None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::Load,
 };
 
 const BURSTS: [u64; 5] = [1, 8, 64, 512, 4096];
 const GAPS_NS: [u64; 3] = [10_000, 100_000, 1_000_000];
 /// Largest burst: a block has three of them.
-const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
+pub const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
 /// Longest time between two bursts.
-pub(super) const MAX_GAP_NS: u64 = 60_000_000_000;
+pub const MAX_GAP_NS: u64 = 60_000_000_000;
 /// Usual length of a block, and its fewest bursts.
 const BLOCK_NS: u64 = 12_000_000;
 const LEAST: u64 = 4;
@@ -52,24 +52,11 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns, stamped_count: None }
 }
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    let LoadChoice { bursts, gaps_ns, .. } = &overrides.load;
-    if let Some(burst) = bursts.iter().flatten().find(|burst| **burst > MAX_BURST) {
-        let why = format!("--burst {burst}: a burst has at most {MAX_BURST} messages");
-        return Err(Unsuitable { why, hint: "use a smaller one" });
-    }
-    if gaps_ns.iter().flatten().any(|gap| *gap > MAX_GAP_NS) {
-        let why = "--gap: bursts are at most a minute apart".into();
-        return Err(Unsuitable { why, hint: "use a shorter one" });
-    }
-    Ok(())
-}
-
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let LoadChoice { bursts, gaps_ns, .. } = &overrides.load;
-    let bursts = bursts.as_deref().unwrap_or(&BURSTS);
-    let gaps_ns = gaps_ns.as_deref().unwrap_or(&GAPS_NS);
+/// Loads of these bursts, in messages, with these times from one to the next; `None` for the usual
+/// ones.
+pub fn loads(bursts: Option<&[u64]>, gaps_ns: Option<&[u64]>) -> Vec<Load> {
+    let bursts = bursts.unwrap_or(&BURSTS);
+    let gaps_ns = gaps_ns.unwrap_or(&GAPS_NS);
     let load = |gap: u64, burst: u64| Load {
         burst: Some(burst.into()),
         gap_ns: Some(gap.into()),

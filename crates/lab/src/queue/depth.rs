@@ -26,31 +26,31 @@ use crate::program::Program;
 use crate::samples::{DepthCalls, Samples};
 
 use super::{
-    Channel, Grouping, LoadOption, Loops, MAX_CAPACITY, Overrides, QUEUE_ROUNDS, Scenario, Sink,
-    Slots, Source, Unsuitable, Usage, one_word, rounds,
+    Channel, Grouping, Loops, MAX_CAPACITY, ONE_WORD, Overrides, QUEUE_ROUNDS, Scenario, Sink,
+    Slots, Source, Usage, rounds,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "depth",
     sentence: "cost of send and receive while the queue holds 1 to 10,000,000 messages; its memory",
     kind: Kind::Depth,
-    options: &[LoadOption::Depth],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget,
     capacity,
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::Load,
 };
 
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// Largest depth that a bounded queue can have.
-const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
+pub const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
 /// Most calls between two stamps: few enough that most stretches get by without a page fault, which
 /// new memory costs every few hundred messages.
 const CALLS: u64 = 128;
@@ -82,24 +82,10 @@ fn capacity(slots: &Slots, load: &Load) -> u64 {
     slots.capacity((depth + calls(depth)).next_power_of_two())
 }
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    super::stream::no_samples(SCENARIO.name, overrides)?;
-    if overrides.capacities.is_some() {
-        let why =
-            "--capacity does not apply to depth, whose bounded queues have room for it".into();
-        return Err(Unsuitable { why, hint: "use --depth" });
-    }
-    if let Some(depth) = overrides.load.depths.iter().flatten().find(|depth| **depth > MAX_DEPTH) {
-        let why = format!("--depth {depth}: at most {MAX_DEPTH} messages");
-        return Err(Unsuitable { why, hint: "use a smaller depth" });
-    }
-    Ok(())
-}
-
-fn loads(overrides: &Overrides) -> Vec<Load> {
+/// Loads of these depths; `None` for the usual ones.
+pub fn loads(depths: Option<&[u64]>) -> Vec<Load> {
     let load = |depth: &u64| Load { depth: Some((*depth).into()), ..Load::NONE };
-    overrides.load.depths.as_deref().unwrap_or(&DEPTHS).iter().map(load).collect()
+    depths.unwrap_or(&DEPTHS).iter().map(load).collect()
 }
 
 fn has_load(load: &Load) -> Result<(), String> {

@@ -32,25 +32,25 @@ use super::paced::{AHEAD_NS, END, pattern};
 use super::stream::{NUMBER_BITS, ROUND, first, with};
 use super::words::count_up;
 use super::{
-    Asked, Channel, Grouping, LoadOption, Loops, MAX_BATCH, Overrides, Queue, RING_BYTES, Scenario,
-    Sink, Source, Unsuitable, Usage, Way, one_word, open_loop,
+    Asked, Channel, Grouping, Loops, MAX_BATCH, ONE_WORD, Overrides, Queue, RING_BYTES, Scenario,
+    Sink, Source, Usage, Way, open_loop,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "flood",
     sentence: "send calls of a line while another thread dumps 8 MiB; lines refused or dropped",
     kind: Kind::SendCall,
-    options: &[LoadOption::Rate],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
     wake_up: None,
     senders: |_, _| vec![SENDERS],
+    any_senders: false,
     grouping: Grouping::Load,
 };
 
@@ -73,14 +73,6 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
 }
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    if overrides.senders.iter().flatten().any(|senders| *senders != SENDERS) {
-        let why = "--senders does not apply to flood, which has two senders".into();
-        return Err(Unsuitable { why, hint: "omit it, or use `threadtoll queue stream`" });
-    }
-    open_loop::check_rates(overrides)
-}
-
 /// The dumper's. One by one, and as many as a call takes: a queue may make the writer's call pay
 /// for what the dumper's has begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
@@ -95,8 +87,9 @@ fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     }
 }
 
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let rates = overrides.load.rates.as_deref().unwrap_or(&RATES);
+/// Loads with these numbers of lines per second; `None` for the usual one.
+pub fn loads(rates: Option<&[u64]>) -> Vec<Load> {
+    let rates = rates.unwrap_or(&RATES);
     let load = |rate: u64, lose: Lose| Load {
         arrivals: Some(Arrivals::Poisson),
         rate_per_s: Some(rate.into()),

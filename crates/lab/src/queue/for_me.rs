@@ -32,32 +32,25 @@ use super::lose::{Tally, send};
 use super::paced::{END, Generator, busy_ns, pattern, sending_ps, share};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    AnySize, ArrivalsChoice, Channel, Grouping, LoadOption, Loops, ManySenders, Overrides,
+    AnySize, ArrivalsChoice, Channel, Grouping, Loops, MESSAGE_BYTES, ManySenders, ONE_WORD,
     Scenario, Source, Unsuitable, Usage, Words, open_loop, payload,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "for-me",
     sentence: "a recommendation for your traffic: the lowest p99 of the queues that keep up with it",
     kind: Kind::OpenLoop,
-    options: &[
-        LoadOption::Arrivals,
-        LoadOption::Scale,
-        LoadOption::Rate,
-        LoadOption::Lose,
-        LoadOption::BudgetCpu,
-        LoadOption::Payload,
-    ],
-    required: &[LoadOption::Rate, LoadOption::Arrivals],
-    check,
-    loads,
-    payloads: |overrides| overrides.load.payloads.clone().unwrap_or_else(|| vec![8]),
+    loads: || loads(None, None, None, None),
+    payloads: ONE_WORD,
+    sizes: &MESSAGE_BYTES,
     has_load,
     budget: open_loop::budget,
     capacity: payload::SCENARIO.capacity,
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
+    any_senders: true,
     grouping: Grouping::Load,
 };
 
@@ -68,17 +61,26 @@ const BACKLOG_S: f64 = 0.05;
 /// Time between two looks at whether all senders are done.
 const NAP: Duration = Duration::from_micros(20);
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::no_batches(SCENARIO.name, overrides)?;
-    open_loop::check_arrivals(overrides)?;
-    if overrides.capacities.as_ref().is_some_and(|capacities| capacities.len() > 1) {
-        let why = "for-me recommends a queue of one capacity, and --capacity has several".into();
-        return Err(Unsuitable { why, hint: "run it once for each" });
-    }
-    let payloads = overrides.load.payloads.iter().flatten().copied();
-    payloads.clone().try_for_each(payload::check_size)?;
-    let largest = payloads.max().unwrap_or(8);
-    let waiting = most_waiting(overrides);
+/// Rejects messages that would take too much memory if they had to wait.
+///
+/// # Errors
+///
+/// If messages of the largest size may fill more than a queue may take.
+pub fn check(
+    arrivals: Option<&ArrivalsChoice>,
+    scale: Option<Scale>,
+    rates: Option<&[u64]>,
+    payloads: Option<&[u64]>,
+) -> Result<(), Unsuitable> {
+    let (fastest, at_once) = match arrivals {
+        Some(ArrivalsChoice::File(trace)) => {
+            (trace.rate(scale.unwrap_or(Scale::ONE)), trace.most_at_once())
+        }
+        _ => (rates.into_iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
+    };
+    // Of a block, in a queue that grows, if nothing is received.
+    let waiting = ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64;
+    let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
         let why = format!(
             "--payload {largest}: {waiting} messages may have to wait in a queue, which is more than \
@@ -90,22 +92,17 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     Ok(())
 }
 
-/// Most messages of a block that wait in a queue that grows, if nothing is received.
-fn most_waiting(overrides: &Overrides) -> u64 {
-    let (fastest, at_once) = match &overrides.load.arrivals {
-        Some(ArrivalsChoice::File(trace)) => {
-            (trace.rate(overrides.load.scale.unwrap_or(Scale::ONE)), trace.most_at_once())
-        }
-        _ => (overrides.load.rates.iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
-    };
-    ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64
-}
-
-/// Queues that lose nothing, and those that lose what they may.
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let chosen = overrides.load.lose.filter(|lose| *lose != Lose::Never);
+/// Loads of these [arrivals](open_loop::loads), for queues that lose nothing and those that lose
+/// what they may.
+pub fn loads(
+    arrivals: Option<&ArrivalsChoice>,
+    scale: Option<Scale>,
+    rates: Option<&[u64]>,
+    lose: Option<Lose>,
+) -> Vec<Load> {
+    let chosen = lose.filter(|lose| *lose != Lose::Never);
     let all = || std::iter::once(Lose::Never).chain(chosen);
-    let of_arrivals = open_loop::loads(overrides).into_iter();
+    let of_arrivals = open_loop::loads(arrivals, scale, rates).into_iter();
     of_arrivals
         .flat_map(|load| all().map(move |lose| Load { lose: Some(lose), ..load.clone() }))
         .collect()
@@ -500,19 +497,11 @@ mod tests {
 
     #[test]
     fn messages_that_would_fill_the_memory_are_refused() {
-        let asked = |rate: u64, bytes: u64| {
-            let load = crate::queue::LoadChoice {
-                rates: Some(vec![rate]),
-                payloads: Some(vec![8, bytes]),
-                ..crate::queue::LoadChoice::default()
-            };
-            check(&Overrides { load, ..Overrides::default() })
-        };
+        let asked = |rate: u64, bytes: u64| check(None, None, Some(&[rate]), Some(&[8, bytes]));
         assert_eq!(asked(100_000, 65_536), Ok(()));
         assert_eq!(asked(10_000_000, 4096), Ok(()));
         let refused = asked(1_000_000, 65_536).unwrap_err();
         assert!(refused.why.contains("50000 messages"), "{}", refused.why);
-        assert!(asked(1_000, 128).unwrap_err().why.contains("messages have 8, 64"));
     }
 
     #[test]

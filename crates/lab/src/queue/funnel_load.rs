@@ -24,25 +24,25 @@ use super::gathered::{Receiver, deliveries};
 use super::paced::{Generator, busy_ns, sending_ps};
 use super::stream::{NUMBER_BITS, first};
 use super::{
-    Channel, Grouping, LoadOption, Loops, MAX_SENDERS, Overrides, RING_BYTES, Scenario, Sink,
-    Unsuitable, Usage, one_word, open_loop,
+    Channel, Grouping, Loops, MAX_SENDERS, ONE_WORD, Overrides, RING_BYTES, Scenario, Sink, Usage,
+    open_loop,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "funnel",
     sentence: "latency of rare important messages among those of chatty senders, and fairness",
     kind: Kind::OpenLoop,
-    options: &[LoadOption::Rate, LoadOption::Important],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None, None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders,
+    any_senders: true,
     grouping: Grouping::Load,
 };
 
@@ -60,13 +60,9 @@ fn budget(overrides: &Overrides, _: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, &important, BLOCK_NS)
 }
 
-fn important(overrides: &Overrides) -> u32 {
-    overrides.load.important.map_or(1, |important| important as u32)
-}
-
 /// From the important ones alone to twice as many senders as CPUs.
-fn senders(overrides: &Overrides, cpus: usize) -> Vec<u32> {
-    let least = important(overrides);
+fn senders(load: &Load, cpus: usize) -> Vec<u32> {
+    let least = load.important.map_or(1, |important| important.get() as u32);
     let most = (2 * cpus as u32).clamp(least, MAX_SENDERS);
     let powers = (0..).map(|power| 1 << power).take_while(|senders| *senders < most);
     let mut all: Vec<u32> = std::iter::once(least).chain(powers).chain([most]).collect();
@@ -76,26 +72,16 @@ fn senders(overrides: &Overrides, cpus: usize) -> Vec<u32> {
     all
 }
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::no_batches(SCENARIO.name, overrides)?;
-    let important = important(overrides);
-    let fewer = overrides.senders.iter().flatten().find(|senders| **senders < important);
-    if let Some(senders) = fewer {
-        let why = format!("--important {important}: more than --senders {senders}");
-        return Err(Unsuitable { why, hint: "use more senders, or fewer important ones" });
-    }
-    open_loop::check_rates(overrides)
-}
-
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let rates = overrides.load.rates.as_deref().unwrap_or(&RATES);
+/// Loads of all chatty senders together, in messages per second, and of this many important
+/// senders; `None` for the usual ones.
+pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
     let load = |rate: &u64| Load {
         arrivals: Some(Arrivals::Poisson),
         rate_per_s: Some((*rate).into()),
-        important: Some(u64::from(important(overrides)).into()),
+        important: Some(important.unwrap_or(1).into()),
         ..Load::NONE
     };
-    rates.iter().map(load).collect()
+    rates.unwrap_or(&RATES).iter().map(load).collect()
 }
 
 fn has_load(load: &Load) -> Result<(), String> {
@@ -333,10 +319,8 @@ mod tests {
 
     #[test]
     fn senders_go_from_the_important_ones_to_twice_the_cpus() {
-        let of = |important, cpus| {
-            let load =
-                super::super::LoadChoice { important: Some(important), ..Default::default() };
-            senders(&Overrides { load, ..Overrides::default() }, cpus)
+        let of = |important: u64, cpus| {
+            senders(&Load { important: Some(important.into()), ..Load::NONE }, cpus)
         };
         assert_eq!(of(1, 2), [1, 2, 4]);
         assert_eq!(of(3, 4), [3, 4, 8]);

@@ -5,26 +5,23 @@ use threadtoll_record::{Kind, Load};
 
 use super::burst::MAX_GAP_NS;
 use super::paced;
-use super::{
-    Channel, Grouping, LoadOption, Loops, Overrides, Program, RING_BYTES, Scenario, Unsuitable,
-    Usage, one_word, open_loop,
-};
+use super::{Channel, Grouping, Loops, ONE_WORD, Program, RING_BYTES, Scenario, Usage, open_loop};
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "night-watch",
     sentence: "rare messages: latency and CPU time by the gap between them, spinning and asleep",
     kind: Kind::OpenLoop,
-    options: &[LoadOption::Gap],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget: open_loop::budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::Load,
 };
 
@@ -32,17 +29,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const GAPS_NS: [u64; 8] =
     [1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    if overrides.load.gaps_ns.iter().flatten().any(|gap| *gap > MAX_GAP_NS) {
-        let why = "--gap: messages are at most a minute apart".into();
-        return Err(Unsuitable { why, hint: "use a shorter one" });
-    }
-    Ok(())
-}
-
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let gaps_ns = overrides.load.gaps_ns.as_deref().unwrap_or(&GAPS_NS);
+/// Loads with these times from one message to the next; `None` for the usual ones.
+pub fn loads(gaps_ns: Option<&[u64]>) -> Vec<Load> {
+    let gaps_ns = gaps_ns.unwrap_or(&GAPS_NS);
     let load = |gap: &u64| Load { gap_ns: Some((*gap).into()), ..Load::NONE };
     gaps_ns.iter().map(load).collect()
 }

@@ -6,25 +6,25 @@ use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
 use super::arrivals::{LEAST, MAX_MESSAGES, MAX_RATE, Trace};
 use super::paced;
 use super::{
-    ArrivalsChoice, Channel, Grouping, LoadChoice, LoadOption, Loops, Overrides, Program,
-    QUEUE_ROUNDS, RING_BYTES, Scenario, Unsuitable, Usage, one_word, rounds,
+    ArrivalsChoice, Channel, Grouping, Loops, ONE_WORD, Overrides, Program, QUEUE_ROUNDS,
+    RING_BYTES, Scenario, Unsuitable, Usage, rounds,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "open-loop",
     sentence: "latency under load: messages sent at given times and rates, up to saturation",
     kind: Kind::OpenLoop,
-    options: &[LoadOption::Arrivals, LoadOption::Scale, LoadOption::Rate],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None, None, None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: Some("futex"),
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::Load,
 };
 
@@ -75,33 +75,14 @@ pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
 }
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    check_arrivals(overrides)
-}
-
-/// Rejects arrivals that cannot be measured, or not for the time that a cell has.
-pub(super) fn check_arrivals(overrides: &Overrides) -> Result<(), Unsuitable> {
-    let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
-    let of_file = matches!(arrivals, Some(ArrivalsChoice::File(_)));
-    let unsuitable = |why: &str, hint| Err(Unsuitable { why: why.into(), hint });
-    if scale.is_some() && !of_file {
-        return unsuitable(
-            "--scale stretches the times of an arrivals file, and none is given",
-            "use --rate, or --arrivals FILE",
-        );
-    }
-    if rates.is_some() && of_file {
-        return unsuitable(
-            "--rate does not apply to arrivals from a file, which has its own rate",
-            "use --scale: 0.5 doubles the rate",
-        );
-    }
-    check_rates(overrides)?;
-    let Some(ArrivalsChoice::File(trace)) = arrivals else { return Ok(()) };
-    let scale = scale.unwrap_or(Scale::ONE);
+/// Rejects arrivals from a file that cannot be measured, or not for the time that a cell has.
+///
+/// # Errors
+///
+/// If a gap is too long, or if too many messages are due in a time.
+pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Unsuitable> {
     let longest_ns = trace.longest_ns(scale);
-    let run_ns = overrides.time_ns.map_or_else(
+    let run_ns = time_ns.map_or_else(
         || block_ns(trace.rate(scale), true) * f64::from(QUEUE_ROUNDS),
         |ns| ns as f64,
     );
@@ -129,26 +110,13 @@ pub(super) fn check_arrivals(overrides: &Overrides) -> Result<(), Unsuitable> {
     Ok(())
 }
 
-/// Rejects rates that no clock can stamp.
-pub(super) fn check_rates(overrides: &Overrides) -> Result<(), Unsuitable> {
-    match overrides.load.rates.iter().flatten().find(|rate| **rate > MAX_RATE) {
-        None => Ok(()),
-        Some(rate) => Err(Unsuitable {
-            why: format!(
-                "--rate {rate}: no clock can stamp more than {MAX_RATE} messages a second"
-            ),
-            hint: "use a smaller rate",
-        }),
-    }
-}
-
-/// Returns `true` if the rates are the default ones.
-pub(super) fn until_saturated(load: &LoadChoice) -> bool {
-    load.rates.is_none() && !matches!(load.arrivals, Some(ArrivalsChoice::File(_)))
-}
-
-pub(super) fn loads(overrides: &Overrides) -> Vec<Load> {
-    let LoadChoice { arrivals, scale, rates, .. } = &overrides.load;
+/// Loads of these arrivals: from a file with its times multiplied by the scale, or at these rates,
+/// in messages per second. `None` for the usual ones.
+pub fn loads(
+    arrivals: Option<&ArrivalsChoice>,
+    scale: Option<Scale>,
+    rates: Option<&[u64]>,
+) -> Vec<Load> {
     let arrivals = match arrivals {
         Some(ArrivalsChoice::File(trace)) => return vec![trace.load(scale.unwrap_or(Scale::ONE))],
         Some(ArrivalsChoice::Uniform) => Arrivals::Uniform,
@@ -159,7 +127,7 @@ pub(super) fn loads(overrides: &Overrides) -> Vec<Load> {
         rate_per_s: Some((*rate).into()),
         ..Load::NONE
     };
-    rates.as_deref().unwrap_or(&RATES).iter().map(load).collect()
+    rates.unwrap_or(&RATES).iter().map(load).collect()
 }
 
 fn has_load(load: &Load) -> Result<(), String> {

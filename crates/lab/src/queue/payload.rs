@@ -9,7 +9,7 @@
 //! Messages are of a type for each size.
 //!
 //! An unbounded queue grows if its sender is faster, as it would in a program, but by no more than
-//! [`AHEAD_BYTES`]: then its sender waits for the receiver.
+//! 64 MiB: then its sender waits for the receiver.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -25,27 +25,27 @@ use crate::program::Program;
 use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::message::{MESSAGE_BYTES, Message, Words};
-use super::stream::{StretchStamps, budget, no_samples, receive_pass_after, with};
+use super::stream::{StretchStamps, budget, receive_pass_after, with};
 use super::{
-    AnySize, Channel, Grouping, LoadOption, Loops, MAX_CAPACITY, Overrides, RING_BYTES, Scenario,
-    Sink, Source, Unsuitable, Usage,
+    AnySize, Channel, Grouping, Loops, MAX_CAPACITY, RING_BYTES, Scenario, Sink, Source,
+    Unsuitable, Usage,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "payload",
     sentence: "throughput of messages of 8 B to 64 KiB: moved, or filled in place",
     kind: Kind::Stream,
-    options: &[LoadOption::Payload, LoadOption::Carry],
-    required: &[],
-    check,
-    loads,
-    payloads,
+    loads: || loads(None),
+    payloads: &MESSAGE_BYTES,
+    sizes: &MESSAGE_BYTES,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES).max(slots.capacity(LEAST_CAPACITY)),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::LoadAndRow,
 };
 
@@ -62,17 +62,11 @@ const SETTLING_BYTES: u64 = 1 << 20;
 /// Most bytes of a requested ring, without anything but messages in it.
 const MAX_RING_BYTES: u64 = MAX_CAPACITY * 8;
 
-fn payloads(overrides: &Overrides) -> Vec<u64> {
-    overrides.load.payloads.clone().unwrap_or_else(|| MESSAGE_BYTES.to_vec())
-}
-
-fn carries(overrides: &Overrides) -> &[Carry] {
-    overrides.load.carries.as_deref().unwrap_or(&Carry::ALL)
-}
-
-fn loads(overrides: &Overrides) -> Vec<Load> {
+/// Loads with these ways to carry messages; `None` for all.
+pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
+    let carries = carries.unwrap_or(&Carry::ALL);
     // In this order, which puts what is compared with a load after it.
-    let asked = Carry::ALL.into_iter().filter(|carry| carries(overrides).contains(carry));
+    let asked = Carry::ALL.into_iter().filter(|carry| carries.contains(carry));
     asked.map(|carry| Load { carry: Some(carry), ..Load::NONE }).collect()
 }
 
@@ -83,14 +77,15 @@ fn has_load(load: &Load) -> Result<(), String> {
         .ok_or_else(|| "the scenario has no such load".into())
 }
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    no_samples(SCENARIO.name, overrides)?;
-    let payloads = payloads(overrides);
-    payloads.iter().try_for_each(|bytes| check_size(*bytes))?;
-    let largest = payloads.iter().copied().max().unwrap_or(8);
+/// Rejects capacities that would take too much memory.
+///
+/// # Errors
+///
+/// If a ring of messages of the largest size would be too large.
+pub fn check(capacities: Option<&[u64]>, payloads: Option<&[u64]>) -> Result<(), Unsuitable> {
+    let largest = payloads.unwrap_or(&MESSAGE_BYTES).iter().copied().max().unwrap_or(8);
     let most = MAX_RING_BYTES / largest;
-    match overrides.capacities.iter().flatten().find(|capacity| **capacity > most) {
+    match capacities.into_iter().flatten().find(|capacity| **capacity > most) {
         None => Ok(()),
         Some(capacity) => Err(Unsuitable {
             why: format!(
@@ -99,17 +94,6 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
             hint: "use a smaller capacity or payload",
         }),
     }
-}
-
-/// Rejects sizes that no type of messages has.
-pub(super) fn check_size(bytes: u64) -> Result<(), Unsuitable> {
-    if MESSAGE_BYTES.contains(&bytes) {
-        return Ok(());
-    }
-    Err(Unsuitable {
-        why: format!("--payload {bytes}: messages have 8, 64, 512, 4096 or 65536 bytes"),
-        hint: "use one of these sizes",
-    })
 }
 
 pub(super) enum Compiled {}
@@ -491,14 +475,6 @@ mod tests {
             assert!(pace.ahead * payload_bytes <= AHEAD_BYTES && pace.ahead > 2 * pace.round);
             let bounded = Usage { grows: false, ..usage };
             assert_eq!(Pace::new(&bounded).ahead, u64::MAX);
-        }
-    }
-
-    #[test]
-    fn sizes_that_cannot_be_had_are_one_sentence() {
-        assert!(MESSAGE_BYTES.iter().all(|bytes| check_size(*bytes).is_ok()));
-        for bytes in [0, 7, 24, 100, 1 << 20] {
-            assert!(check_size(bytes).is_err(), "{bytes}");
         }
     }
 }

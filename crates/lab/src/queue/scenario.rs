@@ -7,7 +7,7 @@ use threadtoll_record::{
 use super::QUEUE_ROUNDS;
 use super::channel::{AnySize, Channel, ManySenders};
 use super::message::MESSAGE_BYTES;
-use super::options::{LoadOption, Overrides, Unsuitable};
+use super::options::Overrides;
 use super::slots::Slots;
 use super::way::{Flow, Queue, Usage, Way, class};
 use crate::program::Program;
@@ -29,22 +29,20 @@ pub struct Scenario {
     pub sentence: &'static str,
     /// Kind of loop that the threads run.
     pub kind: Kind,
-    /// Options for loads that the scenario has.
-    pub(super) options: &'static [LoadOption],
-    /// Options of which at least one must be given; none of a scenario that has a default.
-    pub(super) required: &'static [LoadOption],
-    /// Rejects other options that the scenario does not have, and unusable values.
-    pub(super) check: fn(&Overrides) -> Result<(), Unsuitable>,
-    /// Loads of a queue's cells.
-    pub(crate) loads: fn(&Overrides) -> Vec<Load>,
-    /// Bytes of its messages.
-    pub(crate) payloads: fn(&Overrides) -> Vec<u64>,
+    /// Default loads of a queue's cells.
+    pub(crate) loads: fn() -> Vec<Load>,
+    /// Bytes of a message by default.
+    pub(crate) payloads: &'static [u64],
+    /// Bytes that a message can have.
+    pub(crate) sizes: &'static [u64],
     /// Checks that the scenario can have this load. The error is a clause.
     pub(crate) has_load: fn(&Load) -> Result<(), String>,
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
-    /// Default numbers of senders, given the options and the number of CPUs.
-    pub(crate) senders: fn(&Overrides, usize) -> Vec<u32>,
+    /// Default numbers of senders, given a load and the number of CPUs.
+    pub(crate) senders: fn(&Load, usize) -> Vec<u32>,
+    /// True if it can have other numbers of senders.
+    pub any_senders: bool,
     /// Largest batches of a queue's cells.
     pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
     /// Mechanism measured next to queues whose receiver sleeps.
@@ -70,14 +68,12 @@ impl std::fmt::Debug for Scenario {
 }
 
 /// Loads of a scenario that sends as fast as it can.
-pub(super) fn no_loads(_: &Overrides) -> Vec<Load> {
+pub(super) fn no_loads() -> Vec<Load> {
     vec![Load::NONE]
 }
 
-/// Messages of one word.
-pub(super) fn one_word(_: &Overrides) -> Vec<u64> {
-    vec![8]
-}
+/// Bytes of a message of one word.
+pub(super) const ONE_WORD: &[u64] = &[8];
 
 pub(super) fn has_no_load(load: &Load) -> Result<(), String> {
     (*load == Load::NONE).then_some(()).ok_or_else(|| "the scenario has no such load".into())
@@ -129,43 +125,17 @@ impl Scenario {
 
     /// Returns `true` if the scenario has several senders by default.
     pub fn has_several_senders(&self) -> bool {
-        (self.senders)(&Overrides::default(), 1).iter().any(|senders| *senders > 1)
+        self.usual_senders(&(self.loads)(), 1).iter().any(|senders| *senders > 1)
     }
 
-    /// Checks that the scenario has these options.
-    ///
-    /// # Errors
-    ///
-    /// If it does not have them, or not with these values.
-    pub fn check(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
-        let foreign = LoadOption::ALL
-            .into_iter()
-            .find(|option| option.is_given(&overrides.load) && !self.options.contains(option));
-        if let Some(option) = foreign {
-            return Err(Unsuitable {
-                why: format!("{} does not apply to {}", option.name(), self.name),
-                hint: "omit it, or use another scenario: `threadtoll list scenarios`",
-            });
-        }
-        let is_given = |option: &LoadOption| option.is_given(&overrides.load);
-        if !self.required.is_empty() && !self.required.iter().any(is_given) {
-            let names: Vec<&str> = self.required.iter().map(|option| option.name()).collect();
-            return Err(Unsuitable {
-                why: format!("{} has no default traffic: give {}", self.name, names.join(" or ")),
-                hint: "such as --rate 50000 for 50,000 messages per second, or --arrivals FILE",
-            });
-        }
-        self.check_flow(overrides)
-    }
-
-    /// Checks everything but which options for loads are given.
-    pub(crate) fn check_flow(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
-        (self.check)(overrides)
+    /// Default numbers of senders for these loads.
+    pub(crate) fn usual_senders(&self, loads: &[Load], cpus: usize) -> Vec<u32> {
+        (self.senders)(loads.first().unwrap_or(&Load::NONE), cpus)
     }
 
     /// Returns `true` if the scenario applies to a queue's row, with any load.
     pub fn takes(&self, way: &Way) -> bool {
-        let carry = self.has_carries().then_some(Carry::Moved);
+        let carry = (self.loads)().first().and_then(|load| load.carry);
         self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
     }
 
@@ -194,22 +164,12 @@ impl Scenario {
         way.program(self.name, usage).is_some()
     }
 
-    /// Returns `true` if messages are carried in several ways.
-    pub fn has_carries(&self) -> bool {
-        self.options.contains(&LoadOption::Carry)
-    }
-
     /// Returns `true` if the queue has a row that carries messages in this way.
     pub fn carries(&self, queue: &Queue, carry: Carry) -> bool {
         let load = Load { carry: Some(carry), ..Load::NONE };
         queue.ways.iter().any(|way| {
             MESSAGE_BYTES.into_iter().any(|bytes| self.takes_with(queue, way, &load, bytes))
         })
-    }
-
-    /// Returns `true` if the scenario can have messages of this many bytes.
-    pub(crate) fn has_payload(&self, bytes: u64) -> bool {
-        bytes == 8 || self.options.contains(&LoadOption::Payload)
     }
 
     /// Returns `true` if a thread waits for the time of each message without sleeping.

@@ -24,25 +24,25 @@ use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpe
 
 use super::words::{count_up, difference};
 use super::{
-    Asked, BLOCKS, Channel, Flow, Grouping, Loops, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue,
-    Scenario, Sink, Source, Unsuitable, Usage, Way, has_no_load, no_loads, one_word,
+    Asked, BLOCKS, Channel, Flow, Grouping, Loops, MAX_SENDERS, ONE_WORD, Overrides, QUEUE_ROUNDS,
+    Queue, Scenario, Sink, Source, Usage, Way, has_no_load, no_loads,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "stream",
     sentence: "throughput: as many messages in one direction as the queue takes, each verified",
     kind: Kind::Stream,
-    options: &[],
-    required: &[],
-    check,
     loads: no_loads,
-    payloads: one_word,
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load: has_no_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches,
     wake_up: None,
     senders: |_, _| vec![1],
+    any_senders: true,
     grouping: Grouping::Load,
 };
 
@@ -62,21 +62,6 @@ pub(super) const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; the sender's number is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
-
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    no_samples("a stream", overrides)
-}
-
-/// Rejects a number of samples.
-pub(super) fn no_samples(of: &str, overrides: &Overrides) -> Result<(), Unsuitable> {
-    match overrides.samples {
-        None => Ok(()),
-        Some(_) => Err(Unsuitable {
-            why: format!("--samples does not apply to {of}, which has no single samples"),
-            hint: "use --time to set the measuring time of each cell",
-        }),
-    }
-}
 
 /// Spends all of the time on stretches.
 pub(super) fn budget(overrides: &Overrides, _: &Load) -> Budget {

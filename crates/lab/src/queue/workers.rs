@@ -23,41 +23,35 @@ use crate::program::Program;
 use crate::samples::{Samples, SharedMessages};
 
 use super::paced::{AHEAD_NS, END};
-use super::stream::{ROUND, budget, no_samples, with};
+use super::stream::{ROUND, budget, with};
 use super::{
-    Channel, Grouping, LoadOption, Loops, MAX_RECEIVERS, Overrides, RING_BYTES, Scenario, Sink,
-    Source, Unsuitable, Usage, one_word,
+    Channel, Grouping, Loops, MAX_RECEIVERS, ONE_WORD, RING_BYTES, Scenario, Sink, Source, Usage,
 };
 
-pub(super) const SCENARIO: Scenario = Scenario {
+/// The scenario.
+pub const SCENARIO: Scenario = Scenario {
     name: "workers",
     sentence: "throughput of one sender and receivers that share its messages, to one receiver",
     kind: Kind::Stream,
-    options: &[LoadOption::Receivers],
-    required: &[],
-    check,
-    loads,
-    payloads: one_word,
+    loads: || loads(None),
+    payloads: ONE_WORD,
+    sizes: ONE_WORD,
     has_load,
     budget,
     capacity: |slots, _| slots.capacity_within(RING_BYTES),
     batches: |_, _, _| vec![1],
     wake_up: None,
     senders: |_, _| vec![1],
+    any_senders: false,
     grouping: Grouping::Row,
 };
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
 
-fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
-    super::ask_reply::one_at_a_time(SCENARIO.name, overrides)?;
-    no_samples(SCENARIO.name, overrides)
-}
-
-/// One receiver is always measured, because the others are compared with it.
-fn loads(overrides: &Overrides) -> Vec<Load> {
-    let asked = overrides.load.receivers.as_deref().unwrap_or(&RECEIVERS);
-    let others = asked.iter().copied().filter(|receivers| *receivers > 1);
+/// Loads with these numbers of receivers; `None` for the usual ones. One receiver is always
+/// measured, because the others are compared with it.
+pub fn loads(receivers: Option<&[u64]>) -> Vec<Load> {
+    let others = receivers.unwrap_or(&RECEIVERS).iter().copied().filter(|receivers| *receivers > 1);
     let load = |receivers: u64| Load { receivers: Some(receivers.into()), ..Load::NONE };
     std::iter::once(1).chain(others).map(load).collect()
 }

@@ -1,6 +1,8 @@
 //! Plans of locks: groups of cells, and refusals.
 
-use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
+use threadtoll_lab::contention::{
+    Load, Overrides, SCENARIOS, frequency_sweep, hold_sweep, hold_think, pool, scenario,
+};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};
 use threadtoll_lab::simulated::{SimulatedBackend, Variation};
 use threadtoll_record::file::Results;
@@ -43,9 +45,17 @@ fn locks(group: &[PlannedCell]) -> impl Iterator<Item = &LockSubject> {
 
 #[test]
 fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against() {
-    for scenario in SCENARIOS {
+    type Loads = fn(Option<Work>) -> Vec<Load>;
+    let all: [Loads; 4] = [
+        |work| hold_sweep::loads(work, None, None),
+        |work| frequency_sweep::loads(work, None, None),
+        |work| hold_think::loads(work, None, None),
+        |work| pool::loads(work, None, None, None),
+    ];
+    assert_eq!(all.len(), SCENARIOS.len());
+    for (scenario, loads) in SCENARIOS.iter().zip(all) {
         for work in [Work::Spin, Work::Sleep] {
-            let overrides = Overrides { work: Some(work), ..Overrides::default() };
+            let overrides = Overrides { loads: Some(loads(Some(work))), ..Overrides::default() };
             let (groups, _) = planned(scenario.name, &[], overrides);
             assert!(!groups.is_empty(), "{scenario:?}");
             for group in &groups {
@@ -137,8 +147,8 @@ fn measured(name: &str, locks: &[&str], overrides: Overrides, seed: u64, error: 
     run_simulated(&machine, &Plan { run, seed, refused, ..plan(groups) })
 }
 
-fn shares(shares: &[f64]) -> Option<Vec<Share>> {
-    shares.iter().map(|share| Share::new(*share)).collect()
+fn shares(shares: &[f64]) -> Vec<Share> {
+    shares.iter().map(|share| Share::new(*share).unwrap()).collect()
 }
 
 /// Numbers of cells with several threads: those predicted, and those whose measured speed-up and
@@ -168,22 +178,18 @@ fn coverage_of(seeds: std::ops::Range<u64>) -> [u32; 3] {
     let short = Overrides { time_ns: Some(1), ..Overrides::default() };
     for seed in seeds {
         let threads = |threads: &[u32]| Some(threads.to_vec());
-        let asleep = Some(Work::Sleep);
-        let (sweep, pool) = (shares(&[0.1, 0.5, 0.9]), threads(&[16]));
-        for (name, lock, overrides) in [
-            ("hold-sweep", "std-mutex", Overrides { threads: threads(&[2, 3]), ..short.clone() }),
-            ("hold-sweep", "spin", Overrides { threads: threads(&[3]), ..short.clone() }),
-            (
-                "hold-sweep",
-                "parking-lot-fair",
-                Overrides { threads: threads(&[8, 64]), work: asleep, ..short.clone() },
-            ),
-            ("hold-think", "std-mutex", Overrides { threads: threads(&[3]), ..short.clone() }),
-            ("frequency-sweep", "ticket", Overrides { rate_per_s: Some(5e4), ..short.clone() }),
-            ("pool", "std-mutex", Overrides { threads: pool, ..short.clone() }),
+        let shares = shares(&[0.1, 0.5, 0.9]);
+        let sweep = |work| Some(hold_sweep::loads(work, Some(&shares), None));
+        let often = Some(frequency_sweep::loads(None, None, Some(5e4)));
+        for (name, lock, (threads, loads)) in [
+            ("hold-sweep", "std-mutex", (threads(&[2, 3]), sweep(None))),
+            ("hold-sweep", "spin", (threads(&[3]), sweep(None))),
+            ("hold-sweep", "parking-lot-fair", (threads(&[8, 64]), sweep(Some(Work::Sleep)))),
+            ("hold-think", "std-mutex", (threads(&[3]), None)),
+            ("frequency-sweep", "ticket", (None, often)),
+            ("pool", "std-mutex", (threads(&[16]), None)),
         ] {
-            let hold_shares = sweep.clone().filter(|_| name == "hold-sweep");
-            let overrides = Overrides { hold_shares, ..overrides };
+            let overrides = Overrides { threads, loads, ..short.clone() };
             let counts = coverage(&measured(name, &[lock], overrides, seed, 0.03));
             all.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
@@ -228,7 +234,7 @@ fn intervals_grow_with_the_error_of_the_calibration() {
 #[test]
 fn cells_that_no_model_describes_are_refused_before_they_are_measured() {
     let overrides = Overrides {
-        hold_shares: shares(&[0.0, 0.01, 0.5]),
+        loads: Some(hold_sweep::loads(None, Some(&shares(&[0.0, 0.01, 0.5])), None)),
         time_ns: Some(1),
         ..Overrides::default()
     };
@@ -257,7 +263,7 @@ fn cells_that_no_model_describes_are_refused_before_they_are_measured() {
     assert!(refused >= 9, "{refused}");
 
     let asleep = Overrides {
-        work: Some(Work::Sleep),
+        loads: Some(hold_think::loads(Some(Work::Sleep), None, None)),
         threads: Some(vec![16]),
         time_ns: Some(1),
         ..Overrides::default()

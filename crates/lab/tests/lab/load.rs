@@ -4,8 +4,9 @@ use threadtoll_lab::Registry;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, remaining_ns, validate};
 use threadtoll_lab::queue::{
-    ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, RING_BYTES,
-    Sink, Slots, Source, Way, scenario,
+    ArrivalsChoice, Capacity, Channel, Message, Overrides, Queue, Queues, RING_BYTES, Sink, Slots,
+    Source, Way, burst, depth, for_me, funnel_load, night_watch, open_loop, payload, scenario,
+    workers,
 };
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
 use threadtoll_record::file::GroupState;
@@ -45,10 +46,13 @@ fn plan_waiting(
         overrides,
     };
     let scenario = scenario(name).unwrap();
-    assert_eq!(scenario.check(&choice.overrides), Ok(()));
     let plan = latency_plan(1, 1, threadtoll_lab::plan::queue(&site, scenario, registry, &choice));
     assert_eq!(validate(&plan, &topology, registry), Ok(()), "what is planned can be resumed");
     plan
+}
+
+fn of(loads: Vec<Load>) -> Overrides {
+    Overrides { loads: Some(loads), ..Overrides::default() }
 }
 
 /// The records of the queue, in the order of its loads.
@@ -58,13 +62,9 @@ fn records(plan: &Plan, delays: Delays) -> Vec<Record> {
     results.records().into_iter().filter(|record| record.cell.queue().is_some()).collect()
 }
 
-fn open_loop(arrivals: ArrivalsChoice, rates: &[u64], time_ns: Option<u64>) -> Plan {
-    let load = LoadChoice {
-        arrivals: Some(arrivals),
-        rates: Some(rates.to_vec()),
-        ..LoadChoice::default()
-    };
-    plan("open-loop", Overrides { load, time_ns, ..Overrides::default() })
+fn paced(arrivals: ArrivalsChoice, rates: &[u64], time_ns: Option<u64>) -> Plan {
+    let loads = Some(open_loop::loads(Some(&arrivals), None, Some(rates)));
+    plan("open-loop", Overrides { loads, time_ns, ..Overrides::default() })
 }
 
 fn served(service: Service) -> Delays {
@@ -80,7 +80,7 @@ fn near(found: Option<impl Into<f64>>, expected: f64, within: f64) {
 /// F. Pollaczek and A. Khinchin: a mean wait of ρD / 2(1 − ρ) before the service of D.
 #[test]
 fn poisson_arrivals_and_fixed_service_are_m_d_1() {
-    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(2_000_000_000));
+    let plan = paced(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(2_000_000_000));
     for (record, load) in records(&plan, served(Service::Fixed(SERVICE_NS))).iter().zip([0.5, 0.8])
     {
         near(record.mean, SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load))), 0.02);
@@ -94,7 +94,7 @@ fn poisson_arrivals_and_fixed_service_are_m_d_1() {
 /// Sojourns are exponential with mean D / (1 − ρ).
 #[test]
 fn poisson_arrivals_and_exponential_service_are_m_m_1() {
-    let plan = open_loop(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(2_000_000_000));
+    let plan = paced(ArrivalsChoice::Poisson, &[500_000, 800_000], Some(2_000_000_000));
     let delays = served(Service::Exponential(SERVICE_NS));
     for (record, load) in records(&plan, delays).iter().zip([0.5, 0.8]) {
         let mean = SERVICE_NS / (1.0 - load);
@@ -106,7 +106,7 @@ fn poisson_arrivals_and_exponential_service_are_m_m_1() {
 
 #[test]
 fn uniform_arrivals_never_wait_until_the_queue_is_saturated() {
-    let plan = open_loop(ArrivalsChoice::Uniform, &[100_000, 900_000, 2_000_000], None);
+    let plan = paced(ArrivalsChoice::Uniform, &[100_000, 900_000, 2_000_000], None);
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for record in &records[..2] {
         near(record.quantiles.p50, SERVICE_NS, 0.001);
@@ -203,7 +203,7 @@ fn longer_than(histogram: &Histogram, ps: u64) -> u64 {
 /// Ten messages are due in each millisecond, and a hundred while the sender stalls.
 #[test]
 fn a_sender_that_stalls_shows_in_both_histograms() {
-    let plan = open_loop(ArrivalsChoice::Uniform, &[10_000], None);
+    let plan = paced(ArrivalsChoice::Uniform, &[10_000], None);
     let rounds = u64::from(plan.groups[0][0].budget.rounds);
     let delays = Delays { sender_stalls_ns: 10_000_000, ..served(Service::Fixed(SERVICE_NS)) };
     let record = &records(&plan, delays)[0];
@@ -221,7 +221,7 @@ fn a_sender_that_stalls_shows_in_both_histograms() {
 
 #[test]
 fn a_receiver_that_sleeps_makes_all_messages_late_that_were_due_meanwhile() {
-    let plan = open_loop(ArrivalsChoice::Uniform, &[1000], None);
+    let plan = paced(ArrivalsChoice::Uniform, &[1000], None);
     let rounds = u64::from(plan.groups[0][0].budget.rounds);
     let delays = Delays { receiver_sleeps_ns: 50_000_000, ..served(Service::Fixed(SERVICE_NS)) };
     let record = &records(&plan, delays)[0];
@@ -237,12 +237,7 @@ fn a_receiver_that_sleeps_makes_all_messages_late_that_were_due_meanwhile() {
 
 #[test]
 fn bursts_drain_one_service_a_message() {
-    let load = LoadChoice {
-        bursts: Some(vec![1, 8, 16]),
-        gaps_ns: Some(vec![10_000]),
-        ..LoadChoice::default()
-    };
-    let plan = plan("burst", Overrides { load, ..Overrides::default() });
+    let plan = plan("burst", of(burst::loads(Some(&[1, 8, 16]), Some(&[10_000]))));
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, (size, empty)) in records.iter().zip([(1.0, 1.0), (8.0, 1.0), (16.0, 0.0)]) {
         let burst = record.figures.open_loop().unwrap().burst.unwrap();
@@ -259,8 +254,7 @@ fn bursts_drain_one_service_a_message() {
 
 #[test]
 fn calls_cost_what_the_queue_takes_whatever_its_depth() {
-    let load = LoadChoice { depths: Some(vec![1, 1000, 100_000]), ..LoadChoice::default() };
-    let plan = plan("depth", Overrides { load, ..Overrides::default() });
+    let plan = plan("depth", of(depth::loads(Some(&[1, 1000, 100_000]))));
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, depth) in records.iter().zip([1, 1000, 100_000]) {
         let DepthFigures { calls, resident_bytes } = *record.figures.depth().unwrap();
@@ -281,8 +275,7 @@ fn to_one(record: &Record) -> f64 {
 
 #[test]
 fn receivers_that_are_the_limit_take_a_service_time_a_message_each() {
-    let load = LoadChoice { receivers: Some(vec![2, 5]), ..LoadChoice::default() };
-    let plan = plan("workers", Overrides { load, ..Overrides::default() });
+    let plan = plan("workers", of(workers::loads(Some(&[2, 5]))));
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, receivers) in records.iter().zip([1.0, 2.0, 5.0]) {
         near(record.rate_per_s, receivers * 1e9 / SERVICE_NS, 0.01);
@@ -297,8 +290,7 @@ fn receivers_that_are_the_limit_take_a_service_time_a_message_each() {
 
 #[test]
 fn more_receivers_than_cpus_are_said_to_be() {
-    let load = LoadChoice { receivers: Some(vec![8]), ..LoadChoice::default() };
-    let plan = plan("workers", Overrides { load, ..Overrides::default() });
+    let plan = plan("workers", of(workers::loads(Some(&[8]))));
     for record in records(&plan, served(Service::Fixed(SERVICE_NS))) {
         let several = record.cell.queue().unwrap().load.base().is_some();
         let said = record.warnings.iter().any(|warning| warning.code == "oversubscribed");
@@ -332,12 +324,8 @@ fn crowded_open_loops_have_only_stamped_blocks() {
 /// On the simulated machine a word after the first takes 0.8 ns moved and 0.5 ns in place.
 #[test]
 fn messages_in_place_are_as_much_faster_as_the_machine_makes_them() {
-    let load = LoadChoice {
-        payloads: Some(vec![4096, 65_536]),
-        carries: Some(vec![Carry::Moved, Carry::InPlace]),
-        ..LoadChoice::default()
-    };
-    let plan = plan("payload", Overrides { load, ..Overrides::default() });
+    let overrides = of(payload::loads(Some(&[Carry::Moved, Carry::InPlace])));
+    let plan = plan("payload", Overrides { payloads: Some(vec![4096, 65_536]), ..overrides });
     let records = records(&plan, Delays::default());
     for payload_bytes in [4096, 65_536] {
         let words = payload_bytes as f64 / 8.0;
@@ -363,8 +351,7 @@ fn messages_in_place_are_as_much_faster_as_the_machine_makes_them() {
 /// Bounded queues have the same memory whatever the size, but never fewer than two messages.
 #[test]
 fn capacities_follow_the_size_of_messages() {
-    let load = LoadChoice { payloads: Some(vec![64, 65_536]), ..LoadChoice::default() };
-    let overrides = Overrides { load, ..Overrides::default() };
+    let overrides = Overrides { payloads: Some(vec![64, 65_536]), ..Overrides::default() };
     let plan = plan_with(&OURS, "payload", "pipe-bounded", overrides);
     let cells = plan.groups.iter().flatten().filter_map(|planned| {
         let queue = planned.cell.queue().filter(|queue| queue.origin == Origin::Ours)?;
@@ -454,14 +441,14 @@ fn with_full_queue() -> Registry {
 /// Messages of independent Poisson senders together are Poisson, and important ones wait like all.
 #[test]
 fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
-    let load = LoadChoice { rates: Some(vec![500_000]), ..LoadChoice::default() };
+    let loads = Some(funnel_load::loads(Some(&[500_000]), None));
     let senders = Some(vec![1, 5]);
     let time_ns = Some(12_000_000_000);
     let plan = plan_with(
         &OURS,
         "funnel",
         "funnel",
-        Overrides { senders, time_ns, load, ..Overrides::default() },
+        Overrides { senders, time_ns, loads, ..Overrides::default() },
     );
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     let [alone, among] = &records[..] else { panic!("{} records", records.len()) };
@@ -478,8 +465,7 @@ fn important_messages_wait_for_chatty_ones_as_in_m_d_1() {
 
 #[test]
 fn rare_messages_find_the_receiver_idle() {
-    let load = LoadChoice { gaps_ns: Some(vec![10_000, 1_000_000_000]), ..LoadChoice::default() };
-    let plan = plan("night-watch", Overrides { load, ..Overrides::default() });
+    let plan = plan("night-watch", of(night_watch::loads(Some(&[10_000, 1_000_000_000]))));
     let records = records(&plan, served(Service::Fixed(SERVICE_NS)));
     for (record, gap_ns) in records.iter().zip([1e4, 1e9]) {
         near(record.quantiles.p50, SERVICE_NS, 0.001);
@@ -495,8 +481,7 @@ fn rare_messages_find_the_receiver_idle() {
 /// A simulated CPU is in its deepest state whenever the receiver does not serve a message.
 #[test]
 fn a_receiver_that_sleeps_lets_its_cpu_idle() {
-    let load = LoadChoice { gaps_ns: Some(vec![1_000_000]), ..LoadChoice::default() };
-    let overrides = Overrides { load, ..Overrides::default() };
+    let overrides = of(night_watch::loads(Some(&[1_000_000])));
     let plan = plan_waiting(Wait::Park, &OURS, "night-watch", "pipe", overrides);
     let records = records(&plan, served(Service::Fixed(100_000.0)));
     let record = records.first().unwrap();
@@ -510,12 +495,10 @@ fn a_receiver_that_sleeps_lets_its_cpu_idle() {
 #[test]
 fn your_traffic_is_m_m_1_however_many_senders_share_it() {
     for senders in [1, 3] {
-        let load = LoadChoice { rates: Some(vec![500_000]), ..LoadChoice::default() };
         let overrides = Overrides {
-            load,
             senders: Some(vec![senders]),
             time_ns: Some(2_000_000_000),
-            ..Overrides::default()
+            ..of(for_me::loads(None, None, Some(&[500_000]), None))
         };
         let plan = plan_with(&OURS, "for-me", "funnel", overrides);
         let record = &records(&plan, served(Service::Exponential(SERVICE_NS)))[0];
@@ -529,16 +512,10 @@ fn your_traffic_is_m_m_1_however_many_senders_share_it() {
 /// finds it taken (M/M/1/2).
 #[test]
 fn a_full_queue_refuses_as_many_as_the_textbook_says() {
-    let load = LoadChoice {
-        rates: Some(vec![1_000_000]),
-        lose: Some(Lose::Newest),
-        ..LoadChoice::default()
-    };
     let overrides = Overrides {
-        load,
         capacities: Some(vec![1]),
         time_ns: Some(2_000_000_000),
-        ..Overrides::default()
+        ..of(for_me::loads(None, None, Some(&[1_000_000]), Some(Lose::Newest)))
     };
     let plan = plan_with(&OURS, "for-me", "pipe-bounded", overrides);
     let records = records(&plan, served(Service::Exponential(SERVICE_NS)));
@@ -558,7 +535,7 @@ fn a_full_queue_refuses_as_many_as_the_textbook_says() {
 #[test]
 fn loads_out_of_range_are_not_resumed() {
     let spoilt = |spoil: &dyn Fn(&mut Load)| {
-        let mut plan = open_loop(ArrivalsChoice::Poisson, &[1000], None);
+        let mut plan = paced(ArrivalsChoice::Poisson, &[1000], None);
         for PlannedCell { cell, .. } in plan.groups.iter_mut().flatten() {
             if let Subject::Queue(queue) = &mut cell.subject {
                 spoil(&mut queue.load);

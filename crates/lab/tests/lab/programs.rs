@@ -150,7 +150,7 @@ fn rows_of_programs_are_planned_with_how_they_were_built() {
     let pool = |of: &str| {
         let overrides = contention::Overrides {
             threads: Some(vec![4]),
-            tasks: (of == "pool").then_some(20),
+            loads: (of == "pool").then(|| contention::pool::loads(None, None, None, Some(20))),
             ..contention::Overrides::default()
         };
         let choice = LockChoice {

@@ -140,10 +140,10 @@ fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
 fn groups_are_small_and_begin_with_the_reference() {
     for scenario in SCENARIOS {
         for senders in [vec![1], vec![2, 4]] {
-            let overrides = Overrides { senders: Some(senders), ..Overrides::default() };
-            if scenario.check(&overrides).is_err() {
+            if !scenario.any_senders && (senders != [1] || scenario.has_several_senders()) {
                 continue;
             }
+            let overrides = Overrides { senders: Some(senders), ..Overrides::default() };
             let groups = planned(scenario, &overriding(overrides));
             for group in &groups {
                 assert!((2..=8).contains(&group.len()), "{group:#?}");
@@ -443,7 +443,7 @@ fn a_plan_of_messages_that_a_queue_cannot_carry_is_refused() {
     }
     // There is no such type, the ring has other slots, and it has no calls for slots.
     let cannot = "does not use the queue like that";
-    assert!(spoilt(&|planned| planned.cell.payload_bytes = 24).contains(cannot));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 24).contains("its scenario lacks"));
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("not hold that many"));
     assert!(queue(&|queue| queue.load.carry = Some(Carry::InPlace)).contains(cannot));
     assert!(queue(&|queue| queue.load.carry = None).contains(cannot));

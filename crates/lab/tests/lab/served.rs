@@ -12,8 +12,8 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice};
 use threadtoll_lab::queue::pipe::{Bounded, From, To};
 use threadtoll_lab::queue::{
-    ArrivalsChoice, Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, Sink, Slots,
-    Way, scenario,
+    ArrivalsChoice, Capacity, Channel, Message, Overrides, Queue, Queues, Sink, Slots, Way,
+    open_loop, scenario,
 };
 use threadtoll_lab::real::RealBackend;
 use threadtoll_lab::simulated::{Delays, Service, SimulatedBackend};
@@ -21,7 +21,7 @@ use threadtoll_lab::{Registry, Share, Step, measure_share};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::inspect::{InspectOptions, inspect};
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Block, Line, Machine, Origin, Placement, Plan, Record, Wait, fold};
+use threadtoll_record::{Block, Line, Load, Machine, Origin, Placement, Plan, Record, Wait, fold};
 use threadtoll_stats::median;
 
 use crate::OURS;
@@ -83,7 +83,7 @@ fn registry() -> Registry {
 }
 
 /// Measures the queue in a scenario: its blocks and its record, for each of its loads.
-fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
+fn measured(name: &str, loads: Option<Vec<Load>>, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
     let (machine, clock) = inspect(InspectOptions {
         sysfs_root: Path::new("/sys").into(),
         noise: Duration::from_millis(300),
@@ -95,17 +95,17 @@ fn measured(name: &str, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Reco
     let topology = Topology::read(Path::new("/sys"));
     let site = CpuSelection::whole(&topology, &machine.allowed);
     let mut real = RealBackend::new(clock, machine.clock.clone()).with_registry(registry());
-    measured_by(&mut real, &machine, &site, name, load, time_ns)
+    measured_by(&mut real, &machine, &site, name, loads, time_ns)
 }
 
 /// The same with a simulated receiver that takes this long.
-fn simulated(service_ns: f64, load: LoadChoice, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
+fn simulated(service_ns: f64, loads: Option<Vec<Load>>, time_ns: u64) -> Vec<(Vec<Block>, Record)> {
     let delays = Delays { service: Some(Service::Fixed(service_ns)), ..Delays::default() };
     let mut backend = SimulatedBackend::new(1).with_registry(registry()).with_delays(delays);
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let machine = backend.machine();
-    measured_by(&mut backend, &machine, &site, "open-loop", load, time_ns)
+    measured_by(&mut backend, &machine, &site, "open-loop", loads, time_ns)
 }
 
 fn measured_by(
@@ -113,7 +113,7 @@ fn measured_by(
     machine: &Machine,
     site: &CpuSelection,
     name: &str,
-    load: LoadChoice,
+    loads: Option<Vec<Load>>,
     time_ns: u64,
 ) -> Vec<(Vec<Block>, Record)> {
     let registry = registry();
@@ -123,7 +123,7 @@ fn measured_by(
         waits: vec![Wait::Poll],
         neighbours: vec![None],
         overrides: Overrides {
-            load,
+            loads,
             time_ns: Some(time_ns),
             capacities: Some(vec![CAPACITY]),
             ..Overrides::default()
@@ -180,12 +180,9 @@ fn measured_by(
 fn a_receiver_with_a_service_time_is_m_d_1_on_the_real_machine() {
     let loads = [0.2, 0.5, 0.8];
     let rates: Vec<u64> = loads.iter().map(|load| (load / SERVICE_NS * 1e9) as u64).collect();
-    let load = |rates: &[u64]| LoadChoice {
-        arrivals: Some(ArrivalsChoice::Poisson),
-        rates: Some(rates.to_vec()),
-        ..LoadChoice::default()
-    };
-    let stream = &measured("stream", LoadChoice::default(), 2_000_000_000)[0].1;
+    let load =
+        |rates: &[u64]| Some(open_loop::loads(Some(&ArrivalsChoice::Poisson), None, Some(rates)));
+    let stream = &measured("stream", None, 2_000_000_000)[0].1;
     let service_ns = 1e9 / stream.rate_per_s.unwrap().get();
     println!("told to take {SERVICE_NS} ns a message, the receiver takes {service_ns:.0}");
     assert!(

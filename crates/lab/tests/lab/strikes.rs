@@ -13,7 +13,7 @@ use threadtoll_lab::plan::{
 };
 use threadtoll_lab::queue::pipe::{From, To, Unbounded};
 use threadtoll_lab::queue::{
-    Capacity, Channel, LoadChoice, Message, Overrides, Queue, Queues, Sink, Source, Way, scenario,
+    Capacity, Channel, Message, Overrides, Queue, Queues, Sink, Source, Way, open_loop, scenario,
 };
 use threadtoll_lab::real::RealBackend;
 use threadtoll_lab::simulated::{Delays, Fault, Service, SimulatedBackend};
@@ -150,7 +150,7 @@ fn planned(
         waits: Vec::new(),
         neighbours: vec![None],
         overrides: Overrides {
-            load: LoadChoice { rates, ..LoadChoice::default() },
+            loads: rates.map(|rates| open_loop::loads(None, None, Some(&rates))),
             time_ns: Some(20_000_000),
             ..Overrides::default()
         },

@@ -1,0 +1,28 @@
+//! Options of `frequency-sweep`.
+
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::contention::{Load, frequency_sweep};
+use threadtoll_record::{Share, Work};
+
+use super::ScenarioOptions;
+use super::args::SweepArgs;
+use crate::failure::Failure;
+
+#[derive(Debug, Args, Serialize)]
+pub(super) struct FrequencySweep {
+    #[command(flatten)]
+    #[serde(flatten)]
+    sweep: SweepArgs,
+}
+
+impl ScenarioOptions for FrequencySweep {
+    fn loads(&self, work: Option<Work>) -> Result<Vec<Load>, Failure> {
+        let hold_shares = self.sweep.hold_share.as_deref();
+        Ok(frequency_sweep::loads(work, hold_shares, self.sweep.rate(work)?))
+    }
+
+    fn read_shares(&self) -> Option<&[Share]> {
+        self.sweep.reads.read_share.as_deref()
+    }
+}
