@@ -18,11 +18,12 @@ sources() {
 comments() {
     sources | xargs awk '
         function end() { if (text != "") print place "\t" text; text = "" }
-        FNR == 1 { end(); tests = 0 }
+        FNR == 1 { end(); tests = code = 0 }
         /^#\[cfg\(test\)\]/ { tests = 1 }
         !tests && match($0, /^[ \t]*\/\/[\/!]?( |$)/) {
             line = substr($0, RLENGTH + 1)
-            if (line == "" || line ~ /^(#|\||```|SAFETY)/) { end(); next }
+            if (line ~ /^```/) code = !code
+            if (code || line == "" || line ~ /^(#|\||```|SAFETY)/) { end(); next }
             if (text == "") place = FILENAME ":" FNR
             text = text (text == "" ? "" : " ") line
             next
