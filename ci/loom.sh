@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the models of crates/threadtoll under loom, with up to LOOM_MAX_PREEMPTIONS preemptions
-# (default 2), and checks that each model notices its planted faults. See docs/verification.md. The
-# planted faults of two models, which take longer than all else together, are left to
+# (default 2), and checks that each model notices its planted faults. See docs/dev/verification.md.
+# The planted faults of two models, which take longer than all else together, are left to
 # ci/long/loom.sh.
 # First it checks that a program built with `--cfg loom` sees the same public interface.
 set -euo pipefail

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Profiles programs that people run, under load, and keeps the first screen and the file of each in
-# a folder. docs/profile-real.md tells what was found. About six minutes; Debian's packages:
+# a folder. docs/results/epyc-2cpu/profiles says what was found. About six minutes; Debian's
+# packages:
 #
 #   apt-get install memcached redis-server redis-tools libsqlite3-dev stress-ng sysbench xz-utils \
 #       python3 default-jdk-headless golang-go mariadb-server-core mariadb-client-core

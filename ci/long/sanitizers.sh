@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of crates/threadtoll under AddressSanitizer and ThreadSanitizer, after each has
-# found the bug planted for it. docs/verification.md names their limits. Needs a nightly toolchain
-# (TOOLCHAIN, default "nightly").
+# found the bug planted for it. docs/dev/verification.md names their limits. Needs a nightly
+# toolchain (TOOLCHAIN, default "nightly").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 toolchain=${TOOLCHAIN:-nightly}

@@ -1,24 +1,23 @@
 //! Judges locks: from counted samples to verdicts, causes, mends and predictions.
 //!
-//! Pure functions of numbers and small observations: nothing here reads a clock, a file or another
-//! process, and a figure that the samples do not carry is withheld. [`Judgement::new`] judges all
-//! that was seen of a lock. The crate does not say how samples are taken, nor how a verdict is
-//! written down.
+//! Pure functions: nothing here reads a clock, a file or another process. [`Judgement::new`] judges
+//! all samples of a lock; figures that they do not support are `None`. How samples are taken, and
+//! how a verdict is written down, is decided elsewhere.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`sample`] | what one look shows of a lock |
+//! | [`sample`] | one sample of a lock |
 //! | [`samples`] | held share, queue and hand-offs of a lock, with the bias of late samples |
-//! | [`unseen`] | waits that no look saw |
+//! | [`unseen`] | waits that no sample saw |
 //! | [`bursts`] | lengths of holds |
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
-//! | [`chain`] | queues of locks whose holders wait for another lock |
+//! | [`chain`] | chains of locks: the holder of one waits for the next |
 //! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
-//! | [`effect`] | these effects on the whole program, in line with the gain |
+//! | [`effect`] | effects of changes on the whole program, consistent with the gain |
 //! | [`places`] | the holder of a lock whose word names no owner |
 //! | [`cause`] | causes of waiting |
-//! | [`mend`] | a sentence for each cause |
+//! | [`mend`] | advice for each cause |
 //! | [`stuck`] | threads that cannot go on |
 
 pub mod bursts;

@@ -16,7 +16,7 @@
 //! | [`simulate`] | discrete events | everything, within its interval |
 //! | [`usl`] | a fitted curve | what it was fitted to |
 //!
-//! [`queue_trace`] is not a model: it reconstructs a queue from the stamps of threads.
+//! [`queue_trace`] is not a model: it reconstructs a queue from the times that threads recorded.
 //!
 //! Pure functions. Times are nanoseconds and throughputs per second, unless a name says otherwise.
 //! Values out of range are a [`ModelError`]; nothing panics.

@@ -1,18 +1,18 @@
-//! Looks at a running program from outside: which locks its threads wait for, who holds them, and
-//! what the holders are doing.
+//! Profiles a running program from outside: which locks its threads wait for, who holds them, and
+//! what the holders do.
 //!
 //! The program is never stopped, traced or written to. At random times, fixed beforehand, the
 //! sampler reads the words of all known locks and the system calls in which threads sleep;
-//! everything else is worked out from those samples.
+//! everything else is derived from those samples.
 //!
-//! It does not promise to see everything: a wait whose reason is not known is called so, and a
-//! figure that the samples do not carry is withheld.
+//! It does not promise to see everything: a wait without a known reason is reported as unknown, and
+//! figures that the samples do not support are `None`.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`account`] | shares, queues and their intervals, folded from looks |
+//! | [`account`] | shares, queues and their intervals, folded from samples |
 //! | [`occupation`] | what a thread spends its time on |
-//! | [`sample`] | when to look, at what, and within which budget |
+//! | [`sample`] | taking samples: at which times, of what, within which budget |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 
 pub mod account;

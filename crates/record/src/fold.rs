@@ -1,10 +1,10 @@
 //! Folds the blocks of a group into its records.
 //!
 //! The measuring command and the reader of an interrupted file share this code, so a record never
-//! depends on who made it. The rules are those of `docs/method.md`: means, medians and ratios from
-//! stretches, the distribution from stamped blocks, intervals from resampling blocks, ratios only
-//! between blocks of one round, and never across a change of the reference. No figure spans two
-//! regimes of the machine. Each [`Kind`] of cell has a file here.
+//! depends on who made it. The rules are those of `docs/method/statistics.md`: means, medians and
+//! ratios from stretches, the distribution from stamped blocks, intervals from resampling blocks,
+//! ratios only between blocks of one round, and never across a change of the reference. No figure
+//! spans two regimes of the machine. Each [`Kind`] of cell has a file here.
 
 mod calls;
 mod contention;

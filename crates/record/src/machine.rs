@@ -122,8 +122,7 @@ pub struct CpuNoise {
     pub longest_ns: Count,
 }
 
-/// Grade of a machine, A best. The thresholds are in `threadtoll check --help` and
-/// `docs/method.md`.
+/// Grade of a machine, A best. The thresholds are in `threadtoll check --help`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -2,8 +2,8 @@
 //!
 //! A [`Report`] holds the tables and findings of a result file, and a [`Format`] renders it:
 //! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: characters
-//! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
-//! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
+//! that would affect the reader's terminal or page are stripped from texts, and odd or missing
+//! figures do not make rendering fail. This crate measures nothing and writes no files.
 //!
 //! A comparison of two runs is rendered by [`text::comparison()`] and [`markdown()`]. A profile is
 //! rendered as text by [`text::profile()`], as a part of [`html::page()`], as

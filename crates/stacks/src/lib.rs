@@ -1,14 +1,13 @@
 //! A stack with names for a thread of another process that is never stopped.
 //!
-//! What is seen of a process from outside is read from `/proc` and with `process_vm_readv`: its
-//! threads and what each does, its memory and its mappings. Registers and a copy of a stack become
-//! call frames, and frames become names. Nothing is injected, traced or written to, and nothing
-//! that a process or one of its files says is believed.
+//! Threads, what each does, memory and mappings are read from `/proc` and with `process_vm_readv`.
+//! Registers and a copy of a stack become call frames, and frames become names. Nothing is
+//! injected, traced or written to, and data of a process or its files is validated before use.
 //!
-//! It does not promise a consistent view: a thread may run while its stack is copied, and a stack
-//! whose return addresses make no sense is marked as cut. Frames that no unwind table leads to are
-//! inferred where the evidence allows it, and marked so. Scripts and code that a virtual machine
-//! generates have no names.
+//! It does not promise a consistent view: a thread may run while its stack is copied. A stack whose
+//! return addresses make no sense is marked as cut. Frames that no unwind table leads to are
+//! inferred where the evidence allows it, and marked as inferred. Scripts, and code that a virtual
+//! machine generates, have no names.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,4 +1,4 @@
-/// Answers lines on standard input by lines on standard output, as docs/peers.md says.
+/// Answers lines on standard input by lines on standard output, as docs/dev/peers.md says.
 module program;
 
 import core.sys.posix.unistd : _exit;

@@ -1,5 +1,5 @@
-// Package program answers lines on standard input by lines on standard output, as docs/peers.md
-// says.
+// Package program answers lines on standard input by lines on standard output, as
+// docs/dev/peers.md says.
 package program
 
 import (

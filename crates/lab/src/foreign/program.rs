@@ -1,6 +1,6 @@
 //! Programs: peers in processes of their own, which measure themselves and answer lines.
 //!
-//! `docs/peers.md` is the protocol. A program that ends, is silent for too long, or answers
+//! `docs/dev/peers.md` is the protocol. A program that ends, is silent for too long, or answers
 //! anything else fails, and that costs its rows and one line. Errors are clauses about “it”.
 
 mod answer;

@@ -56,7 +56,8 @@ pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// Code that models can break, to check that they notice; `docs/verification.md` lists the names.
+/// Code that models can break, to check that they notice; `docs/dev/verification.md` lists the
+/// names.
 /// `mutate!(name, Release)` is `Ordering::Release`, or `Relaxed` if broken. `mutate!(name, shipped
 /// => broken)` is `shipped`, or `broken` if broken.
 macro_rules! mutate {

@@ -15,7 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.function.LongFunction;
 
 /**
- * Answers lines on standard input by lines on standard output, as docs/peers.md says.
+ * Answers lines on standard input by lines on standard output, as docs/dev/peers.md says.
  *
  * <p>Each {@code prepare} loads all classes anew, so that the types that one queue showed to the
  * compiler do not spoil the inlining of the next one.

@@ -1,5 +1,5 @@
-/* A program of the protocol in docs/peers.md whose figures are made up. The name under which it is
- * started says how it misbehaves. Tests compile it. */
+/* A program of the protocol in docs/dev/peers.md whose figures are made up. The name under which it
+ * is started says how it misbehaves. Tests compile it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
