@@ -2,8 +2,8 @@
 //!
 //! Whatever lies in the folder was written by others and may be wrong in any way. Its files are
 //! listed here ([`files`]), an adapter is described by a process that does nothing else
-//! ([`describe_in`]), and [`Foreign::of`] makes rows of the descriptions without running any code of
-//! the adapter's. That is loaded by the process that measures a row, when it creates the queue.
+//! ([`describe_in`]), and [`Foreign::of`] makes rows of the descriptions without running any code
+//! of the adapter's. That is loaded by the process that measures a row, when it creates the queue.
 
 mod adapter;
 mod describing;

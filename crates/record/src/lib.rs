@@ -5,8 +5,8 @@
 //! predictions written before a cell was measured ([`CellPrediction`]), and rows that were given up
 //! ([`Strike`]). This crate defines those types, reads and writes them ([`file`](mod@file)), stores
 //! distributions ([`Histogram`]) and folds the blocks of a group into records ([`fold()`]). It
-//! neither measures nor prints. A [`Prediction`] is not part of such a file, and a [`Profile`] has a
-//! file of its own: the machine, the plan, and a line at most once a second.
+//! neither measures nor prints. A [`Prediction`] is not part of such a file, and a [`Profile`] has
+//! a file of its own: the machine, the plan, and a line at most once a second.
 
 mod block;
 mod build;

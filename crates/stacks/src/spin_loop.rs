@@ -1,5 +1,5 @@
-//! Loops in which a thread spins until another one changes a word, by their instructions: locks that
-//! were inlined into the program's own code have no name.
+//! Loops in which a thread spins until another one changes a word, by their instructions: locks
+//! that were inlined into the program's own code have no name.
 //!
 //! On x86-64 such a loop has a `pause`, or exchanges a word and jumps back at once; on AArch64 it
 //! has a `yield` or an `isb`. What looks like one in the middle of other instructions is one in

@@ -52,8 +52,9 @@ const FUNCTIONS: &[&str] = &[
 const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
 
-/// Part of the CPUs from which on a Go program fills them, and most of its CPU time that may go into
-/// the kernel and into Go's runtime and locks, for its parked threads to be those that have no CPU.
+/// Part of the CPUs from which on a Go program fills them, and most of its CPU time that may go
+/// into the kernel and into Go's runtime and locks, for its parked threads to be those that have no
+/// CPU.
 const FULL: f64 = 0.9;
 const MOST_ELSEWHERE: f64 = 0.1;
 

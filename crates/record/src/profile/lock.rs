@@ -62,8 +62,8 @@ pub struct Lock {
     /// the program does once they have it cannot be told, nor the gain.
     #[serde(default)]
     pub never_taken: bool,
-    /// Its holder waits for work, as where idle threads of a pool take turns to do so: without other
-    /// work for them the lock costs nothing, and its gain is not known.
+    /// Its holder waits for work, as where idle threads of a pool take turns to do so: without
+    /// other work for them the lock costs nothing, and its gain is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_turns: bool,
     /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[inline(never)]
-fn next_job(jobs: &Mutex<Receiver<u64>>) -> u64 { jobs.lock().unwrap().recv().unwrap() }
+fn next_job(jobs: &Mutex<Receiver<u64>>) -> u64 {
+    jobs.lock().unwrap().recv().unwrap()
+}
 
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(7.0);
@@ -13,7 +15,11 @@ fn main() {
     let jobs = Arc::new(Mutex::new(from));
     for _ in 0..6 {
         let jobs = Arc::clone(&jobs);
-        std::thread::spawn(move || loop { std::hint::black_box(next_job(&jobs)); });
+        std::thread::spawn(move || {
+            loop {
+                std::hint::black_box(next_job(&jobs));
+            }
+        });
     }
     for job in 0..(seconds * 50.0) as u64 {
         to.send(job).unwrap();

@@ -8,7 +8,9 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 #[inline(never)]
 fn tally() {
     while BUSY.swap(true, Ordering::Acquire) {
-        while BUSY.load(Ordering::Relaxed) { std::hint::spin_loop(); }
+        while BUSY.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
     }
     let from = Instant::now();
     while from.elapsed() < Duration::from_micros(30) {}
@@ -17,7 +19,13 @@ fn tally() {
 
 fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(7.0);
-    for _ in 0..3 { std::thread::spawn(|| loop { tally(); }); }
+    for _ in 0..3 {
+        std::thread::spawn(|| {
+            loop {
+                tally();
+            }
+        });
+    }
     std::thread::sleep(Duration::from_secs_f64(seconds));
     println!("truth: spinning");
     std::process::exit(0);

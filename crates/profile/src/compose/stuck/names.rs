@@ -123,8 +123,9 @@ impl<'a> Names<'a> {
         !waiters.is_empty() && waiters.iter().all(shares)
     }
 
-    /// Threads that wait for no lock, which something unseen may wake: the handler of a signal posts
-    /// semaphores and the like, but neither signals condition variables nor comes to barriers.
+    /// Threads that wait for no lock, which something unseen may wake: the handler of a signal
+    /// posts semaphores and the like, but neither signals condition variables nor comes to
+    /// barriers.
     pub(super) fn may_be_woken(self, of: &StandStill) -> bool {
         let waits_for_thread = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForThread);
         let mut waiting = of.threads.iter().filter(waits_for_thread);
