@@ -139,6 +139,22 @@ impl HolderCounts {
         interval::share(self.handed_over, self.samples)
     }
 
+    /// Waits for other threads. Where each holder waits for a thing of its own, as at a channel
+    /// that wakes each receiver by a word of its own, they are one.
+    fn waits_for_threads(&self) -> BTreeMap<(Awaited, Option<u32>), u64> {
+        let mut of_kinds: BTreeMap<Awaited, (u64, u64)> = BTreeMap::new();
+        for (&(kind, _), &count) in &self.waits_for {
+            let (all, most) = of_kinds.entry(kind).or_default();
+            (*all, *most) = (*all + count, count.max(*most));
+        }
+        let mut waits = BTreeMap::new();
+        for (&(kind, of), &count) in &self.waits_for {
+            let spread = of_kinds.get(&kind).is_some_and(|&(all, most)| 2 * most < all);
+            *waits.entry((kind, of.filter(|_| !spread))).or_default() += count;
+        }
+        waits
+    }
+
     /// Locks that the holder was waiting for, the most frequent first.
     pub fn waits_for(&self) -> Vec<(u32, Estimate)> {
         let mut chains: Vec<_> = self
@@ -258,9 +274,9 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
     ];
     let asleep = holders.asleep.iter().map(|(&call, &count)| (Cause::SleptHolding(call), count));
     let waiting = holders.waiting.iter().map(|(&lock, &count)| (Cause::WaitsForLock(lock), count));
-    let waits_for = holders.waits_for.iter();
+    let waits_for = holders.waits_for_threads();
     let waits_for =
-        waits_for.map(|(&(kind, of), &count)| (Cause::WaitsForThreads(kind, of), count));
+        waits_for.into_iter().map(|((kind, of), count)| (Cause::WaitsForThreads(kind, of), count));
     let of_holders = plain.into_iter().chain(asleep).chain(waiting).chain(waits_for);
     let of_holders = of_holders.map(|(cause, count)| (cause, count, holders.samples));
     let most_seen = 2 * holders.not_seen <= holders.samples;
@@ -410,6 +426,19 @@ mod tests {
         let found = causes(&holders, PatternCounts::default());
         assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Condvar, Some(4)));
         assert!(holders.slept().unwrap().holds(1.0));
+    }
+
+    #[test]
+    fn holders_that_each_wait_for_a_word_of_their_own_have_one_cause() {
+        let waits = |of| Holder::WaitsFor(Awaited::Unknown, Some(of));
+        let holders: Vec<(Holder, u64)> = (0..5).map(|of| (waits(of), 20)).collect();
+        let found = causes(&counts(&holders), PatternCounts::default());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Unknown, None));
+        assert!(found[0].share.holds(1.0));
+        // One of two things is most of it.
+        let found = causes(&counts(&[(waits(1), 80), (waits(2), 20)]), PatternCounts::default());
+        assert_eq!(found[0].cause, Cause::WaitsForThreads(Awaited::Unknown, Some(1)));
     }
 
     #[test]
