@@ -7,7 +7,7 @@ use threadtoll_lab::queue::{Overrides, night_watch};
 use super::ScenarioOptions;
 use super::args::{StampedArgs, gaps};
 use crate::failure::Failure;
-use crate::parse::{List, Reader, duration_ns};
+use crate::parse::{List, Reader};
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct NightWatch {
@@ -15,10 +15,6 @@ pub(super) struct NightWatch {
     #[arg(long = "gap", value_name = "LIST", value_parser = Reader(gaps))]
     #[arg(allow_hyphen_values = true)]
     gap_ns: Option<List<u64>>,
-    /// Leaves out times longer than this [default: none]
-    #[arg(long = "longest", value_name = "D", value_parser = Reader(duration_ns))]
-    #[arg(allow_hyphen_values = true)]
-    longest_ns: Option<u64>,
     #[command(flatten)]
     #[serde(flatten)]
     stamped: StampedArgs,
@@ -26,9 +22,7 @@ pub(super) struct NightWatch {
 
 impl ScenarioOptions for NightWatch {
     fn overrides(&self, _: Option<u64>) -> Result<Overrides, Failure> {
-        let longest_ns = self.longest_ns.unwrap_or(u64::MAX);
-        let mut loads = night_watch::loads(self.gap_ns.as_deref());
-        loads.retain(|load| load.gap_ns.is_some_and(|gap| gap.get() <= longest_ns));
+        let loads = night_watch::loads(self.gap_ns.as_deref());
         Ok(Overrides { loads: Some(loads), ..self.stamped.overrides() })
     }
 }
