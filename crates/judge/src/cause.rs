@@ -304,7 +304,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         let worth = other.worth().total_cmp(&one.worth());
         worth.then(other.share.value.total_cmp(&one.share.value))
     });
-    // What leaves open what the holder does comes first only where it is surely more than the rest.
+    // An undecided cause comes first only where it is surely larger than the next.
     if let [CauseShare { cause: Cause::OnCpu, share }, next, ..] = &found[..]
         && share.low < next.share.high
     {

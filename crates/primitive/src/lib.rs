@@ -196,14 +196,14 @@ pub enum OwnerField {
 /// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 
-/// What one file tells of its objects and functions.
+/// Objects and functions of one file.
 struct Family {
     /// Its objects.
     primitives: &'static [&'static dyn Primitive],
     /// Beginnings of its functions' names, and the parts that these play on stacks. Those that end
     /// with a `$` are whole names.
     functions: &'static [(&'static str, Part)],
-    /// The same of functions in Rust, whose names a program in C++ may give to its own.
+    /// Prefixes that count in Rust only, since a C++ program may have a namespace of that name.
     rust_functions: &'static [(&'static str, Part)],
     /// Functions that take a lock although no word of their names says so, by the last parts of
     /// their names.

@@ -15,7 +15,7 @@ pub struct LibraryLock {
     pub(crate) symbols: &'static [&'static str],
     /// Its functions' names are no other's; those of the others count in the C library alone.
     pub(crate) anywhere: bool,
-    /// What to do about it, as a sentence.
+    /// Advice, as a sentence.
     pub mend: &'static str,
 }
 

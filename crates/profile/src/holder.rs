@@ -356,7 +356,7 @@ impl LockHolder {
     }
 }
 
-/// What the holder does that is one of several threads, if all of them run or wait for a CPU.
+/// Occupation of a holder that is one of several threads, all of which run or wait for a CPU.
 fn agreed(threads: impl Iterator<Item = Holder>) -> Holder {
     let on_cpu = |one: Holder| matches!(one, Holder::Running | Holder::OnCpu | Holder::Preempted);
     let both = |one: Holder, other: Holder| match (one, other) {

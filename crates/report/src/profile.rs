@@ -127,7 +127,7 @@ pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
     sites.max_by_key(|site| site.samples)
 }
 
-/// What the profile counts: processes, if each of several has one thread.
+/// The unit that the profile counts: processes, if each of several has one thread.
 pub(crate) fn unit(profile: &Profile) -> &'static str {
     let alone = profile.processes.iter().all(|process| process.threads_max <= 1);
     if alone && profile.processes.len() > 1 { "processes" } else { "threads" }

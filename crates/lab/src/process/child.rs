@@ -59,7 +59,7 @@ impl Ending {
     }
 }
 
-/// How a process ended: `exit status: 1`.
+/// Exit status of a process, in words: `exit status: 1`.
 pub(crate) fn how(status: ExitStatus) -> String {
     status.to_string().trim_end_matches(" (core dumped)").into()
 }

@@ -41,7 +41,7 @@ pub struct Peers {
     pub programs: Vec<DescribedProgram>,
 }
 
-/// What a process measures, and with what.
+/// The share that a process measures, with the machine, plan and peers that it needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The machine, as the run's file has it.
@@ -56,7 +56,7 @@ pub struct Task {
     pub patience: Duration,
 }
 
-/// What a process sends: a step, the end of its share (`None`), or why it fails.
+/// A message of a process: a step, the end of its share (`None`), or the reason why it fails.
 type Message = Result<Option<Step>, LabError>;
 
 /// Other processes of this program, each of which measures a share.

@@ -67,7 +67,7 @@ impl Time {
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,
             Device::OwnPipe => Time::OwnPipe,
-            // What is behind it, and so what the wait is for, is not known.
+            // The device behind it is not known, and so neither is the kind of the wait.
             Device::Epoll | Device::Other => Time::Other,
         }
     }

@@ -62,7 +62,7 @@ struct Waiters<'a> {
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<(Way, Waiting), Group>,
-    /// Who waits with a stack, by its number, and if that is a runtime's own thread.
+    /// Waiting threads by the number of their stack, and if they are a runtime's own.
     known: HashMap<u32, (Waiting, bool)>,
 }
 

@@ -238,7 +238,7 @@ pub struct Cause {
     /// `condition variable reply_cv`; null for other causes.
     #[serde(default)]
     pub awaited: Option<Text>,
-    /// What to do about it, as a sentence.
+    /// Advice, as a sentence.
     pub mend: Option<Text>,
 }
 

@@ -22,7 +22,7 @@ pub struct Stuck {
     pub more_threads: Count,
     /// All of it in sentences.
     pub text: Text,
-    /// What to look at or to change, as a sentence.
+    /// Advice, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mend: Option<Text>,
 }

@@ -67,7 +67,7 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
     pids
 }
 
-/// What a process keeps when it becomes a daemon, and its session, which it does not.
+/// Facts of a process that it keeps when it becomes a daemon, and its session, which it changes.
 #[derive(PartialEq, Eq)]
 struct Origin {
     session: u32,

@@ -11,7 +11,7 @@ use crate::tally::count;
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
 const HERD: f64 = 3.0;
 
-/// What several samples in a row show of a lock.
+/// Patterns in several successive samples of a lock.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,

@@ -1,4 +1,4 @@
-//! How much its threads are on a CPU.
+//! CPU time of the threads of a process.
 
 use std::collections::{HashMap, HashSet};
 

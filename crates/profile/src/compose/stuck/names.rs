@@ -282,7 +282,7 @@ impl<'a> Names<'a> {
         names.into_iter().map(Text::from).collect()
     }
 
-    /// Who holds a lock that none of the program's threads holds, in words.
+    /// Names the holder of a lock that none of the program's threads holds.
     fn owner(self, owner: &Owner) -> String {
         match owner {
             Owner::Program | Owner::Inferred => String::new(),

@@ -170,7 +170,7 @@ fn not_released(said: &Said) -> String {
     format!("Probably stuck: {rest}.")
 }
 
-/// What to look at or to change, where what was seen tells.
+/// Advice for a program that is stuck, where the evidence allows any.
 pub(super) fn mend(said: &Said) -> Option<String> {
     let lock = first_lock(said);
     let joins = said.members.iter().any(|one| one.waits.ends_with(" to end"));
