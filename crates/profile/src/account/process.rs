@@ -1,4 +1,4 @@
-//! One process: what its threads spend their time on, and what they wait on.
+//! One process: how its threads spend their time, and what they wait on.
 
 pub(crate) mod asleep;
 mod cpu;

@@ -1,4 +1,4 @@
-//! Standstills: what the account shows of threads that do not move, judged and put into words.
+//! Standstills: threads in the account that do not move, judged and described.
 
 mod names;
 mod scene;
