@@ -1,8 +1,8 @@
-//! Judges locks: from counted samples to verdicts, causes, mends and predictions.
+//! Judges locks: turns counted samples into verdicts, causes, advice and predictions.
 //!
-//! Pure functions: nothing here reads a clock, a file or another process. [`Judgement::new`] judges
-//! all samples of a lock; figures that they do not support are `None`. How samples are taken, and
-//! how a verdict is written down, is decided elsewhere.
+//! All functions are pure: nothing here reads a clock, a file or another process.
+//! [`Judgement::new`] judges all samples of a lock; figures that the samples do not support are
+//! `None`. Taking samples and wording verdicts is done elsewhere.
 //!
 //! | module | contents |
 //! |---|---|

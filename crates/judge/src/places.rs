@@ -1,40 +1,44 @@
-//! Finds the holder of a lock whose word names no owner, by the places at which threads stand.
+//! Finds the holder of a lock whose word names no owner, by the places in the code where threads
+//! are.
 //!
-//! A thread that has not run since the word was free does not hold the lock, whatever it does; nor
-//! does any other while those have not run of whom one held it. Of the rest places tell.
+//! A thread that has not run since the word was free cannot hold the lock, whatever it does. Nor
+//! can any other thread as long as none of the threads that may hold it has run. Among the
+//! remaining threads, places decide.
 //!
 //! A place is a return address together with the position of its frame. Threads that loop have the
-//! same return addresses on their stacks in and out of the lock, some of them left over from
-//! earlier calls, so an address alone tells nothing. A thread that stands inside the lock, though,
-//! is never seen while the word is free, and never together with a second one. So a place is
-//! *inside* if threads that stand there are known not to hold the lock much more rarely than
-//! elsewhere, and do not stand there together. Who stands at such a place holds the lock.
+//! same return addresses on their stacks inside and outside the lock, some of them left over from
+//! earlier calls, so an address alone tells nothing. But a thread inside the lock is never seen
+//! while the word is free, and never together with a second such thread. So a place is *inside* if
+//! threads there are known not to hold the lock much more rarely than threads elsewhere, and are
+//! not there together. A thread at such a place holds the lock.
 //!
-//! Looks at a place are a sequential test between the two (A. Wald, *Sequential tests of
-//! statistical hypotheses*, Annals of Mathematical Statistics 16, 1945): a lock that is free a
-//! fifth of the time takes 42 looks at a place inside, and three or four while it is free at one
-//! outside. Where all threads but one wait for a lock that is held, or have not run since it was
-//! free, that one holds it: four such looks at a whole stack show that it is inside. Of single
-//! frames they show nothing, for those of a main loop are there in and out of the lock. All looks
-//! at a thread that does not run meanwhile are one: when a control group is out of quota nothing
-//! moves for a tenth of a second, and a hundred looks show one chance instant.
+//! Looks at a place form a sequential test between inside and outside (A. Wald, *Sequential tests
+//! of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). For a lock that is free
+//! a fifth of the time, it takes 42 looks to accept a place as inside, and three or four looks
+//! during which the lock is free to accept it as outside. If all threads but one wait for a held
+//! lock, or have not run since it was free, that one thread holds it: four such looks at its whole
+//! stack show that the stack is inside. They show nothing about single frames, because those of a
+//! main loop are on the stack inside and outside the lock. All looks at a thread that does not run
+//! in between count as one: when a control group is out of quota, nothing moves for a tenth of a
+//! second, and a hundred looks show a single chance instant.
 //!
-//! A thread that shows no stack, because it is on a CPU or waits for one, stands at a place of its
-//! own: that of a thread which computes only while it holds the lock is inside. Those that have
-//! just been woken stand at another, for they are still where they slept.
+//! A thread that shows no stack, because it is on a CPU or waits for one, is at a special place: if
+//! a thread computes only while it holds the lock, that place is inside. Threads that have just
+//! been woken are at another special place, because they are still where they slept.
 //!
-//! A thread at other places may hold the lock as well, at a place that threads pass in and out of
-//! it. But if holders stand there, then they are the only thread that can hold the lock as often
-//! there as elsewhere: stacks of which no thread is ever alone are ruled out, as are whole stacks
-//! that are outside, unless no other thread can hold the lock. Others are so once places inside
-//! explain nearly all scenes in which every thread shows its stack: a holder that stands at none
-//! of them shows no stack.
+//! A thread at any other place may also hold the lock, at a place that is sometimes inside and
+//! sometimes outside. But if holders are ever there, they are the only thread that can hold the
+//! lock as often there as elsewhere. So stacks that are never the only possibility are ruled out,
+//! as are whole stacks that are outside, unless no other thread can hold the lock. All other stacks
+//! are ruled out once the places inside explain nearly all scenes in which every thread shows its
+//! stack: a holder at none of these places shows no stack.
 //!
-//! A lock that is never free shows no difference. But then all its users are seen to wait for it
-//! now and then, and the one that does not wait holds it. So does a thread on a CPU that is never
-//! seen to wait, if there is no other: it takes the lock again before the others wake up.
+//! If a lock is never free, places show no difference. But then each of its users is occasionally
+//! seen waiting for it, and the one that does not wait is the holder. The same goes for a thread on
+//! a CPU that is never seen waiting, if it is the only one: it takes the lock again before the
+//! others wake up.
 //!
-//! Where two threads remain possible, both are named as candidates.
+//! If two threads remain possible, both are named as candidates.
 
 mod looks;
 mod scene;

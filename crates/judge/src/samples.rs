@@ -1,30 +1,31 @@
-//! Samples of one lock, summed up as they come, and the figures that they show.
+//! Samples of one lock, summed up as they arrive, and the figures derived from them.
 //!
 //! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
-//! of many equal spans. Their intervals are those of independent times, which err more than that
-//! wherever a figure outlasts a span. Of the threads, a sample may show a random subset only: each
-//! waiter seen stands for as many as the subset is short of.
+//! of many equal spans. Their intervals are those for independent times, which are too wide for any
+//! figure that stays the same for longer than a span. A sample may show only a random subset of the
+//! threads: each waiter in it then stands for several.
 //!
-//! The rate of samples may change over a run, as a budget demands, and one sample may answer for
-//! several instants that passed while the sampler had no CPU. So each counts by the time that it
-//! stands for, and tells no more than one.
+//! The rate of samples may change over a run, to stay within a budget, and one sample may stand for
+//! several instants that passed while the sampler had no CPU. So each is weighted by the time that
+//! it stands for, but counts as one observation only.
 //!
 //! # Late samples
 //!
-//! A sample that waited for a CPU saw the lock some time after its own instant, and not at a random
-//! one: a holder that computes occupies the CPU, and the sampler gets it as the holder lets go. So
-//! late samples show too little, and dropping them drops more instants at which the lock was held
-//! than others. The instants themselves were fixed beforehand, so samples on time are right about
-//! theirs, and only the late ones' are open. While a sampler waits the lock changes by one hold and
-//! one waiter at most, and to the side that late samples lean away from: that bounds each figure.
-//! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
+//! A sampler that had to wait for a CPU sees the lock some time after the intended instant, and not
+//! at a random one: a holder that computes occupies the CPU, and the sampler gets it when the
+//! holder releases the lock. So late samples underestimate, and dropping them would drop more
+//! instants at which the lock was held than others. The instants were fixed beforehand, so samples
+//! on time are unbiased for their instants, and only those of the late samples are uncertain. While
+//! a sampler waits, the lock changes by one hold and one waiter at most, in the direction opposite
+//! to the bias of late samples: that bounds each figure. A figure whose bounds are further apart
+//! than [`MAX_BIAS`] is withheld.
 //!
 //! # Before the lock is known
 //!
-//! Most locks are known once a thread was seen waiting for them. Until then nobody was, and their
-//! words were not read: what was read is not a fair part of the run, but begins when threads wait.
-//! So the time before counts as later runs of looks do that saw nobody waiting, with an error as
-//! large as such runs differ among each other.
+//! Most locks become known when a thread is first seen waiting for them. Before that, no thread was
+//! seen waiting and the word was not read, so the part of the run that was sampled is biased: it
+//! begins when threads wait. The time before is therefore estimated from later runs of looks that
+//! saw no thread waiting, with an error as large as the differences between those runs.
 
 mod late;
 mod moments;
