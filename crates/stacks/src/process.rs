@@ -1,13 +1,13 @@
-//! A process under observation: its threads, its memory and its mappings, from outside.
+//! A process under observation: its threads, memory and mappings, seen from outside.
 //!
 //! Everything comes from `/proc/PID` (proc(5)) and `process_vm_readv(2)`; the process is never
-//! stopped, traced or written to. What it can influence (names, arguments, paths, mappings, its
-//! very existence) is taken as hostile: reads are bounded, and a process that ends, executes
-//! another program or unmaps memory meanwhile is an answer, not an error.
+//! stopped, traced or written to. Everything that it can influence (names, arguments, paths,
+//! mappings, its very existence) is treated as hostile: reads are bounded, and a process that ends,
+//! executes another program or unmaps memory in the meantime is an answer, not an error.
 //!
-//! A process is held by its directory in `/proc`, which stays that of this process after its PID
-//! has been given to another. Only [`Memory`] goes by PID: its bytes count if the process still
-//! [runs](Process::is_running) afterwards.
+//! A process is held by its directory in `/proc`, which still belongs to this process after its PID
+//! has been given to another. Only [`Memory`] goes by PID: its bytes count only if the process
+//! still [runs](Process::is_running) afterwards.
 //!
 //! | module | contents |
 //! |---|---|
