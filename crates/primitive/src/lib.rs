@@ -1,17 +1,18 @@
-//! Locks, and whatever else threads wait for, as a profiler finds them: in memory, on stacks and in
-//! debug information. Nothing here reads a program; others hand in what they have read.
+//! Recognises locks and other objects that threads wait for, as a profiler finds them: in memory,
+//! on stacks and in debug information. Nothing here reads a program; the caller passes in what it
+//! has read.
 //!
-//! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
-//! A *family* of primitives is one file and one name in `families!`: what its objects look like,
-//! the types that debug information gives to them, and its functions on stacks. A primitive claims
-//! an address if the [`Evidence`] gathered there fits: the operation and values that threads waited
-//! with, the values that the word took, the fields around it, and the functions that waited. Of
-//! several claims the strongest wins; two equal ones decide nothing, and the primitive remains
-//! unknown until more evidence comes in. A word that shows nothing but idle waits is never called a
-//! lock for lack of a better guess.
+//! The object to which a futex word belongs may be a lock, or something that idle threads wait for.
+//! A *family* of primitives is one file and one name in `families!`: it says what its objects look
+//! like, which types they have in debug information, and which functions it has on stacks. A
+//! primitive claims an address if the [`Evidence`] gathered there fits: the operation and values
+//! with which threads waited, the values that the word took, the fields around it, and the
+//! functions that waited. The strongest claim wins; if two are equally strong, the primitive
+//! remains unknown until there is more evidence. A word that shows only idle waits is never called
+//! a lock for lack of a better guess.
 //!
-//! Offsets were read from the headers that each file names and checked against live programs on
-//! x86-64. glibc lays these objects out alike on all 64-bit architectures.
+//! Offsets were read from the headers that each file cites, and checked against running programs on
+//! x86-64. glibc uses the same layouts on all 64-bit architectures.
 
 pub mod evidence;
 pub mod function;
