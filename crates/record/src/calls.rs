@@ -8,11 +8,11 @@ use crate::{Count, Ns};
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResidentBytes {
-    /// Before the queue is created.
+    /// Memory before the queue is created.
     pub before: Count,
-    /// While it holds its messages.
+    /// Memory while the queue holds its messages.
     pub full: Count,
-    /// After they have been received.
+    /// Memory after the messages have been received.
     pub drained: Count,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a run that can be compared: one for each cell, group and regime.
+//! Figures of a run that can be compared: one per cell, group and regime.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::{
 use super::Figure;
 use crate::compare::ALIKE;
 
-/// About the time of a wake-up.
+/// Approximate time of a wake-up.
 const WAKE_NS: f64 = 5_000.0;
 
-/// A cell apart from the version and build of its queue, which may change from run to run.
+/// A cell without the version and build of its queue, which may differ between runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) experiment: Experiment,
@@ -40,7 +40,7 @@ fn with_queue(cell: &Cell, change: impl Fn(&QueueSubject) -> QueueSubject) -> Ce
 #[derive(Clone, Debug)]
 pub(super) struct Observation {
     pub(super) log: f64,
-    /// Half the width of the 95% interval of the logarithm.
+    /// Half-width of the 95% interval of the logarithm.
     pub(super) half_width: f64,
     pub(super) group: usize,
     /// Logarithm of the reference's one-way median; `None` if it does not matter to the cell.
@@ -51,7 +51,7 @@ pub(super) struct Observation {
     pub(super) blocks: usize,
     pub(super) processes: u32,
     pub(super) method: Option<OneWayMethod>,
-    /// True if its time depends on waking threads.
+    /// True if its time depends on how fast threads are woken.
     pub(super) sleeps: bool,
     pub(super) is_reference: bool,
 }
