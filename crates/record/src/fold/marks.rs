@@ -38,8 +38,9 @@ pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// For each block, `true` if the reference changed between its two neighbours in time, which were
-/// measured by the same process: unusually and by more than `DRIFT`, or by more than 30%.
+/// For each block, `true` if the time of the reference changed around it, from the reference's last
+/// block before it to its first block after it, both measured by the same process: unusually and by
+/// more than `DRIFT`, or by more than 30%.
 ///
 /// Each round creates the reference anew, at other addresses. On many machines this alone changes
 /// its time by a few percent, which is not a change of the machine.
