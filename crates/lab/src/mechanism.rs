@@ -1,8 +1,8 @@
-//! Mechanisms: ways for one thread to make another go on, under one protocol.
+//! Mechanisms: ways in which one thread makes another proceed, all under the same protocol.
 //!
-//! A mechanism is one file here and one line in the registry. It creates its two ends; the engine
+//! A mechanism is one file here, and one line in the registry. It creates its two ends; the engine
 //! decides how many messages they exchange, with which stamps and on which CPUs. Every message
-//! carries a sequence number and, in larger ones, a payload, which the receiver verifies.
+//! carries a sequence number and, if it is larger, a payload, which the receiver verifies.
 
 mod condvar;
 mod crossed;

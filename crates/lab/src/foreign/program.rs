@@ -1,7 +1,9 @@
-//! Programs: peers in processes of their own, which measure themselves and answer lines.
+//! Peers that are programs: they run in processes of their own, measure themselves, and answer
+//! requests in lines.
 //!
-//! `docs/dev/peers.md` is the protocol. A program that ends, is silent for too long, or answers
-//! anything else fails, and that costs its rows and one line. Errors are clauses about “it”.
+//! The protocol is `docs/dev/peers.md`. A program fails if it ends, is silent for too long, or
+//! answers anything unexpected; this only costs its rows, and one line in the report. Errors are
+//! worded as clauses about "it".
 
 mod answer;
 mod hello;
