@@ -7,10 +7,10 @@
 //! 1. reading it does not trap (`PR_GET_TSC`);
 //! 2. CPUID says that it is invariant or, under a hypervisor that hides that bit, the kernel does
 //!    (`constant_tsc` and `nonstop_tsc` in `/proc/cpuinfo`);
-//! 3. 3. the kernel uses it as its clock (`current_clocksource`), having checked it with its
-//!    watchdog and across CPUs;
-//! 4. 4. its rate agrees with `CLOCK_MONOTONIC_RAW` to within 100 ppm over four windows of 10 ms.
-//!    The thread sleeps in these windows, so that a counter that stops in idle states fails. The
+//! 3. the kernel uses it as its clock (`current_clocksource`), having checked it with its watchdog
+//!    and across CPUs;
+//! 4. its rate agrees with `CLOCK_MONOTONIC_RAW` to within 100 ppm over four windows of 10 ms. The
+//!    thread sleeps in these windows, so that a counter that stops in idle states fails. The
 //!    frequency in CPUID is never used: under a hypervisor, it may be that of another machine.
 //!
 //! Then the step and the read cost are measured. The *step* is the smallest difference between two

@@ -4,18 +4,18 @@
 //! over both describes neither. [`regimes`] clusters the logarithms of the reference's medians,
 //! without knowing a boundary in advance. There are several regimes only if the clusters
 //!
-//! - - are *apart*: the gap between two of them is at least [`APART`] times as wide as the wider
-//!   one. With a factor of at least 1, any two blocks in the same cluster are more alike than two
-//!   in different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
+//! - are *apart*: the gap between two of them is at least [`APART`] times as wide as the wider one.
+//!   With a factor of at least 1, any two blocks in the same cluster are more alike than two in
+//!   different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
 //!   detecting compact well-separated clusters*, Journal of Cybernetics 3, 1973). Cutting a slow
 //!   drift or a long tail in two never yields such clusters, because the halves are wider than the
 //!   gap. The edges are the 10% and 90% quantiles, so that a few outliers neither fill a gap nor
 //!   widen a cluster;
-//! - - *last*: a cluster is either one uninterrupted stay of at least [`LEAST`] blocks, or its
-//!   blocks follow each other more often than in a random order (the exact test of A. Wald and J.
+//! - *last*: a cluster is either one uninterrupted stay of at least [`LEAST`] blocks, or its blocks
+//!   follow each other more often than in a random order (the exact test of A. Wald and J.
 //!   Wolfowitz, *On a test whether two samples are from the same population*, Annals of
 //!   Mathematical Statistics 11, 1940). Outliers fail this test, however large they are;
-//! - - differ by more than the drift that does not disturb a block.
+//! - differ by more than the drift that does not disturb a block.
 //!
 //! Not distinguished are two regimes that alternate faster than the reference is measured, regimes
 //! that overlap, and regimes that lasted for fewer than three of the reference's blocks.
