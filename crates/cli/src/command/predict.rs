@@ -71,7 +71,7 @@ const CHANGES: [Change; 5] = [
 
 /// Number of simulated acquisitions above which a note announces the wait.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// Most simulated acquisitions, so that the user need not wait too long.
+/// Maximum number of simulated acquisitions, so that the user need not wait too long.
 const MAX_SIMULATED: u64 = 2_000_000_000;
 
 /// Predict speed-up, queue and wait of threads that share a lock

@@ -44,7 +44,8 @@ if one lock meets all of them, or if `stuck` or `deadlock` alone is true of the 
 
 /// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
-/// Most samples per second; with more, the time between samples would be shorter than a sample.
+/// Maximum number of samples per second; with more, the time between samples would be shorter than
+/// a sample.
 const MAX_RATE: u64 = 20_000;
 const DEFAULT_RATE: u64 = 1000;
 const DEFAULT_BUDGET: f64 = 0.01;

@@ -12,7 +12,7 @@ const MAX_BYTES: u64 = 1_000_000;
 const MAX_POINTS: usize = 10_000;
 /// Range of throughputs in which the fit is numerically sound.
 const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
-/// Fewest different numbers of threads: the fit has three coefficients.
+/// Minimum number of different numbers of threads: the fit has three coefficients.
 const MIN_DIFFERENT: usize = 3;
 
 const HINT: &str =

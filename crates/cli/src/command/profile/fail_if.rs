@@ -14,7 +14,7 @@ use figure::{FIGURES, Figure};
 use glob::Glob;
 
 const GRAMMAR: &str = "write comparisons as --fail-if 'name = cache_* and queue_mean > 0.5'";
-/// Most locks that a message names.
+/// Maximum number of locks that a message names.
 const NAMED: usize = 3;
 
 /// A parsed expression.
@@ -81,7 +81,8 @@ impl Relation {
 pub(super) struct Judgement {
     /// Locks that meet it, each with its figures.
     pub(super) met: Vec<String>,
-    /// Unknown figures, each with the locks that would meet the condition if the figure did.
+    /// Figures that are unknown, each with the locks that might meet the condition if it were
+    /// known.
     pub(super) unknown: Vec<(&'static str, Vec<String>)>,
 }
 
