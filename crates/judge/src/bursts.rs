@@ -21,7 +21,7 @@ pub const SHORT_HOLD_NS: f64 = 200_000.0;
 pub struct Read {
     /// Time, in nanoseconds.
     pub at: u64,
-    /// The lock is held.
+    /// True if the lock is held.
     pub held: bool,
     /// The thread that holds it, if the word names it.
     pub owner: Option<u32>,

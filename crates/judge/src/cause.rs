@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 
 use threadtoll_stats::interval::{self, Estimate};
 
-/// Fewest samples with waiters on which a cause may rest.
+/// Minimum number of samples with waiters on which a cause may rest.
 pub const MIN_SAMPLES: u64 = 8;
 
-/// Least share of the waiting that a cause must explain, so that removing it makes a noticeable
+/// Smallest share of the waiting that a cause must explain, so that removing it makes a noticeable
 /// difference.
 const WORTH_MENDING: f64 = 0.1;
 
-/// Least share of a cause that does not need a known holder, if most holders are unknown.
+/// Smallest share of a cause that does not need a known holder, if most holders are unknown.
 const WITHOUT_HOLDERS: f64 = 0.25;
 
 /// Largest share of samples in which it may be unknown if the holder computed or waited for a CPU;
 /// above it, the two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.2;
 
-/// Most system calls, and most locks, that are counted separately.
+/// Maximum numbers of system calls, and of locks, that are counted separately.
 const MAX_KINDS: usize = 64;
 
 /// An object other than a lock through which a thread waits for others.

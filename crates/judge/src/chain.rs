@@ -7,7 +7,8 @@
 
 use threadtoll_stats::interval::Estimate;
 
-/// Most locks along which a queue is passed on: a cycle, which is a deadlock, would have no end.
+/// Maximum number of locks along which a queue is passed on: a cycle, which is a deadlock, would
+/// have no end.
 const MAX_LENGTH: usize = 8;
 
 /// A lock whose holder waits for another lock.

@@ -52,7 +52,7 @@ pub struct Locking {
 /// nothing.
 const MAX_GAIN: f64 = 100.0;
 
-/// Least number of threads that may be working at a time, as a share of their mean number, if the
+/// Minimum number of threads that may be working at a time, as a share of their mean number, if the
 /// queue is not known exactly.
 const LEAST_WORKING: f64 = 0.5;
 
@@ -62,8 +62,8 @@ const MAX_RANGE: f64 = 4.0;
 /// Largest share of the CPU time that may count as locking.
 const MAX_LOCKING: f64 = 0.99;
 
-/// Least share of the threads on a CPU, or waiting for one, that are users of the lock, for the
-/// users to be what fills the CPUs.
+/// Of the threads that are on a CPU or waiting for one, the smallest share that must be users of
+/// the lock for these to be what fills the CPUs.
 const MAIN_USERS: f64 = 0.5;
 
 /// The CPUs are full if the program's threads use, or wait for, at least this share of them.
@@ -73,7 +73,7 @@ const FULL: f64 = 0.9;
 /// any waiting.
 const LEAST_QUEUE: f64 = 0.01;
 
-/// Most CPU time that an acquisition takes, for going to sleep and being woken, on a virtual
+/// Maximum CPU time that an acquisition takes, for going to sleep and being woken, on a virtual
 /// machine.
 const ACQUISITION_S: f64 = 20e-6;
 

@@ -9,7 +9,7 @@ pub struct Sample {
     /// scaled up by the ratio of all threads to those read. `None` if no thread was read.
     pub queue: Option<f64>,
     /// Number of threads woken for the lock that do not run yet while no thread holds it, scaled
-    /// like the queue; `None` if runnable threads cannot be told from running ones.
+    /// like the queue; `None` if runnable threads cannot be distinguished from running ones.
     pub waking: Option<f64>,
     /// Weight of one waiter: the ratio of all threads to those read.
     pub waiter: f64,

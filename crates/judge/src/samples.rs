@@ -49,7 +49,7 @@ pub struct LockSamples {
     late: Moments,
     stretches: Stretches,
     unwaited: Unwaited,
-    /// Share of the time, and seconds, that had passed before its word was read at all.
+    /// Share of the run, and number of seconds, before the word was first read.
     unknown: f64,
     unknown_s: f64,
 }
@@ -59,7 +59,7 @@ pub struct LockSamples {
 pub enum Figure {
     /// No sample shows it.
     Unknown,
-    /// Late samples leave it open by this much.
+    /// Late samples leave it uncertain by this much.
     Withheld(f64),
     /// The figure.
     Known(Estimate),
@@ -75,8 +75,8 @@ impl Figure {
     }
 }
 
-/// Held share, queue and threads being woken, and the covariance of what another stretch of the
-/// program would have shown instead.
+/// Held share, queue and threads being woken, with the covariance of what another stretch of the
+/// program would have shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// Held share, mean queue, and mean number of threads being woken while nobody holds the lock.
@@ -94,7 +94,7 @@ impl LockSamples {
         self.unwaited.add(&sample, times);
     }
 
-    /// Adds a sample whose queue may be on time even though the rest of it is late.
+    /// Adds a sample whose queue may be on time even though the rest of the sample is late.
     pub fn add_with_queue(&mut self, second: u64, sample: Sample, queue_late: bool) {
         if sample.late == queue_late {
             self.add(second, sample, 1);
@@ -120,15 +120,16 @@ impl LockSamples {
         }
     }
 
-    /// Adds samples without the word of a lock for which nobody waits.
+    /// Adds samples of a lock for which nobody waits, without its word.
     pub fn extend(&mut self, more: &LockSamples) {
         self.on_time = self.on_time.merged(&more.on_time);
         self.late = self.late.merged(&more.late);
         self.stretches.extend(&more.stretches, Stretch::add);
     }
 
-    /// These samples of a lock among `all` samples: at those that are missing here, nobody waited
-    /// for it, and its word was not read. Of `run_s` seconds, it was not known for the first ones.
+    /// Completes these samples of a lock from `all` samples of the process: at those missing here,
+    /// nobody waited for the lock, and its word was not read. For the first `unknown_s` of `run_s`
+    /// seconds, the lock was not yet known.
     pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
         let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
         let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
@@ -168,8 +169,8 @@ impl LockSamples {
         self.figure(QUEUE)
     }
 
-    /// Mean number of threads being woken while nobody holds the lock; zero if they are not told
-    /// from running ones.
+    /// Mean number of threads being woken while nobody holds the lock; zero if they cannot be
+    /// distinguished from running ones.
     pub fn waking(&self) -> Estimate {
         match self.figure(WAKING) {
             Figure::Known(estimate) => estimate,
@@ -187,13 +188,13 @@ impl LockSamples {
         Some(Estimate { value, low: value - aside, high: value + above }.map(|end| end.min(1.0)))
     }
 
-    /// The means for predictions; `None` if held share or queue is not known.
+    /// The means for predictions; `None` if the held share or the queue is unknown.
     pub fn means(&self) -> Option<Means> {
         let (held, queue) = (self.held().known()?, self.queue().known()?);
         let values = [held.value, queue.value, self.waking().value];
         let all = self.on_time.merged(&self.late);
         let mut covariance = all.covariance();
-        // A queue that no sample showed is uncertain nevertheless.
+        // A queue that no sample showed is uncertain all the same.
         let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z95)).powi(2);
         for (i, estimate) in [(HELD, held), (QUEUE, queue), (WAKING, self.waking())] {
             covariance[i][i] = covariance[i][i].max(unseen(estimate));

@@ -11,10 +11,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// Least time for which threads must have slept to be called stuck.
+/// Shortest time for which threads must have slept to be called stuck.
 pub const LEAST_NS: u64 = 1_000_000_000;
 
-/// Least time after which a lock is reported as not released.
+/// Shortest time after which a lock is reported as not released.
 pub const NOT_RELEASED_NS: u64 = 2_000_000_000;
 
 /// A thread at the end of the observation.
@@ -123,7 +123,7 @@ pub struct StandStill {
     pub locks: Vec<usize>,
     /// Number of further threads that wait for these.
     pub behind: usize,
-    /// Least time for which this has lasted.
+    /// Lower bound of the time for which this has lasted.
     pub for_ns: u64,
 }
 

@@ -26,7 +26,7 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// Least and largest number of threads that may wait for this lock.
+    /// Smallest and largest number of threads that may wait for this lock.
     fn bounds(self) -> [f64; 2] {
         let all = self.here + self.elsewhere;
         let part = |odds: f64| match self.here {

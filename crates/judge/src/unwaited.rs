@@ -14,7 +14,7 @@ use super::sample::Sample;
 /// Shorter runs count as this long; binary logarithm of seconds.
 const SHORTEST: i32 = -16;
 
-/// Fewest runs from which a variance is estimated.
+/// Minimum number of runs from which a variance is estimated.
 const MIN_RUNS: f64 = 5.0;
 
 /// Runs of about the same length.

@@ -26,10 +26,10 @@ const MAX_CROWDED: f64 = 0.1;
 /// Looks at a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Looks {
-    /// Number of looks at threads there.
+    /// Number of looks at which a thread was there.
     pub(super) all: u64,
-    /// Number of looks at threads there that did not hold the lock: the word was free, or had been
-    /// free since they last ran.
+    /// Number of looks at which a thread was there that did not hold the lock: the word was free,
+    /// or had been free since the thread last ran.
     pub(super) outside: u64,
     /// Number of scenes with a thread there that may hold the lock.
     pub(super) scenes: u64,

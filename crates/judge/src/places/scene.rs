@@ -70,8 +70,8 @@ impl Stand<'_> {
         }
     }
 
-    /// Returns `true` if it shows no stack, or has left the place that it shows by being given the
-    /// lock.
+    /// Returns `true` if the thread shows no stack, or has been given the lock since and may have
+    /// left the place that it shows.
     pub(super) fn may_be_anywhere(&self) -> bool {
         self.places.is_empty() || self.granted
     }

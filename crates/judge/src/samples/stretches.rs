@@ -2,10 +2,10 @@
 
 use super::moments::{HELD, QUEUE};
 
-/// Most stretches kept; neighbours are merged when there are more.
+/// Maximum number of stretches kept; neighbours are merged when there are more.
 pub(super) const MAX_STRETCHES: usize = 32;
 
-/// Fewest stretches from which a variance is estimated.
+/// Minimum number of stretches from which a variance is estimated.
 const MIN_STRETCHES: usize = 5;
 
 /// Weighted sums of a stretch of the run.
