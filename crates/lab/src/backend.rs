@@ -68,8 +68,8 @@ pub trait OpenCell {
         None
     }
 
-    /// Creates threads and memory anew, before every round except the first, if a block's figure
-    /// may depend on where they happen to be placed.
+    /// Creates new threads and memory before every round except the first, if a block's figure may
+    /// depend on where they happen to be placed.
     ///
     /// Blocks of one instance share whatever makes it faster or slower than other instances, and
     /// resampling blocks cannot reveal such an effect. It can if each round has an instance of its

@@ -11,10 +11,10 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Rounds needed for a verdict.
 pub const ROUNDS: u32 = 21;
 
-/// Most samples that a stamped block keeps: 1.6 MB a buffer.
+/// Maximum number of samples that a stamped block keeps: 1.6 MB a buffer.
 pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 
-/// Most stamped samples of a cell.
+/// Maximum number of stamped samples of a cell.
 pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
 /// Longest block, as long as there can be more blocks instead.

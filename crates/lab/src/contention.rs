@@ -16,7 +16,7 @@ use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::budget::ROUNDS;
 
-/// Most tasks that threads can share: a block keeps no more stamps.
+/// Maximum number of tasks that threads can share: a block keeps no more stamps.
 pub const MAX_TASKS: u64 = 100_000;
 
 /// Requested settings; `None` keeps the scenario's default.
@@ -155,7 +155,7 @@ fn steps(most: u32) -> Vec<u32> {
 const STAMPED_CYCLE_NS: u64 = 6_000;
 const SPIN_BLOCK_NS: u64 = 25_000_000;
 const CYCLES: u64 = 50;
-/// Fewest rounds for a usable confidence interval.
+/// Minimum number of rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;
 
 /// As many blocks, of enough cycles each, as fit in the time: at least 21 short blocks, or 5 long

@@ -69,7 +69,7 @@ pub(crate) struct VirtualQueue<'a> {
     pub(crate) shift: Shift,
     /// When the block begins, in picoseconds since the backend was created.
     pub(crate) begins_ps: u64,
-    /// Most messages of a block.
+    /// Maximum number of messages of a block.
     pub(crate) most: usize,
     /// Time that the receiver takes for a message, in picoseconds, given the message's number in
     /// the block and the number of messages.

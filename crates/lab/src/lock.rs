@@ -44,9 +44,9 @@ locks! {
     counter,
 }
 
-/// Most locks in a striped set.
+/// Maximum number of locks in a striped set.
 pub const MAX_STRIPES: u32 = 1024;
-/// Most threads that share a lock.
+/// Maximum number of threads that share a lock.
 pub const MAX_THREADS: u32 = 1024;
 
 /// Creates the contenders of a striped set of locks. Arguments: stripes, threads.

@@ -77,13 +77,13 @@ pub struct Mechanism {
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
-    /// The ends' way of waiting.
+    /// How its ends wait.
     pub class: Class,
     /// True if it has a choice of line layout.
     pub has_layout: bool,
     /// True if it has a choice of pause hint.
     pub has_pause: bool,
-    /// The facts of its build, if it was not built with this program.
+    /// Facts about its build, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeEnds>,
     /// The program that measures it, if none of our threads do.

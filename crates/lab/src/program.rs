@@ -31,7 +31,7 @@ pub(crate) enum Program {
     /// A program of another language, which measures itself in its own process.
     Elsewhere {
         file: ProgramFile,
-        /// One of our programs that simulated machines run instead.
+        /// One of our own programs, which simulated machines run instead of this one.
         like: Box<Program>,
     },
 }

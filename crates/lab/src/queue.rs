@@ -60,9 +60,9 @@ pub const MAX_CAPACITY: u64 = 1 << 24;
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 /// Largest configurable batch: the messages in a ring of [`RING_BYTES`].
 pub const MAX_BATCH: u64 = BLOCKS[3];
-/// Most sending threads.
+/// Maximum number of sending threads.
 pub const MAX_SENDERS: u32 = 64;
-/// Most receiving threads.
+/// Maximum number of receiving threads.
 pub const MAX_RECEIVERS: u64 = 64;
 
 impl Way {

@@ -132,7 +132,7 @@ pub struct DepthCalls {
     pub calls_each: u64,
     /// Time from the first message until the queue was drained.
     pub elapsed_ps: u64,
-    /// Memory of the process, if the kernel tells.
+    /// Memory of the process, if the kernel reports it.
     pub resident_bytes: Option<ResidentBytes>,
 }
 

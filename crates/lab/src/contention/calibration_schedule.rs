@@ -27,7 +27,7 @@ const SLOWDOWN_SLICES: usize = 135;
 const SLOWDOWN_CYCLES: u64 = 20;
 /// Longest such slice.
 const MAX_SLOWDOWN_NS: u64 = 50_000_000;
-/// Most CPUs on which single-thread speed is measured.
+/// Maximum number of CPUs on which single-thread speed is measured.
 pub(crate) const MAX_ALONE: usize = 8;
 /// Number of sleeps whose overshoot is measured, over all threads and passes, if there is time.
 const SLEEPS: u64 = 400;

@@ -47,7 +47,7 @@ pub fn loads(
     }]
 }
 
-/// The article's thread counts, if threads sleep.
+/// The thread counts of the article if threads sleep, and others if they compute.
 fn threads(work: Work, cpus: u32) -> Vec<u32> {
     match work {
         Work::Spin => steps(cpus + 1),

@@ -258,7 +258,7 @@ impl HandoffModel {
     }
 }
 
-/// Times of a cell's threads, without the lock.
+/// Hold and think times of a cell's threads, and other times that do not depend on the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadTimes {
     pub(crate) hold: Shape,

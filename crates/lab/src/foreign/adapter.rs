@@ -28,7 +28,7 @@ const BACKOFF: u32 = 100;
 /// Return values of `tt_send` and `tt_send_wait`.
 const TAKEN: c_int = 0;
 const FULL: c_int = 1;
-/// Most messages that a receiver takes in one call.
+/// Maximum number of messages that a receiver takes in one call.
 const MOST: usize = 1024;
 /// Sender number that is passed to `tt_enter` on a receiver's thread.
 const RECEIVER: c_int = -1;

@@ -8,7 +8,7 @@ use crate::queue::{Capacity, MESSAGE_BYTES, Slots};
 
 /// Longest description.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// Most entries of a description.
+/// Maximum number of entries of a description.
 const MAX_ENTRIES: usize = 64;
 /// Longest name.
 const MAX_NAME: usize = 40;

@@ -154,7 +154,7 @@ impl<L: RawLock> LockWorker<L> {
         step
     }
 
-    /// Acquires once and stamps it; the caller sets `idle_at` and `think_units`.
+    /// Acquires the lock once and stamps this; the caller sets `idle_at` and `think_units`.
     #[inline(always)]
     fn stamp(&mut self, clock: &Clock, step: Step, busy_work: &mut BusyWork) -> Acquisition {
         let requested_at = clock.stamp();

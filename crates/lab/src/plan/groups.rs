@@ -8,7 +8,8 @@ use crate::mechanism::{Mechanism, Mechanisms};
 
 use super::cells::CpuSelection;
 
-/// Most cells that are interleaved, including the reference: a round takes a fraction of a second.
+/// Maximum number of cells that are interleaved, including the reference: a round takes a fraction
+/// of a second.
 pub(super) const GROUP: usize = 8;
 /// Longest group: a few seconds, so that the machine rarely changes its regime within one.
 const GROUP_NS: u64 = 8_000_000_000;

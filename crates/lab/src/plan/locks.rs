@@ -24,7 +24,7 @@ use super::groups::GROUP;
 const REFERENCE_NS: u64 = 3_000_000;
 /// Factor by which a single thread has fewer tasks: fewer are enough to show how long one takes.
 const ALONE_TASKS: u64 = 10;
-/// Most CPUs on which a single thread is measured; they represent all.
+/// Maximum number of CPUs on which a single thread is measured; they represent all.
 const MAX_TURNS: usize = 8;
 /// Default read shares.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];

@@ -18,9 +18,9 @@ use super::guardian::Guarded;
 const PARTS: u32 = 8;
 /// Number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
-/// Most bytes that a process may print.
+/// Maximum number of bytes that a process may print.
 const MAX_PRINTED: usize = 1 << 20;
-/// Most of these bytes that are kept, for use in messages.
+/// Maximum number of these bytes that are kept, for use in messages.
 const MAX_KEPT: usize = 16 << 10;
 /// Time for a process to end by itself once it has closed its output.
 const GRACE: Duration = Duration::from_secs(1);
@@ -167,8 +167,8 @@ impl Child {
         }
     }
 
-    /// Waits until the process has sent something, has printed something, or has ended; tells which
-    /// of the three.
+    /// Waits until the process has sent something, has printed something, or has ended. Returns
+    /// which of the three.
     fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
         let limit =
             Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };

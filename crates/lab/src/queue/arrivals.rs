@@ -10,9 +10,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Arrivals, Checksum, Count, Load, Scale, Text};
 
-/// Most messages of a block: at the highest rates they take about a millisecond.
+/// Maximum number of messages of a block: at the highest rates they take about a millisecond.
 pub(super) const MAX_MESSAGES: usize = 50_000;
-/// Highest rate: the time between two messages is then that of a stamp.
+/// Highest rate. At this rate, the time between two messages is about that of taking a stamp.
 pub const MAX_RATE: u64 = 100_000_000;
 /// Largest file of arrivals.
 const MAX_BYTES: u64 = 1 << 28;
@@ -21,7 +21,7 @@ const MAX_PS: u128 = 86_400_000_000_000_000;
 /// Messages that count, per message at the beginning that only brings the queue into a steady
 /// state.
 const LEAD: usize = 10;
-/// Fewest messages that count.
+/// Minimum number of messages that count.
 pub(super) const LEAST: usize = 2;
 
 /// Arrivals from a file.

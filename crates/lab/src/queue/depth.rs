@@ -10,8 +10,8 @@
 //! The two ends take turns, so that they never access the queue at the same time: the calls are as
 //! cheap as the queue's memory allows. K is the number of messages between two stamps, at most the
 //! depth. Each block has a queue of its own, which is destroyed before the next block, so that its
-//! memory can be told apart from that of others, and so that only one queue of a group is full at a
-//! time.
+//! memory can be distinguished from that of others, and so that only one queue of a group is full
+//! at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,10 +52,10 @@ pub const SCENARIO: Scenario = Scenario {
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// Largest depth that a bounded queue can have.
 pub const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
-/// Most calls between two stamps: few enough that most stretches are free of page faults, of which
-/// new memory causes one every few hundred messages.
+/// Maximum number of calls between two stamps: few enough that most stretches are free of page
+/// faults, of which new memory causes one every few hundred messages.
 const CALLS: u64 = 128;
-/// Most stretches of calls in a block.
+/// Maximum number of stretches of calls in a block.
 const TURNS: usize = 128;
 /// Approximate time per message to fill and drain a queue, for estimates.
 const FILL_NS: u64 = 40;
@@ -269,7 +269,8 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     wrong
 }
 
-/// Most memory that a small message takes: a deque that grows is copied into one of twice its size.
+/// Maximum memory that a small message takes: a deque that grows is copied into one of twice its
+/// size.
 const BYTES_EACH: u64 = 128;
 
 /// Refuses a depth for which there is not enough memory, so that the kernel does not have to kill a
@@ -288,7 +289,7 @@ pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
 }
 
 /// Memory that is available without swapping, within the limit of the control group that this
-/// process sees; `None` if the kernel does not tell.
+/// process sees; `None` if the kernel does not report it.
 fn available_bytes() -> Option<u64> {
     let of_group = |file: &str| {
         let text = std::fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()?;
@@ -323,7 +324,7 @@ fn give_back() {
     }
 }
 
-/// Memory of this process; 0 if the kernel does not tell.
+/// Memory of this process; 0 if the kernel does not report it.
 fn resident_bytes() -> u64 {
     // With many CPUs, `status` is off by up to some megabytes.
     let exact = kibibytes("/proc/self/smaps_rollup", "Rss:");

@@ -133,7 +133,8 @@ impl<M: Message, S: Sink<M>> Sink for Carrying<M, S> {
     }
 }
 
-/// Opens a queue for this number of senders, at least one, with clones of the first.
+/// Boxes the ends of a queue. Clones the sending end so that there are `senders` of them, at least
+/// one.
 fn ends<S: Source, R: Sink>(
     senders: usize,
     (source, sink): (S, R),

@@ -56,7 +56,7 @@ pub const SCENARIO: Scenario = Scenario {
 
 /// The dumper and the writer.
 const SENDERS: u32 = 2;
-/// Number of messages in a dump: 8 MiB.
+/// Number of messages in a dump, 8 MiB in total.
 const DUMP: u64 = 1 << 20;
 /// Time for which the receiver computes after each message, so that the dump lasts throughout a
 /// block.
@@ -75,8 +75,8 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
 }
 
-/// Batch sizes of the dumper: single messages, and as many as a call takes. A queue may make the
-/// writer's call pay for work that the dumper's call has begun.
+/// Batch sizes of the dumper: single messages, and as many as a call takes. In some queues, the
+/// writer's call has to do work that the dumper's call has begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     // Calls that send a batch wait for room.
     let in_batches = way.batches && asked.load.lose == Some(Lose::Never);

@@ -54,7 +54,7 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::Load,
 };
 
-/// Most bytes of messages that may wait in a queue that grows.
+/// Maximum number of bytes of messages that may wait in a queue that grows.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
 /// Time after which a sender gives up on a saturated queue, at high rates.
 const BACKLOG_S: f64 = 0.05;

@@ -16,7 +16,7 @@ use super::stream::with;
 pub(super) struct Receiver<S> {
     sink: Option<S>,
     senders: usize,
-    /// Most messages of a block.
+    /// Maximum number of messages of a block.
     room: Box<dyn Fn(Shift) -> usize + Send>,
     times: Vec<u64>,
     numbers: Vec<u64>,

@@ -126,7 +126,7 @@ impl<const N: usize> Message for Words<N> {
 
 #[cfg(test)]
 impl<const N: usize> Words<N> {
-    /// Tears it.
+    /// Makes a torn message: overwrites half of this one with the other.
     pub(super) fn overwrite_half_of(&mut self, other: &Self) {
         self.0[N / 2..].copy_from_slice(&other.0[N / 2..]);
     }

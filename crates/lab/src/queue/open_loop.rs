@@ -33,7 +33,7 @@ const RATES: [u64; 9] =
     [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000];
 /// Usual length of a block.
 const BLOCK_NS: f64 = 25e6;
-/// Least number of messages in a block at low rates, as far as its maximum length allows.
+/// Minimum number of messages in a block at low rates, as far as its maximum length allows.
 const MESSAGES: f64 = 100.0;
 /// Longest block, unless messages are even rarer.
 const LONG_BLOCK_NS: f64 = 250e6;

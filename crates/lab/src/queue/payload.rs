@@ -49,15 +49,16 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::LoadAndRow,
 };
 
-/// Least default capacity of a bounded queue: one message that is being written, and one that is
+/// Smallest default capacity of a bounded queue: one message that is being written, and one that is
 /// being read.
 const LEAST_CAPACITY: u64 = 2;
 /// Bytes by which the sender of an unbounded queue may be ahead of the receiver.
 const AHEAD_BYTES: u64 = 64 << 20;
-/// Most messages, and approximate number of bytes, between two checks of the stop flag.
+/// Maximum number of messages, and approximate number of bytes, between two checks of the stop
+/// flag.
 const ROUND: u64 = super::stream::ROUND;
 const ROUND_BYTES: u64 = 64 << 10;
-/// Most messages, and approximate number of bytes, before the first stamp of a block.
+/// Maximum number of messages, and approximate number of bytes, before the first stamp of a block.
 const SETTLING: u64 = super::stream::SETTLING;
 const SETTLING_BYTES: u64 = 1 << 20;
 /// Largest ring that may be requested, counting only its messages, in bytes.
@@ -66,7 +67,8 @@ const MAX_RING_BYTES: u64 = MAX_CAPACITY * 8;
 /// Loads that carry messages in these ways; `None` for all.
 pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
     let carries = carries.unwrap_or(&Carry::ALL);
-    // In this order, each load comes after the one with which it is compared.
+    // This is the order of `Carry::ALL`, in which each load follows the one with which it is
+    // compared.
     let asked = Carry::ALL.into_iter().filter(|carry| carries.contains(carry));
     asked.map(|carry| Load { carry: Some(carry), ..Load::NONE }).collect()
 }

@@ -56,8 +56,8 @@ pub const RING_BYTES: u64 = 256 << 10;
 pub const BATCH: u64 = 256;
 /// Messages between two checks of the stop flag, for single messages.
 pub(super) const ROUND: u64 = 64;
-/// Fewest messages received before the first stamp of a block, to fill the queue and train the
-/// branch predictors of the receiver's loop.
+/// Minimum number of messages received before the first stamp of a block, to fill the queue and
+/// train the branch predictors of the receiver's loop.
 pub(super) const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; the sender's number is above them.

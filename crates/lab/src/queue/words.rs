@@ -51,7 +51,8 @@ pass! {
 }
 
 pass! {
-    /// Bits in which any word differs from counting up from `first`; 0 if none does.
+    /// Bits in which any of the words differs from its expected value: the words should count up
+    /// from `first`. 0 if all are right.
     difference(words: &[u64], first: u64) -> u64 {
         words.iter().enumerate().fold(0, |wrong, (index, word)| wrong | (word ^ first.wrapping_add(index as u64)))
     }

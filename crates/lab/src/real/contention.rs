@@ -24,7 +24,7 @@ use super::environment::Environment;
 use super::lock_threads::{LockThreads, Task, ThreadReport, Window, cpus_by_thread};
 use super::{GroupState, Opening, RealCell};
 
-/// Most acquisitions that a thread keeps per block: 5 MB of stamps.
+/// Maximum number of acquisitions that a thread keeps per block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
 const CYCLES_A_TURN: u64 = 5;
 /// Shortest time of an acquisition with its stamps.

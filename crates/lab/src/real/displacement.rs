@@ -6,7 +6,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Most lines: some pages' worth, because pages differ as much as addresses within one.
+/// Maximum number of lines: some pages' worth, because pages differ as much as addresses within
+/// one.
 const LINES: usize = 512;
 
 /// A random number of lines of memory. While it exists, its thread's allocations are at other

@@ -39,8 +39,8 @@ pub(super) enum Task {
     /// Share these tasks, with one acquisition for each. At most this number of acquisitions are
     /// kept.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits, for these rounds; the flag says to sleep
-    /// meanwhile.
+    /// Hold the lock while the other thread waits, for these rounds; the flag says to sleep while
+    /// holding it.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[HandoffRound]>, bool),
     /// Be the waiting thread in these rounds.
     MeasureHandoffs(Arc<HandoffProbe>, Arc<[HandoffRound]>),

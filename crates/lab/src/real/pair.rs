@@ -21,7 +21,7 @@ pub(super) struct Job {
     pub(super) first: u64,
     /// Warm-up time before counting, in ticks.
     pub(super) warm_up: u64,
-    /// Most stretches.
+    /// Maximum number of stretches.
     pub(super) stretches: u64,
     pub(super) per_stretch: u64,
     /// Time limit, in ticks.

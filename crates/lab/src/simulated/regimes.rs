@@ -42,7 +42,7 @@ impl Regimes {
         let mut regime = usize::from(rng.random::<bool>());
         let mut left_ns = time_ns as f64;
         loop {
-            // No stay is very short, so that regimes can be told apart.
+            // No stay is very short, so that regimes can be distinguished.
             left_ns -= stay_ns.max(1) as f64 * (0.5 - 0.5 * (1.0 - rng.random::<f64>()).ln());
             if left_ns < 0.0 {
                 return regime;

@@ -8,7 +8,7 @@ use super::talk::Talk;
 use crate::foreign::description::clean;
 use crate::samples::{Acquisitions, RoundTrips, Samples, Stretches};
 
-/// Most individually stamped round trips of a block.
+/// Maximum number of individually stamped round trips of a block.
 const MAX_STAMPED: u64 = 2_000_000;
 /// Largest figure that is accepted, so that no sum overflows.
 const MAX: f64 = 1e15;
@@ -32,7 +32,7 @@ pub(crate) struct Told {
     pub(crate) operations: u64,
     /// CPU time used before the first message, in nanoseconds.
     pub(crate) settling_ns: u64,
-    /// Least time that the block must have taken, by the program's own figures.
+    /// Shortest time that the block must have taken, by the program's own figures.
     pub(super) claimed: Duration,
 }
 

@@ -7,7 +7,7 @@ use crate::foreign::description::{check_name, clean};
 
 /// Longest text, in bytes.
 const LONGEST: usize = 500;
-/// Most peers of a program.
+/// Maximum number of peers of a program.
 const MOST: usize = 256;
 
 /// A program's description of itself.

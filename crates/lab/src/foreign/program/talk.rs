@@ -11,7 +11,7 @@ use crate::process::{Child, Heard, how};
 
 /// Longest line in bytes; the description is the longest.
 const MAX_LINE: usize = 256 << 10;
-/// Most bytes of an answer.
+/// Maximum number of bytes of an answer.
 const MAX_ANSWER: usize = 64 << 20;
 
 /// A program that answers in lines.

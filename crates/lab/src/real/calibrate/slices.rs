@@ -11,10 +11,10 @@ use crate::lock::contender::Done;
 use super::super::lock_threads::{LockThreads, Task, ThreadReport};
 use super::Bench;
 
-/// Most attempts at a slice if some thread keeps starting too late; after that, the best one
-/// counts.
+/// Maximum number of attempts at a slice if some thread keeps starting too late; after that, the
+/// best one counts.
 const TRIES: u32 = 16;
-/// Most acquisitions that a thread keeps per slice.
+/// Maximum number of acquisitions that a thread keeps per slice.
 pub(super) const MAX_STAMPED: usize = 1 << 14;
 
 /// Total throughput of all threads per nanosecond, for each slice of a pass.
