@@ -176,7 +176,7 @@ impl<'a> Mount<'a> {
     /// Directories of a group and its ancestors, as far as this mount shows them. For a group that
     /// it does not show, `outside` is used instead.
     fn way_up(&self, group: &Path, outside: Option<&Path>) -> Vec<PathBuf> {
-        // A path that leaves the visible part ("/../..") does not tell where the group is.
+        // A path that leaves the visible part ("/../..") does not show where the group is.
         let climbs = group.components().any(|component| component == Component::ParentDir);
         let below = group.strip_prefix(&self.root).ok().filter(|_| !climbs).or(outside);
         let parts = below.into_iter().flat_map(Path::ancestors);

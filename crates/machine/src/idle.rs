@@ -13,7 +13,7 @@ use threadtoll_record::{IdleBlock, IdleStateBlock, Text};
 
 use crate::sysfs;
 
-/// Most idle states of a CPU, as in the kernel (`CPUIDLE_STATE_MAX`).
+/// Maximum number of idle states of a CPU, as in the kernel (`CPUIDLE_STATE_MAX`).
 const MAX_STATES: usize = 10;
 
 /// Reads the idle states of a CPU.

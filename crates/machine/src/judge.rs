@@ -19,7 +19,7 @@ pub const LOST_SHARE: f64 = 0.01;
 /// Rate of involuntary switches that marks a block if neither run-queue delay nor gaps are known:
 /// at a few microseconds per switch and back, one switch per millisecond costs a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
-/// Most time that a page fault takes if nothing is read from a disk.
+/// Maximum time that a page fault takes if nothing is read from a disk.
 pub const PAGE_FAULT_NS: f64 = 2_000.0;
 /// Queueing and gaps up to this multiple of the baseline do not count: between blocks, wake-ups
 /// vary by tens of percent with the depth of the idle state, and ticks with the work that they do.

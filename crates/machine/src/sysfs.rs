@@ -25,9 +25,9 @@ use crate::place::allowed_cpus;
 use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
 
 const MAX_FILE: u64 = 1 << 20;
-/// Most hardware threads of a core that are believed (POWER has 8).
+/// Maximum number of hardware threads of a core that are believed (POWER has 8).
 const MAX_SIBLINGS: usize = 64;
-/// Most caches of a CPU.
+/// Maximum number of caches of a CPU.
 const MAX_CACHES: u32 = 16;
 /// Node numbers from this one on are ignored; Linux supports at most 1,024.
 const MAX_NODES: u32 = 4_096;
