@@ -6,7 +6,7 @@
 //! queueing network models*, 1974; P. J. Denning and J. P. Buzen, *The operational analysis of
 //! queueing network models*, ACM Computing Surveys 10, 1978.)
 //!
-//! The bounds hold for every distribution of the times. Fixed times reach them; see
+//! The bounds hold for every distribution of the times. Fixed times attain them; see
 //! [`fixed_times`].
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};

@@ -321,7 +321,7 @@ fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
     tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }
 
-/// Most tasks of a finite run that is simulated as a whole.
+/// Maximum number of tasks of a finite run that is simulated as a whole.
 const MAX_WHOLE: u64 = 1_000_000;
 
 /// Approximate number of tasks that are simulated over all repetitions of a finite run.

@@ -27,7 +27,7 @@ pub struct Station {
 pub struct StationPerformance {
     /// Share of time for which it is held.
     pub utilisation: f64,
-    /// Mean number of threads that wait for it, without the holder.
+    /// Mean number of threads that wait for it, not counting the holder.
     pub queue_mean: f64,
     /// Mean number of threads that wait for it, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,

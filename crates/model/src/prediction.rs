@@ -109,8 +109,8 @@ pub fn predict(
     })
 }
 
-/// Most acquisitions that [`predict()`] simulates for these questions; 0 if closed forms answer
-/// them all. A core simulates millions per second.
+/// Maximum number of acquisitions that [`predict()`] simulates for these questions; 0 if closed
+/// forms answer them all. A core simulates millions per second.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, effort};

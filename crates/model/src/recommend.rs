@@ -60,7 +60,7 @@ fn acquisitions(threads: u32) -> u64 {
     100_000.max(10 * u64::from(threads))
 }
 
-/// Most acquisitions that [`recommended_threads`] simulates.
+/// Maximum number of acquisitions that [`recommended_threads`] simulates.
 pub(crate) fn effort(workload: &Workload, seed: u64) -> Result<u64, ModelError> {
     let options = Options { seed, ..Options::default() };
     let Some(most) = most_worth(workload)? else { return Ok(0) };

@@ -55,8 +55,8 @@ pub struct Locks {
     /// reader waits behind a waiting writer. If there are readers, a released lock always goes to
     /// the next waiting thread, whatever the policy; only the policy's spinning still applies.
     pub read_share: f64,
-    /// Most threads that may wait for one of the locks; any further thread is refused and thinks
-    /// again. `None` for no limit.
+    /// Maximum number of threads that may wait for one of the locks; any further thread is refused
+    /// and thinks again. `None` for no limit.
     pub queue_limit: Option<u32>,
 }
 
@@ -257,7 +257,7 @@ pub fn tasks(
     Ok(report)
 }
 
-/// Most tasks of a finite run.
+/// Maximum number of tasks of a finite run.
 const MAX_TASKS: u64 = 1_000_000_000_000;
 
 /// Computes the figures from sums over batches or runs (`parts`) and over kinds of locks (`kinds`).

@@ -337,7 +337,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Makes a thread think, after `before` of work that is left over.
+    /// Makes a thread think, after it has done the `before` of work that is left over.
     #[inline]
     fn think(&mut self, id: u32, before: f64) {
         self.threads[id as usize].phase = Phase::Thinking;
@@ -396,7 +396,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         kind.first + below(&mut self.rng, kind.count.into()) as u32
     }
 
-    /// Makes a thread that found the lock taken spin or park.
+    /// Handles a thread that found the lock taken: it spins or parks.
     #[inline]
     fn wait(&mut self, id: u32) {
         let at = self.threads[id as usize].lock as usize;
