@@ -117,7 +117,8 @@ impl Primitive for GlibcMutex {
     }
 }
 
-/// A wait for a mutex without a timeout names no clock.
+/// Returns `true` if this may be a wait for a mutex. Such a wait names no clock if it has no
+/// timeout.
 fn waits_for_mutex(wait: &FutexWait) -> bool {
     match wait.operation {
         Operation::Wait => true,

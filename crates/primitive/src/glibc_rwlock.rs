@@ -153,7 +153,7 @@ impl Fields {
             // Readers that wait for the phase to change are counted already.
             (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
             (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
-            // A writer to whom the lock was handed over stores its TID when it runs.
+            // A writer to which the lock was handed over stores its TID only once it runs.
             _ => Hold::Free,
         }
     }

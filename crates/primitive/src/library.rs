@@ -14,13 +14,14 @@ pub struct LibraryLock {
     pub(crate) functions: &'static [&'static str],
     /// Symbols in the C library or the loader that contain it.
     pub(crate) symbols: &'static [&'static str],
-    /// True if its functions' names are unique. Otherwise they count only in the C library.
+    /// True if the names of its functions are unique to it. Otherwise, they count only in the C
+    /// library.
     pub(crate) anywhere: bool,
     /// Advice, as one sentence.
     pub mend: &'static str,
 }
 
-/// Most functions of a stack, innermost first, that may belong to the library.
+/// Maximum number of functions of a stack, innermost first, that may belong to the library.
 const MAX_CALLERS: usize = 12;
 
 /// The library's lock for which threads with this stack wait, if there is one.

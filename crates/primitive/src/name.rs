@@ -70,7 +70,7 @@ impl FunctionName {
     }
 }
 
-/// The path without arguments; `true` if some of these were the parameters of a call.
+/// The path without arguments; `true` if some of the arguments were the parameters of a call.
 fn path_of(name: &str) -> (String, bool) {
     let Some((implementor, function)) = implementation(name) else {
         return without_arguments(name);

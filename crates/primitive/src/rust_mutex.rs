@@ -82,12 +82,12 @@ pub(super) fn is_futex_of_std(path: &str) -> bool {
     path.starts_with("std::sys::") && path.contains("futex")
 }
 
-/// The only form in which Rust's standard library waits without a timeout.
+/// Returns `true` for the only form in which Rust's standard library waits without a timeout.
 pub(super) fn untimed(wait: &FutexWait) -> bool {
     rust_wait(wait) && !wait.timed
 }
 
-/// The only form in which Rust's standard library waits.
+/// Returns `true` for the only form in which Rust's standard library waits.
 pub(super) fn rust_wait(wait: &FutexWait) -> bool {
     wait.operation == Operation::WaitBitset && wait.private && !wait.realtime
 }
