@@ -29,7 +29,7 @@ pub(crate) enum WhenDue {
     AsBefore,
     /// In a sleep that no look saw, or just woken from one.
     Unseen,
-    /// In the state that the look shows, as far as can be told.
+    /// In the state in which the look saw it, as far as can be determined.
     AsNow,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Circumstances<'a> {
     /// Number of threads that each picked one stands for.
     pub(crate) scale: f64,
     pub(crate) late: bool,
-    /// True if its queue is late, too: no records of switches tell what the queue was when the look
+    /// True if its queue is late, too: no records of switches show what the queue was when the look
     /// was due.
     pub(crate) queue_late: bool,
     pub(crate) timeline: Option<&'a Timeline>,
@@ -111,7 +111,7 @@ impl Circumstances<'_> {
 
     /// State of a thread at the instant at which the look was due. A late look is a biased sample:
     /// the sampler gets a CPU just when a thread has gone to sleep or woken another. Records of
-    /// switches tell what each thread did at the due time.
+    /// switches show what each thread did at the due time.
     pub(crate) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
         let Some(timeline) = self.timeline else { return WhenDue::AsNow };
         match timeline.state_since(read.tid, self.due) {

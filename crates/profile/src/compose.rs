@@ -44,17 +44,18 @@ use shared::SharedLocks;
 use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
-/// Most locks, and most other objects, listed per process.
+/// Maximum numbers of locks, and of other objects, listed per process.
 const MAX_LISTED: usize = 100;
 
-/// Most locks that are judged, to find those with the largest gains: the ones with the longest
-/// queues.
+/// Maximum number of locks that are judged, to find those with the largest gains: the ones with the
+/// longest queues.
 const MAX_JUDGED: usize = 400;
 
-/// Most words of parked threads that are named, to group them by the code that waits.
+/// Maximum number of futex words, and of stacks, that are considered when waits are grouped by the
+/// code that waits.
 const MAX_GROUPED: usize = 1_000;
 
-/// Most stacks listed per lock or other object.
+/// Maximum number of stacks listed per lock or other object.
 const MAX_SITES: usize = 8;
 
 /// What the profile reports besides the account.

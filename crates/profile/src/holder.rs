@@ -29,7 +29,7 @@ use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::Threads;
 pub(crate) use turn::turn;
 
-/// Most looks at threads that are kept per lock.
+/// Maximum number of looks at threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
 /// An owner that has slept for this long on the word of its own lock is not just about to wake up:
@@ -178,7 +178,7 @@ impl LockHolder {
         if !held {
             (self.free_at, self.able) = (Some(tick.at), None);
         }
-        // Even if no stacks were read, threads on CPUs can be told apart from the others.
+        // Even if no stacks were read, threads on CPUs can be distinguished from the others.
         let with_stacks = tick.again_at.is_some();
         // If the lock changed hands in the meantime, the stacks say nothing about its holder.
         let changed = with_stacks && Some(hold) != lock.hold_again;

@@ -48,7 +48,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Most changes of state that the timeline keeps.
+/// Maximum number of changes of state that the timeline keeps.
 const MAX_CHANGES: usize = 1 << 16;
 
 /// Longest time between two rounds of other work; stretches end more often.
@@ -133,7 +133,7 @@ impl Profiler {
         let mut events = open_events();
         // Events that the program's threads inherit need not be opened for each of them.
         let inherited = events.as_mut().is_ok_and(|events| events.follow_program(pid).is_ok());
-        // Opened before the program is let go: it may end as soon as it starts.
+        // Opened before the program may start, because it may end as soon as it does.
         let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
         let launched = LaunchedProgram::new(launched, &process);

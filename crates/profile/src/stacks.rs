@@ -1,4 +1,4 @@
-//! The stacks that were seen, each with a number, and what they tell about waits and locks.
+//! The stacks that were seen, each with a number, and what they show about waits and locks.
 
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Most kinds (such as threads) that are counted separately.
+/// Maximum number of kinds (such as threads) that are counted separately.
 pub(crate) const MAX_KINDS: usize = 4096;
 
 /// Counts one more of a kind, unless there are too many kinds already.

@@ -10,7 +10,7 @@ use threadtoll_stacks::process::{PipeEnd, Process};
 
 use crate::occupation::{Descriptors, Device, EventSet, Polled};
 
-/// Most descriptors of a process that are searched for pipes with both ends in it.
+/// Maximum number of descriptors of a process that are searched for pipes with both ends in it.
 const MAX_ENDS: usize = 1024;
 
 /// A program executed by a process, from the process's start or last `exec` on.
@@ -36,7 +36,7 @@ pub(crate) struct Watched {
     pub(crate) started: Option<Instant>,
     /// Its threads when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
-    /// Set if it executes another program by now: the time at which that was noticed.
+    /// When it was noticed that the process has executed another program; `None` if it has not.
     pub(crate) replaced: Option<Instant>,
     pub(crate) followed: Vec<u32>,
     /// Threads whose events are not open yet.

@@ -46,7 +46,7 @@ pub struct Stretch {
     looks: Looks,
 }
 
-/// Fewest looks in a stretch: a shorter one is merged with the next.
+/// Minimum number of looks in a stretch: a shorter one is merged with the next.
 const MIN_LOOKS: u32 = 8;
 
 /// The stretches over which means are taken.
@@ -62,7 +62,7 @@ pub struct Stretches {
 impl Stretches {
     /// Ends a stretch of `length` (in any unit, as long as it is always the same). Returns the
     /// stretch, or `None` if it is merged with the next one. Every mean that has changed since the
-    /// last stretch must then be told by `Mean::end_stretch`.
+    /// last stretch must then be notified with `Mean::end_stretch`.
     pub fn end_stretch(&mut self, length: f64, looks: &Looks) -> Option<Stretch> {
         self.current.length += length;
         self.current.looks.extend(looks);

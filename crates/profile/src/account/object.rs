@@ -50,12 +50,12 @@ pub struct Object {
     /// Number of objects that were at this address before it.
     pub generation: u32,
     pub(super) queue: Queue,
-    /// Most threads seen waiting in one look.
+    /// Maximum number of threads seen waiting in one look.
     pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub(super) held: Held,
-    /// Its state if it is a lock, and its word until it is known to be one: the current value, and
-    /// for how long all readings have shown it.
+    /// For a lock, its state; before it is known to be one, its word. In both cases the current
+    /// value, and for how long all readings have shown it.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
     /// Evidence of its holder, if it is a lock.
@@ -299,7 +299,7 @@ impl Object {
         self.bursts.add(&reads, burst.waited);
     }
 
-    /// Returns `true` if the memory must be in use for something else by now.
+    /// Returns `true` if the memory must have been put to another use.
     pub(super) fn is_something_else(&self) -> bool {
         self.contradictions >= MAX_CONTRADICTIONS
     }
@@ -328,8 +328,8 @@ impl Object {
 
     /// Adds the current look to the account.
     ///
-    /// `room` is the number of looks that may still be kept, over all objects, until it is known if
-    /// they are locks.
+    /// `room` is the number of looks that may still be kept, for all objects together, until it is
+    /// known whether they are locks.
     pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
@@ -381,7 +381,7 @@ impl Object {
         }
     }
 
-    /// Share of the time held in which one thread kept all others out, readers included.
+    /// Share of the time held during which one thread kept all others out, including readers.
     pub(crate) fn exclusive_share(&self) -> f64 {
         self.held.exclusive_share()
     }
@@ -418,7 +418,7 @@ impl Object {
         }
     }
 
-    /// Number of looks that show each pattern.
+    /// Number of looks at which each pattern was seen.
     pub fn patterns(&self) -> PatternCounts {
         self.patterns.counts(self.for_readers)
     }

@@ -1,7 +1,7 @@
 //! Threads that stay in one wait: since when, and if they have run in the meantime.
 //!
 //! Samples that show a thread in one system call, with the same arguments and stack pointer, may be
-//! of one sleep or of many. Records of context switches tell which, and so does the kernel's count
+//! of one sleep or of many. Records of context switches show which, and so does the kernel's count
 //! of switches: if it is the same at two instants, the thread slept all the time in between.
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use threadtoll_stacks::process::Activity;
 use crate::futex::FutexWait;
 use crate::sample::ThreadRead;
 
-/// Most threads that are tracked.
+/// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
 /// Time without a move after which a thread's switches are counted.
@@ -102,7 +102,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Notes a sample of a thread. `still_since` tells when it last ran, if known.
+    /// Notes a sample of a thread. `still_since` returns when it last ran, if known.
     pub(super) fn note(
         &mut self,
         read: &ThreadRead,

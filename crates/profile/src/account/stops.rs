@@ -33,7 +33,7 @@ impl Stops {
         self.last.is_some_and(|(_, stopped)| stopped.is_some())
     }
 
-    /// Least time for which it was stopped.
+    /// Lower bound of the time for which it was stopped.
     pub(crate) fn stopped_ns(&self) -> u64 {
         self.stopped_ns
     }

@@ -6,7 +6,7 @@ use crate::perf::CpuState;
 /// A kind of time that a thread spends other than asleep on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
-    /// On a CPU or waiting for one: its switches do not tell which.
+    /// On a CPU or waiting for one: its switches do not show which.
     OnCpu,
     /// On a CPU.
     Running,

@@ -15,7 +15,7 @@ use crate::holder::Holders;
 /// Number of the busiest locks that are checked as the next limit of another lock's waiters.
 const MAX_BUSIEST: usize = 8;
 
-/// Least share of time that a lock must be held to limit another lock's waiters.
+/// Smallest share of time that a lock must be held to limit another lock's waiters.
 const LEAST_BUSY: f64 = 0.02;
 
 /// Share of all waiting above which all CPU time of locking may be due to one lock.

@@ -99,7 +99,7 @@ impl Reasons {
         let all: u64 = parker.waiting_at.values().sum();
         let otherwise = identity.parked_for(&[]);
         let mut reasons = Reasons::default();
-        // If only the stack tells the reason, the stacks that were read stand for all.
+        // If only the stack shows the reason, the stacks that were read stand for all.
         if otherwise == ParkedFor::Idle || all == 0 {
             *reasons.share(otherwise) = 1.0;
             return reasons;

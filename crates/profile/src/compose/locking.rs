@@ -13,7 +13,8 @@ use threadtoll_stats::interval::share;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Most stacks of a lock's waiters in which to look for the function that took the lock.
+/// Maximum number of stacks of a lock's waiters in which to look for the function that took the
+/// lock.
 const MAX_STACKS: usize = 4;
 
 /// CPU time of locking, from samples of running threads.

@@ -12,10 +12,10 @@ use crate::primitive::Kind;
 use crate::primitive::library::{LibraryLock, at_symbol, waited_for};
 use crate::stacks::Stacks;
 
-/// Most stacks of waiters in which to look for a library.
+/// Maximum number of stacks of waiters in which to look for a library.
 const MAX_STACKS: usize = 3;
 
-/// Fewest locks in one variable from whose distances an array is inferred.
+/// Minimum number of locks in one variable from whose distances an array is inferred.
 const MIN_ELEMENTS: usize = 3;
 
 /// Largest variable whose locks may be taken for elements of an array.

@@ -17,10 +17,10 @@ use crate::stacks::Stacks;
 /// change as more locks are found, so it is 0: those are numbered from 1.
 const AS_ONE: u32 = 0;
 
-/// Most such rows.
+/// Maximum number of such rows.
 const MAX_ROWS: usize = 20;
 
-/// Threads parked for locks that cannot be told apart.
+/// Threads parked for locks that cannot be distinguished.
 #[derive(Debug, Default)]
 struct Row {
     id: u32,

@@ -57,7 +57,7 @@ const JAVA_THREADS: &[&str] =
 const FULL: f64 = 0.9;
 const MOST_ELSEWHERE: f64 = 0.1;
 
-/// Fewest samples of running threads on which this judgement may rest.
+/// Minimum number of samples of running threads on which this judgement may rest.
 const MIN_RAN: u64 = 10;
 
 /// Functions of Go that are not the program's own work, by the beginning of their names.

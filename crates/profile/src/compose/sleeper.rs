@@ -8,11 +8,12 @@ use threadtoll_primitive::function::{Part, is_queue, plain};
 
 use crate::stacks::Stacks;
 
-/// Most stacks of holders to search, and of waiters from which to learn which functions take the
-/// lock.
+/// Maximum number of stacks of holders to search, and of waiters from which to learn which
+/// functions take the lock.
 const MAX_STACKS: usize = 4;
 
-/// Most functions on a stack between the system call and the function that is named for it.
+/// Maximum number of functions on a stack between the system call and the function that is named
+/// for it.
 const WRAPPERS: usize = 4;
 
 /// Longest function name in a sentence, in characters.

@@ -25,7 +25,7 @@ impl One<'_> {
             return ThreadName { name: name.clone(), pid: Some(*pid), ended: false };
         }
         let name = watched.names.get(&tid).cloned();
-        // The TID of a thread that has ended may belong to another by now.
+        // The TID of a thread that has ended may now belong to another one.
         let stranger = match name {
             None if of_process.is_some() && !process.had_thread(tid) => ThreadFacts::read(tid),
             _ => None,

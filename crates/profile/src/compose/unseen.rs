@@ -14,7 +14,7 @@ use crate::watched::Watched;
 /// Mean number of threads that ended before they could be examined, from which it is mentioned.
 const ENDED_UNSEEN: f64 = 0.1;
 
-/// Most semaphores of a process that are mentioned as possible locks.
+/// Maximum number of semaphores of a process that are mentioned as possible locks.
 const MAX_SEMAPHORES: usize = 3;
 
 /// Sentences on what could not be seen, and on how to see it.

@@ -17,10 +17,10 @@ use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
 
-/// Most waits listed per process.
+/// Maximum number of waits listed per process.
 const MAX_WAITS: usize = 50;
 
-/// Most stacks listed per wait.
+/// Maximum number of stacks listed per wait.
 const MAX_SITES: usize = 3;
 
 /// Smallest mean number of waiting threads that is listed.

@@ -2,7 +2,7 @@
 //!
 //! The word is read first; the holder's system call and stack are read ten to a thousand
 //! microseconds later. By then a short hold is over, and its thread may sleep elsewhere. Records of
-//! context switches tell what it did when the word was read. A sleep counts only if the word names
+//! context switches show what it did when the word was read. A sleep counts only if the word names
 //! the thread both before and after the thread is examined, and the thread has not run in between:
 //! then it held the lock throughout the sleep. Without records, the word alone decides.
 //!
@@ -26,7 +26,7 @@ const SHORT_NS: u64 = 200_000;
 /// this time.
 const WITHIN_NS: u64 = 1_000_000;
 
-/// Most waiters that are remembered from one sample to the next.
+/// Maximum number of waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
 /// Largest number of threads that each picked one may stand for when all threads have to be known.
@@ -54,7 +54,7 @@ impl Moment {
     ) -> Moment {
         let seen = threads.seen;
         let ran_with = || {
-            // A thread that was woken in the meantime may have the lock by now.
+            // A thread that was woken in the meantime may have acquired the lock.
             let state = seen.timeline.and_then(|timeline| timeline.state_since(tid, tick.at));
             let ran_since = state.filter(|(state, _)| *state == CpuState::Running);
             let since = match unreleased_since? {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::primitive::{Identity, ReadMemory};
 
-/// Most records that are tracked.
+/// Maximum number of records that are tracked.
 const MAX_RECORDS: usize = 4096;
 
 /// Records of one process.

@@ -23,8 +23,8 @@ pub(crate) struct Threads<'a> {
     pub(crate) last: &'a HashMap<u32, Last>,
     /// Index and kind of the object to which a futex word belongs.
     pub(crate) thing_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
-    /// True for a thread that every sample saw asleep in the same place. Used where records of
-    /// switches tell no more.
+    /// True for a thread that every sample saw asleep in the same place. Used if there are no
+    /// records of switches.
     pub(crate) rests: &'a dyn Fn(u32) -> bool,
     /// When the threads were examined.
     pub(crate) at: u64,

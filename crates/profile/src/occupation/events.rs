@@ -9,11 +9,11 @@ use threadtoll_stacks::process::{Memory, SystemCall};
 
 use super::Device;
 
-/// Most descriptors of one wait whose devices are looked up, until one shows that the thread waits
-/// for work.
+/// Maximum number of descriptors of one wait whose devices are looked up, until one shows that the
+/// thread waits for work.
 pub(crate) const MAX_DESCRIPTORS: usize = 256;
 
-/// Most descriptors that select(2) accepts.
+/// Maximum number of descriptors that select(2) accepts.
 const MAX_SELECT: u64 = 1024;
 
 /// Size of a `pollfd` in bytes.
@@ -130,7 +130,7 @@ impl EventSet {
 }
 
 /// Descriptors in an array of `pollfd`: a number, the requested events, and those that occurred.
-/// The kernel skips negative numbers. `None` if the memory holds other bytes by now.
+/// The kernel skips negative numbers. `None` if the memory now holds other bytes.
 fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
     const MOST: i32 = 1 << 20;
     const EVENTS: u16 = 0x7fff;

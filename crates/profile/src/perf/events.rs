@@ -26,7 +26,7 @@ pub(crate) const SETTLE_NS: u64 = 1_000_000;
 /// Events to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Report switches.
+    /// True if switches are reported.
     pub switches: bool,
     /// Report samples.
     pub samples: Option<SampleOptions>,

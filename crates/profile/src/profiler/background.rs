@@ -9,7 +9,7 @@ use super::launched::LaunchedProgram;
 use crate::sample::Chunk;
 use crate::watched::Watched;
 
-/// Most processes that are named.
+/// Maximum number of processes that are named.
 const MAX_NAMED: usize = 20;
 
 impl Profiler {

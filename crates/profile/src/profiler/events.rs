@@ -19,7 +19,8 @@ const FOLLOWING_SHARE: f64 = 0.1;
 /// the next listing.
 const MANY_ENDED: u32 = 16;
 
-/// Time between two checks of which CPUs the followed threads may use: in total, and per thread.
+/// Time between two checks of which CPUs the followed threads may use: at least `REFRESH`, and at
+/// least `REFRESH_THREAD` for each of these threads.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_THREAD: Duration = Duration::from_millis(10);
 
@@ -105,7 +106,7 @@ impl Profiler {
                 if events.follow_thread(tid).is_ok() {
                     watched.followed.push(tid);
                 }
-                // Its TID may belong to another process by now.
+                // Its TID may now belong to another process.
                 if watched.process.as_ref().is_some_and(|process| !process.has_thread(tid)) {
                     watched.followed.retain(|&followed| followed != tid);
                     events.forget(tid);

@@ -14,10 +14,10 @@ use crate::clock::now;
 use crate::perf::{self, Direction, Event, SETTLE_NS};
 use crate::sample::{Chunk, Order, Tick};
 
-/// Most that switch records and samples may cost the program, as a share of one CPU.
+/// Largest cost of switch records and samples to the program, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
 
-/// Most threads that are named at a time.
+/// Maximum number of threads that are named at a time.
 const MAX_NAMED: usize = 8;
 
 /// Share of the budget for listing mappings again when stacks show code outside all known ones.

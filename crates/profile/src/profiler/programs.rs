@@ -19,7 +19,7 @@ use crate::watched::Watched;
 /// Share of the budget for finding static locks in debug information.
 const STATIC_LOCKS_SHARE: f64 = 0.25;
 
-/// Most programs whose CPU time is read after each stretch.
+/// Maximum number of programs whose CPU time is read after each stretch.
 const MAX_TIMED: usize = 4;
 
 /// Time within which a program has loaded the libraries that it is linked with.
@@ -35,7 +35,7 @@ impl Profiler {
     ) -> Result<(), ProcessError> {
         let open = || Process::open_again(pid, start_time);
         let (own, process) = (open()?, open()?);
-        // First of all: anything read earlier could be of another program.
+        // This comes first, because anything read earlier might belong to another program.
         let run = process.program_run();
         let index = self.next_index;
         self.next_index += 1;

@@ -5,12 +5,13 @@ use threadtoll_stacks::process::{ThreadFacts, ThreadState};
 use super::Profiler;
 use crate::clock::now;
 
-/// Most threads whose switches are counted when a stretch ends, and before the last report; each
-/// takes about ten microseconds.
+/// Maximum number of threads whose switches are counted when a stretch ends, and before the last
+/// report; each takes about ten microseconds.
 const COUNTED: usize = 16;
 const COUNTED_LAST: usize = 256;
 
-/// Most processes that are checked for being stopped: a build has hundreds of short-lived ones.
+/// Maximum number of processes that are checked for being stopped: a build has hundreds of
+/// short-lived ones.
 const ASKED: usize = 16;
 
 impl Profiler {

@@ -7,7 +7,7 @@ use threadtoll_stacks::process::ProcessError;
 use crate::account::MAX_ENDED;
 use crate::perf::Events;
 
-/// Most processes for which a reason is given.
+/// Maximum number of processes for which a reason is given.
 const MAX_PROCESSES: usize = 20;
 
 /// A larger budget is of little use if this many times as many threads have ended as wait for their

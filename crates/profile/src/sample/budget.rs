@@ -35,9 +35,9 @@ pub struct Budget {
 pub struct Effort {
     /// Number of looks per second.
     pub rate_per_s: f64,
-    /// Most lock words to read per look.
+    /// Maximum number of lock words to read per look.
     pub words: u32,
-    /// Most threads to read per look.
+    /// Maximum number of threads to read per look.
     pub threads: u32,
 }
 

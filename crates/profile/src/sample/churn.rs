@@ -11,18 +11,19 @@ const UNLISTED: f64 = 0.01;
 /// Time over which births are averaged.
 const WITHIN_S: f64 = 1.0;
 
-/// Fewest births per second that matter.
+/// Lowest rate of births, per second, that matters.
 const FEWEST_PER_S: f64 = 0.01;
 
 /// Number of a process's first samples that list its threads, until it is known if they come and
 /// go.
 const FIRST: u32 = 8;
 
-/// Most threads that a sample lists: with more, drawing one at random takes less time.
+/// Maximum number of threads that a sample lists: with more, drawing one at random takes less time.
 pub(super) const MOST_LISTED: usize = 64;
 
-/// Most threads of a churning process that a sample examines completely. Each costs more than a
-/// thread with a cached descriptor, but their queue is then exact instead of an estimate.
+/// Maximum number of threads of a churning process that a sample examines completely. Each costs
+/// more than a thread with a cached descriptor, but their queue is then exact instead of an
+/// estimate.
 pub(super) const MOST_READ: u32 = 32;
 
 /// Rate at which threads of a process begin.

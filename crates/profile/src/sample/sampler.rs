@@ -21,7 +21,8 @@ use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_OBJECTS, Window};
 use owned::Owned;
 
-/// Most futex words of a process: as many as the account can hold, which reports if there are more.
+/// Maximum number of futex words of a process: as many as the account can hold, which reports if
+/// there are more.
 const MAX_WORDS: usize = MAX_OBJECTS;
 
 /// Number of bytes that are read of a stack.
@@ -35,14 +36,14 @@ const BURST: usize = 24;
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Most stacks per look: of all threads; of threads that wait on a watched word; of other sleeping
-/// threads; and of owners.
+/// Maximum number of stacks per look: of all threads; of threads that wait on a watched word; of
+/// other sleeping threads; and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
-/// Most threads of other processes that are examined as holders of a process's locks.
+/// Maximum number of threads of other processes that are examined as holders of a process's locks.
 const MAX_STRANGERS: usize = 64;
 
 /// Length of the first stretch: costs are guesses until it has ended.
@@ -100,7 +101,7 @@ pub enum Report {
     Threads(u32, Vec<u32>),
     /// A process has ended.
     Ended(u32),
-    /// A process executes another program by now, and is no longer observed.
+    /// A process has executed another program, and is no longer observed.
     Replaced(u32),
 }
 
@@ -130,7 +131,7 @@ pub struct Sampler {
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
     owned: Owned,
-    /// Processes no longer observed, of which the account has not been told.
+    /// Processes no longer observed, of which the account has not been notified.
     left: Vec<u32>,
     /// Processes that the last sample saw.
     seen: HashSet<u32>,
@@ -353,7 +354,7 @@ impl Sampler {
         }
     }
 
-    /// Decides if this look is one of those that happen `per_s` times a second.
+    /// Returns `true` if this look is one of those that happen `per_s` times a second.
     fn one_of(&mut self, per_s: f64) -> bool {
         const STEPS: u32 = 1 << 20;
         f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)

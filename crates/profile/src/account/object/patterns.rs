@@ -8,7 +8,8 @@ use super::Now;
 use crate::primitive::Hold;
 use crate::tally::count;
 
-/// Fewest threads that make a herd: they leave one wait together and queue for the same lock.
+/// Minimum number of threads that make a herd: they leave one wait together and queue for the same
+/// lock.
 const HERD: f64 = 3.0;
 
 /// Patterns that take several successive samples of a lock to see.

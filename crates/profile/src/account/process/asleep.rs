@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use crate::account::mean::{Estimate, Mean, Stretch, Stretches};
 use crate::account::time::Time;
 
-/// Most pairs of a kind of time and a system call that are counted separately.
+/// Maximum number of pairs of a kind of time and a system call that are counted separately.
 const MAX_CALLS: usize = 128;
 
-/// Most stacks of such a pair that are counted separately.
+/// Maximum number of stacks of such a pair that are counted separately.
 const MAX_STACKS: usize = 512;
 
 /// A kind of time, and the number of the system call in which it is spent; `None` for a page fault.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::primitive::MAX_OBJECTS;
 
-/// Fewest clock ticks for which the kernel's share is reported.
+/// Minimum number of clock ticks for which the kernel's share is reported.
 const MIN_TICKS: u64 = 20;
 
 #[derive(Debug, Default)]

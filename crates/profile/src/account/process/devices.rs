@@ -6,7 +6,7 @@ use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{Awaited, Device, EventSet, Occupation};
 
-/// Most descriptors whose devices are cached, and for how long.
+/// Maximum number of descriptors whose devices are cached, and the time for which they are.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 

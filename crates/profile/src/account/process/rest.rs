@@ -5,7 +5,7 @@
 
 use crate::sample::ThreadRead;
 
-/// Fewest samples, and shortest time, after which such a thread counts as resting.
+/// Minimum number of samples, and shortest time, after which such a thread counts as resting.
 const SAMPLES: u32 = 50;
 const NS: u64 = 500_000_000;
 

@@ -4,8 +4,8 @@
 //! asleep before, we know what it waits for; the shorter the sleep, the more rarely a look did. In
 //! the other cases the wait is divided among the places where other looks saw the thread asleep: in
 //! proportion to the number of sleeps there that no look saw, and to how long threads woken there
-//! wait for a CPU, which the sleeps that were seen tell. (A lock's waiters are woken while the
-//! thread that released it still runs; a timer's, at any time.)
+//! wait for a CPU, which is known from the sleeps that were seen. (A lock's waiters are woken while
+//! the thread that released it still runs; a timer's, at any time.)
 //!
 //! Looks come at random at a rate `r`. Of `n` sleeps, `n r P(length > a)` looks find one at age
 //! `a`; so the number of sleeps is the density of ages at 0, divided by `r` (the renewal process's
@@ -16,17 +16,18 @@ use std::collections::{HashMap, VecDeque};
 
 use super::super::mean::{Mean, Stretch};
 
-/// Most sleeps that are kept of one thread, and of all threads together.
+/// Maximum numbers of sleeps that are kept: of one thread, and of all threads together.
 const OF_THREAD: usize = 64;
 const OF_ALL: usize = 512;
 
-/// Fewest sleeps of a thread that show where it sleeps. With fewer, those of all threads are used.
+/// Minimum number of sleeps of a thread for them to show where it sleeps. With fewer, those of all
+/// threads are used.
 const TELLING: usize = 12;
 
-/// Most threads whose sleeps are kept.
+/// Maximum number of threads whose sleeps are kept.
 const MAX_THREADS: usize = 4096;
 
-/// Most places whose lengths of sleeps are kept.
+/// Maximum number of places whose lengths of sleeps are kept.
 const MAX_PLACES: usize = 1024;
 
 /// Weight, in sleeps, of the average place in the estimate for one place.
@@ -84,7 +85,7 @@ pub(super) struct WokenUnseen {
     pub(super) shared_out: Tally,
     /// Threads that have slept somewhere.
     pub(super) anywhere: Tally,
-    /// Threads that have yielded, as far as can be told.
+    /// Threads that have yielded, as far as is known.
     pub(super) yielding: Tally,
 }
 

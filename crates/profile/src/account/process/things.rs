@@ -159,7 +159,7 @@ impl ProcessAccount {
         }
         let object = self.touch(place, look);
         object.readings = object.readings.saturating_add(1);
-        // An object that is not known as a lock by now is no longer read: its waits are enough.
+        // An object that is still not known to be a lock is no longer read: its waits are enough.
         let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
         let may_lock = object.may_lock();
         if !may_lock && (is_idle || might_lock) {

@@ -324,7 +324,7 @@ impl Scene {
                 let parent = facts.process;
                 let forked = ThreadFacts::read(process.pid)
                     .is_some_and(|of_process| of_process.descends_from(parent));
-                // Otherwise the TID belongs to another thread by now.
+                // Otherwise, the TID now belongs to another thread.
                 let owner = match forked {
                     true => Owner::Forked { tid, parent },
                     false => Owner::Ended { tid },

@@ -2,7 +2,7 @@
 
 use threadtoll_record::profile::StuckKind;
 
-/// Most threads, and most locks, that are mentioned individually.
+/// Maximum numbers of threads, and of locks, that are mentioned individually.
 const MOST: usize = 4;
 
 /// A standstill with its names.

@@ -19,7 +19,7 @@ use crate::clock::{now, thread_cpu};
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
-/// Least number of threads to read per look, if there are as many.
+/// Minimum number of threads to read per look, if there are as many.
 const FEW: u32 = 4;
 
 /// A listing that takes this long is one of thousands of threads.
@@ -80,7 +80,7 @@ impl Sampler {
         let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
         let few = (self.threads.len() as u32).min(MOST_READ);
         self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
-        // Before the first stretch has ended, reading one of many threads per look would tell
+        // Before the first stretch has ended, reading one of many threads per look would show
         // little.
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };

@@ -4,7 +4,7 @@
 use super::{Chunk, Reason, Sampler};
 use crate::clock::now;
 
-/// Most words that are read again in one sample.
+/// Maximum number of words that are read again in one sample.
 const MAX_OWNED: usize = 64;
 
 /// Words that threads wait on and that name their owners: index of the process, and of the word in
