@@ -23,7 +23,7 @@ pub struct CallsBlock {
     pub send_ns: Ns,
     /// Time of a receive call.
     pub receive_ns: Ns,
-    /// Memory of the process; null if the kernel does not tell.
+    /// Memory of the process; null if the kernel does not report it.
     pub resident_bytes: Option<ResidentBytes>,
 }
 

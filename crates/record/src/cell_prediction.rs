@@ -69,11 +69,11 @@ pub struct Calibrated {
     pub think_ns: Ns,
     /// Time that one thread alone needs for both, without the lock, in nanoseconds.
     pub alone_ns: Ns,
-    /// Time from a release until a sleeping thread, woken for it, has the lock, in nanoseconds,
-    /// after a short sleep.
+    /// Time from a release until a sleeping thread that was woken for it has the lock, in
+    /// nanoseconds. Calibrated with short sleeps.
     pub handoff_ns: Ns,
-    /// Time that the releasing thread spends on waking a sleeping thread, in nanoseconds, after a
-    /// short sleep; null if no thread sleeps.
+    /// Time that the releasing thread spends on waking a sleeping thread, in nanoseconds.
+    /// Calibrated with short sleeps; null if no thread sleeps.
     pub wake_cost_ns: Option<Ns>,
     /// Time for which a thread spins before it sleeps, in nanoseconds; null if it never sleeps, or
     /// sleeps at once.

@@ -23,7 +23,7 @@ const MAX_PAYLOAD: u64 = 1 << 20;
 const MAX_VALUES: u64 = 1 << 44;
 /// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
-/// Fewest values beyond a quantile for it to be reported.
+/// Minimum number of values beyond a quantile for it to be reported.
 const BEYOND: f64 = 20.0;
 
 /// A distribution of times.

@@ -1,6 +1,6 @@
 //! Limits that apply both to the types and to the folding of blocks.
 
-/// Most threads that a cell may have.
+/// Maximum number of threads that a cell may have.
 pub(crate) const MAX_THREADS: u32 = 1 << 16;
 /// Number of longest samples that a record keeps.
 pub const WORST: usize = 64;

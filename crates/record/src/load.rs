@@ -200,7 +200,7 @@ pub enum Carry {
 }
 
 impl Carry {
-    /// All ways, in the order of tables.
+    /// All ways, in the order in which tables list them.
     pub const ALL: [Carry; 2] = [Carry::Moved, Carry::InPlace];
 
     /// Name on the command line and in files.

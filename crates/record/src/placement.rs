@@ -20,7 +20,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// All placements, in the order of tables.
+    /// All placements, in the order in which tables list them.
     pub const ALL: [Placement; 3] = [Placement::Pinned, Placement::SameCpu, Placement::Free];
 
     /// Name on the command line and in files.

@@ -143,8 +143,8 @@ impl Budget {
     }
 }
 
-/// Most rounds of a group. This limits the memory for reading a hostile plan, and for measuring a
-/// legitimate one.
+/// Maximum number of rounds of a group. This limits the memory for reading a hostile plan, and for
+/// measuring a legitimate one.
 pub const MAX_ROUNDS: u32 = 10_000;
 /// Maximum number of processes.
 pub const MAX_PROCESSES: u32 = 100;

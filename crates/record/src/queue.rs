@@ -153,7 +153,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// All wait strategies, in the order of tables.
+    /// All wait strategies, in the order in which tables list them.
     pub const ALL: [Wait; 7] = [
         Wait::Spin,
         Wait::SpinYield,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const MAX_WARNINGS: usize = 100;
-/// Most regimes of a record: each has at least three blocks of the reference.
+/// Maximum number of regimes of a record: each has at least three blocks of the reference.
 const MAX_REGIMES: usize = MAX_ROUNDS as usize / 3;
 
 /// The result of a cell.

@@ -84,9 +84,9 @@ struct Row {
 #[derive(Default)]
 pub(super) struct Observed {
     rows: BTreeMap<Key, Row>,
-    /// All cells, in the order of measuring.
+    /// All cells, in the order in which they were measured.
     pub(super) order: Vec<Key>,
-    /// Cells that tell how the machine changed.
+    /// Cells that show how the machine changed.
     references: Vec<Key>,
     futexes: Vec<Key>,
 }
@@ -160,7 +160,7 @@ impl Observed {
         self.rows.contains_key(key)
     }
 
-    /// The cell as it was measured, with the version of its queue.
+    /// The cell as measured, including the version of its queue.
     pub(super) fn cell<'a>(&'a self, key: &'a Key) -> &'a Cell {
         self.rows.get(key).map_or(&key.cell, |row| &row.cell)
     }
@@ -176,12 +176,12 @@ impl Observed {
     /// The figures of a cell in a group.
     pub(super) fn in_group(&self, key: &Key, group: usize) -> &[Observation] {
         let all = self.of_cell(key);
-        // Records are in the order of groups.
+        // Records are ordered by group.
         let at = |bound: usize| all.partition_point(|one| one.group < bound);
         &all[at(group)..at(group + 1)]
     }
 
-    /// Cells that can tell how the machine changed, the best one first.
+    /// Cells that may show how the machine changed, best one first.
     pub(super) fn controls(&self, key: &Key) -> impl Iterator<Item = &Key> {
         let sleeps = self.of_cell(key).iter().any(|one| one.sleeps);
         let like = move |other: &&Key| other.experiment == key.experiment && *other != key;
@@ -232,7 +232,7 @@ impl<'a> InRegime<'a> {
         record.regimes.iter().map(of).collect()
     }
 
-    /// Returns `true` if wake-ups are more than a tenth of a time per operation.
+    /// Returns `true` if wake-ups account for more than a tenth of a time per operation.
     fn sleeps(&self, figure: Figure, value: f64) -> bool {
         let each_ns = match figure {
             Figure::OneWayMedian
@@ -287,10 +287,10 @@ impl<'a> InRegime<'a> {
     }
 }
 
-/// The regimes of the machine in both runs: the reference's times, without a gap of more than
-/// [`ALIKE`] in any of them.
+/// The regimes of the machine in both runs, from the times of the reference: within a regime, no
+/// gap between them is larger than [`ALIKE`].
 pub(super) struct Regimes {
-    /// Logarithm of the longest time in each, in ascending order.
+    /// Logarithm of the longest time in each regime, in ascending order.
     ends: Vec<f64>,
 }
 

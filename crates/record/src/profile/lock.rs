@@ -130,7 +130,7 @@ pub enum LockKind {
     Parker,
 }
 
-/// Least gain that is worth changing the program for.
+/// Smallest gain that is worth changing the program for.
 const WORTHWHILE: f64 = 0.01;
 
 impl Lock {

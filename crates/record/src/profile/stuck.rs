@@ -11,7 +11,7 @@ use crate::{Count, Seconds, Text};
 pub struct Stuck {
     /// Its kind.
     pub kind: StuckKind,
-    /// Least time for which this has lasted.
+    /// Lower bound of the time for which this has lasted.
     pub seconds: Option<Seconds>,
     /// Numbers of the listed locks that no thread can get.
     pub locks: Vec<u32>,

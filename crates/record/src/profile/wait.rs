@@ -1,4 +1,4 @@
-//! Waits other than for a known lock, by the program's function that waits.
+//! Waits for anything but a known lock, grouped by the function of the program that waits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
