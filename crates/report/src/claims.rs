@@ -137,7 +137,7 @@ impl Claim {
     }
 }
 
-/// Most cells that are named individually.
+/// Maximum number of cells that are named individually.
 const MAX_NAMED: usize = 3;
 
 /// All answers, or the number of each kind with an example.

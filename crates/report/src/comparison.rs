@@ -14,7 +14,7 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
 
-/// Most cells that a sentence names.
+/// Maximum number of cells that a sentence names.
 const MAX_NAMED: usize = 5;
 
 /// Rows of one experiment.

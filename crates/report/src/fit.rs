@@ -37,7 +37,7 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-/// Least share of the highest throughput by which the last point must be lower.
+/// Smallest share of the highest throughput by which the last point must be lower.
 const FALL: f64 = 0.01;
 
 /// Returns `true` if throughput with the largest number of threads is below the highest.

@@ -6,7 +6,7 @@ use threadtoll_record::file::Results;
 use crate::clean::clean;
 use crate::label::list;
 
-/// Most reasons, and most cells per reason.
+/// Maximum numbers of reasons, and of cells per reason.
 const MAX: usize = 4;
 
 /// What a run does not include: cells that its plan left out, and then rows that failed.

@@ -12,8 +12,8 @@ use threadtoll_record::profile::{Interval, Lock, Process, Profile, ThreadTime, V
 use crate::clean::clean;
 use crate::profile::{lock_name, waits, words};
 
-/// Most locks of a process that are exported, so that a program with thousands of locks does not
-/// flood the monitoring.
+/// Maximum number of locks of a process that are exported, so that a program with thousands of
+/// locks does not flood the monitoring.
 const MAX_LOCKS: usize = 100;
 
 /// Renders the figures of all processes, and of the locks that cost most.

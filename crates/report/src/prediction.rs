@@ -49,7 +49,7 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 
-/// Least gain of a change that counts as an improvement.
+/// Smallest gain of a change that counts as an improvement.
 const HELPS: f64 = 1.01;
 
 /// The changes that improve throughput; `None` if there are none.

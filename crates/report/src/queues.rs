@@ -40,7 +40,7 @@ use crate::{claims, regimes, sentences};
 
 use view::View;
 
-/// The views of all scenarios, in the order of tables.
+/// The views of all scenarios, in the order in which tables list them.
 static VIEWS: &[View] = &[
     ask_reply::VIEW,
     stream::VIEW,
@@ -129,7 +129,7 @@ impl Scenario {
     }
 }
 
-/// Properties that comparable rows have in common, in the order of tables.
+/// Properties that comparable rows have in common, in the order in which tables list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: Scenario,

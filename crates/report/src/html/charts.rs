@@ -20,7 +20,7 @@ use crate::units::{
 
 /// Margin beyond the figures on an axis, as a factor.
 const MARGIN: f64 = 1.3;
-/// Most cells of all matrices on a page together; a cell takes about 8 bytes.
+/// Maximum number of cells of all matrices on a page together; a cell takes about 8 bytes.
 const MAX_CELLS: usize = 300_000;
 /// Ratio of the slowest pair to the fastest above which their colours are explained.
 const SPREAD: f64 = 1.6;

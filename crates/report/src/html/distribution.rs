@@ -10,7 +10,7 @@ use crate::units::{count, round_time, share, time};
 
 const BINS_PER_DECADE: f64 = 40.0;
 const POINTS_PER_DECADE: u32 = 5;
-/// Most distributions on a page; each takes about 2 kB.
+/// Maximum number of distributions on a page; each takes about 2 kB.
 const MAX_DISTRIBUTIONS: usize = 300;
 /// Number of curves that are shown initially; more would hide each other.
 const FIRST_SHOWN: usize = 5;

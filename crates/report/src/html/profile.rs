@@ -17,12 +17,12 @@ use crate::profile::{self, Seen, answer, kinds, locks, stack, stuck, time, unsee
 use crate::units::{percent, share};
 
 const MAX_ROWS: usize = 500;
-/// Most locks that are described in full.
+/// Maximum number of locks that are described in full.
 const MAX_LOCKS: usize = 20;
-/// Most stacks of each role, and most frames of a stack.
+/// Maximum numbers of stacks of each role, and of frames of a stack.
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 100;
-/// Most threads of a standstill that are named.
+/// Maximum number of threads of a standstill that are named.
 const MAX_STUCK: usize = 16;
 /// Width of the time bar in its own units.
 const BAR: f64 = 1000.0;

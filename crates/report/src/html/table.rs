@@ -44,7 +44,7 @@ pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup
     }
 }
 
-/// Most columns that fit into a page 1400 pixels wide.
+/// Maximum number of columns that fit into a page 1400 pixels wide.
 const MAX_COLUMNS: usize = 12;
 
 /// Marks the columns that are shown only on request: the least important ones, if the table is too

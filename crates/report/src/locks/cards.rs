@@ -56,8 +56,8 @@ fn knee_of(row: &Row<'_>) -> Option<f64> {
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }
 
-/// The column to show: among those whose knee the numbers of threads reach, the one with the
-/// shortest holds.
+/// The column to show: of the columns whose knee lies within the measured numbers of threads, the
+/// one with the shortest holds.
 fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     let most = sweep.rows.iter().map(|row| row.subject.threads).max()?;
     let knee = |column: &[&Row<'_>]| column.first().and_then(|row| knee_of(row));

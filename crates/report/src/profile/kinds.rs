@@ -15,7 +15,7 @@ use crate::units::{percent, time as duration};
 const WORTH_A_LINE: f64 = 0.1;
 const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 
-/// Most lines for kinds of time, and most functions on a line.
+/// Maximum numbers of lines for kinds of time, and of functions on a line.
 const MAX_LINES: usize = 3;
 const MAX_FUNCTIONS: usize = 3;
 

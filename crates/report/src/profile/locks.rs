@@ -13,10 +13,10 @@ use crate::units::{
     UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within,
 };
 
-/// Fewest characters of a lock's name to keep if its process is shown, too.
+/// Minimum number of characters of a lock's name to keep if its process is shown, too.
 const LEAST_NAME: usize = 8;
 
-/// Most threads of each role that a table or a figure names.
+/// Maximum number of threads of each role that a table or a figure names.
 pub(crate) const MAX_THREADS: usize = 6;
 
 /// A row for each lock; longer names are truncated.
@@ -99,8 +99,8 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
 
 /// Width of a gain's interval above which the gain is written as a range.
 const RANGE: f64 = 0.1;
-/// Most threads seen waiting. This is a lower bound if some threads were not sampled, or if it does
-/// not include threads that no sample saw asleep.
+/// Maximum number of threads seen waiting. This is a lower bound if some threads were not sampled,
+/// or if it does not include threads that no sample saw asleep.
 fn most(lock: &Lock) -> Cell {
     let mean = lock.queue_mean.map_or(0.0, |mean| mean.get());
     Cell::figure(lock.queue_max, |most| match lock.seen_in_part || mean > most {

@@ -4,7 +4,7 @@ use threadtoll_record::profile::{Method, Profile};
 
 use crate::units::time as duration;
 
-/// Fewest samples, and shortest time, for which anything is reported.
+/// Minimum number of samples, and shortest time, for which anything is reported.
 const SAMPLES: u64 = 50;
 const SECONDS: f64 = 0.1;
 

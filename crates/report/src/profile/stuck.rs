@@ -5,7 +5,7 @@ use threadtoll_record::profile::{Process, Profile, Stuck, StuckKind, StuckThread
 use super::stack;
 use crate::clean::clean;
 
-/// Most functions that are named per thread.
+/// Maximum number of functions that are named per thread.
 const FUNCTIONS: usize = 3;
 
 /// A standstill, with its process.

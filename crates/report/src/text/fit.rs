@@ -8,7 +8,7 @@ use crate::fit::{finding, threads, throughput};
 use crate::label::plural;
 use crate::units::{coefficient, share};
 
-/// Most rows of a table; a longer one is reduced to a selection of rows.
+/// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 
 /// Renders a fit: measured and fitted throughput by number of threads, the coefficients, and the

@@ -1,4 +1,4 @@
-//! Curves on a terminal, drawn with characters that can be told apart without colours.
+//! Curves on a terminal, drawn with characters that can be distinguished without colours.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -133,7 +133,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// One line of the drawing, painted in as few pieces as possible.
+/// One line of the drawing, in as few coloured pieces as possible.
 fn line(places: &[Option<Drawn>], style: &Style) -> String {
     let mut text = String::new();
     let used = places.iter().rposition(Option::is_some).map_or(0, |last| last + 1);

@@ -13,7 +13,7 @@ use crate::prediction::{changes, threads};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, ratio, round_time, share, time};
 
-/// Most rows of a table; a longer one is reduced to a selection of rows.
+/// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 /// Approximate number of rows in that selection.
 const SELECTED_ROWS: usize = 24;

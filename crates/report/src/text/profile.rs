@@ -16,13 +16,14 @@ use crate::units::{percent, time as duration};
 /// Number of lines on the first screen: those of a small terminal, minus one for the prompt.
 const LINES: usize = 23;
 const WIDTH: usize = 80;
-/// Most locks on the first screen; if there are none, most waits for other threads.
+/// Maximum number of locks on the first screen or, if there are none, of waits for other threads.
 const TOP: usize = 3;
 const IDLE: usize = 6;
-/// Most threads of a standstill that are named with their functions, and most further standstills.
+/// Maximum numbers of threads of a standstill that are named with their functions, and of further
+/// standstills.
 const STUCK: usize = 4;
 const OTHERS_STUCK: usize = 2;
-/// Most locks, and most waits that are not for a lock, that are described in full.
+/// Maximum numbers of locks, and of waits that are not for a lock, that are described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
 const MAX_PROCESSES: usize = 50;

@@ -9,7 +9,7 @@ const SHADES: usize = 11;
 /// Number of columns from which cells of the same colour are drawn as one path, without titles of
 /// their own.
 const MAX_DETAILED: usize = 64;
-/// Most rows and columns of areas, which have titles instead of the cells.
+/// Maximum number of rows and columns of areas, which have titles instead of the cells.
 const MAX_AREAS: usize = 64;
 /// Width of a digit in a cell, in pixels.
 const DIGIT: f64 = 7.5;

@@ -1,6 +1,6 @@
 //! Axes, linear or logarithmic: positions of values, and ticks.
 
-/// Most ticks on an axis.
+/// Maximum number of ticks on an axis.
 const MOST: usize = 11;
 
 /// Maps values to shares of the axis length.
