@@ -22,7 +22,7 @@ use elf::{Elf, FilePart};
 use source::Source;
 pub use space::{AddressSpace, Place, SharedPlace};
 
-/// Most images that are kept. If programs map more, the rest stay unnamed.
+/// Maximum number of images that are kept. If programs map more, the rest stay unnamed.
 const MAX_IMAGES: usize = 4096;
 
 /// Number of bytes of a `.gnu_debuglink` that are read.

@@ -36,7 +36,7 @@ pub use unwinder::Unwinder;
 
 use crate::image::Place;
 
-/// Most frames of a stack.
+/// Maximum number of frames of a stack.
 pub const MAX_FRAMES: usize = 256;
 
 /// A copy of a thread's stack.

@@ -23,11 +23,11 @@ use inlined::Functions;
 pub use statics::{StaticVariable, StaticVariables, Wanted};
 use table::SymbolTable;
 
-/// Most descriptions that are cached.
+/// Maximum number of descriptions that are cached.
 const MAX_REMEMBERED: usize = 1 << 14;
-/// Most symbols of all files that are kept: 16 MB.
+/// Maximum number of symbols of all files that are kept: 16 MB.
 const MAX_SYMBOLS: usize = 1 << 20;
-/// Most files whose debug information is open at a time; each takes up to 10 MB.
+/// Maximum number of files whose debug information is open at a time; each takes up to 10 MB.
 const MAX_OPEN: usize = 2;
 
 /// Names of the files in [`Images`].

@@ -42,7 +42,7 @@ impl StackTable {
     }
 
     /// Lists the mappings of a process that was [opened](StackTable::open). Known ones are kept if
-    /// it has ended or executes another program by now.
+    /// it has ended or has executed another program.
     pub fn list(&mut self, process: u32, of: &Process) {
         self.mappings.list(process, of, &mut self.images);
     }

@@ -13,7 +13,7 @@ use gimli::{Error, LittleEndian, Reader, ReaderOffsetId};
 use super::Image;
 
 const PAGE: u64 = 1 << 13;
-/// Most pages of one section that are kept: 128 KB.
+/// Maximum number of pages of one section that are kept: 128 KB.
 const MAX_PAGES: usize = 16;
 
 type Page = Arc<[u8]>;

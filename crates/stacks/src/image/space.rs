@@ -9,10 +9,10 @@ use super::source::{Source, read_fully};
 use super::{CodeAddress, Image, ImageId, Images};
 use crate::process::Mapping;
 
-/// Most bytes of a file that are copied from memory when the file itself is gone.
+/// Maximum number of bytes of a file that are copied from memory when the file itself is gone.
 const MAX_COPIED: u64 = 32 << 20;
 
-/// Most files of a process that are opened.
+/// Maximum number of files of a process that are opened.
 const MAX_FILES: usize = 4096;
 
 /// The memory of a process, as a map of code and files.
@@ -51,7 +51,7 @@ pub enum Place {
     Image(CodeAddress),
     /// Code that is in no file: generated at run time.
     Generated,
-    /// Memory that holds no code, or none at all.
+    /// Memory that holds no code, or no memory at all.
     NotCode,
 }
 

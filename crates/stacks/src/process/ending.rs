@@ -24,7 +24,7 @@ struct Info {
 
 const _: () = assert!(size_of::<Info>() == 64);
 
-/// Exit status of a process that its parent has reaped; `None` if the kernel does not tell.
+/// Exit status of a process that its parent has reaped; `None` if the kernel does not report it.
 pub(crate) fn of_reaped(pidfd: impl AsFd) -> Option<ExitStatus> {
     let mut info = Info { mask: EXIT, ..Info::default() };
     let pidfd = pidfd.as_fd().as_raw_fd();

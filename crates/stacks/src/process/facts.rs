@@ -8,14 +8,14 @@ use rustix::fs::CWD;
 use super::activity::Activity;
 use super::files::{self, ShortPath};
 
-/// Most bytes of the file that are read: it lists the user's groups, of which there may be
-/// thousands.
+/// Maximum number of bytes of the file that are read: it lists the user's groups, of which there
+/// may be thousands.
 const MAX_STATUS: usize = 64 << 10;
 
 /// Longest line that describes a system call.
 const MAX_CALL: usize = 192;
 
-/// Most ancestors of a process that are followed.
+/// Maximum number of ancestors of a process that are followed.
 const MAX_ANCESTORS: usize = 64;
 
 /// Facts about a thread.
@@ -75,7 +75,7 @@ impl ThreadFacts {
         ThreadFacts::parse(&files::read(CWD, &path, MAX_STATUS).ok()?)
     }
 
-    /// What the thread with this TID is doing; `None` if the kernel does not tell.
+    /// What the thread with this TID is doing; `None` if the kernel does not report it.
     pub fn activity_of(tid: u32) -> Option<Activity> {
         let path = ShortPath::new(format_args!("/proc/{tid}/syscall"));
         Activity::parse(&files::read(CWD, &path, MAX_CALL).ok()?)

@@ -141,7 +141,7 @@ impl Family {
         Ok(())
     }
 
-    /// Checks one member for a change, because the caller knows that it has executed another
+    /// Checks one member for changes, for a caller that knows that this member has executed another
     /// program.
     pub fn look_at(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let member = self.members.iter_mut().rfind(|member| member.process.pid() == pid);

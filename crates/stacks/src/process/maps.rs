@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most mappings that are read; by default the kernel allows 65,530.
+/// Maximum number of mappings that are read; by default the kernel allows 65,530.
 pub const MAX_MAPPINGS: usize = 1 << 17;
 
 /// Longest line that is read completely; paths have at most 4,096 bytes. The rest of a longer line
@@ -41,7 +41,7 @@ pub struct Mapping {
     pub inode: u64,
     /// Path of the file in the process's own root, or a name such as `[heap]` or `[vdso]`.
     pub path: Option<Arc<Path>>,
-    /// True if the file has been removed since; the path may name another file by now.
+    /// True if the file has been removed since; the path may now be that of another file.
     pub deleted: bool,
 }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use rustix::io::Errno;
 
-/// Most pieces per call (the kernel's `UIO_MAXIOV`).
+/// Maximum number of pieces per call (the kernel's `UIO_MAXIOV`).
 const MAX_PIECES: usize = 1024;
 
 /// The memory of a process, addressed by PID. Another process may have received the PID, so bytes

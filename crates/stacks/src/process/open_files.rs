@@ -11,8 +11,8 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Process, stat_path};
 
-/// Most bytes of a descriptor's description that are read: for an epoll descriptor, it has a line
-/// of about 70 bytes for each watched descriptor.
+/// Maximum number of bytes of a descriptor's description that are read: for an epoll descriptor, it
+/// has a line of about 70 bytes for each watched descriptor.
 const MAX_INFO: usize = 64 << 10;
 
 /// A descriptor watched by an epoll descriptor.

@@ -15,8 +15,8 @@ use super::stat::Stat;
 
 const MOST_ANCESTORS: usize = 64;
 
-/// Most bytes of a process's list of cgroups that are read: one line for each of a dozen
-/// controllers.
+/// Maximum number of bytes of a process's list of cgroups that are read: one line for each of a
+/// dozen controllers.
 const MAX_CGROUPS: usize = 64 << 10;
 
 /// A family of processes that has ended.

@@ -48,7 +48,7 @@ pub enum Look {
     Seen(Activity),
     /// The thread has ended.
     Gone,
-    /// The kernel refuses to tell: the process has executed a program with other privileges.
+    /// The kernel refuses to show it: the process has executed a program with other privileges.
     Refused,
 }
 

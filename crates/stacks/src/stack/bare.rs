@@ -1,9 +1,9 @@
 //! Finds callers of functions that no unwind table covers, such as those of musl.
 //!
-//! The call before a candidate return address tells where the function begins, and its instructions
-//! from there to the program counter tell how large its frame is. The return address is accepted if
-//! both fit: it follows a call of a function that begins shortly before the program counter
-//! (perhaps by way of tail calls), and it lies exactly one frame above the stack pointer.
+//! The call before a candidate return address shows where the function begins; the function's
+//! instructions from there to the program counter show how large its frame is. The return address
+//! is accepted if both fit: it follows a call of a function that begins shortly before the program
+//! counter (perhaps by way of tail calls), and it lies exactly one frame above the stack pointer.
 
 use super::call::PrecedingCall;
 use super::prologue::{self, BareFrame};
@@ -19,7 +19,7 @@ const MAX_WORDS: usize = 1024;
 const MAX_CODE: u64 = 4096;
 /// Number of bytes of such a function that are searched for jumps to another one.
 const MAX_SEARCHED: usize = 256;
-/// Most consecutive jumps.
+/// Maximum number of consecutive jumps.
 const MAX_JUMPS: u32 = 3;
 
 impl Rules {

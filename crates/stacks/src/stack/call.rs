@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::image::{AddressSpace, CodeAddress, Image};
 
 const PAGE: usize = 4096;
-/// Most pages that are cached: 4 MB.
+/// Maximum number of pages that are cached: 4 MB.
 const MAX_PAGES: usize = 1024;
 
 /// The call before a return address.

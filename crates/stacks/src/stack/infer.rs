@@ -14,7 +14,7 @@ use super::step::{Input, Lack, Position, Step, follows_call};
 use super::{MAX_FRAMES, StackBytes};
 use crate::image::{CodeAddress, Place};
 
-/// Most words that a call may push as arguments.
+/// Maximum number of words that a call may push as arguments.
 const MAX_ARGUMENTS: u64 = 16;
 
 pub(super) struct Found {

@@ -43,7 +43,7 @@ pub(super) struct BareFrame {
     pub(super) frame_pointer: Option<u64>,
 }
 
-/// Most instructions that are followed.
+/// Maximum number of instructions that are followed.
 #[cfg(target_arch = "x86_64")]
 const MAX_STEPS: usize = 2048;
 

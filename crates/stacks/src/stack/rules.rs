@@ -13,13 +13,14 @@ use super::call::{CodePages, PrecedingCall};
 use super::registers::{PROGRAM_COUNTER, Registers};
 use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Place};
 
-/// Most files whose tables are kept open; each takes up to 256 KB.
+/// Maximum number of files whose tables are kept open; each takes up to 256 KB.
 const MAX_TABLES: usize = 64;
-/// Most entries of tables without an index: 4 MB.
+/// Maximum number of entries of tables without an index: 4 MB.
 const MAX_ENTRIES: usize = 1 << 18;
-/// Most bytes of unwind instructions for one function; more are not believed.
+/// Maximum number of bytes of unwind instructions for one function; more are not believed.
 const MAX_FRAME_ENTRY: usize = 1 << 16;
-/// Most steps of one DWARF expression; the longest one seen, for `sigreturn`, has three.
+/// Maximum number of steps of one DWARF expression; the longest one seen, for `sigreturn`, has
+/// three.
 const MAX_EXPRESSION: u32 = 64;
 const CACHED: usize = 4096;
 

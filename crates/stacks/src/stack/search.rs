@@ -4,7 +4,7 @@ use super::StackBytes;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::step::Position;
 
-/// Most words of the stack that one search examines.
+/// Maximum number of words of the stack that one search examines.
 const MAX_WORDS: usize = 8192;
 
 /// Work that may still be done for one stack, so that a hostile one costs a few milliseconds at

@@ -15,11 +15,11 @@ use crate::image::{CodeAddress, Place};
 const MAX_CODE: u64 = 16 << 10;
 /// Number of bytes that are searched if the function's end is unknown.
 const MAX_UNKNOWN: u64 = 256;
-/// Most jumps from one function to another in a row.
+/// Maximum number of jumps from one function to another in a row.
 const MAX_JUMPS: u32 = 3;
-/// Most functions that are searched to answer one question.
+/// Maximum number of functions that are searched to answer one question.
 const MAX_FUNCTIONS: u32 = 24;
-/// Most answers that are cached.
+/// Maximum number of answers that are cached.
 const MAX_ANSWERS: usize = 1 << 14;
 
 /// Destination of a jump.

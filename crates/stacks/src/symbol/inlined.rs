@@ -17,15 +17,15 @@ use crate::image::{Bytes, Image};
 const MAX_RESIDENT: u64 = 16 << 20;
 /// Largest unit that is searched: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;
-/// Most address ranges of units: 8 MB.
+/// Maximum number of address ranges of units: 8 MB.
 const MAX_RANGES: usize = 1 << 18;
-/// Most units whose functions are known at a time.
+/// Maximum number of units whose functions are cached.
 const MAX_UNITS: usize = 16;
-/// Most functions of one unit.
+/// Maximum number of functions of one unit.
 const MAX_FUNCTIONS: usize = 1 << 16;
-/// Most functions at one address.
+/// Maximum number of functions at one address.
 const MAX_INLINED: usize = 64;
-/// Most steps from a call to the entry that has the function's name.
+/// Maximum number of steps from a call to the entry that has the function's name.
 const MAX_ORIGINS: usize = 8;
 
 type Entry = DebuggingInformationEntry<Bytes>;

@@ -11,13 +11,13 @@ use gimli::{
 use super::inlined::read_dwarf;
 use crate::image::{Bytes, Image, Section};
 
-/// Most variables that are listed per file.
+/// Maximum number of variables that are listed per file.
 const MAX_FOUND: usize = 10_000;
-/// Most levels of nested types.
+/// Maximum number of levels of nested types.
 const MAX_DEPTH: usize = 12;
-/// Most elements of an array that are listed.
+/// Maximum number of elements of an array that are listed.
 const MAX_ELEMENTS: u64 = 64;
-/// Most types that are examined.
+/// Maximum number of types that are examined.
 const MAX_TYPES: usize = 1 << 20;
 /// Largest unit that is searched: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::image::{Image, Section};
 
-/// Most symbols of one file: 16 MB. The rest are unknown.
+/// Maximum number of symbols of one file: 16 MB. The rest are unknown.
 const MAX_SYMBOLS: usize = 1 << 20;
 /// Number of symbols that are read at a time.
 const BATCH: usize = 2048;

@@ -11,13 +11,14 @@ use std::hash::{Hash, Hasher};
 
 use crate::stack::{Frame, Stack, StackBytes};
 
-/// Most different stacks.
+/// Maximum number of different stacks.
 const MAX_STACKS: usize = 20_000;
 
-/// Most positions whose last stack is remembered.
+/// Maximum number of positions whose last stack is remembered.
 const MAX_POSITIONS: usize = 20_000;
 
-/// Most stacks with which a new position is compared: those of other threads that do the same.
+/// Maximum number of stacks with which a new position is compared: those of other threads that do
+/// the same.
 const ALIKE: usize = 4;
 
 #[derive(Debug, Default)]
