@@ -20,9 +20,9 @@
 //! Not distinguished are two regimes that alternate faster than the reference is measured, regimes
 //! that overlap, and regimes that lasted for fewer than three of the reference's blocks.
 
-/// Least gap between two regimes, relative to the wider one.
+/// Smallest gap between two regimes, relative to the wider one.
 const APART: f64 = 2.0;
-/// Fewest blocks of the reference in a regime.
+/// Minimum number of blocks of the reference in a regime.
 const LEAST: usize = 3;
 /// Share of a cluster's blocks that lie beyond each of its edges.
 const TRIMMED: f64 = 0.1;
