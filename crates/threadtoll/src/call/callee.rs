@@ -78,7 +78,8 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     /// If there is no request, or if the caller is gone and its last request has been received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
         self.decline();
-        // Acquire, and before reading the turn: a request of a caller that has left is visible.
+        // This load is Acquire, and comes before reading the turn, so that a request of a caller
+        // that has left is visible.
         let state = self.shared.state.load(Ordering::Acquire);
         if state & ALIVE == 0 {
             Err(TryRecvError::Disconnected)

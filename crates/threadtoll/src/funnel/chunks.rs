@@ -21,7 +21,7 @@
 use super::chunk::{Chunk, SlotState};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
 
-/// Most chunks that can be kept for the next burst: 1 GiB of small messages.
+/// Maximum number of chunks that can be kept for the next burst: 1 GiB of small messages.
 const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
 /// Number of entries in the free list that are tried.
 const PROBES: usize = 64;

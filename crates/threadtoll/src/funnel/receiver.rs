@@ -428,8 +428,8 @@ impl<'a, T> Waiting<'a, T> {
         self.shared.announce_behind(self.reader.head)
     }
 
-    /// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
-    /// would not see the bit.
+    /// Sets `RECEIVER_PARKED`, unless a ticket has been drawn whose message has not been received:
+    /// the sender of that message would not see the bit. Returns `false` in that case.
     fn park(&mut self) -> bool {
         let word = &self.shared.tail.word;
         let mut tail = word.load(Ordering::Acquire);

@@ -40,8 +40,8 @@ struct Tickets {
 }
 
 impl<T, W: Wait> Sender<T, W> {
-    /// Most tickets that are drawn at once. The next sender links the chunks up to its own ticket,
-    /// so a batch of many chunks would hold it up while they are allocated.
+    /// Maximum number of tickets that are drawn at once. The next sender links the chunks up to its
+    /// own ticket, so a batch of many chunks would hold it up while they are allocated.
     const MAX_AT_ONCE: u64 = Chunk::<T>::SLOTS as u64;
 
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {

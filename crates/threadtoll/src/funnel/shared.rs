@@ -150,7 +150,7 @@ pub(super) struct Shared<T> {
     /// The senders' last sleep, as far as the receiver has noticed.
     last_sleep: CachePadded<LastSleep>,
     pub(super) chunks: Chunks<T>,
-    /// Most messages in the funnel; `None` if it is unbounded.
+    /// Maximum number of messages in the funnel; `None` if it is unbounded.
     pub(super) capacity: Option<u64>,
     pub(super) stats: WaitStats,
     pub(super) senders: AtomicUsize,

@@ -68,10 +68,11 @@ pub(super) fn new_messages(header: u64, known: u64) -> u64 {
 
 /// Bytes of a unit, unless messages need a stricter alignment.
 const LINE: usize = 64;
-/// Most messages that share a header which takes a unit of its own.
+/// Maximum number of messages that share a header which takes a unit of its own.
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 const MAX_SHARING: usize = 7;
-/// Most units that the messages sharing a header may take, unless a single message takes more.
+/// Maximum number of units that the messages sharing a header may take, unless a single message
+/// takes more.
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 const SHARING_UNITS: usize = 32;
 
@@ -112,9 +113,9 @@ impl<T> Geometry<T> {
     /// True if a long run can take less memory than frames.
     pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
-    /// Fewest messages in a run whose header has a unit to itself: those of eight frames. A frame
-    /// uses at least an eighth of its unit for the header, so a run of eight units or more holds at
-    /// least as many messages as the same number of frames.
+    /// Minimum number of messages in a run whose header has a unit to itself: those of eight
+    /// frames. A frame uses at least an eighth of its unit for the header, so a run of eight units
+    /// or more holds at least as many messages as the same number of frames.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
     /// Number of messages (seven frames' worth) from which a slice becomes a long run. After a

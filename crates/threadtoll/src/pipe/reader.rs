@@ -192,7 +192,8 @@ impl<T> Reader<T> {
             if next == self.step_end {
                 return None;
             }
-            // Not past `written_end`: the sender would lose lines that it has yet to write.
+            // Does not prefetch beyond `written_end`, because the sender would lose lines to which
+            // it has yet to write.
             cursor.frame.prefetch(AHEAD, self.written_end);
             let base = cursor.frame.first_message().base(taken);
             return Some(ReadCursor {

@@ -18,7 +18,7 @@ const FIRST_BYTES: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
 /// Factor by which each ring is larger than the previous one.
 const GROWTH: usize = 4;
-/// Fewest messages that an unbounded pipe's smallest ring holds.
+/// Minimum number of messages that an unbounded pipe's smallest ring holds.
 const MIN_SLOTS: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 12 };
 /// Units of the longest run: a page, and its header.
 const MAX_RUN_UNITS: usize = 65;
@@ -72,7 +72,7 @@ pub(super) fn bytes<T>(units: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingLayout {
     pub(super) units: usize,
-    /// Most units of a run in it.
+    /// Maximum number of units that a run in it may take.
     pub(super) max_run_units: usize,
     /// Number of messages that it holds.
     pub(super) slots: u64,
@@ -191,7 +191,7 @@ pub(super) struct FreeList<T> {
     kept: AtomicUsize,
     /// Number of allocated chunks.
     chunks: AtomicUsize,
-    /// Most chunks to keep.
+    /// Maximum number of chunks to keep.
     limit: usize,
     chunk_units: usize,
 }

@@ -91,8 +91,8 @@ const MAX_FIRST_FILL: u64 = 1;
 pub(super) const SENDER: usize = 0;
 pub(super) const RECEIVER: usize = 1;
 
-/// Most frames that the sender opens without announcing them. The number fits into the low bits of
-/// a header's address, which are 0.
+/// Maximum number of frames that the sender opens without announcing them. The number fits into the
+/// low bits of a header's address, which are 0.
 pub(super) const MAX_BEHIND: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 3 } else { 63 };
 

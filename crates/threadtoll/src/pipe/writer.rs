@@ -17,8 +17,8 @@ use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 /// and each read by the sender slows it down.
 const POLLS_OF_ACKED: u64 = 64;
 
-/// Most headers that the sender clears at a time. If it cleared one for each frame, a receiver
-/// close behind would read each of these lines between that store and the next.
+/// Maximum number of headers that the sender clears at a time. If it cleared one for each frame, a
+/// receiver close behind would read each of these lines between that store and the next.
 const MAX_CLEARED: usize = 16;
 
 /// Why there is no room.

@@ -14,7 +14,7 @@ use crate::sync::{CachePadded, spin_loop};
 
 /// Length of a pause, unless a single hint takes longer.
 const PAUSE_NS: u64 = 25;
-/// Most hints in a pause.
+/// Maximum number of hints in a pause.
 const MAX_HINTS: u64 = 16;
 /// Number of hints that are timed together.
 const TIMED: u64 = 16;

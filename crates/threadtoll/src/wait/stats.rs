@@ -150,7 +150,7 @@ impl WaitStats {
         let costs = u64::from(SLEEP_COSTS_NS.load(Relaxed));
         self.record_wait(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
         if woken_at != 0 && woken_at >= fell_asleep_ns {
-            // It was asleep when it was woken.
+            // The thread was really asleep when it was woken.
             learn(self.now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
         }
     }

@@ -21,7 +21,7 @@ use crate::sync::{
 
 /// Number of rounds of the light side in one run.
 const ROUNDS: u32 = 1 << 19;
-/// Most rounds of the heavy side in one run.
+/// Maximum number of rounds of the heavy side in one run.
 const MOST: usize = 1 << 21;
 
 #[derive(Default)]
