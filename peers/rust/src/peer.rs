@@ -39,7 +39,7 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
 
     fn try_receive(receiver: &mut Self::Receiver) -> Option<M>;
 
-    /// Returns `true` if `try_send` would fail, as far as this end can tell without calling it.
+    /// Returns `true` if `try_send` would fail, as far as this end knows without calling it.
     #[inline(always)]
     fn is_full(_: &mut Self::Sender) -> bool {
         false
