@@ -1,5 +1,4 @@
-//! A command from the view of the command line: its options, as declared to clap, and its `run`
-//! function.
+//! A command as the command line sees it: its options, as declared to clap, and its `run` function.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
