@@ -24,7 +24,7 @@ pub struct Thread {
     pub tid: u32,
     /// Its process.
     pub process: u32,
-    /// Condition under which it goes on.
+    /// Condition under which the thread goes on.
     pub waits: Waits,
     /// True if its wait ends by itself after a time-out.
     pub timed: bool,
@@ -132,9 +132,9 @@ pub struct StandStill {
 pub struct Stuck {
     /// Its number.
     pub tid: u32,
-    /// A lock that it holds.
+    /// A lock that it holds, if any.
     pub holds: Option<usize>,
-    /// Condition under which it goes on.
+    /// Condition under which the thread goes on.
     pub waits: Waits,
 }
 

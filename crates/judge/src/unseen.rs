@@ -15,11 +15,11 @@ const MOST_ENDED: f64 = 0.25;
 /// Mean number of threads that wait for a CPU after sleeps that no look saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Unseen {
-    /// Number attributed to waits for this lock.
+    /// Number of those attributed to waits for this lock.
     pub here: f64,
-    /// Number attributed to waits for something else.
+    /// Number of those attributed to waits for something else.
     pub elsewhere: f64,
-    /// Number that cannot be attributed.
+    /// Number of those that cannot be attributed.
     pub anywhere: f64,
     /// Number of threads that had ended before they could be read: as many had begun, and may wait.
     pub ended: f64,

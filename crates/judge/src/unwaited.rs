@@ -109,7 +109,7 @@ impl Unwaited {
             student(0.025, runs.count - 1.0) * runs.variance().sqrt()
         };
         let half = deviation * (1.0 + 1.0 / runs.count).sqrt();
-        // There may be few runs although they are all alike.
+        // Even if all runs are alike, their number may be small.
         let few = mean(value, 1.0, runs.count);
         let (low, high) = (few.low.min(value - half), few.high.max(value + half));
         // Nothing is known about late looks.
