@@ -158,8 +158,8 @@ const CYCLES: u64 = 50;
 /// Minimum number of rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;
 
-/// As many blocks, of enough cycles each, as fit in the time: at least 21 short blocks, or 5 long
-/// ones.
+/// Plans as many blocks as fit in the time, each with enough cycles: at least 21 short blocks, or 5
+/// long ones.
 ///
 /// If stamps are negligible in a cycle, the same block yields both rate and waiting times.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {

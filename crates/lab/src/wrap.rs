@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::raw_lock::RawLock;
 
-/// Types for which the loops of a row are compiled instead of its own.
+/// Types that wrap the ends or the lock of a row: its loops are compiled for these instead.
 pub trait Wrap: 'static {
     /// An end of a mechanism.
     type End<E: Exchange + 'static>: Exchange + 'static;

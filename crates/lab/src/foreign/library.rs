@@ -133,8 +133,9 @@ fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let path = path.canonicalize().map_err(unreadable)?;
     let bytes = fs::read(&path).map_err(unreadable)?;
     // Resolves all symbols at once, so that a missing one is found here, and none is resolved while
-    // messages are timed. The symbols are kept separate from those of other adapters. SAFETY: its
-    // initialisers run, as the user asked for: `--peers` names code to be executed.
+    // messages are timed. The symbols are kept separate from those of other adapters.
+    // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
+    // executed.
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(|error| {
         let error = error.to_string();

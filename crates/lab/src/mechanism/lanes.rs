@@ -68,8 +68,9 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // SAFETY: all of it was just allocated and is not shared yet. Written so that every page is
-        // mapped before the clock starts: fresh pages read as zero without being mapped.
+        // Writes all of it, so that every page is mapped before the clock starts: fresh pages read
+        // as zero without being mapped.
+        // SAFETY: all of it was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {
             let begin = LINE + direction * span;

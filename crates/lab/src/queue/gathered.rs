@@ -61,8 +61,8 @@ impl<S: Sink> Part for Receiver<S> {
     }
 }
 
-/// Receives until each sender has ended. Returns the number of messages, and 0 if there was room
-/// for all of them.
+/// Receives until each sender has ended. Returns the number of messages that were kept, and a
+/// second number, which is not 0 if some had no room.
 #[inline(always)]
 fn receive<S: Sink>(
     sink: &mut S,

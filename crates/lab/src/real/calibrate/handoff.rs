@@ -76,7 +76,7 @@ pub(super) struct CellHandoffs {
 }
 
 impl CellHandoffs {
-    /// Hand-offs from this part of the repeats, by time waited.
+    /// The hand-offs measured in this part of the repeats, in the order of the time waited.
     pub(super) fn at(&self, part: Part) -> Vec<WaitedHandoff> {
         let mut mixed: Vec<WaitedHandoff> = Vec::new();
         for (handoffs, weight) in &self.meetings {
@@ -245,9 +245,9 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
 }
 
-/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, if more
-/// threads sleep than there are CPUs. If each thread has its own CPU, this is the time for which it
-/// has waited.
+/// For a thread that gets the lock from another CPU: mean time for which its own CPU has been idle.
+/// `None` unless there are more threads than CPUs, and they sleep: with a CPU of its own, the idle
+/// time of a thread is the time for which it has waited.
 ///
 /// While another CPU's thread holds the lock, this CPU is woken only by threads that finish
 /// thinking, at random, one in `cpus` tasks. With probability 1/`cpus` the previous holder was one
