@@ -193,7 +193,7 @@ impl Clock {
     }
 }
 
-/// Disagreement of two moments on the time between them, in parts per million.
+/// Difference between the clocks over the time from one moment to the other, in parts per million.
 fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
     // Signed, so that a counter that was reset shows up as one that went backwards.
     let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;

@@ -46,7 +46,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
     } else {
         allowed_cpus()
     };
-    // Read before the watch, which is a load itself.
+    // Reads the load before watching for noise, because the watch itself loads the CPUs.
     let load_per_cpu = facts::load(proc).map(|load| load / topology.places.len().max(1) as f64);
     let stillness = if topology.synthetic || options.noise.is_zero() {
         Stillness::default()
