@@ -129,7 +129,8 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
 /// thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Measured values times threads up to which the transform of Takács' model takes about a second.
+/// Product of measured values and threads up to which the transform of Takács' model takes at most
+/// about a second.
 const MAX_TRANSFORMED: u64 = 20_000_000;
 
 /// The model that answers for the long run.

@@ -101,7 +101,7 @@ impl Sums {
         }
     }
 
-    /// The sum over different locks, for the same time.
+    /// Adds the statistics of another lock over the same time.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             acquisitions: self.acquisitions + other.acquisitions,
