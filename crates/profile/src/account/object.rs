@@ -399,7 +399,7 @@ impl Object {
         }
     }
 
-    /// Adds looks to the account that were made before it was known to be a lock.
+    /// Adds looks that were made before the object was known to be a lock.
     pub(super) fn add_unjudged(&mut self, looks: &[Unjudged]) {
         let apart = self.identity.kind() == Kind::RwLock;
         for look in looks {

@@ -110,7 +110,7 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
         efficiency_interval95: None,
         holders: shares(&parts, first.pid, |lock| &lock.holders),
         waiters: shares(&parts, first.pid, |lock| &lock.waiters),
-        // The models know the threads of one process only.
+        // The models cover the threads of a single process only.
         predicted: Vec::new(),
         what_if: Vec::new(),
         shared_by: pids.into_iter().collect(),

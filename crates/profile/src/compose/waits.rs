@@ -63,8 +63,8 @@ struct Waiters<'a> {
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<(Way, Waiting), Group>,
-    /// What is known about waiting threads by the number of their stack, and if they are a
-    /// runtime's own.
+    /// By number of a stack: what is known about the threads that wait with it, and whether they
+    /// are a runtime's own.
     known: HashMap<u32, (Waiting, bool)>,
 }
 

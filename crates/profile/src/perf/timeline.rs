@@ -287,7 +287,7 @@ impl Timeline {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
             let ended = changes.iter().take(before).rposition(|it| it.to == Known::Nothing);
-            // Enough changes to see that a thread was turned back.
+            // Keeps enough changes to see that a woken thread went back to sleep.
             let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
             let first = first.max(ended.unwrap_or(0));
             changes.drain(..first);

@@ -106,7 +106,7 @@ impl Profiler {
             _ = self.orders.send(Order::List(index));
         }
         self.ask_if_stopped();
-        // They come CPU by CPU, in order for each: this merges sorted runs.
+        // The departures come CPU by CPU, sorted for each, so this merges sorted runs.
         departures.sort_by_key(|departure: &Departure| departure.at);
         let reported = Reported {
             timeline: timeline.map(|()| &self.timeline),

@@ -1,4 +1,4 @@
-//! Processes that have executed another program, as the sampler is the first to notice.
+//! Processes that have executed another program; the sampler notices this first.
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Slice to ask for, longer than a look takes: the scheduler may as well let a look finish.
+/// Slice to request. It is longer than a look takes, so that the scheduler lets a look finish.
 const SLICE_NS: u64 = 100_000;
 
 /// The kernel's `struct sched_attr`, first version: see sched_setattr(2).

@@ -10,7 +10,7 @@ use crate::primitive::Hold;
 pub(super) struct Sampled {
     /// When it was due.
     pub(super) due: u64,
-    /// Second of the profile in which it was due.
+    /// When it was due, in whole seconds since the start of the profile.
     pub(super) second: u64,
     pub(super) queue_late: bool,
     pub(super) sample: Sample,

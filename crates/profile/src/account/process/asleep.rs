@@ -33,10 +33,10 @@ pub(crate) struct InCall {
 /// Sleeps seen with one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sleeping {
-    /// Number of looks that saw one.
+    /// Number of looks that saw such a sleep.
     pub(crate) looks: u64,
-    /// Number of those looks that know how long the thread had slept, and the sum of the logarithms
-    /// of these times.
+    /// Number of those looks for which it is known how long the thread had slept, and the sum of
+    /// the logarithms of these times.
     aged: u64,
     ln_ages: f64,
 }

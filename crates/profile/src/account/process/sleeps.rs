@@ -38,7 +38,8 @@ const BINS_PER_OCTAVE: usize = 2;
 const FIRST_OCTAVE: usize = 9;
 const BINS: usize = 64;
 
-/// Share of a place's looks, by age, that count as young, and the least number of them.
+/// Share of the looks at a place, the youngest sleeps first, that count as young; and their minimum
+/// number.
 const YOUNG: f64 = 0.15;
 const LEAST_YOUNG: f64 = 24.0;
 
@@ -69,7 +70,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Index of the object on which it waits, if it is one, and the probability.
+    /// If the place is an object: its index, and the probability that the thread waits on it.
     pub(super) fn on(self) -> Option<(u32, f64)> {
         match self.place {
             Place::On(thing) => Some((thing, self.share)),

@@ -17,7 +17,7 @@ use crate::primitive::{Hold, Kind, ReadMemory, Role};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// A state seen at most this long before the end is taken to last.
+/// A state that was seen at most this long before the end is assumed to last until the end.
 const LATELY_NS: u64 = 500_000_000;
 
 /// Futex values with which threads wait for a lock whose word is 0 when free: 1, or 2 for a lock
@@ -338,7 +338,7 @@ impl Scene {
 /// Holder of a lock whose word does not name one.
 fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
     let only = object.holder.only_one().filter(|&(tid, at)| {
-        // It has not run since the others were excluded.
+        // The thread has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
@@ -352,8 +352,8 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
     }
 }
 
-/// Returns `true` if a word on which a thread sleeps as for a lock, but which is not known to be a
-/// lock's, reads free. Whoever changed it should have woken the thread.
+/// Returns `true` if a thread sleeps on a word as if for a lock, the word is not known to be that
+/// of a lock, and it has the value of a free lock. Whoever changed it should have woken the thread.
 fn reads_free(object: &Object, wait: &FutexWait) -> bool {
     let word = object.steady_word.now();
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
