@@ -44,7 +44,7 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Number of judged ratios, for which the intervals are widened.
     pub judged: u32,
-    /// Cells in both files, once per regime, in the order of `new`.
+    /// Cells in both files, once per regime, in the order in which `new` was measured.
     pub cells: Vec<ComparedCell>,
     /// Cells in `base` only.
     pub only_in_base: Vec<LoneCell>,

@@ -155,8 +155,8 @@ impl Results {
         !self.strikes.is_empty() && !self.groups.iter().any(measured)
     }
 
-    /// Records of all groups in plan order, except a [repetition](Self::repetition). For a group
-    /// without records, its blocks are folded.
+    /// Records of all groups in plan order, except a [repetition](Self::repetition). If a group has
+    /// no records yet, its blocks are folded to make them.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {

@@ -182,7 +182,8 @@ fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     resample::median_with_interval(&shares, &of_process, folding.seed)
 }
 
-/// Stamps are what a saturated generator does on top of its send calls.
+/// Warns if the stamps limit the rate: apart from its send calls, a saturated generator does
+/// nothing but take stamps.
 fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
     let share = folding.machine.clock.read_ns.get() * rate? / 1e9;
     let which =

@@ -64,8 +64,8 @@ pub struct Process {
     pub parkers: Vec<IdleWait>,
     /// Waits on words whose purpose is unknown.
     pub unknown: Vec<IdleWait>,
-    /// All waits other than for a known lock, by the program's function that waits; those with the
-    /// most threads first.
+    /// All waits for anything but a known lock, grouped by the function of the program that waits;
+    /// those with the most threads first.
     #[serde(default)]
     pub waits: Vec<Wait>,
     /// The runtime in the process that parks its threads without showing why; null if there is
