@@ -1,5 +1,5 @@
-//! Waits other than for a known lock, by kind of time and by the program's function, of all
-//! processes together.
+//! Waits for anything but a known lock, in all processes together, grouped by kind of time and by
+//! function of the program.
 
 use threadtoll_record::profile::{
     IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
