@@ -77,7 +77,7 @@ impl StackTable {
         self.images.get(id).map(Arc::as_ref)
     }
 
-    /// Address in a process of a place in a file.
+    /// Address at which a process has mapped this place in a file.
     pub fn address_of(&self, process: u32, place: CodeAddress) -> Option<u64> {
         self.mappings.get(process)?.address_of(place)
     }

@@ -65,8 +65,8 @@ impl Rules {
         None
     }
 
-    /// The frame of the function at an address, if a call of `called` leads there and the frame
-    /// then has this size.
+    /// The frame at the address `at`, if a call of the function `called` leads there and the frame
+    /// has this size at that point.
     fn frame_of(
         &mut self,
         input: &Input<'_>,

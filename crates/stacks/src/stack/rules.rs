@@ -70,7 +70,7 @@ pub(super) enum Saved {
     At(i64),
     Value(i64),
     InRegister(u16),
-    /// At a distance from a register instead of the frame.
+    /// At an offset from a register instead of from the frame.
     AtRegister(u16, i64),
     AtExpression(Program),
     ValueExpression(Program),
