@@ -180,7 +180,8 @@ impl<W: Wait> Options<W> {
     }
 
     /// Sets the size of an unbounded pipe's largest ring and of each chunk beyond it, in bytes. The
-    /// default is 256 KiB; the least is memory for 16 messages. Has no effect on a bounded pipe.
+    /// default is 256 KiB; the minimum is the memory for 16 messages. Has no effect on a bounded
+    /// pipe.
     pub fn segment(self, bytes: usize) -> Self {
         Options { segment: bytes, ..self }
     }

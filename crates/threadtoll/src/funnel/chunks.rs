@@ -71,8 +71,8 @@ impl<T> Chunks<T> {
     /// The chunk of a ticket.
     ///
     /// # Safety
-    /// The caller must have drawn the ticket and not have used it, and may use the chunk only until
-    /// it does.
+    /// The caller must have drawn the ticket and not have used it yet. It may use the chunk only
+    /// until it has used the ticket.
     #[inline(always)]
     pub(super) unsafe fn find(&self, ticket: u64, tail: &AtomicU64) -> &Chunk<T> {
         // Acquire: everything written to the chunk before it was linked is visible.

@@ -444,7 +444,8 @@ impl<T> Shared<T> {
         signals & (RECEIVER_BEHIND | GONE_MID_SEND | SENDERS_FENCE) == 0
     }
 
-    /// Reads the signals after a stamp was stored, behind a fence if they ask for one.
+    /// Reads the signals after a stamp was stored. If they ask for a fence, executes one and reads
+    /// them again.
     #[cold]
     fn signals_after_stamp(&self) -> u32 {
         if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE != 0 {

@@ -63,7 +63,7 @@ impl<T, W: Wait> Claim<'_, T, W> {
             sender.cursor.advance_to(sent);
             quiet
         } else {
-            // A claim of a long run withholds the slots of the frame.
+            // This claim is that of a long run, which left the cursor without free slots.
             sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
@@ -125,7 +125,7 @@ impl<T, W: Wait> Sender<T, W> {
     fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
         assert!(most > 0, "a claim needs at least one slot");
         // SAFETY: part of `shared`, which is alive.
-        // Relaxed: whether a message was received, `send` finds out.
+        // Relaxed: a stale value does no harm, because `send` finds out what was received.
         let state = unsafe { self.state.as_ref() }.load(Ordering::Relaxed);
         if state & (ALIVE | RECEIVER_GONE) != ALIVE {
             return Err(NoRoom::Disconnected);
