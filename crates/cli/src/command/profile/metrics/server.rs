@@ -39,8 +39,9 @@ impl Served {
     }
 
     fn serve(&self, listener: &TcpListener) {
-        // Only their threads keep them open: if a client goes on sending after its answer, it is
-        // reset only when its connection is closed.
+        // These are weak references, so that only a client's own thread keeps its connection open.
+        // A client that goes on sending after its answer is reset only when the connection is
+        // closed.
         let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
         for client in listener.incoming() {
             let Ok(client) = client.map(Arc::new) else {
