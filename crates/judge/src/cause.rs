@@ -182,8 +182,8 @@ pub struct PatternCounts {
     /// and in which the next holder is known: the waiter, or a thread that took the lock before the
     /// waiter ran.
     pub turns: u64,
-    /// Number of those samples in which the lock had been taken before the waiter ran, so that it
-    /// was woken in vain, by the thread that does so most often.
+    /// Number of those samples in which one particular thread had taken the lock before the waiter
+    /// ran, so that the waiter was woken in vain: the thread that did this most often.
     pub hogged_turns: u64,
     /// Number of samples in which a writer waited for a readers-writer lock.
     pub writer_waited: u64,
