@@ -267,7 +267,8 @@ struct Turn {
     counters: Vec<ThreadCounters>,
 }
 
-/// Joins the turns of a block; if there are several, each is of one thread on another CPU.
+/// Joins the turns of a block. If there are several turns, a single thread took each of them, on a
+/// different CPU every time.
 fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisitions {
     if parts.len() == 1 {
         return parts.swap_remove(0);
