@@ -152,7 +152,7 @@ impl<'a> Gains<'a> {
         self.process.samples(lock).queue().with_unseen(self.process.unseen(lock)).known()
     }
 
-    /// The chains of those of these locks whose holders are known.
+    /// The chains that these locks form, as far as their holders are known.
     pub(super) fn chains(
         &self,
         locks: &[(usize, &Object)],

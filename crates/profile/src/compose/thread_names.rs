@@ -8,7 +8,7 @@ use super::One;
 #[derive(Debug, Default)]
 pub(super) struct ThreadName {
     pub(super) name: String,
-    /// Process of a thread that belongs to another one.
+    /// The thread's process, if that is another one than the one being described.
     pub(super) pid: Option<u32>,
     pub(super) ended: bool,
 }

@@ -282,7 +282,8 @@ impl<'a> Names<'a> {
         names.into_iter().map(Text::from).collect()
     }
 
-    /// Names the holder of a lock that no thread of the program holds.
+    /// Describes the holder of a lock; empty if that is a thread of the program, unknown, or
+    /// nobody.
     fn owner(self, owner: &Owner) -> String {
         match owner {
             Owner::Program | Owner::Inferred => String::new(),

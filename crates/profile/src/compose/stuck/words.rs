@@ -269,12 +269,12 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// A time of which at least this much has passed.
+/// Formats a duration that is a lower bound: rounds it down.
 fn time(ns: u64) -> String {
     format!("{:.1} s", (ns / 100_000_000) as f64 / 10.0)
 }
 
-/// A time of which at most this much will pass.
+/// Formats a duration that is an upper bound: rounds it up.
 fn time_up(ns: u64) -> String {
     format!("{:.1} s", ns.div_ceil(100_000_000) as f64 / 10.0)
 }
