@@ -37,9 +37,9 @@ const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
 /// The answer to "is it locks?".
 pub(crate) struct Answer {
-    /// True if it is locks, at least in part.
+    /// True if the answer is yes, at least for part of the time.
     pub(crate) locks: bool,
-    /// True if it may be locks.
+    /// True if the answer is uncertain.
     pub(crate) doubtful: bool,
     pub(crate) text: String,
 }
