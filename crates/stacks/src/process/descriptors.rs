@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Eighths of the limit that threads may use, and those that events of threads may use, which need
-/// more. The rest is for processes, for programs to symbolise, and for output files.
+/// How many eighths of the limit the descriptors of threads may use, and how many those of their
+/// events, which need more. The rest is left for processes, programs to symbolise, and output
+/// files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 
