@@ -83,7 +83,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The long run, by a closed form if one is exact, and with seed 1.
+    /// The defaults: figures of the long run, from a closed form if one is exact; seed 1.
     fn default() -> Self {
         Self { tasks: None, simulate: false, seed: 1, shorter: 1 }
     }
