@@ -200,8 +200,8 @@ fn no_tokens(evidence: &Evidence) -> bool {
     evidence.tokens().is_some_and(none)
 }
 
-/// Returns `true` if every value is one of a mutex with waiting threads: its byte says so, and
-/// nothing else.
+/// Returns `true` if every value of the byte may be that of a mutex, and one of them says that
+/// threads wait.
 fn states_of_mutex(evidence: &Evidence) -> bool {
     let states = || evidence.windows().filter_map(|window| window.u8(evidence.address()));
     states().all(|byte| byte <= MUTEX_BITS) && states().any(|byte| byte & PARKED != 0)
