@@ -1,7 +1,8 @@
-//! Findings: the figures in a few plain sentences.
+//! Findings: the figures summarised in a few plain sentences.
 //!
-//! A sentence appears only if its figures exist, and claims a difference only if an interval
-//! does. What intervals leave open is called undecided, with both figures.
+//! A sentence appears only if its figures exist, and it claims a difference only if an interval
+//! supports it. If the intervals are inconclusive, the difference is called undecided, and both
+//! figures are given.
 
 mod mechanisms;
 mod repeat;
@@ -16,8 +17,8 @@ use crate::regimes::Regimes;
 use crate::sentences::Sentence;
 use crate::{locks, queues};
 
-/// Makes the findings. Those about figures are all of one regime, but for the claims on other
-/// languages and on CPU time, which are answered if their rows were measured at all.
+/// Returns the findings. Their figures are all from one regime, except for claims about other
+/// languages and about CPU time, which are answered if their rows were measured at all.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let regimes = Regimes::of(results, records);
     let of_one = regimes.records(records);

@@ -1,4 +1,4 @@
-//! Findings on mechanisms.
+//! Findings about mechanisms.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,9 @@ pub(super) fn findings(records: &[Record]) -> Vec<Sentence> {
     findings
 }
 
-/// The record that stands for all mechanisms of a class: always that of `atomic-store` or `futex`,
-/// so that noise does not choose it; or the only one of its class.
+/// The record that represents all mechanisms of a class. It is always that of `atomic-store` or
+/// `futex`, so that it is not chosen by noise; if neither was measured, the only record of the
+/// class.
 pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let name = match wanted {
         Class::Spin => "atomic-store",
@@ -57,7 +58,7 @@ fn pinned<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = &'r Record> {
     rows.iter().filter_map(|row| row.record(Placement::Pinned))
 }
 
-/// The one-way median, if it can be a divisor.
+/// The one-way median, if it can be used as a divisor.
 fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
@@ -71,7 +72,7 @@ fn name(record: &Record) -> String {
     clean(&record.cell.label())
 }
 
-/// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
+/// Returns `true` for one of our rows without payload, neighbours, or a spinner that keeps the CPU
 /// awake.
 fn plain(cell: &Cell) -> bool {
     cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
@@ -157,13 +158,13 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
         same.iter().map(|(pinned, _, times)| format!("{} {times}", name(pinned))).collect();
     let same = (!same.is_empty()).then(|| say::unpinned_same(list(&same)));
     let mut told = [ratios.map(say::unpinned), same, undecided, shared].into_iter();
-    // The share of exchanges alone says nothing.
+    // The share of exchanges means nothing on its own.
     let first = told.by_ref().take(3).flatten().next()?;
     Some(told.fold(first, Sentence::and))
 }
 
-/// Pairs of pinned records: one whose cell satisfies `first`, and the one whose cell is `second` of
-/// it.
+/// Pairs of pinned records: the cell of the first record satisfies `first`, and the cell of the
+/// second is `second` of the first cell.
 fn partners<'r>(
     rows: &'r [Row<'_>],
     first: impl Fn(&Cell) -> bool,
@@ -177,8 +178,8 @@ fn partners<'r>(
         .collect()
 }
 
-/// Tests the claim of 2011 that passing a cache line costs latency, not bandwidth, so that larger
-/// messages are nearly free.
+/// Tests the claim from 2011 that passing a cache line costs latency rather than bandwidth, so that
+/// larger messages are almost free.
 fn fat_message(rows: &[Row<'_>]) -> Option<Sentence> {
     let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
     let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Some(Class::Spin);
@@ -266,15 +267,15 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
     [decided, same, open].into_iter().flatten().collect()
 }
 
-/// Answers to published claims about mechanisms of other languages.
+/// Answers to published claims about mechanisms in other languages.
 pub(super) fn claims(records: &[Record]) -> Vec<Sentence> {
     let rows = rows(records);
     let measured: Vec<&Record> = pinned(&rows).collect();
     claims::sentences(&claims::MECHANISMS, &measured)
 }
 
-/// Our figures beside published ones. Of several mechanisms that match, the first in the published
-/// figure's list stands for all.
+/// Compares our figures with published ones. If several mechanisms match, the first in the
+/// published figure's list represents all.
 fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
     let claims = claims::MECHANISMS.iter();

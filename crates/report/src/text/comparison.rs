@@ -6,7 +6,7 @@ use super::table::draw;
 use super::{BOLD, DIM, PLAIN, Style};
 use crate::comparison::{differences, findings, notes, runs, sections, summary};
 
-/// Draws the comparison of two runs: differences, tables and findings.
+/// Renders the comparison of two runs: differences, tables and findings.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let mut text = style.simulated(comparison.base.simulated || comparison.new.simulated);
     text.push_str(&style.paragraph(BOLD, &summary(comparison).to_string()));

@@ -8,10 +8,11 @@ use crate::fit::{finding, threads, throughput};
 use crate::label::plural;
 use crate::units::{coefficient, share};
 
-/// Longer tables are shortened to a selection of rows.
+/// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 
-/// Draws a fit: measured and fitted throughput by number of threads, the coefficients, the peak.
+/// Renders a fit: measured and fitted throughput by number of threads, the coefficients, and the
+/// peak.
 ///
 /// If `style` has a width, columns are dropped until the others fit.
 pub fn fit(fit: &Fit, style: &Style) -> String {

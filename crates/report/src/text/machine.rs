@@ -10,7 +10,7 @@ use crate::machine::{facts, meaning, noisiest};
 /// Number of CPUs above which only the noisiest are shown.
 const MAX_CPUS: usize = 16;
 
-/// Draws the facts about the machine, its grade, and each warning with its advice.
+/// Renders the facts about the machine, its grade, and each warning with its advice.
 pub fn machine(machine: &Machine, style: &Style) -> String {
     let mut text = style.simulated(machine.simulated);
     if machine.synthetic {

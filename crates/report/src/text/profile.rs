@@ -13,16 +13,17 @@ use crate::profile::{self, Seen, locks, stack, stuck, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
 
-/// Lines of the first screen: those of a small terminal, less one for the prompt.
+/// Number of lines on the first screen: those of a small terminal, minus one for the prompt.
 const LINES: usize = 23;
 const WIDTH: usize = 80;
-/// Locks of the first screen, and waits for other threads if there are none.
+/// Maximum number of locks on the first screen or, if there are none, of waits for other threads.
 const TOP: usize = 3;
 const IDLE: usize = 6;
-/// Threads of a standstill that are named with their functions, and further standstills.
+/// Maximum numbers of threads of a standstill that are named with their functions, and of further
+/// standstills.
 const STUCK: usize = 4;
 const OTHERS_STUCK: usize = 2;
-/// Locks, and waits that are not for a lock, described in full.
+/// Maximum numbers of locks, and of waits that are not for a lock, that are described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
 const MAX_PROCESSES: usize = 50;
@@ -30,9 +31,9 @@ const MAX_STUCK: usize = 16;
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 64;
 
-/// Draws the answer in at most 23 lines: whether it is locks, the three that cost most, their
-/// causes and mends, the holder's and the waiters' stacks, and what would help. `more` is the
-/// command that shows more.
+/// Renders the answer in at most 23 lines: whether the problem is locks, the three that cost most,
+/// their causes with advice, the stacks of the holder and the waiters, and what would help. `more`
+/// is the command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
     let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
     let style = Style { width: Some(width), ..*style };
@@ -41,25 +42,26 @@ pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Draws the first screen and the details below it.
+/// Renders the first screen, followed by the details.
 pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
     first_screen(profile, more, style) + &details(profile, style)
 }
 
-/// A sentence, a row or a blank line, which may be truncated to its first line.
+/// A sentence, a row or a blank line, which may be cut to its first line.
 struct Part {
     lines: Vec<String>,
     with: anstyle::Style,
-    /// Order in which parts get the lines that they need beyond the first, the lowest first.
+    /// Order in which parts get the lines that they need beyond the first; the lowest rank comes
+    /// first.
     rank: u8,
 }
 
 impl Part {
-    /// A blank line, left out where lines are short.
+    /// A blank line, omitted if lines are scarce.
     const BLANK: Part = Part { lines: Vec::new(), with: PLAIN, rank: 1 };
 }
 
-/// The lines of all parts, painted: as many of each as there is room for.
+/// The lines of all parts, painted; each part gets as many as there is room for.
 fn fit(mut parts: Vec<Part>, style: &Style, width: usize) -> Vec<String> {
     parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());
     let mut granted: Vec<usize> = parts.iter().map(|part| part.lines.len().min(1)).collect();
@@ -114,7 +116,7 @@ impl Screen<'_> {
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
-        // What the others wait for is no news beside those that cannot go on.
+        // If some threads cannot go on, it does not matter what the others wait for.
         if stuck::stand_stills(self.profile).is_empty() {
             parts.extend(self.kinds(&groups));
         }
@@ -126,7 +128,7 @@ impl Screen<'_> {
             let left_out = left_out.sentence();
             parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
         }
-        // Of few samples nothing follows.
+        // No conclusions can be drawn from few samples.
         if !top.is_empty() && profile::short::too_short(self.profile).is_none() {
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
@@ -140,7 +142,7 @@ impl Screen<'_> {
         parts
     }
 
-    /// What the method does not see, and the command that shows more.
+    /// What the method cannot see, and the command that shows more.
     fn not_seen(&self) -> [Part; 3] {
         let unseen = profile::unseen(self.profile).join(" ");
         [
@@ -150,7 +152,7 @@ impl Screen<'_> {
         ]
     }
 
-    /// The threads of the first standstill, and what else stands still.
+    /// The threads of the first standstill, and the other standstills.
     fn stuck(&self) -> Vec<Part> {
         let all = stuck::stand_stills(self.profile);
         let Some((&first, others)) = all.split_first() else { return Vec::new() };
@@ -166,7 +168,7 @@ impl Screen<'_> {
         parts
     }
 
-    /// The command that shows more, which can be copied: broken at blanks only.
+    /// The command that shows more, broken only at blanks so that it can be copied.
     fn command(&self, command: &str) -> Vec<String> {
         let width = self.style.width.unwrap_or(WIDTH);
         let options = textwrap::Options::new(width)
@@ -241,7 +243,7 @@ impl Screen<'_> {
         if let Some(chain) = locks::chain(seen) {
             parts.push(self.text(PLAIN, &format!("  in turn waiting for {chain}"), 4, 8));
         }
-        // Stacks of another process's threads are not known.
+        // Stacks of threads in another process are unknown.
         let is_own = lock.holders.first().is_none_or(|holder| holder.pid.is_none());
         match stack::main_site(lock, Role::Holder).filter(|_| is_own) {
             Some(site) => parts.push(self.stack(lock, site)),
@@ -270,7 +272,7 @@ impl Screen<'_> {
         self.text(PLAIN, &format!("  {part}{}", stack::line(site)), 4, 5)
     }
 
-    /// The code that waits, for each kind of time that takes much of it.
+    /// The code that waits, for each kind of time that takes a large share.
     fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let time = profile::thread_time(self.profile);
         let lines = time
@@ -302,7 +304,7 @@ fn candidates(lock: &Lock) -> Vec<&Site> {
     sites
 }
 
-/// The first lines, the last of them with an ellipsis if there were more.
+/// The first lines; if there were more, the last one ends with an ellipsis.
 fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
@@ -311,7 +313,7 @@ fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
                 while last.width() + 2 > width {
                     last.pop();
                 }
-                // Half a number would be another number.
+                // Half a number would be a different number.
                 last.truncate(last.rfind(' ').unwrap_or(last.len()));
             }
             last.truncate(last.trim_end().len());
