@@ -226,7 +226,7 @@ pub(crate) fn check_not_locks() -> Result<bool, Error> {
                     }
                     // What threads wait for that wait for others is not known.
                     let answers = match kind {
-                        "idle" => ["No lock was seen:", "Cannot be told:"],
+                        "idle" => ["No lock was seen:", "Cannot be told"],
                         _ => ["Not locks:", "No lock was seen:"],
                     };
                     let answered = answers.iter().any(|answer| run.messages.contains(answer));
