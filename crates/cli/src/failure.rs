@@ -84,7 +84,7 @@ impl From<Fault> for Failure {
             Fault::Profile(_) => "show it with `threadtoll profile show`",
             Fault::NotProfile(_) => "render it with `threadtoll report`",
             Fault::NothingYet(_) => {
-                "a profile is written at most once a second: try again, or profile anew"
+                "a profile is written at most once a second: try again, or make a new profile"
             }
         };
         Failure::usage(fault.to_string()).hint(hint)

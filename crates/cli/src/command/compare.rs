@@ -17,7 +17,7 @@ use crate::failure::Failure;
 const REGRESSION: u8 = 4;
 const MAX_PERCENT: f64 = 1e6;
 
-/// Tell what changed between two runs, beyond noise
+/// Show what changed between two runs, beyond noise
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Result file to compare with, raw or folded
@@ -26,7 +26,7 @@ pub(crate) struct Compare {
     /// Result file to judge
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// End with exit code 4 if a cell is worse by surely more than this [default: 5]
+    /// Exit with code 4 if a cell is certainly worse by more than this percentage [default: 5]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     fail_above: Option<String>,
     /// Print one JSON object, threadtoll.comparison/1
@@ -100,7 +100,7 @@ fn read(path: &Path) -> Result<Results, Failure> {
             Ok(*results)
         }
         Contents::Profile(_) => Err(Failure::usage(format!(
-            "{} is a profile; profiles are not compared",
+            "{} is a profile, and profiles cannot be compared",
             path.display()
         ))
         .hint("compare files of survey, latency, matrix, queue or contention")),

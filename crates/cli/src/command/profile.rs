@@ -181,8 +181,8 @@ impl Request {
                 .hint("give the name of a program, such as --only worker"));
         }
         if args.only.is_some() && !launched {
-            return Err(Failure::usage("--only is about a launched program's descendants")
-                .hint("-p looks at one process: give the PID of the right one"));
+            return Err(Failure::usage("--only applies to a launched program and its descendants")
+                .hint("-p profiles one process: give its PID"));
         }
         let fail_if = args.outputs.condition()?;
         let openmetrics = optional(&args.openmetrics, Target::parse)?;

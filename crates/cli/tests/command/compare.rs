@@ -226,7 +226,7 @@ fn profiles_are_not_compared() {
     let text = format!("{machine}\n{plan}\n{profile}\n");
     let profile = files.path("profile.jsonl");
     std::fs::write(&profile, text).unwrap();
-    compare(&base, &profile, "").bad().says("is a profile; profiles are not compared");
+    compare(&base, &profile, "").bad().says("is a profile, and profiles cannot be compared");
 }
 
 #[test]

@@ -198,7 +198,7 @@ impl Judgement {
     pub(super) fn lines(&self) -> Vec<String> {
         let met = (!self.met.is_empty()).then(|| format!("--fail-if holds: {}.", some(&self.met)));
         let unknown = self.unknown.iter().map(|(figure, locks)| {
-            format!("note: --fail-if: {figure} is not known and was not compared: {}.", some(locks))
+            format!("note: --fail-if: {figure} is unknown and was not compared: {}.", some(locks))
         });
         met.into_iter().chain(unknown).collect()
     }

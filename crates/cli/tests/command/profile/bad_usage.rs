@@ -40,7 +40,7 @@ fn options_are_checked_before_anything_starts() {
         ("profile show a b", "b", "--help"),
         ("profile show /nonexistent", "cannot read /nonexistent", "measuring command"),
         ("profile show / ", "not a regular file", "measuring command"),
-        ("profile show f --openmetrics :9100", "not served", "--openmetrics FILE"),
+        ("profile show f --openmetrics :9100", "cannot be served", "--openmetrics FILE"),
         ("profile --seconds 1 show f", "", ""),
         ("profile -p 1 --replay /nonexistent", "--replay /nonexistent", ""),
     ];
@@ -61,7 +61,7 @@ fn expressions_are_parsed_before_anything_starts() {
         ("queue_mean >", "not followed by a value", "queue_mean > 0.5"),
         ("queue_mean = 1", "use <, >, <= or >=", "queue_mean > 0.5"),
         ("queue_mean > x", "not a number", "0.5"),
-        ("held_share > 80", "more than the whole", "80%"),
+        ("held_share > 80", "it is more than 100%", "80%"),
         ("queue_mean > 1 or queue_max > 1", "“or” stands where “and”", "queue_mean > 0.5"),
         ("wait.p99 > 1ms", "no figure of a lock is called “wait.p99”", "queue_mean"),
         ("name > x", "compared with “=”", "queue_mean > 0.5"),
