@@ -363,7 +363,7 @@ fn take_block(
         return Err("the block does not match its cell's lock or number of threads".into());
     }
     if results.is_struck(block.group, block.cell) {
-        return Err("the block's cell was given up before".into());
+        return Err("the block's cell had been given up before".into());
     }
     block.validate()?;
     begin(results, seen, partial, (block.group, block.attempt), "block")?;

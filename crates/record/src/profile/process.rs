@@ -183,7 +183,9 @@ impl Process {
     pub(super) fn validate(&self) -> Result<(), String> {
         let mut ids = HashSet::new();
         match self.locks.iter().find(|lock| !ids.insert(lock.id)) {
-            Some(lock) => Err(format!("process {} has two locks {}", self.pid, lock.id)),
+            Some(lock) => {
+                Err(format!("process {} has two locks with number {}", self.pid, lock.id))
+            }
             None => Ok(()),
         }
     }

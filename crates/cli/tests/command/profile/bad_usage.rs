@@ -31,7 +31,7 @@ fn options_are_checked_before_anything_starts() {
         ("profile -p 1 --budget much", "not a share", "1% or 0.01"),
         ("profile -p 1 --seed -1", "negative", "from 0"),
         ("profile -p 1 --only=", "the name is empty", "--only worker"),
-        ("profile -p 1 --only worker", "launched program's descendants", "the right one"),
+        ("profile -p 1 --only worker", "launched program and its descendants", "give its PID"),
         ("profile -p 1 --openmetrics :http", "not a port", ":9100"),
         ("profile -p 1 --openmetrics=", "neither a file nor a port", ":9100"),
         ("profile -p 1 --openmetrics 192.0.2.1:1", "cannot listen at 192.0.2.1:1", ":0"),
