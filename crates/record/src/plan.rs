@@ -33,9 +33,8 @@ pub struct Plan {
     /// If present, the last group measures an earlier one again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
-    /// True if the groups are a sweep of rates that ends at saturation: a group is not measured if,
-    /// for each of its queues, the row was saturated at the highest lower rate at which earlier
-    /// groups measured it.
+    /// True if the groups are a sweep of rates that ends at saturation: a group is skipped if each
+    /// of its rows was saturated at the next lower rate at which earlier groups measured it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.

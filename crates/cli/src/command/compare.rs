@@ -74,9 +74,7 @@ impl Compare {
         let what = refusal.to_string();
         let failure = if refusal.is_bad_input() { Failure::usage } else { Failure::refused }(what);
         failure.hint(match refusal {
-            Refusal::SameRun(_) => {
-                "measure again with the new code, and compare that with this run"
-            }
+            Refusal::SameRun(_) => "measure the new code, and compare the result with this run",
             Refusal::NothingInCommon => "compare runs of the same command",
             Refusal::Simulated => "compare simulated runs with each other",
             Refusal::Machine(_) | Refusal::Clock(..) => {
@@ -111,7 +109,7 @@ fn percent(text: &str) -> Result<f64, Failure> {
     let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
     number.filter(|percent| (0.0..=MAX_PERCENT).contains(percent)).ok_or_else(|| {
         Failure::usage(format!("--fail-above {text} is not a percentage"))
-            .hint("try --fail-above 5, or 0 for any change for the worse")
+            .hint("try --fail-above 5, or 0 to fail on any change for the worse")
     })
 }
 

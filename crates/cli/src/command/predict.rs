@@ -84,8 +84,8 @@ pub(crate) struct Predict {
     /// Mean time of a thread outside the lock; optional if --think-shape is a file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     think: Option<String>,
-    /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to beyond the knee and the number
-    /// worth having]
+    /// Numbers of threads, such as 1,2,4 or 1..32 [default: from 1 to beyond both the knee and the
+    /// number worth having]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     threads: Option<String>,
     /// Distribution of hold times: fixed, exponential, or FILE [default: exponential]

@@ -67,7 +67,7 @@ pub(crate) struct Profile {
     #[arg(short, long, value_name = "PID", allow_hyphen_values = true)]
     pid: Option<String>,
     /// End the sampling after D (10, 500ms, 2s) [default: 10 with -p, unless --live or
-    /// --openmetrics :PORT; otherwise the end of the program]
+    /// --openmetrics :PORT is given; otherwise when the program ends]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
     /// Show the first screen of the report on the terminal, redrawn at most twice a second; q

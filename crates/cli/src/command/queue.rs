@@ -256,10 +256,8 @@ impl Request {
             queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
-        let lone = (
-            names(lone.collect()),
-            "with several senders, because only one may send".to_string(),
-        );
+        let lone =
+            (names(lone.collect()), "with several senders, because only one may send".to_string());
         let mut loads = self.overrides.loads.iter().flatten();
         let in_place = loads.any(|load| load.carry == Some(Carry::InPlace));
         let lacking = able

@@ -84,8 +84,8 @@ pub fn check(
     let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
         let why = format!(
-            "--payload {largest}: {waiting} messages may have to wait in a queue, which is more than \
-             {} MiB",
+            "--payload {largest}: {waiting} messages may have to wait in a queue, which would take \
+             more than {} MiB",
             MAX_WAITING_BYTES >> 20
         );
         return Err(Unsuitable { why, hint: "use a smaller payload or rate" });

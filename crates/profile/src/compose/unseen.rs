@@ -42,7 +42,7 @@ pub(super) fn unseen(
     );
     images(
         |process| process.jvm,
-        "Which Java monitor threads wait for, and locks of java.util.concurrent: use a JFR \
+        "The Java monitor that threads wait for, and locks of java.util.concurrent: use a JFR \
          recording, or `jcmd PID Thread.print -l`.",
     );
     images(
@@ -52,9 +52,9 @@ pub(super) fn unseen(
     );
     images(
         |process| process.objects.iter().any(|object| object.identity.is_shared_word()),
-        "Which C++ atomic threads wait for, and whether it is a lock: in libstdc++, atomics share \
-         the words on which threads sleep, so only stacks can show it. A `std::atomic<int>` has a \
-         word of its own.",
+        "The C++ atomic that threads wait for, and whether it is a lock: in libstdc++, atomics \
+         share the words on which threads sleep, so only stacks can show it. A `std::atomic<int>` \
+         has a word of its own.",
     );
     images(
         |process| process.is_full,

@@ -77,7 +77,7 @@ fn events_unseen(events: &Events) -> Option<String> {
             turns.followed, turns.waiting, turns.why
         )
     });
-    let paused = "Running and waiting for a CPU could not be distinguished all the time: threads \
+    let paused = "Running and waiting for a CPU could not always be distinguished: threads \
                   switched so often that reports of all switches would have cost more than the \
                   budget.";
     turns.or_else(|| events.were_paused().then(|| paused.to_owned()))
@@ -99,7 +99,8 @@ mod tests {
         assert!(said[0].starts_with("Process 0 is not seen: "), "{}", said[0]);
         assert!(said[MAX_PROCESSES].contains("for 7 threads"), "{said:?}");
         assert_eq!(said[MAX_PROCESSES + 1], "3 more processes are not seen.");
-        let ended = "ended processes are not listed, only the 500 whose threads were seen most often.";
+        let ended =
+            "ended processes are not listed, only the 500 whose threads were seen most often.";
         assert_eq!(said[MAX_PROCESSES + 2], format!("2 {ended}"));
         unseen.not_followed = 100;
         let said = unseen.sentences(7, None);

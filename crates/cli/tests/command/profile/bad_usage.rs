@@ -107,12 +107,12 @@ fn files_that_are_no_profiles_are_refused() {
     threadtoll(words("latency function-call --simulated-machine 1 --quiet --out", &[&measured]))
         .done();
     for (contents, error, hint) in [
-        (Vec::new(), "is not a threadtoll file", "changed nothing"),
-        (b"\x7fELF\x02\x01\x01".to_vec(), "is not a threadtoll file", "changed nothing"),
-        (whole[..header / 2].to_vec(), "is not a threadtoll file", "changed nothing"),
+        (Vec::new(), "is not a threadtoll file", "did not change it"),
+        (b"\x7fELF\x02\x01\x01".to_vec(), "is not a threadtoll file", "did not change it"),
+        (whole[..header / 2].to_vec(), "is not a threadtoll file", "did not change it"),
         (whole[..header].to_vec(), "has no profile yet", "try again"),
         (whole[..header + 100].to_vec(), "has no profile yet", "try again"),
-        ([&whole[..], b"x\n"].concat(), "is not a threadtoll file", "changed nothing"),
+        ([&whole[..], b"x\n"].concat(), "is not a threadtoll file", "did not change it"),
         (fs::read(&measured).unwrap(), "is a measurement, not a profile", "threadtoll report"),
     ] {
         let path = stage.path("foreign.jsonl");
