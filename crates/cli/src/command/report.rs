@@ -70,7 +70,7 @@ impl Command for Report {
                         "{} is a profile, which has nothing to fold",
                         path.display()
                     ))
-                    .hint("compress it with gzip; `report` reads that, too"));
+                    .hint("compress it with gzip; `report` reads compressed files"));
                 }
                 Contents::Profile(profiled) => {
                     notes.extend(profiled.notes.iter().cloned());

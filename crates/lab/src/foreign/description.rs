@@ -132,8 +132,8 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a name has at most {MAX_NAME} lowercase letters, digits and hyphens, of which the first \
-         is a letter"
+        "a name has at most {MAX_NAME} lowercase letters, digits and hyphens, and starts with a \
+         letter"
     ))
 }
 

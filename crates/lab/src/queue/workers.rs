@@ -33,7 +33,7 @@ use super::{
 pub const SCENARIO: Scenario = Scenario {
     name: "workers",
     sentence: "throughput of one sender whose messages are shared by several receivers, compared \
-               with one",
+               with one receiver",
     kind: Kind::Stream,
     loads: || loads(None),
     payloads: ONE_WORD,

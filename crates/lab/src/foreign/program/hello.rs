@@ -184,7 +184,7 @@ mod tests {
             (wrong("\"poll\",\"block\"", ""), "java-abq waits by something other than poll"),
             (wrong("28", "0"), "slots of 0 bytes"),
             (wrong("java-abq", "Java ABQ"), "“Java ABQ”: a name has at most 40 lowercase letters"),
-            (wrong("java-abq", "--quiet"), "of which the first is a letter"),
+            (wrong("java-abq", "--quiet"), "and starts with a letter"),
             (wrong("java-abq", r"\u001b[2J"), "control characters"),
             (program(QUEUE).replace("\"program\":1", "\"program\":2"), "version 2"),
             ("{}".into(), "missing field"),

@@ -75,7 +75,7 @@ pub(super) fn text(said: &Said) -> String {
         StuckKind::Stopped => String::new(),
         StuckKind::Deadlock => {
             let inferred = match said.inferred {
-                true => " Holders of locks that do not name their holders were inferred.",
+                true => " Some locks do not name their holders; those were inferred.",
                 false => "",
             };
             format!("Deadlock for at least {lasted}: {}.{}{inferred}", circle(said), others(said))
@@ -182,14 +182,14 @@ pub(super) fn mend(said: &Said) -> Option<String> {
             format!("Take {} in the same order everywhere.", list(&said.locks))
         }
         StuckKind::SelfDeadlock => format!(
-            "Split the function that takes {lock} from one that expects it held, or make it \
-             recursive."
+            "Split the function that takes {lock} from one that expects it to be held, or make the \
+             lock recursive."
         ),
         StuckKind::LostWakeUp => {
             format!("Check the code that frees {lock}: it has to wake a thread that sleeps on it.")
         }
         StuckKind::OwnerEnded => {
-            format!("Release {lock} on every path out of the thread, or make it robust.")
+            format!("Release {lock} on every path out of the thread, or make the lock robust.")
         }
         StuckKind::OwnerElsewhere if said.owner.contains("did not survive the fork") => {
             "Fork before threads start, or call nothing that takes locks between fork and exec."
