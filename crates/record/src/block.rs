@@ -58,7 +58,7 @@ pub struct Block {
     /// Figures that depend on the kind of cell.
     #[serde(flatten)]
     pub figures: BlockFigures,
-    /// How the cell was measured, if a program of another language measured it itself.
+    /// The program of another language that measured the cell itself, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.

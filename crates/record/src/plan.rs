@@ -85,7 +85,7 @@ pub struct PlannedCell {
     pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
-    /// How much to measure.
+    /// Amount to measure.
     pub budget: Budget,
     /// Kind of loop, if it does not follow from the scenario's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ impl PlannedCell {
     }
 }
 
-/// How much to measure for one cell.
+/// Amount to measure for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
     /// Number of rounds of the group, each with one stretch block and one stamped block.

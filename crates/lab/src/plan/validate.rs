@@ -125,8 +125,9 @@ fn validate_lock(
         || cell.payload_bytes != 0
         || names_a_cpu_twice(cell)
     {
-        return Err("the cell of a lock names a payload, a line layout or a pause, or the same CPU \
-                    twice");
+        return Err(
+            "the cell of a lock names a payload, a line layout or a pause, or the same CPU twice",
+        );
     }
     let spins = spec.policy().spins() && lock.threads as usize > cell.cpus.len();
     let relation = match (cell.placement, cell.cpus.as_slice()) {

@@ -314,9 +314,9 @@ pub(super) fn read_results(
     if results.plan.folded.is_some() {
         let begun = |group: &GroupState| group.attempts > 0 && group.records.is_none();
         if let Some(group) = results.groups.iter().position(begun) {
-            return Err(reader.fault(&format!(
-                "records of group {group} are missing after this line"
-            )));
+            return Err(
+                reader.fault(&format!("records of group {group} are missing after this line"))
+            );
         }
     }
     results.length = reader.offset;
