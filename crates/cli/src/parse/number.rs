@@ -10,7 +10,7 @@ const MAX_ROWS: usize = 1000;
 
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
     let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
-    let from = format!("use a whole number of at least {least}");
+    let from = format!("use a whole number from {least}");
     let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     if text.strip_prefix('-').is_some_and(digits) {
         return Err(bad("it cannot be negative".into()).hint(from));

@@ -189,7 +189,7 @@ fn what_cannot_be_compared_costs_a_sentence() {
     std::fs::create_dir(&folder).unwrap();
     let contention = files.measured("contention pool --time 20ms", 2);
     for (base, new, what, hint) in [
-        (&base, &base, "both files hold the run", "measure again"),
+        (&base, &base, "both files hold the run", "measure the new code"),
         (&base, &contention, "no cell has a figure", "the same command"),
         (&base, &empty, "empty.jsonl", "hint: "),
         (&folder, &new, "not a regular file", "measuring command"),
