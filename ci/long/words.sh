@@ -18,17 +18,18 @@ sources() {
 comments() {
     sources | xargs awk '
         function end() { if (text != "") print place "\t" text; text = "" }
-        FNR == 1 { end(); tests = code = 0 }
+        FNR == 1 { end(); tests = code = safety = 0 }
         /^#\[cfg\(test\)\]/ { tests = 1 }
         !tests && match($0, /^[ \t]*\/\/[\/!]?( |$)/) {
             line = substr($0, RLENGTH + 1)
             if (line ~ /^```/) code = !code
-            if (code || line == "" || line ~ /^(#|\||```|SAFETY)/) { end(); next }
+            if (line ~ /^SAFETY/) safety = 1
+            if (code || safety || line == "" || line ~ /^(#|\||```)/) { end(); next }
             if (text == "") place = FILENAME ":" FNR
             text = text (text == "" ? "" : " ") line
             next
         }
-        { end() }
+        { end(); safety = 0 }
         END { end() }'
 }
 

@@ -79,12 +79,12 @@ impl From<Fault> for Failure {
         let hint = match fault {
             Fault::System { .. } => "give a file written by a measuring command",
             Fault::Line { .. } => {
-                "give a file as threadtoll wrote it; this command changed nothing in it"
+                "give the file as threadtoll wrote it; this command did not change it"
             }
             Fault::Profile(_) => "show it with `threadtoll profile show`",
             Fault::NotProfile(_) => "render it with `threadtoll report`",
             Fault::NothingYet(_) => {
-                "a profile is written at most once a second: try again, or profile anew"
+                "a profile is written at most once a second: try again, or make a new profile"
             }
         };
         Failure::usage(fault.to_string()).hint(hint)

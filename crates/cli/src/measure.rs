@@ -128,7 +128,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
 fn nothing_left(results: &Results) -> Failure {
     let [first, ..] = results.strikes.as_slice() else { unreachable!("rows were given up") };
     let (name, why) = (first.name(&results.plan), &first.what);
-    Failure::run(format!("nothing was measured: every row was left out, {name} first: {why}"))
+    Failure::run(format!("nothing was measured: every row was left out, first {name}: {why}"))
 }
 
 #[cfg(test)]

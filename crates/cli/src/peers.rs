@@ -52,7 +52,7 @@ pub(crate) fn bad(folder: &str, why: &str) -> Failure {
 fn unreadable(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such folder".into(),
-        std::io::ErrorKind::NotADirectory => "that is a file, not a folder".into(),
+        std::io::ErrorKind::NotADirectory => "it is a file, not a folder".into(),
         _ => error.to_string(),
     }
 }
@@ -62,7 +62,7 @@ fn unreadable(error: &std::io::Error) -> String {
 pub(crate) fn add(folder: &str) -> Result<(), String> {
     let files = foreign::files(Path::new(folder)).map_err(|error| unreadable(&error))?;
     if files.is_empty() {
-        return Err("no peers are there, neither adapters (NAME.so) nor programs".into());
+        return Err("it has no peers, neither adapters (NAME.so) nor programs".into());
     }
     let mut peers = Peers::default();
     let mut left_out = Vec::new();

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::failure::Failure;
 
 pub(crate) const HELP: &str =
-    "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
+    "`threadtoll --help` lists the commands, and `threadtoll COMMAND --help` lists its options";
 
 pub(crate) fn no_command() -> Failure {
     Failure::usage("no command was given")

@@ -104,19 +104,20 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
         Cause::Computing => format!("Do less under {lock}, or stripe it into several locks."),
         Cause::Preempted => match context.nice {
             Some(nice) => format!(
-                "Give the holder of {lock} a higher priority: its nice value is {nice}, so that \
-                 others get its CPU."
+                "Give the holder of {lock} a higher priority: with its nice value of {nice}, other \
+                 threads take its CPU."
             ),
             None if fills_cpus => format!(
                 "Run at most {cpus} threads instead of {threads}, so that the holder of {lock} \
                  keeps its CPU."
             ),
             None => format!(
-                "Leave more CPUs to this program: other programs take that of the holder of {lock}."
+                "Leave more CPUs to this program: other programs take the CPU of the holder of \
+                 {lock}."
             ),
         },
         Cause::Throttled => {
-            "Raise the cgroup's CPU quota, or run no more threads than it pays for.".to_owned()
+            "Raise the cgroup's CPU quota, or run no more threads than it allows.".to_owned()
         }
         Cause::Convoy => "Each waiter sleeps and has to be woken: spin before sleeping, or do \
              several operations per acquisition."
@@ -150,7 +151,7 @@ fn slept(number: u32, context: Context<'_>) -> String {
     };
     match syscall {
         _ if context.interpreter => {
-            format!("{release}: C code does so by Py_BEGIN_ALLOW_THREADS.")
+            format!("{release}: C code does this with Py_BEGIN_ALLOW_THREADS.")
         }
         Some("fsync" | "fdatasync" | "msync" | "write") => {
             format!("{release}, or have one thread do it for all.")
@@ -168,7 +169,7 @@ fn awaiting(kind: Awaited, context: Context<'_>) -> String {
     };
     match sleeper {
         Some(Sleeper::Called(name)) => {
-            format!("Release {lock} before calling {name}(), where it waits for {other}.")
+            format!("Release {lock} before calling {name}(), which waits for {other}.")
         }
         Some(Sleeper::Taker(name)) => {
             format!("In {name}(), release {lock} before waiting for {other}.")

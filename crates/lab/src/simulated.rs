@@ -157,7 +157,7 @@ impl SimulatedBackend {
             Program::Exchange { class, .. } => messages::value_ns(class, false, cell),
             Program::Stream { class, .. } => messages::value_ns(class, true, cell),
             Program::Crew(program) => crew::service_ns(program.class, cell),
-            Program::Elsewhere { .. } => unreachable!("it is replaced by its like"),
+            Program::Elsewhere { .. } => unreachable!("its `like` is run instead"),
         };
         Ok(value_ns * self.kind.regimes.factor(regime, cell))
     }
@@ -265,7 +265,7 @@ impl Backend for SimulatedBackend {
                 Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
                 Program::Crew(program) => Box::new(CrewCell::new(draws, program, self.delays)),
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, *spec, subject)),
-                Program::Elsewhere { .. } => unreachable!("it is replaced by its like"),
+                Program::Elsewhere { .. } => unreachable!("its `like` is run instead"),
             })
         };
         let mut cells = Vec::new();

@@ -49,7 +49,7 @@ pub enum ModelError {
         range: &'static str,
     },
     /// Too few measured values.
-    #[error("{what}: at least {least} needed, {given} given")]
+    #[error("{what}: at least {least} are needed, but {given} are given")]
     TooFew {
         /// What is counted.
         what: &'static str,

@@ -73,8 +73,8 @@ const LOCKS: &[LibraryLock] = &[
         symbols: &["envlock"],
         files: &[],
         anywhere: false,
-        mend: "Set the environment before threads start, and keep what changes in variables of the \
-               program's own.",
+        mend: "Set the environment before threads start, and keep values that change in the \
+               program's own variables.",
     },
     LibraryLock {
         name: "lock of a stdio FILE",
@@ -138,8 +138,8 @@ const LOCKS: &[LibraryLock] = &[
         symbols: &["_rtld_global", "_rtld_local", "_dl_load_lock", "_dl_load_write_lock"],
         files: &[],
         anywhere: false,
-        mend: "Load libraries and look symbols up once, before threads start; exceptions need this \
-               lock only before glibc 2.35 and GCC 12.",
+        mend: "Load libraries and look up symbols once, before threads start; exceptions do not \
+               need this lock with glibc 2.35 and GCC 12 or newer.",
     },
     LibraryLock {
         name: "syslog_lock",

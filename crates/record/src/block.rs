@@ -58,7 +58,7 @@ pub struct Block {
     /// Figures that depend on the kind of cell.
     #[serde(flatten)]
     pub figures: BlockFigures,
-    /// How the cell was measured, if a program of another language measured it itself.
+    /// The program of another language that measured the cell itself, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
@@ -81,10 +81,10 @@ impl Block {
             return Err("the block has no values");
         }
         if self.histogram.as_ref().is_some_and(|histogram| histogram.count() > self.count.get()) {
-            return Err("the histogram of the block holds more values than the block");
+            return Err("the block's histogram holds more values than the block");
         }
         if self.over.is_some_and(|over| over > self.count) {
-            return Err("more values of the block are over the limit than it has");
+            return Err("more values are over the limit than the block has values");
         }
         if self.worst.len() > WORST {
             return Err("the block has too many longest samples");
@@ -95,7 +95,7 @@ impl Block {
             BlockFigures::SendCall { sends } => {
                 let lost = sends.refused.get().saturating_add(sends.dropped.get());
                 let fits = lost <= self.count.get();
-                fits.then_some(()).ok_or("more messages of the block were lost than it has")
+                fits.then_some(()).ok_or("more messages were lost than the block has messages")
             }
             _ => Ok(()),
         }

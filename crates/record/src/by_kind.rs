@@ -143,7 +143,7 @@ by_kind! {
         "refused" => sends: SendCall(Lost),;
         /// Locks: speed-up, queue, fairness, and their prediction.
         contention: Contention(Contention),
-        /// Receivers that share messages: how evenly they do.
+        /// Receivers that share messages: how evenly they share them.
         workers: Shared(Workers),;
         /// Round trips, or messages in one direction.
         hand_offs: HandOffs(HandOffFigures)

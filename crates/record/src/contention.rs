@@ -34,7 +34,7 @@ impl ContentionBlock {
     pub(crate) fn validate(&self, count: Count) -> Result<(), &'static str> {
         let known = !self.acquisitions.is_empty();
         if known && self.acquisitions.iter().copied().sum::<Count>() != count {
-            return Err("the acquisitions of the threads are not those of the block");
+            return Err("the acquisitions of the threads do not add up to those of the block");
         }
         let Some(seen) = self.seen else { return Ok(()) };
         let threads = self.acquisitions.len();
@@ -42,7 +42,7 @@ impl ContentionBlock {
             || seen.queue_on_entry.get() > count.get().saturating_mul(threads as u64)
             || seen.queue_max as usize > threads
         {
-            return Err("more threads of the block waited for its lock than it has");
+            return Err("more threads waited for the lock than the block has threads");
         }
         Ok(())
     }

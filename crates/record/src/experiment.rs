@@ -126,7 +126,7 @@ pub enum Kind {
     Exchange,
     /// Messages in one direction, as fast as the queue takes them: a rate.
     Stream,
-    /// Messages in one direction, each sent when it is due: how long until it is received.
+    /// Messages in one direction, each sent when it is due: the time until it is received.
     OpenLoop,
     /// Sending messages to a queue that holds many, and receiving them: the time of each call.
     Depth,

@@ -40,13 +40,13 @@ pub struct Load {
     /// Number of receivers that share the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<Count>,
-    /// Which message is lost if the queue is full.
+    /// The message that is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
     /// Number of senders of rare, important messages; the others are chatty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub important: Option<Count>,
-    /// How the bytes of a message get into the queue and out of it.
+    /// Way in which the bytes of a message get into the queue and out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Carry>,
 }
@@ -162,7 +162,7 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// Which message is lost if a queue is full.
+/// The message that is lost if a queue is full.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -187,7 +187,7 @@ impl Lose {
     }
 }
 
-/// How the bytes of a message get into a queue and out of it.
+/// Way in which the bytes of a message get into a queue and out of it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

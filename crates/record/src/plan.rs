@@ -33,9 +33,8 @@ pub struct Plan {
     /// If present, the last group measures an earlier one again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
-    /// True if the groups are a sweep of rates that ends at saturation: a group is not measured if,
-    /// for each of its queues, the row was saturated at the highest lower rate at which earlier
-    /// groups measured it.
+    /// True if the groups are a sweep of rates that ends at saturation: a group is skipped if each
+    /// of its rows was saturated at the next lower rate at which earlier groups measured it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.
@@ -86,7 +85,7 @@ pub struct PlannedCell {
     pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
-    /// How much to measure.
+    /// Amount to measure.
     pub budget: Budget,
     /// Kind of loop, if it does not follow from the scenario's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +114,7 @@ impl PlannedCell {
     }
 }
 
-/// How much to measure for one cell.
+/// Amount to measure for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
     /// Number of rounds of the group, each with one stretch block and one stamped block.

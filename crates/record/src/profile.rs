@@ -56,13 +56,13 @@ pub struct Profile {
     /// The machine; absent in a file, whose first line has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<Machine>>,
-    /// How the figures were obtained.
+    /// Method by which the figures were obtained.
     pub method: Method,
     /// Number of samples.
     pub samples: Count,
     /// Achieved number of samples per second.
     pub rate_per_s: Option<PerSecond>,
-    /// How late samples were.
+    /// Lateness of the samples.
     pub late: Option<Late>,
     /// CPU time that the profiler may use, as a share of one CPU.
     pub budget: Ratio,
@@ -71,7 +71,7 @@ pub struct Profile {
     pub perf_event: bool,
     /// Share of the stacks that end before the thread's start.
     pub stacks_cut_share: Option<Fraction>,
-    /// How the threads of all processes spent their time; null if no thread was sampled.
+    /// Shares of the time of the threads of all processes; null if no thread was sampled.
     #[serde(default)]
     pub time: Option<ThreadTime>,
     /// The observed processes. A process that executed another program has one entry per program.
@@ -79,13 +79,13 @@ pub struct Profile {
     /// PIDs of processes that a launched program had left running when it ended.
     #[serde(default)]
     pub background: Vec<u32>,
-    /// What this profile could not see, and how to see it, as sentences.
+    /// Sentences on things that this profile could not see, and on how to see them.
     pub unseen: Vec<Text>,
     /// Cost of profiling to the program and to the machine.
     pub perturbation: Perturbation,
 }
 
-/// How the figures were obtained.
+/// Method by which the figures were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {

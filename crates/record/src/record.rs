@@ -77,7 +77,7 @@ pub struct Record {
     /// Figures that depend on the kind of cell.
     #[serde(flatten)]
     pub figures: Figures,
-    /// How the cell was measured, if a program of another language measured it itself.
+    /// The program of another language that measured the cell itself, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
     /// Disturbances of the blocks.
@@ -222,7 +222,7 @@ pub enum Unit {
     Ns,
 }
 
-/// How one-way times were obtained.
+/// Method by which one-way times were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OneWayMethod {

@@ -44,10 +44,10 @@ pub static ALL: &[Described] = &[
     Described::new::<Plan>("plan", "line 2 of a file: command, options and groups of cells"),
     Described::new::<CellPrediction>(
         "foretold",
-        "line of a contention file: what was predicted of a cell before its first block",
+        "line of a contention file: the prediction for a cell, made before its first block",
     ),
     Described::new::<Block>("block", "line of a file: a measured stretch of a cell"),
-    Described::new::<Strike>("struck", "line of a file: a block that a peer has spoilt"),
+    Described::new::<Strike>("struck", "line of a file: a cell that failed"),
     Described::new::<Record>("record", "line of a file: the result of a cell"),
     Described::new::<Profile>("profile", "line of a profile, and `profile --json`").version(2),
     Described::new::<Prediction>("prediction", "`predict --json`"),

@@ -42,7 +42,7 @@ impl Strike {
 
     pub(crate) fn validate(&self, plan: &Plan) -> Result<(), String> {
         if self.run != plan.run {
-            return Err("the line of a row that was given up belongs to another run".into());
+            return Err("the line about a failed cell belongs to another run".into());
         }
         let Some(group) = plan.groups.get(self.group) else {
             return Err(format!("the plan has no group {}", self.group));

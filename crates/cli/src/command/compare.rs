@@ -17,7 +17,7 @@ use crate::failure::Failure;
 const REGRESSION: u8 = 4;
 const MAX_PERCENT: f64 = 1e6;
 
-/// Tell what changed between two runs, beyond noise
+/// Show what changed between two runs, beyond noise
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Result file to compare with, raw or folded
@@ -26,7 +26,7 @@ pub(crate) struct Compare {
     /// Result file to judge
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// End with exit code 4 if a cell is worse by surely more than this [default: 5]
+    /// Exit with code 4 if a cell is certainly worse by more than this percentage [default: 5]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     fail_above: Option<String>,
     /// Print one JSON object, threadtoll.comparison/1
@@ -74,9 +74,7 @@ impl Compare {
         let what = refusal.to_string();
         let failure = if refusal.is_bad_input() { Failure::usage } else { Failure::refused }(what);
         failure.hint(match refusal {
-            Refusal::SameRun(_) => {
-                "measure again with the new code, and compare that with this run"
-            }
+            Refusal::SameRun(_) => "measure the new code, and compare the result with this run",
             Refusal::NothingInCommon => "compare runs of the same command",
             Refusal::Simulated => "compare simulated runs with each other",
             Refusal::Machine(_) | Refusal::Clock(..) => {
@@ -100,7 +98,7 @@ fn read(path: &Path) -> Result<Results, Failure> {
             Ok(*results)
         }
         Contents::Profile(_) => Err(Failure::usage(format!(
-            "{} is a profile; profiles are not compared",
+            "{} is a profile, and profiles cannot be compared",
             path.display()
         ))
         .hint("compare files of survey, latency, matrix, queue or contention")),
@@ -111,7 +109,7 @@ fn percent(text: &str) -> Result<f64, Failure> {
     let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
     number.filter(|percent| (0.0..=MAX_PERCENT).contains(percent)).ok_or_else(|| {
         Failure::usage(format!("--fail-above {text} is not a percentage"))
-            .hint("try --fail-above 5, or 0 for any change for the worse")
+            .hint("try --fail-above 5, or 0 to fail on any change for the worse")
     })
 }
 

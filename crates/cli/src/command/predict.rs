@@ -29,10 +29,10 @@ use crate::parse::{choice, count, numbers_of_threads, optional};
 use distribution::{Distribution, mean_ns};
 
 const AFTER_HELP: &str = "\
-The FILE of a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), or \
-results of threadtoll: FILE uses the histogram of the only record that is not its group's \
-reference, FILE#N that of the Nth record. The shape is scaled to the mean of --hold or --think; \
-without one, it keeps its own mean.\n\n\
+A FILE given as a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), \
+or results of threadtoll. FILE stands for the only record that is not its group's reference, \
+FILE#N for the Nth record; its histogram is the shape. The shape is scaled to the mean of --hold \
+or --think; without one, it keeps its own mean.\n\n\
 Exact closed forms are used where there are any, and simulation elsewhere. Example: \
 threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
 --fit reads lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# starts a comment), and \
@@ -84,8 +84,8 @@ pub(crate) struct Predict {
     /// Mean time of a thread outside the lock; optional if --think-shape is a file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     think: Option<String>,
-    /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to beyond the knee and the number
-    /// worth having]
+    /// Numbers of threads, such as 1,2,4 or 1..32 [default: from 1 to beyond both the knee and the
+    /// number worth having]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     threads: Option<String>,
     /// Distribution of hold times: fixed, exponential, or FILE [default: exponential]
@@ -267,8 +267,8 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     }
     if effort > WORTH_A_NOTE {
         console::note(&format!(
-            "no closed form applies; simulating up to {} million acquisitions, at some \
-             millions per second.",
+            "no closed form applies: up to {} million acquisitions are simulated, a few million \
+             per second.",
             effort / 1_000_000
         ));
     }

@@ -67,7 +67,7 @@ pub(crate) struct Profile {
     #[arg(short, long, value_name = "PID", allow_hyphen_values = true)]
     pid: Option<String>,
     /// End the sampling after D (10, 500ms, 2s) [default: 10 with -p, unless --live or
-    /// --openmetrics :PORT; otherwise the end of the program]
+    /// --openmetrics :PORT is given; otherwise when the program ends]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
     /// Show the first screen of the report on the terminal, redrawn at most twice a second; q
@@ -181,8 +181,8 @@ impl Request {
                 .hint("give the name of a program, such as --only worker"));
         }
         if args.only.is_some() && !launched {
-            return Err(Failure::usage("--only is about a launched program's descendants")
-                .hint("-p looks at one process: give the PID of the right one"));
+            return Err(Failure::usage("--only applies to a launched program and its descendants")
+                .hint("-p profiles one process: give its PID"));
         }
         let fail_if = args.outputs.condition()?;
         let openmetrics = optional(&args.openmetrics, Target::parse)?;

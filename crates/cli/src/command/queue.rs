@@ -26,9 +26,9 @@ use crate::{by_name, console};
 pub(crate) struct Queue {
     #[command(subcommand)]
     scenario: Option<Chosen>,
-    /// Wait strategies of the receiver: spin (also runs the peers' poll and poll-backoff),
-    /// spin-yield, park or adaptive (both also run block); for peers only: poll, poll-backoff,
-    /// block [repeatable; default: all]
+    /// Wait strategies of the receiver: spin (includes the peers' poll and poll-backoff),
+    /// spin-yield, park or adaptive (each includes the peers' block); for peers only: poll,
+    /// poll-backoff, block [repeatable; default: all]
     #[arg(long, value_name = "WAIT")]
     wait: Vec<String>,
     #[command(flatten)]
@@ -216,7 +216,7 @@ impl Request {
         let asked: Vec<String> = waits.iter().map(|wait| format!("--wait {wait}")).collect();
         let why = |queue: &'static KnownQueue| {
             let has: Vec<&str> = ways(queue, scenario).map(|way| way.wait.name()).collect();
-            format!("{} does not apply; it has {}", asked.join(" "), has.join(", "))
+            format!("{} does not apply, only {}", asked.join(" "), has.join(", "))
         };
         if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
             let names: Vec<&str> = lacking.iter().map(|queue| queue.name.as_str()).collect();
@@ -256,14 +256,16 @@ impl Request {
             queues.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let unable = (names(unable), format!("cannot run {}", scenario.name));
-        let lone = (names(lone.collect()), "with several senders: only one may send".to_string());
+        let lone =
+            (names(lone.collect()), "with several senders, because only one may send".to_string());
         let mut loads = self.overrides.loads.iter().flatten();
         let in_place = loads.any(|load| load.carry == Some(Carry::InPlace));
         let lacking = able
             .iter()
             .copied()
             .filter(|queue| in_place && !scenario.carries(queue, Carry::InPlace));
-        let lacking = (names(lacking.collect()), "in place: they lend no slots".to_string());
+        let lacking =
+            (names(lacking.collect()), "in place, because they lend no slots".to_string());
         let all = [unable, lone, lacking].into_iter();
         all.filter(|(names, _)| !names.is_empty()).collect()
     }
@@ -298,7 +300,7 @@ impl Request {
         let raw = queue.origin == Origin::Raw;
         let wanted = || ways(queue, scenario).filter(|way| wants(&self.wait, queue, way));
         if senders > 1 && !wanted().any(|way| way.many_senders) {
-            return Err(Failure::usage(format!("{name} has one sender, not {senders}"))
+            return Err(Failure::usage(format!("{name} allows one sender, not {senders}"))
                 .hint("omit the queue or --senders"));
         }
         if raw && self.overrides.batch == Some(1) {

@@ -29,7 +29,7 @@ pub(crate) struct Report {
     /// Write everything but the blocks to this new file, compressed if its name ends in .gz
     #[arg(long, value_name = "OUT")]
     fold: Option<PathBuf>,
-    /// Leave histograms and worst samples out of the folded file, most of its size: its page then
+    /// Leave histograms and worst samples, most of its size, out of the folded file: its page then
     /// shows no distributions, and cells from several groups get the medians of their quantiles
     #[arg(long, requires = "fold")]
     without_histograms: bool,
@@ -70,7 +70,7 @@ impl Command for Report {
                         "{} is a profile, which has nothing to fold",
                         path.display()
                     ))
-                    .hint("compress it with gzip; `report` reads that, too"));
+                    .hint("compress it with gzip; `report` reads compressed files"));
                 }
                 Contents::Profile(profiled) => {
                     notes.extend(profiled.notes.iter().cloned());
@@ -88,7 +88,7 @@ impl Command for Report {
             return Err(Failure::usage(
                 "simulated and measured figures cannot be mixed on one page",
             )
-            .hint("make a page of each"));
+            .hint("make a page for each"));
         }
         if let Some(page) = &self.html {
             page::prepare(page)?;

@@ -13,7 +13,7 @@ use crate::nearest::unknown;
 /// Print the JSON Schema of a line of a file or of a printed object
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Such as record or profile; without it, all names
+    /// Name of a schema, such as record or profile [default: list all names]
     #[arg(value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]

@@ -41,7 +41,7 @@ impl MeasureCommand for Survey {
     // Split blocks would take longer than a survey promises.
     const SPLITS_BLOCKS: bool = false;
     const NEXT: Option<(&'static str, &'static str)> =
-        Some(("queue ask-reply", "a question and its answer, through which queue?"));
+        Some(("queue ask-reply", "which queue suits a question and its answer?"));
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {

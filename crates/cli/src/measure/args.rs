@@ -101,13 +101,13 @@ pub(crate) struct MeasureRequest {
     #[arg(long, value_name = "K", value_parser = number(1, MAX_PROCESSES.into()))]
     #[arg(allow_hyphen_values = true)]
     pub(super) relaunch: Option<u64>,
-    /// Measure the first group again at the end, this long after its first measurement or later,
-    /// and say how far the two differ; 0 for never [default: 180s in survey --full, and in queue if
-    /// it measures all queues for its own time; otherwise 0]
+    /// Measure the first group again at the end, at least this long after its first measurement,
+    /// and report how far the two differ; 0 for never [default: 180s in survey --full, and in queue
+    /// if it measures all queues for their default time; otherwise 0]
     #[arg(long = "repeat", value_name = "D", value_parser = Reader(duration_or_zero_ns))]
     #[arg(allow_hyphen_values = true)]
     pub(super) repeat_ns: Option<u64>,
-    /// Also measure twins: our rows compiled once more, as a peer's are
+    /// Also measure twins: our rows, compiled a second time in the way that peers are
     #[arg(long, hide = true)]
     pub(super) twins: bool,
     /// Measure on a simulated machine, to test everything but the measuring

@@ -74,7 +74,7 @@ pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Res
     validate_cpus(&results.plan, &testbed.machine)?;
     if let Err(why) = plan::validate(&results.plan, &testbed.topology, registry()) {
         let hint = match peers(&results.plan) {
-            Some(folder) => format!("put the peers in {folder} back as they were, or measure anew"),
+            Some(folder) => format!("restore the peers in {folder}, or start a new run"),
             None => "only unmodified threadtoll files can be completed".into(),
         };
         return Err(

@@ -51,8 +51,8 @@ impl Testbed {
         if let Ok(None) = lock {
             machine.warnings.push(Warning::new(
                 ANOTHER,
-                "Another threadtoll is measuring on this machine: they disturb each other. \
-                 Run one at a time.",
+                "Another threadtoll is measuring on this machine, and each disturbs the other. Run \
+                 one at a time.",
             ));
         }
         let rig = Box::new(

@@ -189,8 +189,8 @@ fn what_cannot_be_compared_costs_a_sentence() {
     std::fs::create_dir(&folder).unwrap();
     let contention = files.measured("contention pool --time 20ms", 2);
     for (base, new, what, hint) in [
-        (&base, &base, "both files hold the run", "measure again"),
-        (&base, &contention, "no cell stands", "the same command"),
+        (&base, &base, "both files hold the run", "measure the new code"),
+        (&base, &contention, "no cell has a figure", "the same command"),
         (&base, &empty, "empty.jsonl", "hint: "),
         (&folder, &new, "not a regular file", "measuring command"),
         (&base, &files.path("nowhere.jsonl"), "No such file", "measuring command"),
@@ -226,7 +226,7 @@ fn profiles_are_not_compared() {
     let text = format!("{machine}\n{plan}\n{profile}\n");
     let profile = files.path("profile.jsonl");
     std::fs::write(&profile, text).unwrap();
-    compare(&base, &profile, "").bad().says("is a profile; profiles are not compared");
+    compare(&base, &profile, "").bad().says("is a profile, and profiles cannot be compared");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn what_one_cpu_cannot_do_is_refused_with_the_reason() {
     let cpu = allowed_cpus()[0];
     for (line, reason) in [
         ("latency atomic-store", "only one CPU"),
-        ("latency atomic-store --placement same-cpu", "keeps the CPU from the other one"),
+        ("latency atomic-store --placement same-cpu", "keeps the other end off the CPU"),
         ("matrix", "a matrix needs two"),
         ("latency futex --placement pinned", "two pinned threads need two"),
     ] {
@@ -75,7 +75,7 @@ fn spinning_on_one_cpu_is_refused_and_never_hung() {
         let line = format!("latency {mechanism} --simulated-machine 1 --placement same-cpu");
         let mut command = command();
         command.args(words(&line, &[]));
-        ran(command).failed(3).says("keeps the CPU from the other one");
+        ran(command).failed(3).says("keeps the other end off the CPU");
     }
 }
 

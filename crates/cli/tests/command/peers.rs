@@ -107,9 +107,9 @@ fn a_folder_without_peers_is_bad_input() {
     std::fs::write(folder.path().join("file"), "").unwrap();
     for (given, why) in [
         ("none", "--peers none: there is no such folder"),
-        ("file", "file: that is a file, not a folder"),
-        ("file/x", "--peers file/x: that is a file, not a folder"),
-        ("empty", "empty: no peers are there, neither adapters (NAME.so) nor programs"),
+        ("file", "file: it is a file, not a folder"),
+        ("file/x", "--peers file/x: it is a file, not a folder"),
+        ("empty", "empty: it has no peers, neither adapters (NAME.so) nor programs"),
     ] {
         for start in ["queue ask-reply", "latency", "contention hold-sweep", "list peers"] {
             run_in(&folder, &format!("{start} --peers {given}")).bad().says(why);
@@ -188,9 +188,9 @@ fn a_resumed_run_has_its_peers_or_says_what_is_wrong_with_them() {
     run_in(&folder, &format!("{resume} --peers others")).bad().says("contradicts run.jsonl");
     let good = std::fs::read(peers.join("good.so")).unwrap();
     std::fs::write(peers.join("good.so"), [&good[..], b"\0"].concat()).unwrap();
-    run_in(&folder, resume).bad().says("that peer has changed since the run began");
+    run_in(&folder, resume).bad().says("the peer has changed since the run began");
     std::fs::remove_file(peers.join("good.so")).unwrap();
-    run_in(&folder, resume).bad().says("that peer is not in the folder any more");
+    run_in(&folder, resume).bad().says("the peer is no longer in the folder");
     std::fs::remove_dir_all(&peers).unwrap();
     run_in(&folder, resume).bad().says("there is no such folder");
     held.unchanged();

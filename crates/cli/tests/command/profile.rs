@@ -215,6 +215,6 @@ fn a_figure_that_is_not_known_at_the_end_is_said() {
     let ended = stage.profile("-p 1 --seconds 50ms --quiet --fail-if held_share>0.1", &[]).done();
     assert_eq!(
         ended.err,
-        "note: --fail-if: held_share is not known and was not compared: cache_lock.\n"
+        "note: --fail-if: held_share is unknown and was not compared: cache_lock.\n"
     );
 }

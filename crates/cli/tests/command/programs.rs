@@ -90,7 +90,7 @@ fn programs_stand_in_the_groups_of_our_queues() {
     arguments.extend(words("--batch 1 --peers", &[folder.path()]));
     arguments.extend(words("--out", &[&path]));
     let ended = threadtoll(arguments).done();
-    ended.says("loses (poll) was left out: it counted 30000 messages, but checked 29999");
+    ended.says("loses (poll) was left out: it counted 30000 operations, but verified 29999");
     let lines = lines(&path);
     assert_eq!(lines.iter().filter(|line| matches!(line, Line::Strike(_))).count(), 1);
     let records = records(&lines);

@@ -92,11 +92,11 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("rtrb", "no scenario is called “rtrb”", "that is a queue"),
         ("stream rtrbb", "no queue is called “rtrbb”", "rtrb"),
         ("stream rtrb rtrb", "given twice", "once"),
-        ("stream rtrb --senders 2", "rtrb has one sender, not 2", "omit the queue"),
+        ("stream rtrb --senders 2", "rtrb allows one sender, not 2", "omit the queue"),
         ("stream rtrb --wait block", "no queue is left of rtrb", "--wait"),
         (
             "stream rtrb --wait block",
-            "--wait block does not apply; it has poll, poll-backoff",
+            "--wait block does not apply, only poll, poll-backoff",
             "--wait",
         ),
         ("stream pipe rtrb --wait block", "no queue is left of pipe, rtrb", "--wait"),
@@ -138,7 +138,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         (
             "open-loop --arrivals nowhere.txt",
             "--arrivals nowhere.txt: No such file",
-            "a time a line",
+            "one time per line",
         ),
         ("burst --burst 1000000", "at most", "smaller"),
         ("burst --gap 2h", "--gap 2h", "durations"),
@@ -155,7 +155,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("flood pipe", "pipe cannot run flood", "list queues"),
         ("flood --senders 3", "argument “--senders”", "queue flood --help"),
         ("flood --depth 10", "argument “--depth”", "queue flood --help"),
-        ("funnel pipe --senders 2", "pipe has one sender, not 2", "omit the queue"),
+        ("funnel pipe --senders 2", "pipe allows one sender, not 2", "omit the queue"),
         ("funnel --senders 65", "at most 64", "smaller"),
         ("funnel --important 0", "at least 1", "whole number"),
         ("funnel --important 3 --senders 2,4", "more than --senders 2", "more senders"),
@@ -165,7 +165,7 @@ fn what_cannot_be_had_is_one_clear_sentence() {
         ("night-watch --burst 8", "argument “--burst”", "queue night-watch --help"),
         ("for-me pipe", "has no default traffic: give --rate or --arrivals", "--rate 50000"),
         ("for-me --rate 1000 --lose some", "not one of never, newest and oldest", "refuses"),
-        ("for-me --rate 1000 --budget-cpu 0", "not a share of a CPU above 0", "20%"),
+        ("for-me --rate 1000 --budget-cpu 0", "not a positive share of a CPU", "20%"),
         ("for-me --rate 1000 --payload 128", "messages have 8, 64,", "use one of these sizes"),
         ("for-me --rate 5000000 --payload 64KiB", "more than 512 MiB", "smaller payload or rate"),
         ("for-me --rate 1000 --capacity 16,64", "one capacity", "once for each"),
@@ -197,12 +197,12 @@ fn arrivals_that_cannot_be_played_are_one_clear_sentence() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("arrivals");
     for (arrivals, options, what, hint) in [
-        ("", "", "has no arrivals", "a time a line"),
-        ("# only this\n", "", "has no arrivals", "a time a line"),
-        ("1ms\n", "", "fewer than two arrivals", "a time a line"),
-        ("2ms\n1ms\n", "", "line 2: the arrivals go backwards to “1ms”", "a time a line"),
-        ("1ms\nlater\n", "", "line 2: “later” is not a time", "a time a line"),
-        ("0\n1ms\n2h\n", "", "line 3: “2h” is not a time", "a time a line"),
+        ("", "", "has no arrivals", "one time per line"),
+        ("# only this\n", "", "has no arrivals", "one time per line"),
+        ("1ms\n", "", "fewer than two arrivals", "one time per line"),
+        ("2ms\n1ms\n", "", "line 2: the arrivals go backwards to “1ms”", "one time per line"),
+        ("1ms\nlater\n", "", "line 2: “later” is not a time", "one time per line"),
+        ("0\n1ms\n2h\n", "", "line 3: “2h” is not a time", "one time per line"),
         ("0\n1ms\n100s\n", "", "a gap of 99.999 s", "--time"),
         ("0\n1ms\n5s\n", "--time 1s", "longer than the 1.000 s", "--time"),
         ("0\n1ns\n2ns\n", "", "no clock can stamp", "--scale"),
@@ -409,7 +409,7 @@ fn an_open_loop_has_a_cpu_for_its_sender_or_is_left_out() {
     let line = "queue open-loop pipe --wait park --placement same-cpu --simulated-machine 7";
     let ended = threadtoll(words(line, &[]));
     assert_eq!(ended.code, Some(3), "{}", ended.err);
-    assert!(ended.err.contains("keeps the CPU from the receiver"), "{}", ended.err);
+    assert!(ended.err.contains("keeps the receiver off the CPU"), "{}", ended.err);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
     let ended = plan("stream rtrb std-mpsc-bounded --wait block --batch 1");
     assert!(
         ended.err.contains(
-            "note: left out: rtrb (--wait block does not apply; it has poll, poll-backoff)"
+            "note: left out: rtrb (--wait block does not apply, only poll, poll-backoff)"
         ),
         "{}",
         ended.err
@@ -461,7 +461,7 @@ fn queues_that_cannot_take_part_are_named_in_a_line() {
     let left_out = plan("stream --senders 1,2");
     assert!(left_out.contains("left out: call (cannot run stream)"), "{left_out}");
     assert!(left_out.contains("rtrb"), "{left_out}");
-    assert!(left_out.contains("(with several senders: only one may send)"), "{left_out}");
+    assert!(left_out.contains("(with several senders, because only one may send)"), "{left_out}");
     let left_out = plan("funnel pipe funnel");
     assert!(left_out.contains("left out: pipe (with several senders"), "{left_out}");
     let left_out = plan("flood");

@@ -76,7 +76,7 @@ fn ways(
     ];
     for (_, what, functions) in needs.iter().filter(|(needed, ..)| *needed) {
         if let Some(function) = functions.iter().find(|function| !described.has(function)) {
-            return Err(format!("it describes {what}, but the library has no {function}"));
+            return Err(format!("it claims to support {what}, but the library has no {function}"));
         }
     }
     let name: Arc<CStr> =
@@ -117,7 +117,7 @@ impl<M: Message> Channel<M> for Adapter {
         let functions = self.loader.functions().map_err(unavailable)?;
         let queue = create(&functions, &self.name, capacity, size_of::<M>()).ok_or_else(|| {
             let what = format!("with room for {capacity} messages of {} bytes", size_of::<M>());
-            unavailable(io::Error::other(format!("it creates no queue {what}")))
+            unavailable(io::Error::other(format!("it cannot create a queue {what}")))
         })?;
         let handle = Arc::new(Handle { queue, destroy: functions.destroy });
         let blocks = self.wait == Wait::Block;

@@ -95,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Adapter, String> {
         return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
     }
     let adapter: Adapter = serde_json::from_str(text)
-        .map_err(|error| format!("its description cannot be understood: {}", reason(&error)))?;
+        .map_err(|error| format!("its description is invalid: {}", reason(&error)))?;
     if adapter.adapter != 1 {
         return Err(format!("it is for version {} of the interface, not 1", adapter.adapter));
     }
@@ -132,8 +132,8 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a name has at most {MAX_NAME} lowercase letters, digits and hyphens, of which the first \
-         is a letter"
+        "a name has at most {MAX_NAME} lowercase letters, digits and hyphens, and starts with a \
+         letter"
     ))
 }
 
@@ -157,7 +157,7 @@ impl Adapter {
 fn queue(value: Value) -> (String, Result<Described, String>) {
     let name = value.get("name").and_then(Value::as_str).map_or("a queue".into(), clean);
     let read = serde_json::from_value::<Described>(value)
-        .map_err(|error| format!("its description cannot be understood: {}", reason(&error)));
+        .map_err(|error| format!("its description is invalid: {}", reason(&error)));
     let checked = read.and_then(|queue| {
         queue.check()?;
         Ok(queue)
@@ -170,7 +170,7 @@ impl Described {
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
         if self.waits.is_empty() {
-            return Err("it has no way of waiting".into());
+            return Err("it has no wait strategy".into());
         }
         if self.capacity == Bound::Bounded
             && !self.slot_bytes.is_some_and(|bytes| (8..=MAX_SLOT_BYTES).contains(&bytes))

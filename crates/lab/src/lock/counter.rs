@@ -14,21 +14,21 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 3] {
         Lock::ours::<W, _>(
             "counter-locked",
             GrantPolicy::Barging,
-            "not a lock but a counter: behind a std::sync::Mutex",
+            "not a lock but a counter, guarded by a std::sync::Mutex",
             each(Locked::default),
         )
         .that_only_counts(),
         Lock::ours::<W, _>(
             "counter-atomic",
             GrantPolicy::NeverWaits,
-            "not a lock but a counter: an atomic that all threads add to",
+            "not a lock but a counter, an atomic that all threads add to",
             each(Atomic::default),
         )
         .that_only_counts(),
         Lock::ours::<W, _>(
             "counter-sharded",
             GrantPolicy::NeverWaits,
-            "not a lock but a counter: one per thread, summed at the end",
+            "not a lock but counters, one per thread, summed at the end",
             each(Sharded::default),
         )
         .that_only_counts(),

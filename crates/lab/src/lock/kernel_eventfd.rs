@@ -16,7 +16,7 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 1] {
     [Lock::ours::<W, _>(
         "kernel-eventfd",
         GrantPolicy::Barging,
-        "an eventfd in semaphore mode: a kernel lock, every operation a system call",
+        "an eventfd in semaphore mode: a kernel lock, with a system call for every operation",
         |count| (0..count).map(|_| KernelEventFd::new()).collect(),
     )]
 }

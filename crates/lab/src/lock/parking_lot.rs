@@ -10,7 +10,7 @@ pub(super) fn locks<W: Wrap>() -> [Lock; 3] {
         Lock::ours::<W, _>(
             "parking-lot",
             GrantPolicy::Barging,
-            "parking_lot::Mutex: spins and yields, then parks; fair now and then",
+            "parking_lot::Mutex: spins and yields, then parks; occasionally fair",
             each(ParkingLot::default),
         ),
         Lock::ours::<W, _>(

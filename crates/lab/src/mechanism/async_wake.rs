@@ -20,7 +20,7 @@ pub(super) fn mechanisms() -> [Mechanism; 1] {
     [Mechanism::new(
         "async-wake",
         Class::OneThread,
-        "a task waking another one on a single-threaded async runtime (tokio)",
+        "a task that wakes another on a single-threaded async runtime (tokio)",
         make,
     )]
 }

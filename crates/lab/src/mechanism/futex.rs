@@ -22,7 +22,7 @@ pub(crate) fn futex<W: Wrap>() -> Mechanism {
     Mechanism::new(
         "futex",
         Class::Sleep,
-        "the bare futex system call: wait while the word is unchanged, wake one",
+        "the bare futex system call: waits while the word is unchanged, and wakes one thread",
         make::<W>,
     )
 }

@@ -8,7 +8,7 @@ pub(super) fn mechanisms() -> [Mechanism; 1] {
     [Mechanism::new(
         "tcp-loopback",
         Class::Sleep,
-        "the message itself through a TCP connection over loopback, without delay",
+        "the message itself through a TCP connection over loopback, with TCP_NODELAY",
         make,
     )]
 }

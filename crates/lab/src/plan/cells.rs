@@ -155,10 +155,10 @@ pub(super) fn suited(
             None => Err("two pinned threads need two CPUs, and only one is allowed"),
         },
         (Class::Spin, Placement::SameCpu) => {
-            Err("a spinning end keeps the CPU from the other one until the scheduler's tick")
+            Err("a spinning end keeps the other end off the CPU until the scheduler's tick")
         }
         (Class::Spin, Placement::Free) if alone => {
-            Err("only one CPU is allowed, and a spinning end keeps it from the other one")
+            Err("only one CPU is allowed, and a spinning end keeps the other end off it")
         }
         (_, Placement::SameCpu) => Ok((vec![site.first()], Relation::SameCpu)),
         (_, Placement::Free) if alone => {

@@ -289,8 +289,10 @@ impl PlanContext<'_> {
     /// thread that needs a CPU to itself.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
-            return Err("its sender waits for the time of each message without sleeping, and so \
-                        keeps the CPU from the receiver");
+            return Err(
+                "its sender waits for each message's due time without sleeping, which keeps the \
+                 receiver off the CPU",
+            );
         }
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
         let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };

@@ -29,7 +29,7 @@ pub const MAX_NS: u64 = 86_400_000_000_000;
 /// Why it cannot run.
 pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
     if plan.repeat.is_some_and(|repeat| repeat.after_ns > MAX_NS) {
-        return Err("it waits for more than a day".into());
+        return Err("it measures a group again only after more than a day".into());
     }
     plan.groups.iter().flatten().try_for_each(|planned| {
         validate_cell(planned, topology, registry)
@@ -55,10 +55,10 @@ fn validate_cell(
             if cell.line.is_some() != mechanism.has_layout
                 || cell.pause.is_some() != mechanism.has_pause
             {
-                return Err("the mechanism has no such line or pause".into());
+                return Err("the mechanism has no such line layout or pause hint".into());
             }
             if cell.built != mechanism.built {
-                return Err("the mechanism was built in another way".into());
+                return Err("the mechanism's build has changed since the run began".into());
             }
             mechanism.class
         }
@@ -108,7 +108,7 @@ fn validate_lock(
         || (spec.only_counts() && lock.hold_ns != 0)
         || cell.built.as_ref() != spec.built()
     {
-        return Err("this version does not use the lock like that");
+        return Err("this version does not use the lock in this way");
     }
     let longest = [budget.stretch_ns, budget.stamped_ns, lock.hold_ns, lock.think_ns];
     if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > MAX_NS) {
@@ -125,7 +125,9 @@ fn validate_lock(
         || cell.payload_bytes != 0
         || names_a_cpu_twice(cell)
     {
-        return Err("a lock's cell has a payload, a line or a pause, or a CPU twice");
+        return Err(
+            "the cell of a lock names a payload, a line layout or a pause, or the same CPU twice",
+        );
     }
     let spins = spec.policy().spins() && lock.threads as usize > cell.cpus.len();
     let relation = match (cell.placement, cell.cpus.as_slice()) {
@@ -151,28 +153,29 @@ fn validate_queue(
     let cell = &planned.cell;
     let Some(queue) = registry.queues.find(&asked.queue) else {
         return Err(match cell.built {
-            Some(_) => "that peer is not in the folder any more".into(),
+            Some(_) => "the peer is no longer in the folder".into(),
             None => "this version has no such queue".into(),
         });
     };
     if cell.built != queue.built {
-        return Err("that peer has changed since the run began".into());
+        return Err("the peer has changed since the run began".into());
     }
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Err("this version has no such scenario".into());
     };
     // Otherwise, its blocks would be folded as the wrong kind.
     if planned.kind() != scenario.kind {
-        return Err("the scenario runs another kind of loop in this version".into());
+        return Err("this version measures the scenario with another kind of loop".into());
     }
     if asked.version != *queue.version || queue.origin != asked.origin {
-        return Err("this version has another version of the queue".into());
+        return Err("the queue has another version in this program".into());
     }
     let way = queue.way(asked.wait);
     let (load, payload_bytes) = (&asked.load, cell.payload_bytes);
     if cell.line.is_some() || cell.pause.is_some() || !scenario.sizes.contains(&payload_bytes) {
         return Err(
-            "a queue's cell has a size of messages that its scenario lacks, a line or a pause"
+            "the cell of a queue names a line layout, a pause, or a message size that its scenario \
+             lacks"
                 .into(),
         );
     }

@@ -77,7 +77,7 @@ impl Guarded {
             _ => {
                 drop(lifeline);
                 let _ = guardian.wait();
-                Err(io::Error::other("the process that was to watch over it ended"))
+                Err(io::Error::other("the process that watches over it has ended"))
             }
         }
     }

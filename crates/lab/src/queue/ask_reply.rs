@@ -20,7 +20,7 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
-    sentence: "latency: a message through one queue, its echo through another, one under way at a time",
+    sentence: "latency of a message through one queue and its echo through another, one at a time",
     kind: Kind::Exchange,
     loads: no_loads,
     payloads: ONE_WORD,

@@ -14,7 +14,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "burst",
-    sentence: "bursts of messages: first, last, time to drain, and if the next finds the queue empty",
+    sentence: "bursts of messages: time to the first and the last, time to drain, and whether the \
+               next burst finds the queue empty",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
     payloads: ONE_WORD,

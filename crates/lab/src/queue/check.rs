@@ -169,7 +169,7 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let Some(Program::Exchange { make, .. }) =
         way.program(super::ask_reply::SCENARIO.name, usage(flow))
     else {
-        return Err("it does not ask and reply".into());
+        return Err("it cannot run ask-reply".into());
     };
     let Ends { mut lead, follow: Some(mut follow) } = make().map_err(|why| why.to_string())? else {
         return Err("both of its ends are one thread".into());
@@ -190,7 +190,7 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     if led.next == messages + DRAIN_ROUNDS + 1 && followed.next == led.next {
         Ok(())
     } else {
-        Err(format!("{} messages went over, and {} came back", followed.next - 1, led.next - 1))
+        Err(format!("{} messages were sent, and {} came back", followed.next - 1, led.next - 1))
     }
 }
 
@@ -201,6 +201,6 @@ fn usage(flow: Flow) -> Usage {
 fn streams(way: &Way, flow: Flow) -> Result<Streams, String> {
     match way.program(super::stream::SCENARIO.name, usage(flow)) {
         Some(Program::Stream { make, .. }) => make().map_err(|why| why.to_string()),
-        _ => Err("it does not stream".into()),
+        _ => Err("it cannot run stream".into()),
     }
 }

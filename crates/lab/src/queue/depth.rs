@@ -34,7 +34,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "depth",
-    sentence: "cost of send and receive while the queue holds 1 to 10,000,000 messages; its memory",
+    sentence: "cost of a send and a receive while the queue holds 1 to 10,000,000 messages, and \
+               its memory",
     kind: Kind::Depth,
     loads: || loads(None),
     payloads: ONE_WORD,

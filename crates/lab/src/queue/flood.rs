@@ -39,7 +39,7 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "flood",
-    sentence: "send calls of a line while another thread dumps 8 MiB; lines refused or dropped",
+    sentence: "time to send a line while another thread dumps 8 MiB; lines refused or dropped",
     kind: Kind::SendCall,
     loads: || loads(None),
     payloads: ONE_WORD,
@@ -104,7 +104,7 @@ pub fn loads(rates: Option<&[u64]>) -> Vec<Load> {
 
 fn has_load(load: &Load) -> Result<(), String> {
     if load.lose.is_none() || load.arrivals != Some(Arrivals::Poisson) {
-        return Err("it does not say which messages it may lose, or when lines are due".into());
+        return Err("the plan does not say which messages may be lost or when lines are due".into());
     }
     (open_loop::SCENARIO.has_load)(&Load { lose: None, ..load.clone() })
 }

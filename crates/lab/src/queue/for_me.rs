@@ -39,7 +39,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "for-me",
-    sentence: "a recommendation for your traffic: the lowest p99 of the queues that keep up with it",
+    sentence: "a recommendation for your traffic: the queue with the lowest p99 of those that keep \
+               up",
     kind: Kind::OpenLoop,
     loads: || loads(None, None, None, None),
     payloads: ONE_WORD,
@@ -83,8 +84,8 @@ pub fn check(
     let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
         let why = format!(
-            "--payload {largest}: {waiting} messages may have to wait in a queue, which is more than \
-             {} MiB",
+            "--payload {largest}: {waiting} messages may have to wait in a queue, which would take \
+             more than {} MiB",
             MAX_WAITING_BYTES >> 20
         );
         return Err(Unsuitable { why, hint: "use a smaller payload or rate" });
@@ -110,7 +111,7 @@ pub fn loads(
 
 fn has_load(load: &Load) -> Result<(), String> {
     if load.lose.is_none() {
-        return Err("it does not say which messages it may lose".into());
+        return Err("the plan does not say which messages may be lost".into());
     }
     (open_loop::SCENARIO.has_load)(&Load { lose: None, ..load.clone() })
 }

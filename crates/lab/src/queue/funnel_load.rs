@@ -32,7 +32,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "funnel",
-    sentence: "latency of rare important messages among those of chatty senders, and fairness",
+    sentence: "latency of rare, important messages among those of chatty senders, and fairness \
+               between these senders",
     kind: Kind::OpenLoop,
     loads: || loads(None, None),
     payloads: ONE_WORD,

@@ -10,7 +10,8 @@ use super::{Channel, Grouping, Loops, ONE_WORD, Program, RING_BYTES, Scenario, U
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "night-watch",
-    sentence: "rare messages: latency and CPU time by the gap between them, spinning and asleep",
+    sentence: "latency and CPU time of rare messages by the gap between them, for receivers that \
+               spin or sleep",
     kind: Kind::OpenLoop,
     loads: || loads(None),
     payloads: ONE_WORD,

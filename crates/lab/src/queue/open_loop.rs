@@ -97,7 +97,7 @@ pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Un
     }
     if trace.rate(scale) > MAX_RATE as f64 {
         let why = format!(
-            "{} has {:.0} arrivals a second, and no clock can stamp more than {MAX_RATE}",
+            "{} has {:.0} arrivals per second, but no clock can stamp more than {MAX_RATE}",
             trace.file,
             trace.rate(scale)
         );
@@ -148,7 +148,7 @@ fn has_load(load: &Load) -> Result<(), String> {
                 .then_some(())
                 .ok_or_else(|| "its rate is out of range".into())
         }
-        None => Err("it does not say when messages are due".into()),
+        None => Err("the plan does not say when messages are due".into()),
     }
 }
 

@@ -69,7 +69,8 @@ pub fn unbounded() -> Queue {
         origin: Origin::Ours,
         version: threadtoll::VERSION.into(),
         sentence:
-            "threadtoll's unbounded pipe: pipe-bounded without a limit, so its sender never waits"
+            "threadtoll's unbounded pipe: like pipe-bounded, but without a limit, so its sender \
+             never waits"
                 .into(),
         capacity: Capacity::Unbounded,
         built: None,

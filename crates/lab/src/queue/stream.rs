@@ -31,7 +31,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "stream",
-    sentence: "throughput: as many messages in one direction as the queue takes, each verified",
+    sentence: "throughput of messages in one direction, as fast as the queue takes them, each \
+               verified",
     kind: Kind::Stream,
     loads: no_loads,
     payloads: ONE_WORD,

@@ -32,7 +32,8 @@ use super::{
 /// The scenario.
 pub const SCENARIO: Scenario = Scenario {
     name: "workers",
-    sentence: "throughput of one sender and receivers that share its messages, to one receiver",
+    sentence: "throughput of one sender whose messages are shared by several receivers, compared \
+               with one receiver",
     kind: Kind::Stream,
     loads: || loads(None),
     payloads: ONE_WORD,

@@ -149,7 +149,9 @@ impl Process<'_> {
             Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
                 (Ok(message), _) => Ok(Some(message)),
                 // The code of a queue wrote to a file that does not belong to it.
-                (Err(_), Some(cell)) => Err(self.failure_of(cell, "wrote to files of the process")),
+                (Err(_), Some(cell)) => {
+                    Err(self.failure_of(cell, "wrote to files that belong to threadtoll"))
+                }
                 (Err(error), None) => Err(failed("understand")(error.into())),
             },
             Heard::Ended => Ok(None),

@@ -278,7 +278,7 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
             mechanism.name
         );
     }
-    assert!(reasons(&refused).contains("from the other one"), "{}", reasons(&refused));
+    assert!(reasons(&refused).contains("the other end off"), "{}", reasons(&refused));
     let (groups, refused) = matrix(&site, Some(mechanism("futex")), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("a matrix needs two"));
 }
@@ -295,7 +295,7 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
         assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
         reasons(&refused)
     };
-    let spins = "from the other one";
+    let spins = "the other end off";
     assert!(refused(&two, "atomic-rmw", Placement::SameCpu).contains(spins));
     assert!(refused(&one, "atomic-rmw", Placement::Free).contains(spins));
     assert!(refused(&one, "atomic-rmw", Placement::Pinned).contains("two pinned threads need two"));
@@ -424,7 +424,7 @@ fn plans_that_were_edited_are_refused() {
             .contains("size is out of range")
     );
     assert!(
-        spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such line or pause")
+        spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such line layout")
     );
     assert!(spoilt(&|planned| planned.cell.cpus = vec![0]).contains("placed like that"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![2, 2]).contains("twice"));

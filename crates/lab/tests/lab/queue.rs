@@ -409,7 +409,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
         *planned = PlannedCell::of_kind(Kind::Exchange, experiment, cell, budget);
     };
     assert!(spoilt(&of_kind).contains("another kind of loop"));
-    assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("size of messages"));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("message size"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed like that"));
     assert!(
         spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed like that")

@@ -21,11 +21,11 @@ threadtoll_record::warnings! {
 
     "The hypervisor stole any time while the CPUs were watched."
     "steal" steal(share) =
-        "The hypervisor stole {share} of the CPUs' time while they were watched, and may do so while blocks are measured. Use dedicated CPUs for figures that repeat.";
+        "The hypervisor stole {share} of the CPUs' time while they were watched, and may do so while blocks are measured. For repeatable figures, use dedicated CPUs.";
 
     "The watching threads were queued behind others for more than 0.1% of the time."
     "busy" busy(share) =
-        "Threads that watched the CPUs waited for them {share} of the time, because other threads ran, of programs or of the kernel. Stop other programs, or measure on CPUs that they do not use (--cpus).";
+        "The threads that watched the CPUs waited for them {share} of the time, because other programs or the kernel used them. Stop other programs, or measure on CPUs that they do not use (--cpus).";
 
     "Run-queue delay is not known, and the load average exceeds 0.5 per CPU."
     "busy" load(load) =
@@ -57,11 +57,11 @@ threadtoll_record::warnings! {
 
     "The frequency governor is not `performance`."
     "governor" governor(governor) =
-        "The frequency governor is {governor}: CPUs are slow after they slept, so that rare hand-offs cost more than frequent ones. To avoid that, run `cpupower frequency-set -g performance`.";
+        "The frequency governor is {governor}: CPUs are slow after sleeping, so rare hand-offs cost more than frequent ones. To avoid that, run `cpupower frequency-set -g performance`.";
 
     "Frequency boost is on."
     "boost" boost() =
-        "Frequency boost is on: a CPU's speed depends on temperature and on the load of other CPUs. For figures that repeat, turn it off (/sys/devices/system/cpu/cpufreq/boost, or intel_pstate/no_turbo).";
+        "Frequency boost is on: a CPU's speed depends on temperature and on the load of other CPUs. For repeatable figures, turn it off (/sys/devices/system/cpu/cpufreq/boost, or intel_pstate/no_turbo).";
 
     "Two of the CPUs are hardware threads of one core."
     "smt" smt() =
@@ -77,5 +77,5 @@ threadtoll_record::warnings! {
 
     "The membarrier system call fails."
     "no-membarrier" no_membarrier() =
-        "The membarrier system call does not work here (an old kernel, or a seccomp sandbox): waits that use it fall back to fences, at a few nanoseconds a message.";
+        "The membarrier system call does not work here (an old kernel, or a seccomp sandbox): waits that use it fall back to fences, which cost a few nanoseconds per message.";
 }

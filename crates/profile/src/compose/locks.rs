@@ -250,8 +250,8 @@ const WORK: &[libc::c_long] = &[
 
 fn idle(lock: &Named) -> String {
     format!(
-        "Nothing, if the threads that wait have no other work; else release {} before waiting for \
-         work.",
+        "Nothing to do if the waiting threads have no other work; otherwise, release {} before \
+         waiting for work.",
         lock.of_both
     )
 }

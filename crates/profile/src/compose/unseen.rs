@@ -26,8 +26,8 @@ pub(super) fn unseen(
     let mut unseen: Vec<String> = circumstances.unseen.clone();
     if let Some(refused) = &circumstances.perf_refused {
         unseen.push(format!(
-            "Threads that run, wait for a CPU or were preempted are not told apart, and running \
-             holders have no stacks: {refused}."
+            "Threads that run, wait for a CPU or were preempted cannot be distinguished, and \
+             running holders have no stacks: {refused}."
         ));
     }
     let mut images = |runs: fn(&ProcessAccount) -> bool, text: &str| {
@@ -37,13 +37,13 @@ pub(super) fn unseen(
     };
     images(
         |process| process.go,
-        "Goroutines' locks: Go parks a thread in the same way if a goroutine waits for one and if \
-         there is no work; use its mutex and block profiles (net/http/pprof).",
+        "Goroutines' locks: Go parks a thread in the same way whether a goroutine waits for a lock \
+         or there is no work; use Go's mutex and block profiles (net/http/pprof).",
     );
     images(
         |process| process.jvm,
-        "Which Java monitor, and locks of java.util.concurrent: use a JFR recording, or `jcmd PID \
-         Thread.print -l`.",
+        "The Java monitor that threads wait for, and locks of java.util.concurrent: use a JFR \
+         recording, or `jcmd PID Thread.print -l`.",
     );
     images(
         |process| process.foreign_libc,
@@ -52,15 +52,15 @@ pub(super) fn unseen(
     );
     images(
         |process| process.objects.iter().any(|object| object.identity.is_shared_word()),
-        "Which C++ atomic threads wait for, and if it is a lock: libstdc++ lets atomics share the \
-         words on which threads sleep, so only stacks tell. A `std::atomic<int>` has a word of its \
-         own.",
+        "The C++ atomic that threads wait for, and whether it is a lock: in libstdc++, atomics \
+         share the words on which threads sleep, so only stacks can show it. A `std::atomic<int>` \
+         has a word of its own.",
     );
     images(
         |process| process.is_full,
         &format!(
-            "Waits for anything but the {MAX_OBJECTS} locks and other things of a process that \
-             were seen first: they count as unknown."
+            "Waits for any but the first {MAX_OBJECTS} locks and other objects seen in a process: \
+             they count as unknown."
         ),
     );
     if watched.values().any(|watched| watched.is_32_bit) {
@@ -72,8 +72,8 @@ pub(super) fn unseen(
     let ended = with_locks.map(ProcessAccount::ended_unseen).fold(0.0, f64::max);
     if ended >= ENDED_UNSEEN {
         unseen.push(format!(
-            "Threads that end within a sample: {ended:.1} at a time had ended before they were \
-             looked at. Queues may be longer by as many."
+            "Threads that end during a sample: on average, {ended:.1} per sample had ended before \
+             they were examined. Queues may be longer by that number."
         ));
     }
     let withheld = |process: &ProcessAccount| {
@@ -86,7 +86,7 @@ pub(super) fn unseen(
     };
     if account.processes().any(withheld) {
         unseen.push(
-            "Some figures are withheld: the profiler waited for a CPU too often to tell. Leave it \
+            "Some figures are withheld, because the profiler waited for a CPU too often. Leave it \
              an idle CPU, or sample for longer."
                 .to_owned(),
         );
@@ -113,14 +113,14 @@ fn may_be_locks(names: &[String]) -> String {
     let named = names.join(", ");
     match names.len() {
         1 => format!(
-            "Semaphores used as locks: {named} never had more than one item, as a lock would not, \
-             but does not show who posts it, so that its waits count as waits for other threads. \
-             It is a lock if the threads that wait for it also post it."
+            "Semaphores used as locks: {named} never had more than one item, like a lock, but does \
+             not show who posts it. Its waits therefore count as waits for other threads. It is a \
+             lock if the threads that wait for it also post it."
         ),
         _ => format!(
-            "Semaphores used as locks: {named} never had more than one item each, as locks would \
-             not, but do not show who posts them, so that their waits count as waits for other \
-             threads. One is a lock if the threads that wait for it also post it."
+            "Semaphores used as locks: {named} never had more than one item each, like locks, but \
+             do not show who posts them. Their waits therefore count as waits for other threads. \
+             One is a lock if the threads that wait for it also post it."
         ),
     }
 }
@@ -135,7 +135,7 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             may_be_locks(&names)
         };
-        assert!(said(&["a"]).contains("`a` never had more than one item, as a lock would not"));
+        assert!(said(&["a"]).contains("`a` never had more than one item, like a lock"));
         let several = said(&["a", "b"]);
         assert!(several.contains("`a`, `b` never had more than one item each"), "{several}");
         assert!(several.contains("do not show who posts them"), "{several}");

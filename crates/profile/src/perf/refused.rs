@@ -48,7 +48,7 @@ pub enum PerfRefused {
     LockedMemory,
     /// Inherited events, one per CPU, would slow down the start of each thread.
     #[error(
-        "on {cpus} CPUs, events that threads inherit would take longer to make than the threads; \
+        "on {cpus} CPUs, creating inherited events would take longer than creating the threads; \
          follow each thread instead"
     )]
     ManyCpus {

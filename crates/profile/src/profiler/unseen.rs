@@ -41,14 +41,14 @@ impl Unseen {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
         if self.not_followed > MANY_ENDED * behind.max(1) {
             unseen.push(
-                "Running is not told from waiting for a CPU for threads that end before their \
-                 events are opened."
+                "Running and waiting for a CPU cannot be distinguished for threads that end before \
+                 their events are opened."
                     .to_owned(),
             );
         } else if behind > 0 {
             unseen.push(format!(
-                "Running is not told from waiting for a CPU for {behind} threads, whose events \
-                 would cost more than the budget; raise it with --budget."
+                "Running and waiting for a CPU cannot be distinguished for {behind} threads, \
+                 because their events would cost more than the budget; raise it with --budget."
             ));
         }
         unseen.extend(events.and_then(events_unseen));
@@ -58,7 +58,8 @@ impl Unseen {
         if self.not_listed > 0 {
             let are = if self.not_listed == 1 { "process is" } else { "processes are" };
             unseen.push(format!(
-                "{} ended {are} not listed; the {MAX_ENDED} whose threads were seen most are.",
+                "{} ended {are} not listed, only the {MAX_ENDED} whose threads were seen most \
+                 often.",
                 self.not_listed
             ));
         }
@@ -70,13 +71,15 @@ impl Unseen {
 fn events_unseen(events: &Events) -> Option<String> {
     let turns = events.turns().map(|turns| {
         format!(
-            "Threads take turns at being told running from waiting for a CPU, and at stacks of \
-             running code: {} at a time, {} wait ({}).",
+            "Perf events follow only {} threads at a time, and {} wait for their turn ({}): until \
+             then, running and waiting for a CPU cannot be distinguished, and running code has no \
+             stacks.",
             turns.followed, turns.waiting, turns.why
         )
     });
-    let paused = "Running was not told from waiting for a CPU all the time: switches of threads \
-                  were so frequent that reports of them would have cost more than the budget.";
+    let paused = "Running and waiting for a CPU could not always be distinguished: threads \
+                  switched so often that reports of all switches would have cost more than the \
+                  budget.";
     turns.or_else(|| events.were_paused().then(|| paused.to_owned()))
 }
 
@@ -96,7 +99,8 @@ mod tests {
         assert!(said[0].starts_with("Process 0 is not seen: "), "{}", said[0]);
         assert!(said[MAX_PROCESSES].contains("for 7 threads"), "{said:?}");
         assert_eq!(said[MAX_PROCESSES + 1], "3 more processes are not seen.");
-        let ended = "ended processes are not listed; the 500 whose threads were seen most are.";
+        let ended =
+            "ended processes are not listed, only the 500 whose threads were seen most often.";
         assert_eq!(said[MAX_PROCESSES + 2], format!("2 {ended}"));
         unseen.not_followed = 100;
         let said = unseen.sentences(7, None);

@@ -14,10 +14,10 @@ pub enum Refusal {
     #[error("both files hold the run {0}, so there is nothing to compare")]
     SameRun(Text),
     /// No cell with a figure is in both files.
-    #[error("no cell stands with a figure in both files")]
+    #[error("no cell has a figure in both files")]
     NothingInCommon,
     /// One of the machines is simulated.
-    #[error("one of the two runs is simulated, the other one is real")]
+    #[error("one of the two runs is simulated, the other is real")]
     Simulated,
     /// The machines differ.
     #[error("the two runs are of different machines: {0}")]

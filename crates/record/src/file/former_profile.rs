@@ -7,8 +7,9 @@ use super::read::render_error;
 use crate::Line;
 
 /// Note on such a file, printed after its name.
-pub(super) const NOTE: &str = "was written by an older version, which did not tell waits for work \
-                               from waits for other threads: they are given as other time.";
+pub(super) const NOTE: &str = "was written by an older version, which did not distinguish waits \
+                               for work from waits for other threads: both are shown as other \
+                               time.";
 
 /// Reads a line that holds such a profile.
 pub(super) fn parse(text: &[u8]) -> Result<Line, String> {

@@ -314,7 +314,9 @@ pub(super) fn read_results(
     if results.plan.folded.is_some() {
         let begun = |group: &GroupState| group.attempts > 0 && group.records.is_none();
         if let Some(group) = results.groups.iter().position(begun) {
-            return Err(reader.fault(&format!("records of group {group} are missing after it")));
+            return Err(
+                reader.fault(&format!("records of group {group} are missing after this line"))
+            );
         }
     }
     results.length = reader.offset;
@@ -363,7 +365,7 @@ fn take_block(
         return Err("the block does not match its cell's lock or number of threads".into());
     }
     if results.is_struck(block.group, block.cell) {
-        return Err("the block's cell was given up before".into());
+        return Err("the block's cell had been given up before".into());
     }
     block.validate()?;
     begin(results, seen, partial, (block.group, block.attempt), "block")?;

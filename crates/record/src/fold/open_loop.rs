@@ -200,8 +200,8 @@ fn late(lateness: &Lateness, distribution: &Distribution) -> Option<Warning> {
         .find(|(_, own, whole)| *own > OWN * whole)
         .map(|(name, own, whole)| {
             warnings::generator_was_limit(format!(
-                "{name} lost {own:.0} ns or more to the sender itself, of {whole:.0} ns until the \
-                 receiver had it"
+                "{name} lost {own:.0} ns or more to the sender itself, compared with a delivery \
+                 time of {whole:.0} ns"
             ))
         })
 }

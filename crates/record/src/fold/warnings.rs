@@ -8,11 +8,11 @@ crate::warnings! {
     "oversubscribed" oversubscribed() =
         "More threads than CPUs took part, so the figure includes the scheduler's time slices.";
 
-    "The blocks of a cell form clusters that are apart, and those of the reference do not."
+    "The blocks of a cell form separate clusters, and those of the reference do not."
     "several-levels" several_levels(levels, apart) =
-        "The blocks of this cell lie at {levels} levels, up to {apart:.2} times apart, but the reference's at one: its figures are of all levels, and intervals may span what lies between.";
+        "The blocks of this cell form {levels} clusters, up to a factor of {apart:.2} apart, but those of the reference form one. The cell's figures mix all clusters, and its intervals may span the gaps between them.";
 
-    "A stamp on one CPU was earlier than the one on the other CPU that came before it."
+    "A stamp on one CPU was earlier than the preceding stamp on the other CPU."
     "negative-one-way" negative_one_way(negative) =
         "{negative} one-way times were negative and are not counted: the clocks of the two CPUs disagree.";
 
@@ -30,5 +30,5 @@ crate::warnings! {
     "The 95% interval of the stretches is more than 10%, and more than the cost of four stamps, away \
      from both mean and median of the stamped round trips."
     "stretches-disagree" stretches_disagree(stretches, stamped) =
-        "Stretches gave {stretches:.0} ns there and back, single stamped round trips {stamped:.0} ns: the cell changed between its blocks, so neither is its only figure.";
+        "Round trips took {stretches:.0} ns in stretches, but {stamped:.0} ns when stamped one by one: the cell changed between its blocks, so neither figure alone describes it.";
 }

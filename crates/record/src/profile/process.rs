@@ -21,14 +21,14 @@ pub struct Process {
     pub parent: Option<u32>,
     /// Largest number of threads seen at once.
     pub threads_max: u32,
-    /// How it ended.
+    /// Way in which it ended.
     pub ended: Ended,
     /// Signal that ended it; null if none did.
     pub signal: Option<u8>,
     /// Time over which the means of its threads and locks are taken.
     #[serde(default)]
     pub seconds: Option<Seconds>,
-    /// How its threads spent their time; null if it did not live long enough to be sampled.
+    /// Shares of the time of its threads; null if it did not live long enough to be sampled.
     pub time: Option<ThreadTime>,
     /// The gravest standstill at the end of the observation; null if there was none.
     #[serde(default)]
@@ -74,7 +74,7 @@ pub struct Process {
     pub runtime: Option<Runtime>,
 }
 
-/// How a process ended.
+/// Way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
@@ -183,7 +183,9 @@ impl Process {
     pub(super) fn validate(&self) -> Result<(), String> {
         let mut ids = HashSet::new();
         match self.locks.iter().find(|lock| !ids.insert(lock.id)) {
-            Some(lock) => Err(format!("process {} has two locks {}", self.pid, lock.id)),
+            Some(lock) => {
+                Err(format!("process {} has two locks with number {}", self.pid, lock.id))
+            }
             None => Ok(()),
         }
     }

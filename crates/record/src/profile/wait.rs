@@ -13,7 +13,7 @@ pub struct Wait {
     pub kind: WaitKind,
     /// Kind of input or output; null for other kinds of time.
     pub io: Option<IoKind>,
-    /// What they wait for.
+    /// Kind of thing that they wait for.
     pub what: WaitFor,
     /// System call in which they sleep; null for a futex, and for a page fault.
     pub syscall: Option<Text>,
@@ -56,7 +56,7 @@ pub enum WaitKind {
     Unknown,
 }
 
-/// What threads wait for.
+/// Kind of thing that threads wait for.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

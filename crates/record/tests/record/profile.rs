@@ -194,7 +194,7 @@ fn files_that_are_not_profiles_are_refused_in_a_sentence() {
     let mut repeated = lines(&[1]);
     let lock = repeated[2]["processes"][0]["locks"][0].clone();
     repeated[2]["processes"][0]["locks"].as_array_mut().unwrap().push(lock);
-    assert!(refused(&text(&repeated)).contains("process 4711 has two locks 3"));
+    assert!(refused(&text(&repeated)).contains("process 4711 has two locks with number 3"));
 }
 
 #[test]

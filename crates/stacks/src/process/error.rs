@@ -23,7 +23,7 @@ pub enum ProcessError {
     #[error("process {0} has ended")]
     Ended(u32),
     /// It is a kernel thread.
-    #[error("process {pid} ({}) is a kernel thread, which has no memory to look at", name.display())]
+    #[error("process {pid} ({}) is a kernel thread, which has no memory to read", name.display())]
     KernelThread {
         /// Its PID.
         pid: u32,
@@ -128,9 +128,12 @@ impl Refusal {
             Refusal::YamaNobody => {
                 "kernel.yama.ptrace_scope is 3, which lets nobody look".to_owned()
             }
-            Refusal::Privileged => "it has privileges or secrets that are kept from you".to_owned(),
+            Refusal::Privileged => {
+                "it has more privileges than you, or keeps its memory private".to_owned()
+            }
             Refusal::Sandboxed => {
-                "a sandbox (seccomp) forbids this command process_vm_readv, even of its own memory"
+                "a sandbox (seccomp) does not let this command call process_vm_readv, even on its \
+                 own memory"
                     .to_owned()
             }
             Refusal::Contained => "root lacks the capability CAP_SYS_PTRACE here".to_owned(),
@@ -147,7 +150,7 @@ impl Refusal {
             Refusal::YamaPrivileged => {
                 "run the command with sudo, or as root `sysctl kernel.yama.ptrace_scope=1`"
             }
-            Refusal::YamaNobody => "only a boot with a lower kernel.yama.ptrace_scope changes that",
+            Refusal::YamaNobody => "to change that, reboot with a lower kernel.yama.ptrace_scope",
             Refusal::Sandboxed => {
                 "run it outside the sandbox, or allow process_vm_readv there (`docker run --cap-add SYS_PTRACE`)"
             }

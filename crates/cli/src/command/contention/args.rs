@@ -21,12 +21,12 @@ pub(super) struct ReadShareArgs {
 /// Options of scenarios in which threads hold the lock for given shares of their time.
 #[derive(Debug, Args, Serialize)]
 pub(super) struct SweepArgs {
-    /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50%
+    /// Shares of the time for which a thread holds the lock if it never waits, such as 0.05,50%
     /// [default: hold-sweep: 0 to 1; frequency-sweep: 0.1]
     #[arg(long, value_name = "LIST", value_parser = Reader(shares), allow_hyphen_values = true)]
     pub(super) hold_share: Option<List<Share>>,
     /// Acquisitions per second of a thread that never waits [default: hold-sweep: 15000, with
-    /// --work sleep 100; frequency-sweep: a row of them]
+    /// --work sleep 100; frequency-sweep: several rates]
     #[arg(long, value_name = "PER_SECOND", value_parser = Reader(rate))]
     #[arg(allow_hyphen_values = true)]
     rate: Option<f64>,

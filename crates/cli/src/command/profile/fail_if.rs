@@ -198,7 +198,7 @@ impl Judgement {
     pub(super) fn lines(&self) -> Vec<String> {
         let met = (!self.met.is_empty()).then(|| format!("--fail-if holds: {}.", some(&self.met)));
         let unknown = self.unknown.iter().map(|(figure, locks)| {
-            format!("note: --fail-if: {figure} is not known and was not compared: {}.", some(locks))
+            format!("note: --fail-if: {figure} is unknown and was not compared: {}.", some(locks))
         });
         met.into_iter().chain(unknown).collect()
     }
@@ -385,7 +385,7 @@ mod tests {
         let judge = |expression: &str| Condition::parse(expression).unwrap().judge(&unknown);
         let judged = judge("held_share > 30% and queue_mean > 0.4");
         assert!(judged.met.is_empty());
-        let line = "note: --fail-if: held_share is not known and was not compared: cache_lock.";
+        let line = "note: --fail-if: held_share is unknown and was not compared: cache_lock.";
         assert_eq!(judged.lines(), [line]);
         assert!(judge("held_share > 30% and queue_mean > 0.5").lines().is_empty());
     }

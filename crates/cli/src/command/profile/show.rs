@@ -36,7 +36,7 @@ impl Show {
         let metrics = match optional(&self.openmetrics, Target::parse)? {
             Some(Target::Address(address)) => {
                 return Err(Failure::usage(format!(
-                    "--openmetrics {address}: a kept profile is not served"
+                    "--openmetrics {address}: a kept profile cannot be served"
                 ))
                 .hint("write its metrics to a file: --openmetrics FILE"));
             }

@@ -48,7 +48,7 @@ impl StampedArgs {
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct ArrivalsArgs {
-    /// Times between messages, uniform or poisson, or a file with a time a line: 1.5ms since the
+    /// Times between messages: uniform, poisson, or a file with one time per line, 1.5ms since the
     /// start, or +250us since the line before [default: poisson]
     #[arg(long, value_name = "ARRIVALS", value_parser = Reader(arrivals))]
     #[serde(serialize_with = "as_given")]
@@ -111,11 +111,11 @@ fn arrivals(option: &str, text: &str) -> Result<ArrivalsChoice, Failure> {
     // A run may be resumed from another folder.
     let path = Path::new(text).canonicalize().map_err(|error| {
         Failure::usage(format!("{option} {text}: {error}"))
-            .hint("use uniform, poisson, or a file with a time a line")
+            .hint("use uniform, poisson, or a file with one time per line")
     })?;
     let trace = Trace::read(&path).map_err(|why| {
         Failure::usage(format!("{option}: {why}"))
-            .hint("write a time a line: 1.5ms since the start, or +250us since the line before")
+            .hint("write one time per line: 1.5ms since the start, or +250us since the line before")
     })?;
     Ok(ArrivalsChoice::File(trace))
 }

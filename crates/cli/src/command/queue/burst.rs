@@ -12,7 +12,7 @@ use crate::parse::{List, Reader, numbers};
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct Burst {
-    /// Messages that are due at the same time [default: 1,8,64,512,4096]
+    /// Numbers of messages that are due at the same time [default: 1,8,64,512,4096]
     #[arg(long, value_name = "LIST", value_parser = numbers(MAX_BURST), allow_hyphen_values = true)]
     burst: Option<List<u64>>,
     /// Times from one burst to the next, such as 100us,1ms [default: 10us,100us,1ms]

@@ -11,7 +11,7 @@ use crate::parse::{List, numbers};
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct Depth {
-    /// Messages that the queue holds [default: 1 to 10,000,000 by factors of 10]
+    /// Numbers of messages that the queue holds [default: 1 to 10,000,000 by factors of 10]
     #[arg(long, value_name = "LIST", value_parser = numbers(MAX_DEPTH), allow_hyphen_values = true)]
     depth: Option<List<u64>>,
 }

@@ -17,16 +17,16 @@ pub(super) struct ForMe {
     #[command(flatten)]
     #[serde(flatten)]
     arrivals: ArrivalsArgs,
-    /// Messages that may be lost if the queue is full: never any, the newest, which the queue
-    /// refuses, or the oldest in it [default: never]
+    /// Messages that may be lost if the queue is full: never (none), newest (the queue refuses
+    /// them) or oldest (the queue drops them) [default: never]
     #[arg(long, value_name = "WHICH", value_parser = Reader(lose))]
     lose: Option<Lose>,
-    /// Most CPU time of all ends, as a share of one CPU, such as 0.2 or 20%; a receiver that spins
-    /// takes all of one [default: no limit]
+    /// Maximum CPU time of all ends, as a share of one CPU, such as 0.2 or 20%; a spinning receiver
+    /// takes a whole CPU [default: no limit]
     #[arg(long, value_name = "SHARE", value_parser = Reader(budget_cpu))]
     #[arg(allow_hyphen_values = true)]
     budget_cpu: Option<f64>,
-    /// Sizes of messages in bytes, of 8,64,512,4KiB,64KiB [default: 8]
+    /// Message sizes in bytes, chosen from 8,64,512,4KiB,64KiB [default: 8]
     #[arg(long = "payload", value_name = "LIST", value_parser = Reader(sizes))]
     #[arg(allow_hyphen_values = true)]
     payload_bytes: Option<List<u64>>,
@@ -42,13 +42,13 @@ fn lose(option: &str, text: &str) -> Result<Lose, Failure> {
     let all = [Lose::Never, Lose::Newest, Lose::Oldest];
     all.into_iter().find(|lose| lose.name() == text).ok_or_else(|| {
         Failure::usage(format!("{option} {text}: not one of never, newest and oldest"))
-            .hint("newest: the queue refuses messages; oldest: it drops those that wait longest")
+            .hint("newest: the queue refuses messages; oldest: it drops those that waited longest")
     })
 }
 
 fn budget_cpu(option: &str, text: &str) -> Result<f64, Failure> {
     share(text).filter(|share| *share > 0.0 && share.is_finite()).ok_or_else(|| {
-        Failure::usage(format!("{option} {text}: not a share of a CPU above 0"))
+        Failure::usage(format!("{option} {text}: not a positive share of a CPU"))
             .hint("0.2 or 20% is a fifth of one CPU, 2 is two CPUs")
     })
 }
@@ -64,7 +64,7 @@ impl ScenarioOptions for ForMe {
         self.arrivals.check(time_ns)?;
         if self.stamped.capacity.capacity.as_ref().is_some_and(|all| all.len() > 1) {
             return Err(Failure::usage(
-                "for-me recommends a queue of one capacity, and --capacity has several",
+                "for-me recommends a queue for one capacity, but --capacity has several",
             )
             .hint("run it once for each"));
         }

@@ -12,12 +12,12 @@ use crate::parse::{List, Reader, choice, list};
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct Payload {
-    /// Sizes of messages in bytes, of 8,64,512,4KiB,64KiB [default: all]
+    /// Message sizes in bytes, chosen from 8,64,512,4KiB,64KiB [default: all]
     #[arg(long = "payload", value_name = "LIST", value_parser = Reader(sizes))]
     #[arg(allow_hyphen_values = true)]
     payload_bytes: Option<List<u64>>,
     /// Ways to carry messages: moved by value, or in-place (written and read in the queue's slots,
-    /// where it can) [default: both]
+    /// for queues that can) [default: both]
     #[arg(long, value_name = "LIST", value_parser = Reader(carries))]
     carry: Option<List<Carry>>,
     #[command(flatten)]

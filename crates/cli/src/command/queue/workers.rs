@@ -11,7 +11,7 @@ use crate::parse::{List, numbers};
 
 #[derive(Debug, Args, Serialize)]
 pub(super) struct Workers {
-    /// Numbers of receiving threads that share the messages; 1 is always measured, to compare with
+    /// Numbers of receiving threads that share the messages; 1 is always measured for comparison
     /// [default: 1,2,4,8]
     #[arg(long, value_name = "LIST", value_parser = numbers(MAX_RECEIVERS))]
     #[arg(allow_hyphen_values = true)]

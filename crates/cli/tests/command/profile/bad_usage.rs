@@ -31,7 +31,7 @@ fn options_are_checked_before_anything_starts() {
         ("profile -p 1 --budget much", "not a share", "1% or 0.01"),
         ("profile -p 1 --seed -1", "negative", "from 0"),
         ("profile -p 1 --only=", "the name is empty", "--only worker"),
-        ("profile -p 1 --only worker", "launched program's descendants", "the right one"),
+        ("profile -p 1 --only worker", "launched program and its descendants", "give its PID"),
         ("profile -p 1 --openmetrics :http", "not a port", ":9100"),
         ("profile -p 1 --openmetrics=", "neither a file nor a port", ":9100"),
         ("profile -p 1 --openmetrics 192.0.2.1:1", "cannot listen at 192.0.2.1:1", ":0"),
@@ -40,7 +40,7 @@ fn options_are_checked_before_anything_starts() {
         ("profile show a b", "b", "--help"),
         ("profile show /nonexistent", "cannot read /nonexistent", "measuring command"),
         ("profile show / ", "not a regular file", "measuring command"),
-        ("profile show f --openmetrics :9100", "not served", "--openmetrics FILE"),
+        ("profile show f --openmetrics :9100", "cannot be served", "--openmetrics FILE"),
         ("profile --seconds 1 show f", "", ""),
         ("profile -p 1 --replay /nonexistent", "--replay /nonexistent", ""),
     ];
@@ -61,7 +61,7 @@ fn expressions_are_parsed_before_anything_starts() {
         ("queue_mean >", "not followed by a value", "queue_mean > 0.5"),
         ("queue_mean = 1", "use <, >, <= or >=", "queue_mean > 0.5"),
         ("queue_mean > x", "not a number", "0.5"),
-        ("held_share > 80", "more than the whole", "80%"),
+        ("held_share > 80", "it is more than 100%", "80%"),
         ("queue_mean > 1 or queue_max > 1", "“or” stands where “and”", "queue_mean > 0.5"),
         ("wait.p99 > 1ms", "no figure of a lock is called “wait.p99”", "queue_mean"),
         ("name > x", "compared with “=”", "queue_mean > 0.5"),
@@ -107,12 +107,12 @@ fn files_that_are_no_profiles_are_refused() {
     threadtoll(words("latency function-call --simulated-machine 1 --quiet --out", &[&measured]))
         .done();
     for (contents, error, hint) in [
-        (Vec::new(), "is not a threadtoll file", "changed nothing"),
-        (b"\x7fELF\x02\x01\x01".to_vec(), "is not a threadtoll file", "changed nothing"),
-        (whole[..header / 2].to_vec(), "is not a threadtoll file", "changed nothing"),
+        (Vec::new(), "is not a threadtoll file", "did not change it"),
+        (b"\x7fELF\x02\x01\x01".to_vec(), "is not a threadtoll file", "did not change it"),
+        (whole[..header / 2].to_vec(), "is not a threadtoll file", "did not change it"),
         (whole[..header].to_vec(), "has no profile yet", "try again"),
         (whole[..header + 100].to_vec(), "has no profile yet", "try again"),
-        ([&whole[..], b"x\n"].concat(), "is not a threadtoll file", "changed nothing"),
+        ([&whole[..], b"x\n"].concat(), "is not a threadtoll file", "did not change it"),
         (fs::read(&measured).unwrap(), "is a measurement, not a profile", "threadtoll report"),
     ] {
         let path = stage.path("foreign.jsonl");

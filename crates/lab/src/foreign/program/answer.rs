@@ -72,7 +72,7 @@ fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
         let (ns, times) = (number(&value, &value)?, number(&value, &times)?);
         let all = times.saturating_add(lengths_ps.len() as u64);
         if all > MAX_STAMPED {
-            return Err(format!("it has {all} round trips with a stamp"));
+            return Err(format!("it reports {all} stamped round trips, more than {MAX_STAMPED}"));
         }
         stamped_ns = ns.saturating_mul(times).saturating_add(stamped_ns);
         lengths_ps.extend(std::iter::repeat_n(ns * 1000, times as usize));
@@ -82,7 +82,9 @@ fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let others = checked.checked_sub(lengths_ps.len() as u64).filter(|others| *others > 0);
     let (Some(others), false) = (others, lengths_ps.is_empty()) else {
         let stamped = lengths_ps.len();
-        return Err(format!("it checked {checked} round trips, of which {stamped} had a stamp"));
+        return Err(format!(
+            "it reports {checked} verified round trips, of which {stamped} have a stamp"
+        ));
     };
     let others_ns = others as f64 * mean_ns;
     let stretches = match kind {
@@ -99,7 +101,7 @@ fn stream(lines: &mut Lines<'_>) -> Result<Read, String> {
     lines.all_checked(messages)?;
     let elapsed_ns = messages as f64 / rate_per_s * 1e9;
     if elapsed_ns > MAX {
-        return Err(format!("it counted {messages} messages at {rate_per_s}/s"));
+        return Err(format!("it reports {messages} messages at only {rate_per_s}/s"));
     }
     Ok((Samples::Stream(stretch(messages, elapsed_ns)), messages, 0))
 }
@@ -141,7 +143,7 @@ impl Lines<'_> {
         let line = self.next()?;
         match line.split_once(' ') {
             Some((name, value)) => Ok((name.into(), value.into())),
-            None => Err(format!("it said “{}”, which has no figure", clean(&line))),
+            None => Err(format!("it said “{}”, without a figure", clean(&line))),
         }
     }
 
@@ -176,7 +178,7 @@ impl Lines<'_> {
         if checked == count && count > 0 {
             return Ok(());
         }
-        Err(format!("it counted {count} messages, but checked {checked}"))
+        Err(format!("it counted {count} operations, but verified {checked}"))
     }
 }
 

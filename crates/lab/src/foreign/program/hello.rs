@@ -113,7 +113,7 @@ impl Hello {
         let own = own.into_iter().map(String::as_str);
         let mut texts = own.chain(self.peers.iter().flat_map(Peer::texts));
         if texts.any(|text| text.len() > LONGEST || text.contains(char::is_control)) {
-            return Err(format!("a text has over {LONGEST} bytes, or control characters"));
+            return Err(format!("a text has more than {LONGEST} bytes, or control characters"));
         }
         for peer in &self.peers {
             let name = peer.name();
@@ -122,7 +122,7 @@ impl Hello {
                 Peer::Queue(queue) => queue.validate().map_err(|why| format!("{name} {why}"))?,
                 Peer::Mechanism { class: Class::OneThread, .. } => {
                     return Err(format!(
-                        "{name} has two ends, so its class is spin, poll or sleep"
+                        "{name} has two ends, so its class must be spin, poll or sleep"
                     ));
                 }
                 _ => {}
@@ -141,7 +141,7 @@ impl ProgramQueue {
         }
         match self.slot_bytes {
             Some(bytes) if !(1..=1 << 20).contains(&bytes) => {
-                Err(format!("has slots of {bytes} bytes"))
+                Err(format!("has slots of {bytes} bytes, which must be from 1 to 1048576"))
             }
             _ => Ok(()),
         }
@@ -184,7 +184,7 @@ mod tests {
             (wrong("\"poll\",\"block\"", ""), "java-abq waits by something other than poll"),
             (wrong("28", "0"), "slots of 0 bytes"),
             (wrong("java-abq", "Java ABQ"), "“Java ABQ”: a name has at most 40 lowercase letters"),
-            (wrong("java-abq", "--quiet"), "of which the first is a letter"),
+            (wrong("java-abq", "--quiet"), "and starts with a letter"),
             (wrong("java-abq", r"\u001b[2J"), "control characters"),
             (program(QUEUE).replace("\"program\":1", "\"program\":2"), "version 2"),
             ("{}".into(), "missing field"),

@@ -79,7 +79,7 @@ impl DescribedProgram {
                 }
                 Peer::Contention { scenario, name, .. } => rows.left_out.push((
                     name.clone(),
-                    format!("no program can be asked for contention {scenario}"),
+                    format!("programs of other languages cannot run contention {scenario}"),
                 )),
             }
         }

@@ -56,14 +56,14 @@ impl Talk {
         match heard.map_err(|error| format!("its output cannot be read: {error}"))? {
             Heard::Line(bytes) => {
                 let left = self.left.checked_sub(bytes.len() + 1);
-                self.left = left.ok_or(format!("its answer has over {} MiB", MAX_ANSWER >> 20))?;
+                self.left = left.ok_or(format!("its answer exceeds {} MiB", MAX_ANSWER >> 20))?;
                 String::from_utf8(bytes).map_err(|_| "its answer is not text".into())
             }
             Heard::Ended => Err(self.gone("closed its output")),
             Heard::Silence => {
-                Err(format!("it gave no whole answer within {:.0} s", self.time.as_secs_f64()))
+                Err(format!("it gave no complete answer within {:.0} s", self.time.as_secs_f64()))
             }
-            Heard::Flood => Err(format!("its answer has a line of over {} KiB", MAX_LINE >> 10)),
+            Heard::Flood => Err(format!("a line of its answer exceeds {} KiB", MAX_LINE >> 10)),
         }
     }
 

@@ -122,7 +122,7 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
     let trips = Question::RoundTrips;
     let other_pool = Question::Pool { tasks: 25, cycle_ns: 1 };
     let cases: &[(&str, Question, &str)] = &[
-        ("mute", trips, "it gave no whole answer within 1 s"),
+        ("mute", trips, "it gave no complete answer within 1 s"),
         ("not-json", trips, "its description cannot be read: expected value"),
         ("own-wait", trips, "waits by something other than poll, poll-backoff or block"),
         ("dies", trips, "its program ended by itself (exit status: 1)"),
@@ -133,18 +133,18 @@ fn each_misbehaviour_is_named_and_leaves_no_process() {
         ("early", trips, "its block of 100000 ms was over after "),
         ("exits", trips, "its program ended by itself (exit status: 3)"),
         ("crashes", trips, "its program ended by itself (signal: 6 (SIGABRT))"),
-        ("silent", trips, "it gave no whole answer within 1 s"),
-        ("drips", trips, "it gave no whole answer within 1 s"),
-        ("floods", trips, "its answer has a line of over 256 KiB"),
-        ("many-trips", trips, "it has 99999999 round trips with a stamp"),
+        ("silent", trips, "it gave no complete answer within 1 s"),
+        ("drips", trips, "it gave no complete answer within 1 s"),
+        ("floods", trips, "a line of its answer exceeds 256 KiB"),
+        ("many-trips", trips, "it reports 99999999 stamped round trips, more than 2000000"),
         ("rubbish", trips, "its answer is not text"),
         ("words", trips, "it said “segmentation” instead of “count”"),
         ("closes-output", trips, "it closed its output"),
         ("reports", trips, "it reports: a message was lost"),
         ("negative", trips, "it said “-500” where the figure of “mean_ns” was expected"),
         ("no-mean", trips, "it said “mean” instead of “mean_ns”"),
-        ("loses", trips, "it checked 3004 round trips, of which 3005 had a stamp"),
-        ("loses", Question::Stream, "it counted 30000 messages, but checked 29999"),
+        ("loses", trips, "it reports 3004 verified round trips, of which 3005 have a stamp"),
+        ("loses", Question::Stream, "it counted 30000 operations, but verified 29999"),
         ("good", other_pool, "it did 20 tasks instead of 25"),
     ];
     for (mode, question, line) in cases {

@@ -75,7 +75,7 @@ pub(super) fn text(said: &Said) -> String {
         StuckKind::Stopped => String::new(),
         StuckKind::Deadlock => {
             let inferred = match said.inferred {
-                true => " Who holds a lock that names no holder was inferred.",
+                true => " Some locks do not name their holders; those were inferred.",
                 false => "",
             };
             format!("Deadlock for at least {lasted}: {}.{}{inferred}", circle(said), others(said))
@@ -116,8 +116,8 @@ pub(super) fn text(said: &Said) -> String {
         StuckKind::Circle => {
             let most = said
                 .ends_in_ns
-                .map_or_else(String::new, |ns| format!(", for at most {} more", time_up(ns)));
-            format!("Threads wait in a circle, until a wait times out{most}: {}.", circle(said))
+                .map_or_else(String::new, |ns| format!(", in at most {}", time_up(ns)));
+            format!("Threads wait in a circle until a wait times out{most}: {}.", circle(said))
         }
         StuckKind::NeverReleased => not_released(said),
     }
@@ -162,7 +162,7 @@ fn not_released(said: &Said) -> String {
             wait_for("it")
         ),
         None => format!(
-            "{locks}, held by {}, which it does not name, was not released {lasted}; {}",
+            "{locks}, held by {} that it does not name, was not released {lasted}; {}",
             said.owner,
             wait_for("it")
         ),
@@ -176,20 +176,20 @@ pub(super) fn mend(said: &Said) -> Option<String> {
     let joins = said.members.iter().any(|one| one.waits.ends_with(" to end"));
     Some(match said.kind {
         StuckKind::Deadlock | StuckKind::Circle if joins => {
-            format!("Release {lock} before waiting for a thread to end that needs it.")
+            format!("Release {lock} before waiting for the end of a thread that needs it.")
         }
         StuckKind::Deadlock | StuckKind::Circle if said.locks.len() > 1 => {
             format!("Take {} in the same order everywhere.", list(&said.locks))
         }
         StuckKind::SelfDeadlock => format!(
-            "Split the function that takes {lock} from one that expects it held, or make it \
-             recursive."
+            "Split the function that takes {lock} from one that expects it to be held, or make the \
+             lock recursive."
         ),
         StuckKind::LostWakeUp => {
             format!("Check the code that frees {lock}: it has to wake a thread that sleeps on it.")
         }
         StuckKind::OwnerEnded => {
-            format!("Release {lock} on every path out of the thread, or make it robust.")
+            format!("Release {lock} on every path out of the thread, or make the lock robust.")
         }
         StuckKind::OwnerElsewhere if said.owner.contains("did not survive the fork") => {
             "Fork before threads start, or call nothing that takes locks between fork and exec."
@@ -201,7 +201,7 @@ pub(super) fn mend(said: &Said) -> Option<String> {
         StuckKind::StandStill if said.locks.is_empty() => {
             let at_barrier = said.members.iter().any(|one| one.waits.contains("at the barrier"));
             let check = match at_barrier {
-                true => "Check for how many threads the barrier waits.",
+                true => "Check how many threads the barrier waits for.",
                 false => "Check the condition before each wait, and signal after each change.",
             };
             check.to_owned()
@@ -210,8 +210,10 @@ pub(super) fn mend(said: &Said) -> Option<String> {
             let holder = said.members.first()?;
             let place = holder.waits.split_once(" ← ").map(|(_, function)| function);
             match place {
-                Some(function) => format!("Look for the path to {function} that keeps {lock}."),
-                None => format!("Look for a path on which {} keeps {lock}.", holder.who),
+                Some(function) => {
+                    format!("Look for the path to {function} that does not release {lock}.")
+                }
+                None => format!("Look for a path on which {} does not release {lock}.", holder.who),
             }
         }
         _ => return None,
@@ -236,13 +238,13 @@ fn more(all: usize, said: usize) -> String {
 fn others(said: &Said) -> String {
     let mut text = match said.behind {
         0 => String::new(),
-        1 => " 1 more thread waits behind.".to_owned(),
-        some => format!(" {some} more threads wait behind."),
+        1 => " 1 more thread waits behind them.".to_owned(),
+        some => format!(" {some} more threads wait behind them."),
     };
     let free = said.alive.saturating_sub(said.waiting + said.behind);
     if said.kind.is_deadlock() && free > 0 {
         let are = if free == 1 { "is" } else { "are" };
-        text.push_str(&format!(" {free} of its {} threads {are} not part of it.", said.alive));
+        text.push_str(&format!(" {free} of {} threads {are} not part of it.", said.alive));
     }
     text
 }
@@ -317,12 +319,12 @@ mod tests {
                       accounts and waits for journal.";
         assert_eq!(text(&deadlock), format!("Deadlock for at least 4.0 s: {circle}"));
         (deadlock.behind, deadlock.alive) = (100, 200);
-        let others = "100 more threads wait behind. 98 of its 200 threads are not part of it.";
+        let others = "100 more threads wait behind them. 98 of 200 threads are not part of it.";
         assert_eq!(text(&deadlock), format!("Deadlock for at least 4.0 s: {circle} {others}"));
         deadlock.kind = StuckKind::Circle;
         deadlock.ends_in_ns = Some(1_210_000_000);
-        let until = "until a wait times out, for at most 1.3 s more";
-        assert_eq!(text(&deadlock), format!("Threads wait in a circle, {until}: {circle}"));
+        let until = "until a wait times out, in at most 1.3 s";
+        assert_eq!(text(&deadlock), format!("Threads wait in a circle {until}: {circle}"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Unit {
                 Some(percent) => number(percent).map(|percent| percent / 100.0),
                 None => number(text),
             }
-            .and_then(|share| if share <= 1.0 { Ok(share) } else { Err("more than the whole") }),
+            .and_then(|share| if share <= 1.0 { Ok(share) } else { Err("it is more than 100%") }),
             Unit::Mean => number(text),
             Unit::Count => {
                 text.parse::<u32>().map(f64::from).map_err(|_| "it is not a whole number")
@@ -56,7 +56,7 @@ fn short(value: f64) -> String {
 
 fn number(text: &str) -> Result<f64, &'static str> {
     let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.');
-    text.parse().ok().filter(|_| digits).ok_or("it is not a number from 0")
+    text.parse().ok().filter(|_| digits).ok_or("it is not a number of at least 0")
 }
 
 pub(super) static FIGURES: [Figure; 4] = [
