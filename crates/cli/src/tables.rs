@@ -1,4 +1,4 @@
-//! Results on the terminal: a table per experiment, then the findings.
+//! Results on the terminal: the first screen, or all tables and findings.
 
 use threadtoll_record::Record;
 use threadtoll_record::file::Results;
@@ -10,6 +10,15 @@ use crate::console::StdStream;
 pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream) {
     let text = text::tables(results, records, &to.style());
     if !text.is_empty() {
+        to.print(&text);
+    }
+}
+
+/// Prints the answer on one screen.
+pub(crate) fn print_screen(results: &Results, records: &[Record], to: StdStream) {
+    let text = text::screen(results, records, &to.style());
+    if !text.is_empty() {
+        to.print("");
         to.print(&text);
     }
 }

@@ -4,12 +4,14 @@
 //! does. What intervals leave open is called undecided, with both figures.
 
 mod mechanisms;
+mod remarks;
 mod repeat;
 mod run;
 
 use threadtoll_record::{Record, file::Results};
 
-pub(crate) use mechanisms::representative;
+pub(crate) use mechanisms::{is_plain, representative};
+pub(crate) use remarks::remarks;
 pub(crate) use run::command;
 
 use crate::regimes::Regimes;

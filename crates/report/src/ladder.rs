@@ -1,6 +1,7 @@
 //! The ladder: the cost of a hand-off by each mechanism, cheapest first.
 
 mod columns;
+mod screen;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,6 +9,8 @@ use std::collections::BTreeMap;
 use threadtoll_record::{
     Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
 };
+
+pub(crate) use screen::screen;
 
 use crate::claims::sources;
 use crate::clean::clean;

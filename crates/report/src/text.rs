@@ -2,11 +2,13 @@
 
 mod comparison;
 mod fit;
+mod layout;
 mod machine;
 mod map;
 mod plot;
 mod prediction;
 mod profile;
+mod screen;
 mod square;
 mod table;
 
@@ -18,6 +20,7 @@ pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
 pub use profile::{first_screen, profile};
+pub use screen::screen;
 
 use crate::figure::Figure;
 use crate::format::Format;

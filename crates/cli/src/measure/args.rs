@@ -24,7 +24,7 @@ pub(crate) struct MeasureArgs {
     /// Complete the file of an interrupted run, with its plan and options
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Print the records as JSON Lines; tables and notes go to standard error
+    /// Print the records as JSON Lines; the rest goes to standard error
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
@@ -32,6 +32,9 @@ pub(crate) struct MeasureArgs {
     /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
+    /// Print full tables, notes and what was not decided
+    #[arg(long)]
+    pub(super) details: bool,
     /// Print results only, without progress and notes
     #[arg(long)]
     pub(crate) quiet: bool,

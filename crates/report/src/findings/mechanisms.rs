@@ -39,7 +39,7 @@ pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&
     };
     let eligible = |record: &&Record| {
         class(&record.cell) == Some(wanted)
-            && plain(&record.cell)
+            && is_plain(&record.cell)
             && record.cell.line.is_none_or(|line| line == Layout::Own)
             && record.cell.pause.is_none_or(|pause| pause == Pause::Off)
             && p50(record).is_some()
@@ -73,7 +73,7 @@ fn name(record: &Record) -> String {
 
 /// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
 /// awake.
-fn plain(cell: &Cell) -> bool {
+pub(crate) fn is_plain(cell: &Cell) -> bool {
     cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }
 
@@ -122,7 +122,7 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
     let pairs: Vec<Pair<'_>> = rows
         .iter()
         .filter_map(|row| Some((row.record(Placement::Pinned)?, row.record(Placement::Free)?)))
-        .filter(|(pinned, _)| slept(pinned) && plain(&pinned.cell))
+        .filter(|(pinned, _)| slept(pinned) && is_plain(&pinned.cell))
         .filter_map(|(pinned, free)| Some((pinned, free, Quotient::of(free, pinned)?)))
         .collect();
     let same_cpu = |free: &Record| free.figures.hand_offs()?.same_cpu_share.map(f64::from);
@@ -229,7 +229,7 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
     };
     let (mut decided, mut same, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for (inside, after) in
-        partners(rows, |cell| plain(cell) && class(cell) == Some(Class::Sleep), after)
+        partners(rows, |cell| is_plain(cell) && class(cell) == Some(Class::Sleep), after)
     {
         let (Some(times), Some(slow), Some(fast)) =
             (Quotient::of(after, inside), measured(inside), measured(after))
