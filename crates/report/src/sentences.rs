@@ -523,6 +523,10 @@ sentences! {
         changes(threads, hold, think) =
             "Changes that would help {threads}, in the long run. All else stays as it is: {threads}, {hold} with the lock and {think} without it, unless the change says otherwise.";
 
+        "The first screen: of the changes that gain 1% or more, the one that gains most."
+        best_change(threads, change, gain) =
+            "What would help {threads} most: {change}, {gain} the throughput.";
+
         "Changes to the lock were predicted, and all of them to gain less than 1%."
         no_change_helps(threads, hold, think) =
             "No change to the lock would help {threads}, {hold} with it and {think} without it: halving the hold time or striping the lock gains less than 1%.";

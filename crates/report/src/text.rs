@@ -15,10 +15,10 @@ mod table;
 use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
-pub use comparison::comparison;
-pub use fit::fit;
-pub use machine::machine;
-pub use prediction::prediction;
+pub use comparison::{comparison, comparison_screen};
+pub use fit::{fit, fit_screen};
+pub use machine::{machine, machine_screen};
+pub use prediction::{prediction, prediction_screen};
 pub use profile::{first_screen, profile};
 pub use screen::screen;
 

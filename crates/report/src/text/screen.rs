@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::layout::{self, LINES, Part};
 use super::table::{self, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
-use crate::screen::{self, Bar, Picture, Rows};
+use crate::screen::{self, Bar, Picture, Rows, Screen};
 use crate::units::count;
 
 /// Columns of the longest bar.
@@ -15,10 +15,15 @@ const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
 pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
-    let Some(screen) = screen::screen(results, records) else { return String::new() };
+    let simulated = results.machine.simulated;
+    screen::screen(results, records).map_or_else(String::new, |it| lines(&it, simulated, style))
+}
+
+/// The lines of a screen.
+pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
     let style = layout::style(style);
     let mut parts = vec![Part::text(&style, DIM, &screen.title, 2, 7)];
-    if results.machine.simulated {
+    if simulated {
         parts.push(Part::text(&style, super::BAD, "SIMULATED: not of a real machine.", 2, 0));
     }
     let answer = screen.answer.iter().enumerate().map(|(nth, sentence)| {
@@ -41,7 +46,11 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
     match picture {
         Picture::Bars(bars) => draw_bars(bars, style),
         Picture::Rows(Rows { section, more: (more, one) }) => {
-            let mut parts = Part::lines(&table::draw(section, style).0);
+            let mut parts = Vec::new();
+            if !section.heading.is_empty() {
+                parts.push(Part::text(style, PLAIN, &section.heading, 2, 6));
+            }
+            parts.extend(Part::lines(&table::draw(section, style).0));
             if *more > 0 {
                 let text = format!("{} more {one}{}", count(*more as u64), if *more == 1 { "" } else { "s" });
                 parts.push(Part::text(style, DIM, &text, 0, 8));
