@@ -10,7 +10,7 @@ use super::table::{more_rows, notes, plain, sortable};
 use super::{TITLES, charts, distribution};
 use crate::figure::Figure;
 use crate::label::{cpus, relation};
-use crate::ladder::Row;
+use crate::ladder::{Row, at_one_speed};
 use crate::queues;
 use crate::table::{Section, Table, Topic};
 
@@ -55,7 +55,7 @@ impl Run<'_> {
     fn ladder_chart(&self) -> Markup {
         html! {
             h2 id={ "ladder-" (self.index) } { "The ladder" } "\n"
-            (charts::ladder(self.rows()))
+            (charts::ladder(&at_one_speed(self.results(), self.records())))
             p {
                 "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
                 (self.pinned_pair())

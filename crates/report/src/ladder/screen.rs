@@ -2,7 +2,7 @@
 
 use threadtoll_record::{Cell, Class, Placement, Record};
 
-use super::{Row, rows};
+use super::{Row, not_in, rows};
 use crate::class::{class, slept};
 use crate::clean::clean;
 use crate::cost::cpu_ns;
@@ -71,8 +71,7 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     });
     let ladder = Ladder { rows: &rows, line, sleeper };
     // Mechanisms that were only measured at another speed of the machine.
-    let known = |row: &&Row<'_>| !rows.iter().any(|other| other.label == row.label);
-    let others: Vec<&Row<'_>> = all.iter().filter(known).collect();
+    let others = not_in(&rows, &all);
     Some(Screen {
         title: "What a hand-off costs".into(),
         answer: ladder.answer(),
