@@ -58,18 +58,6 @@ macro_rules! sentences {
 
 sentences! {
     "Mechanisms": {
-        "A rung of one thread, atomic-store or futex was measured, pinned. If one of these two was \
-         not, the only other mechanism that spins or sleeps stands for it."
-        one_hand_off(costs) = "One hand-off costs {costs}.";
-
-        "The sleeping mechanism above has CPU times. They have no interval."
-        wake_costs_cpu(cpu, mechanism) =
-            "Waking a sleeper costs about {cpu} of CPU time ({mechanism}): between threads pinned to two CPUs, spin if you expect to wait less than that, sleep if longer.";
-
-        "The ratio of the two mechanisms above is surely larger than 1."
-        sleeping_adds(difference, mechanism, ratio, other) =
-            "Sleeping adds {difference} of latency to each hand-off: {mechanism} takes {ratio} the time of {other}.";
-
         "A larger message surely takes longer than one of 8 bytes, through a mechanism that spins."
         fat_message(bytes, ratio, mechanism, time, small, each) =
             "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
@@ -77,10 +65,6 @@ sentences! {
         "The ratio of a larger message to one of 8 bytes is surely below 1."
         fat_message_is_faster(bytes, ratio, mechanism, time, small) =
             "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.";
-
-        "The ratio of a larger message to one of 8 bytes can be on both sides of 1."
-        fat_message_undecided(bytes, mechanism, time, small, doubt) =
-            "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
 
         "Mechanisms slept, and the verdict on their ratio of unpinned to pinned is better or worse: \
          the least and the largest of these ratios."
@@ -90,27 +74,14 @@ sentences! {
         unpinned_same(mechanisms) =
             "Pinned or not, sleeping threads took equal times within 5%: {mechanisms}.";
 
-        "Mechanisms slept, and that ratio has another verdict."
-        unpinned_undecided(mechanisms) =
-            "These figures do not tell if pinning makes more than 5% of difference to sleeping threads: {mechanisms}.";
-
-        "One of the three above is said, and the blocks counted where their exchanges began."
+        "One of the two above is said, and the blocks counted where their exchanges began."
         began_on_one_cpu(share) =
             "{share} of the unpinned exchanges began with both threads on one CPU.";
 
-        "With the CPUs kept awake, a wake-up surely takes less time: futex or, without it, the first \
-         by name. The share is what is missing to 1 in the ratio of both. The spinner costs time \
-         itself, so leaving idle takes no less."
-        leaving_idle(mechanism, time, share, awake) =
-            "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
-
-        "With the CPUs kept awake, the same wake-up surely takes more time."
+        "With the CPUs kept awake, a wake-up surely takes more time: futex or, without it, the first by \
+         name."
         awake_is_slower(mechanism, awake, time) =
             "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
-
-        "The ratio of the two can be on both sides of 1."
-        awake_undecided(mechanism, time, awake, doubt) =
-            "These figures do not tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake, {doubt}.";
 
         "A condition variable was measured both ways, and the verdict on the ratio is better or worse."
         signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
@@ -118,10 +89,6 @@ sentences! {
         "The same, and the verdict is within 5%."
         signal_same(mechanisms) =
             "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
-
-        "The same, with another verdict."
-        signal_undecided(mechanisms) =
-            "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
 
         "The first screen: a rung of a cache line and one of a sleeper were measured, and the second \
          takes longer. The ratio is that of the two figures."

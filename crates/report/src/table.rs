@@ -256,7 +256,8 @@ impl<'a, R> Column<'a, R> {
     /// The column of references to rows.
     pub(crate) fn of_reference<'r>(self) -> Column<'a, &'r R>
     where
-        R: 'r,
+        R: 'a,
+        'a: 'r,
     {
         let Column { heading, emphasis, cell } = self;
         Column { heading, emphasis, cell: Box::new(move |row: &&R| cell(row)) }

@@ -23,6 +23,7 @@ pub use profile::{first_screen, profile};
 pub use screen::screen;
 
 use crate::figure::Figure;
+use crate::findings::Findings;
 use crate::format::Format;
 use crate::report::{Report, table};
 use crate::sentences::Sentence;
@@ -67,7 +68,8 @@ impl Text {
     fn report(&self, report: &Report<'_>) -> String {
         let mut parts: Vec<String> =
             report.tables.iter().map(|table| draw(table, &self.style)).collect();
-        parts.push(self.style.bullets(&report.findings));
+        parts.push(undecided(&report.findings, &self.style));
+        parts.push(self.style.bullets(&report.findings.told));
         self.style.simulated(report.results.machine.simulated) + &parts.join("\n")
     }
 }
@@ -172,9 +174,15 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// The findings as bullets; empty without any.
+/// The findings as bullets, below a table of what was not decided; empty without any.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
-    style.bullets(&crate::findings::findings(results, records))
+    let findings = crate::findings::findings(results, records);
+    undecided(&findings, style) + &style.bullets(&findings.told)
+}
+
+fn undecided(findings: &Findings, style: &Style) -> String {
+    let Some(section) = findings.undecided() else { return String::new() };
+    format!("{}{}\n", style.paragraph(BOLD, &section.heading), table::draw(&section, style).0)
 }
 
 fn draw(table: &Table, style: &Style) -> String {

@@ -29,8 +29,8 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
     let picture = Rows { section: threads(prediction, &rows), more: (more, "row") };
     let mut sentences = sentences(prediction);
     // The number first, then the reason.
-    sentences[..2.min(sentences.len())].reverse();
     let amdahl = sentences.split_off(2.min(sentences.len()));
+    sentences.reverse();
     let screen = Screen {
         title: format!("How many threads are worth having? {}", description(prediction)),
         answer: sentences,
