@@ -15,6 +15,9 @@ const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
 const MAX_WINDOWS: usize = 8;
 
+/// Functions by which stacks are compared.
+const CALLERS: usize = 4;
+
 /// Readings of a word after which values that it has not taken are none of its own.
 const OFTEN: u32 = 64;
 
@@ -108,6 +111,8 @@ pub struct Evidence {
     windows: Vec<Snapshot>,
     next_window: usize,
     callers: Vec<Caller>,
+    /// Two stacks in a row began with the same functions.
+    callers_agree: bool,
 }
 
 impl Evidence {
@@ -129,6 +134,7 @@ impl Evidence {
             windows: Vec::new(),
             next_window: 0,
             callers: Vec::new(),
+            callers_agree: false,
         }
     }
 
@@ -201,7 +207,11 @@ impl Evidence {
 
     /// The functions of a waiter's stack became known, the innermost first, beginning with the one
     /// that made the system call.
+    ///
+    /// One stack proves nothing: its thread may have gone on, to wait elsewhere, before it was read.
     pub fn saw_callers(&mut self, callers: Vec<Caller>) {
+        let first = |callers: &[Caller]| callers[..callers.len().min(CALLERS)].to_vec();
+        self.callers_agree = !callers.is_empty() && first(&callers) == first(&self.callers);
         self.callers = callers;
     }
 
@@ -314,7 +324,8 @@ impl Evidence {
             let Some(function) = &caller.function else { return false };
             patterns.iter().any(|parts| parts.iter().all(|part| function.contains(part)))
         };
-        self.callers.iter().position(fits).map(Strength::named)
+        let depth = self.callers.iter().position(fits)?;
+        Some(if self.callers_agree { Strength::named(depth) } else { Strength::named_once(depth) })
     }
 }
 
@@ -342,13 +353,18 @@ impl Strength {
     /// Nothing speaks against it, and little else waits so.
     pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the object fit.
-    pub(super) const CERTAIN: Strength = Strength(3);
+    pub(super) const CERTAIN: Strength = Strength(2000);
     /// A larger object fits, of which a smaller one that is certain is a part.
-    pub(super) const CONTAINING: Strength = Strength(4);
+    pub(super) const CONTAINING: Strength = Strength(2001);
 
     /// A function of the waiter says so; the nearer to the system call, the stronger.
     pub(super) fn named(depth: usize) -> Strength {
         Strength(usize::MAX - depth.min(1000))
+    }
+
+    /// A function of one waiter's stack says so, which may have been read too late.
+    pub(super) fn named_once(depth: usize) -> Strength {
+        Strength(1010 - depth.min(1000))
     }
 
     pub(super) fn is_certain(self) -> bool {

@@ -11,6 +11,8 @@ pub struct LibraryLock {
     pub name: &'static str,
     /// Functions that wait for it, called by the program or by each other; `*` stands for any end.
     pub(crate) functions: &'static [&'static str],
+    /// Files of which all functions that wait do so for it, if the files have no names of them.
+    pub(crate) files: &'static [&'static str],
     /// Symbols of the C library or the loader that contain it.
     pub(crate) symbols: &'static [&'static str],
     /// Its functions' names are no other's; those of the others count in the C library alone.
@@ -25,10 +27,14 @@ const MAX_CALLERS: usize = 12;
 /// The lock that threads with this stack wait for, if a library has it.
 pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
     for caller in callers.iter().take(MAX_CALLERS) {
-        let in_runtime = is_runtime_file(caller.module.rsplit('/').next().unwrap_or_default());
+        let file = caller.module.rsplit('/').next().unwrap_or_default();
+        let in_runtime = is_runtime_file(file);
         let Some(function) = caller.function.as_deref().map(FunctionName::parse) else {
             // A function of a library that was stripped.
-            if in_runtime { continue } else { return None }
+            match in_runtime {
+                true => continue,
+                false => return locks().find(|lock| lock.files.iter().any(|it| fits(file, it))),
+            }
         };
         let found = locks().find(|lock| {
             let waits = || lock.functions.iter().any(|it| fits(function.path(), it));
@@ -84,6 +90,8 @@ mod tests {
         // The C library is stripped: only functions that it exports have names.
         let stripped = [(LIBC, None), (LIBC, None), (LIBC, Some("malloc")), ("a", Some("w"))];
         assert_eq!(name(&stripped), Some("malloc arena"));
+        let allocator = [(LIBC, Some("pthread_mutex_lock")), ("/usr/lib/libjemalloc.so.2", None)];
+        assert_eq!(name(&allocator), Some("jemalloc arena"));
         let nested = [wait, (LIBC, Some("free")), (LIBC, Some("fclose")), ("a", Some("main"))];
         assert_eq!(name(&nested), Some("malloc arena"));
         let rust = [

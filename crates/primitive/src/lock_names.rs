@@ -72,7 +72,6 @@ const STUBS: &[&str] = &[
     "epoll_pwait",
     "epoll_wait",
     "fcntl",
-    "fcntl64",
     "fdatasync",
     "flock",
     "fsync",
@@ -109,6 +108,10 @@ const STUBS: &[&str] = &[
     "writev",
 ];
 
+/// System calls that wait for something to be read from one of several descriptors, or from one.
+const DESCRIPTORS: &[&str] =
+    &["epoll_pwait", "epoll_wait", "poll", "ppoll", "pselect", "read", "readv", "select"];
+
 /// Last words of functions that wait, through which a lock is looked for further out.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
@@ -122,13 +125,27 @@ pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     has(TAKES) && !has(BUT_NOT)
 }
 
+/// A function that takes a lock, and not a token, a slot or a connection, which are acquired, too.
+pub(crate) fn takes_more_than_a_token(function: &FunctionName) -> bool {
+    function.words().iter().any(|word| word != "acquire" && TAKES.contains(&word.as_str()))
+}
+
+/// The name of a system call, without the prefixes of the C library.
+fn stub(function: &FunctionName) -> &str {
+    let stub = function.path().trim_start_matches('_');
+    stub.trim_start_matches("GI_").trim_start_matches('_').trim_end_matches("64")
+}
+
 /// A function that waits for whatever its caller waits for.
 pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
-    let stub = function.path().trim_start_matches('_');
-    let stub = stub.trim_start_matches("GI_").trim_start_matches('_');
     // A function of C++ may have such a name, too.
-    let is_stub = function.may_be_rust() && STUBS.contains(&stub);
+    let is_stub = function.may_be_rust() && STUBS.contains(&stub(function));
     is_stub || WRAPPERS.contains(&function.last())
+}
+
+/// A system call that waits for something to be read.
+pub(crate) fn waits_to_read(function: &FunctionName) -> bool {
+    function.may_be_rust() && DESCRIPTORS.contains(&stub(function))
 }
 
 /// A function that waits, by the end of its name.

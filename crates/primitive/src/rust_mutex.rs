@@ -23,6 +23,7 @@ pub(super) static FAMILY: Family = Family {
     library_locks: &[LibraryLock {
         name: "Rust's stdout or stderr",
         functions: &["std::io::stdio::*"],
+        files: &[],
         symbols: &[],
         anywhere: true,
         mend: "Lock it once for many writes, through a BufWriter, or print from one thread.",

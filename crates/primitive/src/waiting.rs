@@ -1,6 +1,9 @@
 //! The function of the program that waits, from a stack that was read.
 
-use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier};
+use super::lock_names::{
+    is_barrier, is_wait_wrapper, takes_lock, takes_more_than_a_token, waits, waits_at_barrier,
+    waits_to_read,
+};
 use crate::FunctionName;
 use crate::function::Part;
 
@@ -28,9 +31,11 @@ impl Waiting {
     /// Reads frames, the innermost first.
     pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
+        let mut reads = false;
         for WaitingFrame { function, in_runtime } in frames {
             let name = FunctionName::parse(function);
-            if takes_lock(&name) {
+            reads |= waits_to_read(&name);
+            if takes_lock(&name) && (!reads || takes_more_than_a_token(&name)) {
                 waiting.lock = Some(function.clone());
                 waiting.function = None;
                 continue;
@@ -102,6 +107,12 @@ mod tests {
             "heap_update",
         ];
         assert_eq!(of(&frames), (some("heap_update"), some("LockAcquireExtended")));
+
+        // make(1) waits for a token of its job server.
+        let frames = ["__pselect64", "jobserver_acquire", "new_job", "main"];
+        assert_eq!(of(&frames), (some("jobserver_acquire"), None));
+        let frames = ["futex_wait", "PyThread_acquire_lock_timed", "acquire", "work"];
+        assert_eq!(of(&frames).0, some("work"));
 
         let frames = ["___pthread_cond_timedwait", "lock_wait(que_thr_t*)", "row_upd_step"];
         assert_eq!(of(&frames), (some("row_upd_step"), some("lock_wait(que_thr_t*)")));

@@ -202,7 +202,7 @@ impl Findings<'_> {
         if share < DOUBTFUL {
             return None;
         }
-        let place = super::spin_loop(profile).map_or_else(String::new, stack::line);
+        let place = super::spin_loop(profile).map_or_else(String::new, stack::place);
         Some(format!(
             "Cannot be told: {} of the time threads spun in a loop until another thread changes a \
              word, in {place}; read that code to see whether it is a lock.",

@@ -328,6 +328,22 @@ pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
     named
 }
 
+/// Threads that a profile lists of a lock.
+const LISTED: usize = 100;
+
+/// Share of the threads that a profile has no room for.
+fn others(listed: &[ThreadShare]) -> f64 {
+    let all: f64 = listed.iter().map(|thread| thread.share.get()).sum();
+    if listed.len() < LISTED { 0.0 } else { 1.0 - all }
+}
+
+/// Names with shares.
+fn with_shares(threads: &[Threads], others: f64) -> String {
+    let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
+    let others = (others >= 0.01).then(|| format!("others {}", percent(others)));
+    named.chain(others).collect::<Vec<_>>().join(", ")
+}
+
 /// Holders of a lock as a sentence.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
     // Of the same samples: a word may name a holder that was not seen at that moment.
@@ -335,10 +351,8 @@ pub(crate) fn holders(lock: &Lock, max: usize) -> String {
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
     let unseen = unseen.min((1.0 - named).max(0.0));
     let holders = by_name(&lock.holders, max);
-    let names = |threads: &[Threads]| {
-        let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
-        named.collect::<Vec<_>>().join(", ")
-    };
+    let others = others(&lock.holders);
+    let names = |threads: &[Threads]| with_shares(threads, others);
     let inferred = if holders.iter().any(|one| one.inferred) {
         " (inferred from its place in the code)"
     } else {
@@ -355,10 +369,7 @@ pub(crate) fn waiters(lock: &Lock, max: usize) -> String {
     match by_name(&lock.waiters, max).as_slice() {
         [] => plural(lock.threads.into(), "thread"),
         [only] => only.name.clone(),
-        named => {
-            let named = named.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
-            named.collect::<Vec<_>>().join(", ")
-        }
+        named => with_shares(named, others(&lock.waiters)),
     }
 }
 

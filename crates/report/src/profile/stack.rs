@@ -79,6 +79,11 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     shown.join(" ← ")
 }
 
+/// The innermost function and the one of the program that called it.
+pub(crate) fn place(site: &Site) -> String {
+    site.frames.first().map_or_else(String::new, |innermost| from_function(Some(site), innermost))
+}
+
 /// The outermost function of a stack without any of the program's, those that start threads aside.
 pub(crate) fn outermost(site: &Site) -> String {
     let names = site.frames.iter().map(|frame| parsed(frame));
