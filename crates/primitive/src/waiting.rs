@@ -1,4 +1,4 @@
-//! The function of the program that waits, from a stack that was read.
+//! Finds the program's function that waits, from a stack.
 
 use super::lock_names::{
     is_barrier, is_wait_wrapper, takes_lock, takes_more_than_a_token, waits, waits_at_barrier,
@@ -12,23 +12,23 @@ use crate::function::Part;
 pub struct WaitingFrame {
     /// Name of the function.
     pub function: String,
-    /// Its code is that of the C library or of the like.
+    /// True if its code belongs to the C library or a similar runtime.
     pub in_runtime: bool,
 }
 
-/// Who waits, by the names on a stack.
+/// The waiting functions on a stack, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiting {
-    /// The innermost function that belongs to no lock and to no library for waiting.
+    /// The innermost function that belongs neither to a lock nor to a library that waits.
     pub function: Option<String>,
     /// The outermost function between that one and the wait whose name says that it takes a lock.
     pub lock: Option<String>,
-    /// It waits at a barrier, by its name.
+    /// True if a name on the stack says that it waits at a barrier.
     pub barrier: bool,
 }
 
 impl Waiting {
-    /// Reads frames, the innermost first.
+    /// Evaluates frames, innermost first.
     pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
         let mut reads = false;
@@ -41,7 +41,7 @@ impl Waiting {
                 continue;
             }
             let of_runtime = *in_runtime || name.part() != Part::Program || is_wait_wrapper(&name);
-            // A function of the program may be called after a barrier of something else.
+            // One of the program's functions may be named after a different kind of barrier.
             waiting.barrier |= is_barrier(&name) && of_runtime || waits_at_barrier(&name);
             if waiting.function.is_none() && of_runtime {
                 continue;

@@ -1,7 +1,8 @@
-//! Findings: the figures in a few plain sentences.
+//! Findings: the figures summarised in a few plain sentences.
 //!
-//! A sentence appears only if its figures exist, and claims a difference only if an interval
-//! does. What intervals leave open is a row of a table of its own.
+//! A sentence appears only if its figures exist, and it claims a difference only if an interval
+//! supports it. If the intervals are inconclusive, the difference is called undecided, and both
+//! figures are given.
 
 mod mechanisms;
 mod remarks;

@@ -16,7 +16,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Makes the report of `records`, all or some of those in `results`.
+    /// Creates the report of `records`, which are all or some of those in `results`.
     pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
         Report {
             results,
@@ -31,7 +31,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The table of these records, if any of them belongs in it.
+/// The table of these records; `None` if none of them belongs to the topic.
 pub(crate) fn table(topic: Topic, results: &Results, records: &[Record]) -> Option<Table> {
     match topic {
         Topic::Ladder => ladder::table(results, records),

@@ -1,14 +1,14 @@
-//! The sentences that can be printed about figures: a registry.
+//! The sentences about figures that can be printed: a registry.
 //!
-//! Each entry is a function that fills in a form, with the condition on which it is called. Nothing
-//! else makes a [`Sentence`], so none is printed that is not in the list that [`sentences()`]
-//! makes, with the warnings that stand in records.
+//! Each entry is a function that fills in a template, with the condition under which it is called.
+//! A [`Sentence`] can be made in no other way, so every printed sentence is in the list that
+//! [`sentences()`] returns, or is one of the warnings in records.
 
 use std::fmt::{self, Display};
 
 use threadtoll_record::{Verdict, WarningForm, fold};
 
-/// A sentence of the registry, filled in.
+/// A sentence from the registry, filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence(String);
 
@@ -38,7 +38,8 @@ struct Chapter {
     forms: &'static [Form],
 }
 
-/// Declares chapters of sentences: a condition, a name with its parts, and the form.
+/// Declares chapters of sentences: for each sentence its condition, a name with placeholders, and
+/// its template.
 macro_rules! sentences {
     ($($heading:literal: { $($when:literal $name:ident($($part:ident),*) = $text:literal;)+ })+) => {
         $($(
@@ -551,7 +552,7 @@ fn word(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-/// The registry as Markdown: every sentence and its condition, with the warnings about a machine.
+/// The registry as Markdown: every sentence with its condition, and the warnings about a machine.
 pub fn sentences(about_the_machine: &[WarningForm]) -> String {
     let mut text = String::from(
         "# Sentences\n\n\

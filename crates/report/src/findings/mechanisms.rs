@@ -1,4 +1,4 @@
-//! Findings on mechanisms.
+//! Findings about mechanisms.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,9 @@ pub(super) fn findings(records: &[Record]) -> Findings {
     findings
 }
 
-/// The record that stands for all mechanisms of a class: always that of `atomic-store` or `futex`,
-/// so that noise does not choose it; or the only one of its class.
+/// The record that represents all mechanisms of a class. It is always that of `atomic-store` or
+/// `futex`, so that it is not chosen by noise; if neither was measured, the only record of the
+/// class.
 pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let name = match wanted {
         Class::Spin => "atomic-store",
@@ -55,7 +56,7 @@ fn pinned<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = &'r Record> {
     rows.iter().filter_map(|row| row.record(Placement::Pinned))
 }
 
-/// The one-way median, if it can be a divisor.
+/// The one-way median, if it can be used as a divisor.
 fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
@@ -69,7 +70,7 @@ fn name(record: &Record) -> String {
     clean(&record.cell.label())
 }
 
-/// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
+/// Returns `true` for one of our rows without payload, neighbours, or a spinner that keeps the CPU
 /// awake.
 pub(crate) fn is_plain(cell: &Cell) -> bool {
     cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
@@ -122,8 +123,8 @@ fn placement(rows: &[Row<'_>], findings: &mut Findings) {
     findings.told.extend(first.map(|first| first.and(shared)));
 }
 
-/// Pairs of pinned records: one whose cell satisfies `first`, and the one whose cell is `second` of
-/// it.
+/// Pairs of pinned records: the cell of the first record satisfies `first`, and the cell of the
+/// second is `second` of the first cell.
 fn partners<'r>(
     rows: &'r [Row<'_>],
     first: impl Fn(&Cell) -> bool,
@@ -230,15 +231,15 @@ fn signal(rows: &[Row<'_>], findings: &mut Findings) {
     findings.told.extend([decided, same].into_iter().flatten());
 }
 
-/// Answers to published claims about mechanisms of other languages.
+/// Answers to published claims about mechanisms in other languages.
 pub(super) fn claims(records: &[Record]) -> Vec<Sentence> {
     let rows = rows(records);
     let measured: Vec<&Record> = pinned(&rows).collect();
     claims::sentences(&claims::MECHANISMS, &measured)
 }
 
-/// Our figures beside published ones. Of several mechanisms that match, the first in the published
-/// figure's list stands for all.
+/// Compares our figures with published ones. If several mechanisms match, the first in the
+/// published figure's list represents all.
 fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
     let claims = claims::MECHANISMS.iter();

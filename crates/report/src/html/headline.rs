@@ -1,4 +1,4 @@
-//! The top of a run: main figures, findings and warnings.
+//! The beginning of a run's section: main figures, findings and warnings.
 
 use maud::{Markup, html};
 use threadtoll_record::{Class, Grade, Machine};
@@ -211,7 +211,7 @@ fn list(warnings: &[&str], label: &str) -> Markup {
     }
 }
 
-/// Renders text in backticks as code.
+/// Renders text between backticks as code.
 fn with_code(sentence: &str) -> Markup {
     let parts: Vec<&str> = sentence.split('`').collect();
     html! {
