@@ -112,7 +112,9 @@ fn a_folder_without_peers_is_bad_input() {
     build(&folder.path().join("empty"), &["good"]);
     let plan = "latency futex --peers empty --simulated-machine 5 --plan";
     run_in(folder.path(), plan).done().says("adapters are queues");
-    run_in(folder.path(), "list queues --peers empty").bad().says("--peers does not apply to queues");
+    run_in(folder.path(), "list queues --peers empty")
+        .bad()
+        .says("--peers does not apply to queues");
     run_in(folder.path(), "matrix --peers empty").bad();
 }
 
@@ -152,7 +154,9 @@ fn peers_stand_in_the_groups_of_ours_and_in_the_file_with_their_build() {
     let folded = run_in(folder.path(), "report folded.jsonl.gz --details").done();
     assert_eq!(folded.out, report.out);
     // A queue that was left out cannot be named.
-    run_in(folder.path(), "queue stream lacking --peers peers").failed(2).says("no queue is called");
+    run_in(folder.path(), "queue stream lacking --peers peers")
+        .failed(2)
+        .says("no queue is called");
     run_in(folder.path(), "queue stream good").bad().says("no queue is called “good”");
 }
 

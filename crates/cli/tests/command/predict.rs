@@ -314,7 +314,9 @@ fn measured_throughput_is_fitted() {
     assert_eq!((fit.measured_up_to, fit.trusted_up_to), (32, 64));
     assert!((20..=26).contains(&fit.peak_threads.unwrap()), "{fit:?}");
     let mut from_stdin = command();
-    from_stdin.args(["predict", "--details", "--fit", "-"]).stdin(std::fs::File::open(&path).unwrap());
+    from_stdin
+        .args(["predict", "--details", "--fit", "-"])
+        .stdin(std::fs::File::open(&path).unwrap());
     assert_eq!(String::from_utf8(from_stdin.output().unwrap().stdout).unwrap(), text);
 }
 

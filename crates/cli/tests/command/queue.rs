@@ -19,8 +19,9 @@ use crate::program::{Held, printed_in, threadtoll, words};
 fn the_tables_of_queues() {
     let directory = TempDir::new().unwrap();
     let queues = "rtrb crossbeam-unbounded crossbeam-bounded";
-    let tables =
-        |line: &str| plain(&printed_in(directory.path(), &format!("{line} --details --simulated-machine 7")));
+    let tables = |line: &str| {
+        plain(&printed_in(directory.path(), &format!("{line} --details --simulated-machine 7")))
+    };
     insta::assert_snapshot!("stream", tables(&format!("queue stream {queues} raw-copy")));
     insta::assert_snapshot!("ask_reply", tables(&format!("queue ask-reply {queues}")));
     insta::assert_snapshot!(
@@ -238,8 +239,9 @@ fn a_run_with_arrivals_from_a_file_is_resumed_only_with_that_file() {
 #[test]
 fn the_tables_of_loads() {
     let directory = TempDir::new().unwrap();
-    let tables =
-        |line: &str| plain(&printed_in(directory.path(), &format!("{line} --details --simulated-machine 7")));
+    let tables = |line: &str| {
+        plain(&printed_in(directory.path(), &format!("{line} --details --simulated-machine 7")))
+    };
     let rates = "--rate 64000,4096000,16384000";
     insta::assert_snapshot!("open_loop", tables(&format!("queue open-loop rtrb pipe {rates}")));
     insta::assert_snapshot!("burst", tables("queue burst rtrb pipe --wait spin --gap 10us"));
@@ -270,7 +272,8 @@ fn rates(path: &Path) -> Vec<u64> {
 fn a_sweep_of_rates_ends_where_it_saturates() {
     let directory = TempDir::new().unwrap();
     let [path, folded] = ["run.jsonl", "folded.jsonl"].map(|name| directory.path().join(name));
-    let sweep = "queue open-loop pipe --wait park --repeat 1s --details --simulated-machine 7 --time 20ms";
+    let sweep =
+        "queue open-loop pipe --wait park --repeat 1s --details --simulated-machine 7 --time 20ms";
     let ended = threadtoll(words(&format!("{sweep} --relaunch 2 --out"), &[&path])).done();
     let measured = rates(&path);
     assert!(measured.len() > 2 && measured.len() < 9 + 1, "{measured:?}");

@@ -1,6 +1,5 @@
 //! Runs that measure their first group again at the end, and say how far the two differ.
 
-
 use tempfile::TempDir;
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend, Variation};
 use threadtoll_lab::{Observer, run};

@@ -62,7 +62,7 @@ fn every_failure_costs_its_row_and_a_line() {
 
         // The row is named wherever the run is shown, and only there.
         let missing = format!("eventfd ({why})");
-        let report = run_in(folder, "report run.jsonl --text --html page.html").done();
+        let report = run_in(folder, "report run.jsonl --details --html page.html").done();
         assert!(report.out.contains(&missing), "{fault}: {}", report.out);
         assert!(!report.out.contains("not finished"), "{fault}: {}", report.out);
         let page = std::fs::read_to_string(folder.join("page.html")).unwrap();

@@ -122,7 +122,8 @@ fn sentences_and_intervals_of_simulated_machines_hold() {
             LINES.iter().skip(at % 3).step_by(3).map(|line| (1, *line)).collect();
         total.merge(scores_of_runs(kind, &runs));
     }
-    for what in ["a line and a wake-up", "verdict: better", "interval: ratio", "interval: speed-up"] {
+    for what in ["a line and a wake-up", "verdict: better", "interval: ratio", "interval: speed-up"]
+    {
         assert!(total.0.get(what).is_some_and(|score| score.made > 0), "{what}: {total:?}");
     }
     for (what, Score { made, held, broken }) in &total.0 {

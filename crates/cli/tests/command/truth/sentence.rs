@@ -124,8 +124,11 @@ fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
         let figures = [of(parts[2], usual), of(parts[1], awake(usual)), sides];
         tell("slower awake", in_one(run, &figures));
     }
-    let Some((before, _)) = told.split_once(" of a wake-up is the CPU leaving idle.") else { return };
-    let share: f64 = before.rsplit(' ').next().unwrap().trim_matches(['%', '<', '>']).parse().unwrap();
+    let Some((before, _)) = told.split_once(" of a wake-up is the CPU leaving idle.") else {
+        return;
+    };
+    let share: f64 =
+        before.rsplit(' ').next().unwrap().trim_matches(['%', '<', '>']).parse().unwrap();
     let usual = pinned(run, "futex");
     let truths = run.ratios(&awake(usual).cell, &usual.cell);
     let saved = |truth: &f64| (100.0 - 100.0 * truth - share).abs() < 3.0;
