@@ -19,14 +19,18 @@ pub(crate) enum Parsed {
     Command(&'static Entry, ArgMatches),
 }
 
+const QUESTIONS: &str = "\
+What does it cost to hand something to another thread?   threadtoll survey
+Which queue should my threads use?                       threadtoll queue for-me --rate 50000
+Which lock does that program wait for?                   threadtoll profile -p PID
+How many threads are worth having?                       threadtoll predict --hold 5ms --think 95ms";
+
 fn declaration() -> clap::Command {
     clap::Command::new("threadtoll")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Measures what threads pay to talk to each other")
-        .after_help(
-            "Start with `threadtoll survey`, which takes about a minute. \
-             See `threadtoll COMMAND --help` for more.",
-        )
+        .before_help(QUESTIONS)
+        .after_help("`threadtoll COMMAND -h` shows what most people need, `--help` everything.")
         .max_term_width(100)
         .subcommand_required(true)
         .arg_required_else_help(true)

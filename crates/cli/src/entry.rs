@@ -21,7 +21,7 @@ pub(crate) trait Command: Args {
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
     /// Coloured output
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     color: Color,
     /// Read the topology from this directory instead of /sys, to print plans but measure nothing
     #[arg(long, value_name = "DIR", hide = true)]

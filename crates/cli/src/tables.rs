@@ -14,6 +14,15 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream)
     }
 }
 
+/// Prints the answer on one screen.
+pub(crate) fn print_screen(results: &Results, records: &[Record], to: StdStream) {
+    let text = text::screen(results, records, &to.style());
+    if !text.is_empty() {
+        to.print("");
+        to.print(&text);
+    }
+}
+
 pub(crate) fn print_findings(results: &Results, records: &[Record], to: StdStream) {
     let text = text::findings(results, records, &to.style());
     if !text.is_empty() {

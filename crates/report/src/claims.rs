@@ -192,6 +192,31 @@ pub(crate) fn sentences(claims: &[Claim], records: &[&Record]) -> Vec<Sentence> 
     claims.iter().filter(|claim| !claim.text.is_empty()).filter_map(sentence).collect()
 }
 
+/// `3 hold here, 1 does not, 2 undecided`; `None` without answers. A claim holds where all cells
+/// that it is about confirm it.
+pub(crate) fn tally(records: &[Record]) -> Option<String> {
+    let records: Vec<&Record> = records.iter().collect();
+    let answered = all().filter(|claim| !claim.text.is_empty()).filter_map(|claim| {
+        let answers = claim.judge(&records);
+        let first = answers.first()?.status;
+        Some(if answers.iter().all(|one| one.status == first) { first } else { Status::Open })
+    });
+    let answered: Vec<Status> = answered.collect();
+    let count = |status| answered.iter().filter(|one| **one == status).count();
+    let words = |status: Status, one: &str, several: &str| match count(status) {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        many => Some(format!("{many} {several}")),
+    };
+    let parts = [
+        words(Status::Confirmed, "holds here", "hold here"),
+        words(Status::Refuted, "does not", "do not"),
+        words(Status::Open, "undecided", "undecided"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 fn all() -> impl Iterator<Item = &'static Claim> {
     MECHANISMS.iter().chain(&QUEUES).chain(&OTHER_QUEUES).chain(&LOCKS)
 }

@@ -10,6 +10,7 @@ use threadtoll_record::{Cell as MeasuredCell, Comparison, Experiment, Placement}
 
 use crate::clean::clean;
 use crate::label::{cpus, plural};
+use crate::screen::{Picture, Rows, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
@@ -148,7 +149,47 @@ fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     comparison.cells.iter().map(row).collect()
 }
 
-/// A section for each experiment and figure, with changes first.
+/// What changed, and the rows that changed most.
+pub(crate) fn screen(comparison: &Comparison) -> Screen {
+    let limit = limit(comparison);
+    let at = |run: &ComparedRun| clean(&run.at);
+    let mut rows = rows(comparison);
+    sort(&mut rows);
+    let mut findings = findings(comparison).into_iter();
+    let section =
+        Section::new("", "cell", columns(&limit), &rows, |row| Label::new(row.name.clone()));
+    let mut answer = vec![summary(comparison)];
+    answer.extend(findings.by_ref().take(2));
+    Screen {
+        title: format!("NEW of {} against BASE of {}", at(&comparison.new), at(&comparison.base)),
+        answer,
+        picture: (!rows.is_empty()).then(|| Picture::Rows(Rows::first(section, "cell"))),
+        remarks: differences(comparison).into_iter().chain(findings).collect(),
+    }
+}
+
+fn sort(rows: &mut [Row<'_>]) {
+    rows.sort_by(|a, b| {
+        let ((rank, change), (other, against)) = (a.rank(), b.rank());
+        rank.cmp(&other).then(change.total_cmp(&against))
+    });
+}
+
+fn columns<'c>(limit: &'c str) -> Vec<Column<'c, Row<'c>>> {
+    vec![
+        Column::new("", "base → new", 3, "", |row: &Row<'_>| Cell::text(row.figures())),
+        Column::new("", "ratio", 1, "", |row: &Row<'_>| Cell::figure(row.compared.ratio, ratio))
+            .emphasis(Emphasis::Main),
+        Column::new("", "bounds", 2, "", |row: &Row<'_>| {
+            row.compared.interval95.map_or_else(Cell::unknown, |interval| {
+                Cell::text(digits_range(interval.map(f64::from)))
+            })
+        }),
+        Column::new("", "verdict", 0, "", |row: &Row<'_>| row.verdict(limit)),
+    ]
+}
+
+/// A section for each experiment and figure: changes first.
 pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Section> {
     let limit = limit(comparison);
     let mut parts: Vec<(String, Vec<Row<'_>>)> = Vec::new();
@@ -163,24 +204,8 @@ pub(crate) fn sections(comparison: &Comparison, only_changed: bool) -> Vec<Secti
         }
     }
     let section = |(heading, mut rows): (String, Vec<Row<'_>>)| {
-        rows.sort_by(|a, b| {
-            let ((rank, change), (other, against)) = (a.rank(), b.rank());
-            rank.cmp(&other).then(change.total_cmp(&against))
-        });
-        let columns = vec![
-            Column::new("", "base → new", 3, "", |row: &Row<'_>| Cell::text(row.figures())),
-            Column::new("", "ratio", 1, "", |row: &Row<'_>| {
-                Cell::figure(row.compared.ratio, ratio)
-            })
-            .emphasis(Emphasis::Main),
-            Column::new("", "bounds", 2, "", |row: &Row<'_>| {
-                row.compared.interval95.map_or_else(Cell::unknown, |interval| {
-                    Cell::text(digits_range(interval.map(f64::from)))
-                })
-            }),
-            Column::new("", "verdict", 0, "", |row: &Row<'_>| row.verdict(&limit)),
-        ];
-        Section::new(heading, "cell", columns, &rows, |row| Label::new(row.name.clone()))
+        sort(&mut rows);
+        Section::new(heading, "cell", columns(&limit), &rows, |row| Label::new(row.name.clone()))
     };
     parts.into_iter().map(section).collect()
 }

@@ -1,6 +1,7 @@
 //! The ladder: the cost of a hand-off by each mechanism, cheapest first.
 
 mod columns;
+mod screen;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,11 +10,14 @@ use threadtoll_record::{
     Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
 };
 
+pub(crate) use screen::screen;
+
 use crate::claims::sources;
 use crate::clean::clean;
 use crate::label::{cpus, on_machine, relation};
 use crate::merge::merged;
 use crate::place::{Place, Standing, places};
+use crate::regimes::Regimes;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::UNKNOWN;
 
@@ -38,6 +42,15 @@ impl Row<'_> {
         known.or_else(|| self.records.iter().flatten().next()).map(|record| &**record)
     }
 
+    fn to_owned(&self) -> Row<'static> {
+        let records = self.records.each_ref();
+        Row {
+            label: self.label.clone(),
+            records: records.map(|it| it.as_ref().map(|it| Cow::Owned(it.as_ref().clone()))),
+            place: self.place,
+        }
+    }
+
     /// The one-way median of the main record.
     fn p50(&self) -> Option<f64> {
         self.main()?.one_way_p50()
@@ -49,6 +62,20 @@ impl Row<'_> {
             ratio: main.against.first().map(|against| against.interval95.map(f64::from)),
         })
     }
+}
+
+/// The rows with the figures of the main speed of the machine, and those that did not see it, with
+/// their own figures and marked.
+pub(crate) fn at_one_speed(results: &Results, records: &[Record]) -> Vec<(Row<'static>, bool)> {
+    let of_one = Regimes::of(results, records).records(records).into_owned();
+    let (shown, all) = (rows(&of_one), rows(records));
+    let others = not_in(&shown, &all).into_iter().map(|row| (row.to_owned(), true));
+    shown.iter().map(|row| (row.to_owned(), false)).chain(others).collect()
+}
+
+/// The rows that are not among some others.
+fn not_in<'r, 'a>(some: &[Row<'_>], all: &'r [Row<'a>]) -> Vec<&'r Row<'a>> {
+    all.iter().filter(|row| !some.iter().any(|other| other.label == row.label)).collect()
 }
 
 fn index(placement: Placement) -> usize {

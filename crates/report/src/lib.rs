@@ -39,6 +39,7 @@ mod queues;
 mod quotient;
 mod regimes;
 mod report;
+mod screen;
 mod sentences;
 mod table;
 mod units;

@@ -5,6 +5,7 @@ mod cards;
 mod columns;
 mod findings;
 mod map;
+mod screen;
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -16,6 +17,7 @@ use threadtoll_record::{
 
 pub(crate) use cards::cards;
 pub(crate) use findings::findings;
+pub(crate) use screen::screen;
 
 use crate::clean::clean;
 use crate::figure::{Figure, Map};

@@ -1,9 +1,13 @@
 //! One-way medians between pairs of CPUs.
 
+mod screen;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results};
 use threadtoll_stats::{median, upper_median};
+
+pub(crate) use screen::screen;
 
 use crate::clean::clean;
 use crate::figure::{Figure, Pairs};

@@ -49,8 +49,8 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 
-/// Smallest gain of a change that counts as an improvement.
-const HELPS: f64 = 1.01;
+/// Least gain of a change that helps.
+pub(crate) const HELPS: f64 = 1.01;
 
 /// The changes that improve throughput; `None` if there are none.
 pub(crate) fn changes(prediction: &Prediction) -> Option<Section> {
@@ -67,11 +67,11 @@ pub(crate) fn changes(prediction: &Prediction) -> Option<Section> {
         Column::new("", "model", 2, "", |change| Cell::text(clean(&change.model)))
             .emphasis(Emphasis::Faint),
     ];
-    let label = |change: &&PredictedChange| Label::new(description(&change.change));
+    let label = |change: &&PredictedChange| Label::new(self::change(&change.change));
     (!helpful.is_empty()).then(|| Section::new("", "change", columns, &helpful, label))
 }
 
-fn description(change: &str) -> String {
+pub(crate) fn change(change: &str) -> String {
     match change.split_once('/') {
         Some(("hold", "2")) => "hold the lock for half as long".to_string(),
         Some(("move-out", "2")) => "move half of the work out of the lock".to_string(),

@@ -15,6 +15,7 @@ mod night_watch;
 mod open_loop;
 mod pairs;
 mod payload;
+mod screen;
 mod stream;
 mod view;
 mod workers;
@@ -28,6 +29,7 @@ use threadtoll_record::{
 };
 
 pub(crate) use chart::ChartRow;
+pub(crate) use screen::screen;
 
 use crate::clean::clean;
 use crate::label::{cpus, on_machine, plural, relation, title};
@@ -440,6 +442,12 @@ fn payload(criteria: &Criteria<'_>) -> Option<String> {
 
 /// Text for a load; `None` if messages are sent as fast as possible.
 fn load(load: &Load) -> Option<String> {
+    let parts: Vec<String> = load_parts(load).into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Each part of a load in words, always at the same place.
+fn load_parts(load: &Load) -> [Option<String>; 8] {
     let times = load.arrivals.map(|arrivals| match (&load.arrivals_file, load.rate_per_s) {
         (Some(file), _) => match load.scale.filter(|scale| scale.value() != 1.0) {
             Some(scale) => format!("arrivals of {} × {}", clean(file), digits(scale.value())),
@@ -465,9 +473,7 @@ fn load(load: &Load) -> Option<String> {
     let carry = load.carry.map(|carry| carry.label().to_string());
     let important = load.important.map(|important| format!("{} important", count(important.get())));
     let receivers = load.receivers.map(|receivers| plural(receivers.get(), "receiver"));
-    let parts = [times, bursts, rare, depth, lose, important, carry, receivers];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    [times, bursts, rare, depth, lose, important, carry, receivers]
 }
 
 /// Sentence on the sizes of bounded queues; `None` if all sizes follow from the queues' depths.

@@ -2,8 +2,7 @@
 
 use threadtoll_record::{Record, file::Results};
 
-use crate::findings::findings;
-use crate::sentences::Sentence;
+use crate::findings::{Findings, findings};
 use crate::table::{Table, Topic};
 use crate::{ladder, locks, matrix, queues};
 
@@ -13,7 +12,7 @@ pub struct Report<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
     pub(crate) tables: Vec<Table>,
-    pub(crate) findings: Vec<Sentence>,
+    pub(crate) findings: Findings,
 }
 
 impl<'a> Report<'a> {

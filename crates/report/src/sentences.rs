@@ -59,18 +59,6 @@ macro_rules! sentences {
 
 sentences! {
     "Mechanisms": {
-        "A rung of one thread, atomic-store or futex was measured, pinned. If one of these two was \
-         not, the only other mechanism that spins or sleeps stands for it."
-        one_hand_off(costs) = "One hand-off costs {costs}.";
-
-        "The sleeping mechanism above has CPU times. They have no interval."
-        wake_costs_cpu(cpu, mechanism) =
-            "Waking a sleeper costs about {cpu} of CPU time ({mechanism}): between threads pinned to two CPUs, spin if you expect to wait less than that, sleep if longer.";
-
-        "The ratio of the two mechanisms above is surely larger than 1."
-        sleeping_adds(difference, mechanism, ratio, other) =
-            "Sleeping adds {difference} of latency to each hand-off: {mechanism} takes {ratio} the time of {other}.";
-
         "A larger message surely takes longer than one of 8 bytes, through a mechanism that spins."
         fat_message(bytes, ratio, mechanism, time, small, each) =
             "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
@@ -78,10 +66,6 @@ sentences! {
         "The ratio of a larger message to one of 8 bytes is surely below 1."
         fat_message_is_faster(bytes, ratio, mechanism, time, small) =
             "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.";
-
-        "The ratio of a larger message to one of 8 bytes can be on both sides of 1."
-        fat_message_undecided(bytes, mechanism, time, small, doubt) =
-            "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
 
         "Mechanisms slept, and the verdict on their ratio of unpinned to pinned is better or worse: \
          the least and the largest of these ratios."
@@ -91,27 +75,14 @@ sentences! {
         unpinned_same(mechanisms) =
             "Pinned or not, sleeping threads took equal times within 5%: {mechanisms}.";
 
-        "Mechanisms slept, and that ratio has another verdict."
-        unpinned_undecided(mechanisms) =
-            "These figures do not tell if pinning makes more than 5% of difference to sleeping threads: {mechanisms}.";
-
-        "One of the three above is said, and the blocks counted where their exchanges began."
+        "One of the two above is said, and the blocks counted where their exchanges began."
         began_on_one_cpu(share) =
             "{share} of the unpinned exchanges began with both threads on one CPU.";
 
-        "With the CPUs kept awake, a wake-up surely takes less time: futex or, without it, the first \
-         by name. The share is what is missing to 1 in the ratio of both. The spinner costs time \
-         itself, so leaving idle takes no less."
-        leaving_idle(mechanism, time, share, awake) =
-            "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
-
-        "With the CPUs kept awake, the same wake-up surely takes more time."
+        "With the CPUs kept awake, a wake-up surely takes more time: futex or, without it, the first by \
+         name."
         awake_is_slower(mechanism, awake, time) =
             "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
-
-        "The ratio of the two can be on both sides of 1."
-        awake_undecided(mechanism, time, awake, doubt) =
-            "These figures do not tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake, {doubt}.";
 
         "A condition variable was measured both ways, and the verdict on the ratio is better or worse."
         signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
@@ -120,15 +91,111 @@ sentences! {
         signal_same(mechanisms) =
             "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
 
-        "The same, with another verdict."
-        signal_undecided(mechanisms) =
-            "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
+        "The first screen: a rung of a cache line and one of a sleeper were measured, and the second \
+         takes longer. The ratio is that of the two figures."
+        line_and_wake(line, sleep, times) =
+            "A cache line takes {line}, waking a sleeper {sleep}: {times} times as long.";
+
+        "The first screen, with a cache line, and no sleeper that takes longer."
+        line(line) = "Passing a cache line takes {line}.";
+
+        "The first screen, with a sleeper, and no cache line that takes less time."
+        wake(sleep) = "Waking a sleeper takes {sleep}.";
+
+        "The first screen, with neither: the mechanisms with the least and the largest time."
+        cheapest(cheapest, low, dearest, high) =
+            "The cheapest is {cheapest}, {low}; the dearest {dearest}, {high}.";
+
+        "The same, of one mechanism."
+        one_mechanism(mechanism, time) = "One hand-off by {mechanism} takes {time}.";
+
+        "The first screen: the sleeper has CPU times, which have no interval."
+        spin_or_sleep(cpu) =
+            "Spin if you expect to wait less than {cpu}, the CPU time of a wake-up; sleep if longer.";
+
+        "The first screen: with the CPUs kept awake, the wake-up surely takes less time."
+        part_is_idle(share) = "{share} of a wake-up is the CPU leaving idle.";
+
+        "The first screen: the sleeper was measured with both threads on one CPU."
+        on_one_cpu(time) = "On one CPU a wake-up takes {time}.";
 
         "A figure was published for a mechanism that was measured, at the same placement."
         published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
     }
 
+    "Pairs of CPUs": {
+        "The first screen: medians of the pairs of the nearest and of the farthest relation. The ratio \
+         is that of the two figures."
+        near_and_far(near, low, far, high, times) =
+            "Between {near} it takes {low}, between {far} {high}: {times} times as long.";
+
+        "The same, of the relations between those two."
+        pairs_between(kind, time) = "Between {kind}: {time}.";
+
+        "The first screen: all pairs are of one relation."
+        pairs_of_one_kind(kind, time, within, pairs) =
+            "Between {kind} it takes {time}; the {pairs} pairs are within {within}.";
+
+        "The first screen: one pair was measured."
+        one_pair(kind, time) = "Between {kind} it takes {time}.";
+    }
+
     "Queues": {
+        "The first screen: the queue with the best figure of those whose receiver may sleep."
+        best_that_sleeps(queue, figure) =
+            "If the receiver may sleep, take {queue}: {figure}.";
+
+        "The same, of those whose receiver spins."
+        best_that_spins(queue, figure) = "If it may burn a CPU, take {queue}: {figure}.";
+
+        "After either of these: intervals do not tell others from it."
+        level(others) = "{others} cannot be told from it.";
+
+        "The first screen, of several loads: the queue that no other beats in most cases, of those \
+         whose receiver may sleep."
+        often_best_that_sleeps(queue, cases) =
+            "If the receiver may sleep, take {queue}: not beaten in {cases}.";
+
+        "The same, of those whose receiver spins."
+        often_best_that_spins(queue, cases) =
+            "If it may burn a CPU, take {queue}: not beaten in {cases}.";
+
+        "The first screen of `for-me`: of the rows below, those whose p99 no interval tells apart; of \
+         these the one that takes least CPU time."
+        take(queue, figures) = "Take {queue}: {figures}.";
+
+        "After it: of the rows over the CPU budget with a lower p99, the one with the lowest."
+        with_more_cpu(queue, figures) = "With more CPU to spend: {queue}, {figures}.";
+
+        "The first screen of `open-loop`: the queue that is saturated at the highest rate."
+        saturated_last(queue, rate) = "{queue} is saturated last, at {rate}.";
+
+        "The same, where several are not saturated at any rate: the first by name."
+        kept_up_with_all(queues, rate, queue) =
+            "{queues} kept up with every rate, up to {rate}/s, {queue} among them.";
+
+        "The first screen of `burst`: at the shortest gap, the queue that takes the largest bursts, \
+         and the size from which on most bursts find messages of the one before."
+        jammed_from(gap, size, queue) =
+            "With {gap} between bursts, {queue} takes the largest; from {size} messages on, most find those of the burst before.";
+
+        "The same, where it takes all sizes."
+        never_jammed(gap, queue) =
+            "With {gap} between bursts, {queue} has received every burst before the next.";
+
+        "The first screen of `night-watch`: the gap at which a message takes as much CPU time by a \
+         receiver that spins as by one asleep, of the first queue by name."
+        stay_awake_below(queue, gap) =
+            "With {queue}, staying awake takes less CPU than sleeping if a message comes every {gap} or sooner.";
+
+        "The same, where sleeping takes less at every gap that was measured."
+        sleep_at_all_gaps(queue, gap) =
+            "With {queue}, sleeping takes less CPU than staying awake at every gap, {gap} the shortest.";
+
+        "The same, where it takes more at every gap."
+        stay_awake_at_all_gaps(queue, gap) =
+            "With {queue}, staying awake takes less CPU than sleeping at every gap, {gap} the longest.";
+
         "`for-me`: of the rows that keep up, lose only what they may and are within the CPU budget \
          with the whole interval of their CPU time, the p99 of one has a 95% interval below all \
          others’. The next one is that with the lowest p99 of the others. Lateness is given where it \
@@ -173,6 +240,15 @@ sentences! {
     }
 
     "Locks": {
+        "The first screen: at the shortest hold at which the threads can hold the lock all the time, \
+         the fewest threads that no larger number can surely beat by 5%."
+        worth_having(lock, held, threads, speedup, most) =
+            "{lock}, held {held} of the time: {threads} are worth having ({speedup}); more, up to {most}, gain less than 5%.";
+
+        "The first screen: the longest hold at which the interval of two threads is above 1."
+        two_threads_up_to(lock, held) =
+            "{lock}: two threads do more than one up to a hold share of {held}.";
+
         "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
          take less than 1/1.05 of their time, by the 95% intervals of both, nor have a speed-up \
          more than 1.05 times as high by theirs. No interval of a time is taken as narrower than the \
@@ -218,6 +294,11 @@ sentences! {
         "std-mutex is among them. The machines differ, so nothing is concluded."
         uncontended_published(source, published) =
             "{source} measured {published} for an uncontended lock and unlock on another machine.";
+
+        "The first screen: cells of several threads were predicted; of those that were not disturbed, if \
+         there are any."
+        predicted(mean, worst, cells) =
+            "Predictions, made before: off by {mean} on average, {worst} at worst, in {cells}.";
 
         "Cells with several threads were predicted, and some of them were disturbed. Cells that \
          no model describes have no prediction."
@@ -288,6 +369,23 @@ sentences! {
         "After either of these, where ratios were paired in both."
         ratios_again(difference, rows, first, again) =
             "Their paired ratios differed by up to {difference} ({rows}: {first} and {again}).";
+
+        "The first screen: the machine ran at several speeds, told by the reference hand-off."
+        speeds(times, main) =
+            "The machine ran at several speeds ({times}); figures are of that with {main}.";
+
+        "The first screen: more than a quarter of the blocks were disturbed."
+        noisy(share) = "{share} of the blocks were disturbed: measure again on a quieter machine.";
+
+        "The first screen: the grade of the machine is C or D. Its warning that matters most."
+        machine(warning, meaning) = "The machine: {warning}; {meaning}";
+
+        "The first screen: rows are missing."
+        rows_left_out(rows) = "{rows} left out: see --details.";
+
+        "The first screen: claims of articles are about cells that were measured, and answered as \
+         below."
+        claims(answers) = "Claims of articles: {answers}.";
 
         "No group was measured again, or its repetition is incomplete or without figures."
         one_run() = "One run: figures of another one may differ by more than these intervals show.";
@@ -392,6 +490,10 @@ sentences! {
         "A change to the lock was predicted to gain 1% or more; others are left out."
         changes(threads, hold, think) =
             "Changes that would help {threads}, in the long run. All else stays as it is: {threads}, {hold} with the lock and {think} without it, unless the change says otherwise.";
+
+        "The first screen: of the changes that gain 1% or more, the one that gains most."
+        best_change(threads, change, gain) =
+            "What would help {threads} most: {change}, {gain} the throughput.";
 
         "Changes to the lock were predicted, and all of them to gain less than 1%."
         no_change_helps(threads, hold, think) =

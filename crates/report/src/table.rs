@@ -249,6 +249,20 @@ impl<'a, R> Column<'a, R> {
         self
     }
 
+    pub(crate) fn rank(&self) -> Option<u8> {
+        self.heading.rank
+    }
+
+    /// The column of references to rows.
+    pub(crate) fn of_reference<'r>(self) -> Column<'a, &'r R>
+    where
+        R: 'a,
+        'a: 'r,
+    {
+        let Column { heading, emphasis, cell } = self;
+        Column { heading, emphasis, cell: Box::new(move |row: &&R| cell(row)) }
+    }
+
     pub(crate) fn published(mut self) -> Self {
         self.heading.published = true;
         self

@@ -2,24 +2,28 @@
 
 mod comparison;
 mod fit;
+mod layout;
 mod machine;
 mod map;
 mod plot;
 mod prediction;
 mod profile;
+mod screen;
 mod square;
 mod table;
 
 use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
-pub use comparison::comparison;
-pub use fit::fit;
-pub use machine::machine;
-pub use prediction::prediction;
+pub use comparison::{comparison, comparison_screen};
+pub use fit::{fit, fit_screen};
+pub use machine::{machine, machine_screen};
+pub use prediction::{prediction, prediction_screen};
 pub use profile::{first_screen, profile};
+pub use screen::screen;
 
 use crate::figure::Figure;
+use crate::findings::Findings;
 use crate::format::Format;
 use crate::report::{Report, table};
 use crate::sentences::Sentence;
@@ -64,7 +68,8 @@ impl Text {
     fn report(&self, report: &Report<'_>) -> String {
         let mut parts: Vec<String> =
             report.tables.iter().map(|table| draw(table, &self.style)).collect();
-        parts.push(self.style.bullets(&report.findings));
+        parts.push(undecided(&report.findings, &self.style));
+        parts.push(self.style.bullets(&report.findings.told));
         self.style.simulated(report.results.machine.simulated) + &parts.join("\n")
     }
 }
@@ -172,7 +177,13 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
 
 /// The findings as bullets; empty if there are none.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
-    style.bullets(&crate::findings::findings(results, records))
+    let findings = crate::findings::findings(results, records);
+    undecided(&findings, style) + &style.bullets(&findings.told)
+}
+
+fn undecided(findings: &Findings, style: &Style) -> String {
+    let Some(section) = findings.undecided() else { return String::new() };
+    format!("{}{}\n", style.paragraph(BOLD, &section.heading), table::draw(&section, style).0)
 }
 
 fn draw(table: &Table, style: &Style) -> String {

@@ -93,6 +93,15 @@ pub(crate) fn range_per_second([low, high]: [f64; 2]) -> String {
     }
 }
 
+/// A figure as its text rounds it: ratios on a screen are of the figures that stand there.
+pub(crate) fn shown(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let digit = 10f64.powf(value.abs().log10().floor() - 2.0);
+    (value / digit).round() * digit
+}
+
 /// A ratio: `1.31×`, `27.1×`.
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", digits(value))

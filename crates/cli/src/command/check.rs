@@ -22,6 +22,9 @@ pub(crate) struct Check {
     /// Exit with code 3 unless the grade is A or B
     #[arg(long)]
     strict: bool,
+    /// Print the noise of each CPU, too
+    #[arg(long)]
+    details: bool,
     /// Print the machine as a line of JSON
     #[arg(long)]
     json: bool,
@@ -44,7 +47,8 @@ impl Command for Check {
                 serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
             console::data(&text);
         } else {
-            console::out(&text::machine(&machine, &StdStream::Out.style()));
+            let draw = if self.details { text::machine } else { text::machine_screen };
+            console::out(&draw(&machine, &StdStream::Out.style()));
         }
         if self.strict && machine.grade > Grade::B {
             return Err(Failure::refused(format!(

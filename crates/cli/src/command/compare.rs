@@ -29,6 +29,9 @@ pub(crate) struct Compare {
     /// Exit with code 4 if a cell is certainly worse by more than this percentage [default: 5]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     fail_above: Option<String>,
+    /// Print full tables, notes and what was not decided
+    #[arg(long)]
+    details: bool,
     /// Print one JSON object, threadtoll.comparison/1
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
@@ -65,7 +68,8 @@ impl Compare {
         } else if self.markdown {
             console::data(&markdown(&comparison));
         } else {
-            console::out(&text::comparison(&comparison, &StdStream::Out.style()));
+            let draw = if self.details { text::comparison } else { text::comparison_screen };
+            console::out(&draw(&comparison, &StdStream::Out.style()));
         }
         Ok(())
     }

@@ -120,6 +120,9 @@ pub(crate) struct Predict {
     /// Fit a curve to measured throughput by threads instead of predicting; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = WORKLOAD)]
     fit: Option<PathBuf>,
+    /// Print all rows, the curves, the models, and the changes that would help
+    #[arg(long)]
+    details: bool,
     /// Print the prediction as one JSON object
     #[arg(long)]
     json: bool,
@@ -149,10 +152,14 @@ impl Command for Predict {
             return Ok(ExitCode::SUCCESS);
         }
         let style = StdStream::Out.style();
-        console::out(&match &document {
-            Document::Prediction(prediction) => text::prediction(prediction, &style),
-            Document::Fit(fit) => text::fit(fit, &style),
-            Document::Comparison(comparison) => text::comparison(comparison, &style),
+        console::out(&match (&document, self.details) {
+            (Document::Prediction(prediction), false) => {
+                text::prediction_screen(prediction, &style)
+            }
+            (Document::Prediction(prediction), true) => text::prediction(prediction, &style),
+            (Document::Fit(fit), false) => text::fit_screen(fit, &style),
+            (Document::Fit(fit), true) => text::fit(fit, &style),
+            (Document::Comparison(comparison), _) => text::comparison(comparison, &style),
         });
         Ok(ExitCode::SUCCESS)
     }

@@ -12,7 +12,7 @@ use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::measure::is_resumable;
 use crate::page;
-use crate::tables::{print_findings, print_tables};
+use crate::tables::{print_findings, print_screen, print_tables};
 
 /// Render result files
 #[derive(Debug, Args)]
@@ -23,9 +23,12 @@ pub(crate) struct Report {
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print the tables [default unless another output is chosen]
+    /// Print the answer [default unless another output is chosen]
     #[arg(long)]
     text: bool,
+    /// Print full tables, notes and what was not decided
+    #[arg(long)]
+    details: bool,
     /// Write everything but the blocks to this new file, compressed if its name ends in .gz
     #[arg(long, value_name = "OUT")]
     fold: Option<PathBuf>,
@@ -94,15 +97,20 @@ impl Command for Report {
             page::prepare(page)?;
         }
         notes.iter().for_each(|note| console::note(note));
-        if self.text || (self.html.is_none() && self.fold.is_none()) {
+        if self.text || self.details || (self.html.is_none() && self.fold.is_none()) {
             for results in &all {
                 let records = results.records();
-                print_tables(results, &records, StdStream::Out);
-                print_findings(results, &records, StdStream::Out);
+                if self.details {
+                    print_tables(results, &records, StdStream::Out);
+                    print_findings(results, &records, StdStream::Out);
+                } else {
+                    print_screen(results, &records, StdStream::Out);
+                }
             }
             for (profiled, path) in profiles.iter().zip(&profile_paths) {
                 let more = page::command(path);
-                console::out(&text::profile(&profiled.profile, &more, &StdStream::Out.style()));
+                let draw = if self.details { text::profile } else { text::first_screen };
+                console::out(&draw(&profiled.profile, &more, &StdStream::Out.style()));
             }
         }
         if let Some(path) = &self.html {

@@ -24,7 +24,7 @@ pub(crate) struct MeasureArgs {
     /// Complete the file of an interrupted run, with its plan and options
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Print the records as JSON Lines; tables and notes go to standard error
+    /// Print the records as JSON Lines; the rest goes to standard error
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
@@ -32,6 +32,9 @@ pub(crate) struct MeasureArgs {
     /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
+    /// Print full tables, notes and what was not decided
+    #[arg(long)]
+    pub(super) details: bool,
     /// Print results only, without progress and notes
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -90,20 +93,24 @@ pub(crate) struct MeasureRequest {
     #[arg(long, value_name = "PLACEMENT", value_parser = Reader(placement))]
     pub(crate) placement: Vec<Placement>,
     /// Report the share of round trips over this limit [default: 10us]
+    #[arg(hide_short_help = true)]
     #[arg(long = "over", value_name = "D", value_parser = Reader(duration_ns))]
     #[arg(allow_hyphen_values = true)]
     over_ns: Option<u64>,
     /// Seed for the order of blocks and for resampling [default: 1]
+    #[arg(hide_short_help = true)]
     #[arg(long, value_name = "N", value_parser = number(0, u64::MAX), allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Number of processes among which the rounds of each group are divided, because blocks of one
     /// process share its addresses and pages [default: 1; queue and survey --full: 3]
+    #[arg(hide_short_help = true)]
     #[arg(long, value_name = "K", value_parser = number(1, MAX_PROCESSES.into()))]
     #[arg(allow_hyphen_values = true)]
     pub(super) relaunch: Option<u64>,
     /// Measure the first group again at the end, at least this long after its first measurement,
     /// and report how far the two differ; 0 for never [default: 180s in survey --full, and in queue
     /// if it measures all queues for their default time; otherwise 0]
+    #[arg(hide_short_help = true)]
     #[arg(long = "repeat", value_name = "D", value_parser = Reader(duration_or_zero_ns))]
     #[arg(allow_hyphen_values = true)]
     pub(super) repeat_ns: Option<u64>,

@@ -15,7 +15,7 @@ use super::{preview, share};
 use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::tables::{print_findings, print_tables};
+use crate::tables::{print_findings, print_screen, print_tables};
 
 pub(super) fn measure(
     testbed: &mut Testbed,
@@ -52,9 +52,11 @@ pub(super) fn measure(
     let records = results.records();
     if !records.is_empty() {
         let to = if json { StdStream::Err } else { StdStream::Out };
-        print_tables(results, &records, to);
-        if !args.quiet {
+        if args.details {
+            print_tables(results, &records, to);
             print_findings(results, &records, to);
+        } else {
+            print_screen(results, &records, to);
         }
     }
     Ok(outcome)

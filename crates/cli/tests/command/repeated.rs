@@ -1,7 +1,5 @@
 //! Runs that measure their first group again at the end, and say how far the two differ.
 
-use std::path::Path;
-
 use tempfile::TempDir;
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend, Variation};
 use threadtoll_lab::{Observer, run};
@@ -10,18 +8,12 @@ use threadtoll_record::{Line, PlannedCell, Record};
 use threadtoll_report::text::{Style, findings, tables};
 
 use crate::lines::{lines, plan, records};
-use crate::program::{Ended, command, ran, threadtoll, words};
+use crate::program::{run_in, threadtoll, words};
 
 const WIDE: Style = Style { color: false, width: None };
 const QUEUE: &str = "queue stream pipe --wait spin --relaunch 1 --simulated-machine 5";
 const ONE_RUN: &str = "One run: ";
 const AGAIN: &str = "Measured again ";
-
-fn run_in(directory: &Path, line: &str) -> Ended {
-    let mut command = command();
-    command.current_dir(directory).args(words(line, &[]));
-    ran(command)
-}
 
 #[test]
 fn default_queues_and_full_surveys_measure_their_first_group_again() {
@@ -93,10 +85,10 @@ fn a_run_that_was_cut_off_before_or_in_the_repetition_completes_it() {
     for kept in [first_block, first_block + 9, all.len() - 1] {
         let length: usize = lengths(&whole)[..kept].iter().sum();
         std::fs::write(&path, &whole[..length]).unwrap();
-        let cut = threadtoll(words("report --text", &[&path])).done();
+        let cut = threadtoll(words("report --details", &[&path])).done();
         assert!(cut.out.contains(ONE_RUN) && !cut.out.contains(AGAIN), "{kept}: {}", cut.out);
         assert!(cut.out.contains("The run is not finished"), "{kept}: {}", cut.out);
-        let ended = run_in(directory.path(), "queue --resume run.jsonl").done();
+        let ended = run_in(directory.path(), "queue --resume run.jsonl --details").done();
         assert!(ended.out.contains(AGAIN) && !ended.out.contains(ONE_RUN), "{kept}: {ended:?}");
         assert!(read(&path).unwrap().repetition().is_some());
     }

@@ -113,7 +113,7 @@ fn row(cell: &Cell) -> Option<String> {
     Some(name)
 }
 
-fn few_cpus(results: &Results) -> Option<Sentence> {
+pub(super) fn few_cpus(results: &Results) -> Option<Sentence> {
     let machine = &results.machine;
     if machine.allowed.len() == 1 {
         return Some(say::one_cpu());
@@ -122,7 +122,7 @@ fn few_cpus(results: &Results) -> Option<Sentence> {
     Some(say::quota(per_op(quota.get())))
 }
 
-fn unfinished(results: &Results) -> Option<Sentence> {
+pub(super) fn unfinished(results: &Results) -> Option<Sentence> {
     let groups = &results.groups;
     let complete = results.complete_groups().iter().filter(|complete| **complete).count();
     if complete == groups.len() || groups.iter().all(|group| group.attempts == 0) {

@@ -27,7 +27,11 @@ const SPREAD: f64 = 1.6;
 /// Number of columns above which a matrix has neither figures nor lines between cores.
 const MANY: usize = 32;
 
-/// CSS class of the marks of a placement.
+/// Keys of the ladder after those of the placements.
+const PUBLISHED: usize = 3;
+const ANOTHER_SPEED: usize = 4;
+
+/// Class of the marks of a placement.
 pub(super) fn class_of(placement: Placement) -> &'static str {
     match placement {
         Placement::Pinned => "c0",
@@ -36,8 +40,9 @@ pub(super) fn class_of(placement: Placement) -> &'static str {
     }
 }
 
-/// One-way medians by placement, with published figures.
-pub(super) fn ladder(rows: &[Row<'_>]) -> Markup {
+/// One-way medians by placement, and published figures. Rows that are marked were measured at
+/// another speed of the machine.
+pub(super) fn ladder(rows: &[(Row<'static>, bool)]) -> Markup {
     let shape = |placement| match placement {
         Placement::Pinned => Shape::Circle,
         Placement::SameCpu => Shape::Square,
@@ -48,9 +53,10 @@ pub(super) fn ladder(rows: &[Row<'_>]) -> Markup {
         .map(|placement| Key::new(placement.name(), shape(placement), class_of(placement)))
         .collect();
     keys.push(Key::new("published", Shape::Diamond, "hollow"));
+    keys.push(Key::new("at another speed of the machine", Shape::Circle, "faint"));
     let mut charted = Vec::new();
     let mut dots = Vec::new();
-    for row in rows {
+    for (row, faint) in rows {
         let records = Placement::ALL.iter().enumerate();
         let known: Vec<(usize, &Record, f64)> = records
             .filter_map(|(key, placement)| {
@@ -66,14 +72,15 @@ pub(super) fn ladder(rows: &[Row<'_>]) -> Markup {
             let placement = record.cell.placement.name();
             let title = format!("{}, {placement}\n{}", row.label, lines(record).join("\n"));
             let interval = record.one_way_p50_interval95();
+            let key = if *faint { ANOTHER_SPEED } else { key };
             dots.push(Dot { row: at, key, value, interval, title });
             for figure in published(record) {
                 let source = format!("published: {}", time(figure.ns));
                 let title =
                     format!("{}, {source}\n{}\n{}", row.label, figure.source, figure.machine);
-                let known = |dot: &Dot| dot.row == at && dot.key == 3 && dot.title == title;
+                let known = |dot: &Dot| dot.row == at && dot.key == PUBLISHED && dot.title == title;
                 if !dots.iter().any(known) {
-                    dots.push(Dot { row: at, key: 3, value: figure.ns, interval: None, title });
+                    dots.push(Dot { row: at, key: PUBLISHED, value: figure.ns, interval: None, title });
                 }
             }
         }

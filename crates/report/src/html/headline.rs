@@ -1,10 +1,11 @@
 //! The beginning of a run's section: main figures, findings and warnings.
 
 use maud::{Markup, html};
-use threadtoll_record::{Class, Grade};
+use threadtoll_record::{Class, Grade, Machine};
 use threadtoll_stats::median;
 
 use super::run::{Run, day};
+use super::table::plain;
 use super::title_of;
 use crate::clean::clean;
 use crate::figure::Pairs;
@@ -17,9 +18,14 @@ use crate::matrix;
 use crate::queues;
 use crate::quotient::Quotient;
 use crate::regimes::Regimes;
+use crate::screen::screen;
+use crate::sentences::Sentence;
 use crate::units::{digits_range, ratio, time, time_range};
 
 const MAX_WARNINGS: usize = 60;
+/// Sentences and cards of the first screen.
+const MAX_SENTENCES: usize = 5;
+const MAX_CARDS: usize = 4;
 
 struct Card {
     figure: String,
@@ -56,8 +62,9 @@ pub(super) fn headline(run: &Run<'_>, runs: usize) -> Markup {
                     " These figures come from a simulated machine and say nothing about a real one."
                 } "\n"
             }
+            (answer(run))
             ul class="cards" { "\n"
-                @for card in cards(run) {
+                @for card in cards(run).into_iter().take(MAX_CARDS) {
                     li class={ "card " (card.class) } {
                         span class="figure" { (card.figure) }
                         span class="what" { (card.caption) }
@@ -156,24 +163,40 @@ fn pairs(pairs: &[Pairs]) -> Vec<Card> {
         .collect()
 }
 
+/// The first sentences of the answer, and what to know of the figures.
+fn answer(run: &Run<'_>) -> Markup {
+    let screen = screen(run.results(), run.records());
+    let sentences = screen.iter().flat_map(|screen| screen.answer.iter().chain(&screen.remarks));
+    sentence_list(sentences.take(MAX_SENTENCES))
+}
+
+fn sentence_list<'s>(sentences: impl Iterator<Item = &'s Sentence>) -> Markup {
+    html! {
+        ul class="verdict" { "\n"
+            @for sentence in sentences { li { (with_code(&clean(&sentence.to_string()))) } "\n" }
+        } "\n"
+    }
+}
+
 pub(super) fn findings(run: &Run<'_>) -> Markup {
-    let results = run.results();
-    let machine = &results.machine;
+    let notes: Vec<&str> = run.results().notes.iter().map(String::as_str).collect();
+    html! {
+        (sentence_list(run.report.findings.told.iter()))
+        @if let Some(section) = run.report.findings.undecided() {
+            h3 { (section.heading) } "\n"
+            (plain(&section))
+        }
+        (list(&notes, "Notes"))
+    }
+}
+
+pub(super) fn machine(machine: &Machine) -> Markup {
     let warnings: Vec<&str> =
         machine.warnings.iter().map(|warning| warning.text.as_str()).collect();
     html! {
-        @if !run.report.findings.is_empty() {
-            ul class="verdict" { "\n"
-                @for finding in &run.report.findings { li { (with_code(&clean(&finding.to_string()))) } "\n" }
-            } "\n"
-        }
-        (list(&results.notes.iter().map(String::as_str).collect::<Vec<_>>(), "Notes"))
-        details class="machine" {
-            summary { "The machine in full" }
-            (list(&warnings, "Warnings"))
-            dl { "\n"
-                @for (name, fact) in facts(machine) { dt { (name) } dd { (fact) } "\n" }
-            }
+        (list(&warnings, "Warnings"))
+        dl class="machine" { "\n"
+            @for (name, fact) in facts(machine) { dt { (name) } dd { (fact) } "\n" }
         } "\n"
     }
 }

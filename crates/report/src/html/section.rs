@@ -4,13 +4,13 @@ use maud::{Markup, html};
 use threadtoll_record::Placement;
 
 use super::details::{disturbance, noise, refused, reproduce, worst};
-use super::headline::{findings, headline};
+use super::headline::{findings, headline, machine};
 use super::run::{MAX_LADDER_ROWS, MAX_LOCK_ROWS, MAX_QUEUE_ROWS, Run, day};
 use super::table::{more_rows, notes, plain, sortable};
 use super::{TITLES, charts, distribution};
 use crate::figure::Figure;
 use crate::label::{cpus, relation};
-use crate::ladder::Row;
+use crate::ladder::{Row, at_one_speed};
 use crate::queues;
 use crate::table::{Section, Table, Topic};
 
@@ -29,19 +29,26 @@ impl Run<'_> {
                     Some((Topic::Matrix, table)) => (first_matrix(table, runs)),
                     None => {}
                 }
-                (findings(self))
-                @if let Some(table) = table(Topic::Ladder) { (ladder(table)) }
-                @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
-                @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
-                (self.distributions(runs))
+                @if let Some(table) = table(Topic::Queues) { (self.queue_charts(table)) }
+                @if let Some(table) = table(Topic::Locks) { (self.lock_charts(table)) }
                 @if let Some(table) = table(Topic::Matrix) {
                     (matrix(table, self.topic() == Topic::Matrix, runs))
                 }
-                (noise(&self.results().machine.noise))
-                (disturbance(self.records()))
-                (worst(self.rows()))
-                (refused(self.results()))
-                (reproduce(self.results()))
+                (self.distributions(runs))
+                (folded("All figures", html! {
+                    @if let Some(table) = table(Topic::Ladder) { (ladder(table)) }
+                    @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
+                    @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
+                }))
+                (folded("All findings, and what was not decided", findings(self)))
+                (folded("The machine, and what disturbed it", html! {
+                    (machine(&self.results().machine))
+                    (noise(&self.results().machine.noise))
+                    (disturbance(self.records()))
+                    (worst(self.rows()))
+                    (refused(self.results()))
+                }))
+                (folded("To measure this again", reproduce(self.results())))
             } "\n"
         }
     }
@@ -49,7 +56,7 @@ impl Run<'_> {
     fn ladder_chart(&self) -> Markup {
         html! {
             h2 id={ "ladder-" (self.index) } { "The ladder" } "\n"
-            (charts::ladder(self.rows()))
+            (charts::ladder(&at_one_speed(self.results(), self.records())))
             p {
                 "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
                 (self.pinned_pair())
@@ -72,35 +79,57 @@ impl Run<'_> {
         })
     }
 
-    /// The first chart of queues, and the table of pairs.
+    /// The first chart of queues.
     fn first_queues(&self, table: &Table) -> Markup {
         html! {
             @if let Some((section, comparison)) = table.sections.first().zip(self.comparisons.first()) {
                 h2 { (section.heading) } "\n"
                 (charts::queue(comparison, MAX_QUEUE_ROWS))
             }
-            @for pairs in table.sections.iter().skip(self.comparisons.len()) {
-                h2 { (pairs.heading) } "\n"
-                (sortable(pairs, &pairs.heading, MAX_QUEUE_ROWS))
+        }
+    }
+
+    /// The other charts of queues.
+    fn queue_charts(&self, table: &Table) -> Markup {
+        let mut left = MAX_QUEUE_ROWS;
+        let drawn = usize::from(self.topic() == Topic::Queues);
+        let sections = table.sections.iter().zip(&self.comparisons).skip(drawn);
+        html! {
+            @for (section, comparison) in sections {
+                @let shown = take(section, &mut left);
+                @if shown > 0 {
+                    h3 { (section.heading) } "\n"
+                    (charts::queue(comparison, shown))
+                }
+            }
+        }
+    }
+
+    fn lock_charts(&self, table: &Table) -> Markup {
+        let first = first_figure(table).filter(|_| self.topic() == Topic::Locks);
+        let is_first = |section: &Section| first.is_some_and(|first| std::ptr::eq(first, section));
+        html! {
+            @for section in table.sections.iter().filter(|section| section.figure.is_some()) {
+                @if !is_first(section) {
+                    h3 { (section.heading) } "\n"
+                    (lock_chart(section))
+                }
             }
         }
     }
 
     fn queues(&self, table: &Table) -> Markup {
         let mut left = MAX_QUEUE_ROWS;
-        let drawn_first = self.topic() == Topic::Queues;
-        let sections = table.sections.iter().zip(&self.comparisons).enumerate();
         html! {
             h2 { "Queues" } "\n"
             p {
                 "Spinning receivers are compared with spinning ones, batches with batches. A message has 8 bytes. "
                 (queues::capacities(&self.comparisons).unwrap_or_default())
             } "\n"
-            @for (nth, (section, comparison)) in sections {
+            @for section in &table.sections {
                 @let shown = take(section, &mut left);
                 @if shown > 0 {
                     h3 { (section.heading) } "\n"
-                    @if nth > 0 || !drawn_first { (charts::queue(comparison, shown)) }
                     (sortable(section, &section.heading, shown))
                 }
             }
@@ -111,15 +140,15 @@ impl Run<'_> {
 
     fn locks(&self, table: &Table) -> Markup {
         let mut left = MAX_LOCK_ROWS;
-        let first = first_figure(table).filter(|_| self.topic() == Topic::Locks);
         html! {
             h2 { "Locks" } "\n"
             p { "Speed-up is the work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured." } "\n"
             @for section in &table.sections {
                 @let shown = take(section, &mut left);
-                h3 { (section.heading) } "\n"
-                @if first.is_none_or(|first| !std::ptr::eq(first, section)) { (lock_chart(section)) }
-                @if shown > 0 { (sortable(section, &section.heading, shown)) }
+                @if shown > 0 {
+                    h3 { (section.heading) } "\n"
+                    (sortable(section, &section.heading, shown))
+                }
             }
             (more_rows(table.rows().saturating_sub(MAX_LOCK_ROWS)))
             (notes(&table.notes))
@@ -129,6 +158,12 @@ impl Run<'_> {
     fn distributions(&self, runs: usize) -> Markup {
         let step_ns = self.results().machine.clock.step_ns.get();
         distribution::section(self.rows(), self.index, runs, step_ns)
+    }
+}
+
+fn folded(summary: &str, inside: Markup) -> Markup {
+    html! {
+        details class="folded" { summary { (summary) } "\n" (inside) } "\n"
     }
 }
 

@@ -56,9 +56,8 @@ fn knee_of(row: &Row<'_>) -> Option<f64> {
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }
 
-/// The column to show: of the columns whose knee lies within the measured numbers of threads, the
-/// one with the shortest holds.
-fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
+/// The column whose knee the numbers of threads reach: of these, the one with the shortest holds.
+pub(super) fn focus<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<Vec<&'s Row<'a>>> {
     let most = sweep.rows.iter().map(|row| row.subject.threads).max()?;
     let knee = |column: &[&Row<'_>]| column.first().and_then(|row| knee_of(row));
     let columns = || columns(sweep).into_iter().filter(|column| knee(column).is_some());
@@ -95,8 +94,10 @@ fn threads(number: f64) -> String {
     }
 }
 
-/// The longest hold time at which two threads certainly do more than one, with their speed-up.
-fn longest_hold_for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<(&'s Row<'a>, [f64; 2])> {
+/// The longest hold at which two threads surely do more than one, with their speed-up.
+pub(super) fn longest_hold_for_two<'s, 'a>(
+    sweep: &'s Sweep<'a>,
+) -> Option<(&'s Row<'a>, [f64; 2])> {
     let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
     pairs
         .filter(|_| sweep.axis == Axis::HoldShare)
@@ -105,7 +106,7 @@ fn longest_hold_for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<(&'s Row<'a>, [f
         .max_by_key(|(row, _)| row.subject.hold_ns)
 }
 
-fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
+pub(super) fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
     Some(row.contention.speedup_interval95?.map(f64::from))
 }
 
@@ -136,8 +137,8 @@ fn worth(sweep: &Sweep<'_>) -> Option<Card> {
     }
 }
 
-/// The smallest number of threads that no larger number certainly beats by more than the margin.
-fn enough<'s, 'a>(mut rows: Vec<&'s Row<'a>>) -> Option<&'s Row<'a>> {
+/// The fewest threads that no larger number surely beats by more than the margin.
+pub(super) fn enough<'s, 'a>(mut rows: Vec<&'s Row<'a>>) -> Option<&'s Row<'a>> {
     rows.retain(|row| interval(row).is_some());
     rows.sort_by_key(|row| row.subject.threads);
     let good = |nth: usize| {

@@ -220,6 +220,15 @@ impl Errors {
         }
     }
 
+    pub(super) fn sentence(&self) -> Option<Sentence> {
+        let of = match self.undisturbed.errors.is_empty() {
+            true => &self.all,
+            false => &self.undisturbed,
+        };
+        let (mean, worst) = of.mean_and_worst()?;
+        Some(say::predicted(mean, worst, plural(of.cells(), "cell")))
+    }
+
     pub(super) fn card(&self) -> Option<Card> {
         let (all_mean, all_worst) = self.all.mean_and_worst()?;
         let all = plural(self.all.cells(), "cell");

@@ -4,6 +4,7 @@ use threadtoll_record::{Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
+use super::screen;
 use super::view::View;
 use crate::regimes;
 use crate::table::{Cell, Emphasis};
@@ -11,6 +12,7 @@ use crate::units::{maybe_time, round_time, share, time, time_range, time_within}
 
 pub(super) const VIEW: View = View {
     scenario: "ask-reply",
+    question: "Which queue is fastest, one message at a time",
     sentence: "one message under way at a time. One way is half a round trip; quantiles are of whole round trips.",
     rates: false,
     ratios_decide: true,
@@ -23,6 +25,7 @@ pub(super) const VIEW: View = View {
     columns,
     lines,
     summary: |_, _| Vec::new(),
+    screen: screen::by_case,
 };
 
 fn lines(record: &Record) -> Vec<String> {

@@ -7,12 +7,16 @@ use threadtoll_record::{Burst, Ns, Record, file::Results};
 use super::Comparison;
 use super::columns::Column;
 use super::pairs;
+use super::screen::by_case;
 use super::view::View;
+use crate::screen::Rows;
+use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{count, maybe_time, round_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "burst",
+    question: "Which bursts each queue takes",
     sentence: "messages that are due at once, again and again. First and last: from then until the receiver has them; drain: from the end of the last send call until the receiver has the last.",
     rates: false,
     ratios_decide: true,
@@ -37,6 +41,7 @@ pub(super) const VIEW: View = View {
         })
     },
     summary,
+    screen,
 };
 
 fn burst(record: &Record) -> Option<Burst> {
@@ -86,8 +91,8 @@ impl Jam {
     }
 }
 
-/// For each queue and gap, the size from which bursts no longer find the queue empty.
-fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
+/// The queues, with the shortest gap and that which takes the largest bursts first.
+fn jams(comparisons: &[&Comparison<'_>]) -> Vec<Jam> {
     let mut all: Vec<Jam> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     for row in rows {
@@ -111,6 +116,12 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             |jam: &Jam| (jam.gap_ns, std::cmp::Reverse(jam.jammed_from().unwrap_or(u64::MAX)));
         key(a).cmp(&key(b)).then_with(|| (&a.name, a.wait).cmp(&(&b.name, b.wait)))
     });
+    all
+}
+
+/// For each queue and gap, the size from which on the next burst no longer finds the queue empty.
+fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
+    let all = jams(comparisons);
     let sizes: BTreeSet<u64> =
         all.iter().flat_map(|jam| jam.found.iter().map(|(size, _)| *size)).collect();
     let columns: Vec<table::Column<'_, Jam>> = vec![
@@ -132,4 +143,20 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let heading = "Size from which on most bursts find messages of the one before";
     let section = || Section::new(heading, "queue", columns, &all, |jam| Label::new(&jam.name));
     (sizes.len() > 1).then(section).into_iter().collect()
+}
+
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+    let Some(section) = summary(results, comparisons).into_iter().next() else {
+        return by_case(results, comparisons);
+    };
+    let all = jams(comparisons);
+    let answer = all.first().map(|first| {
+        let (gap, queue) =
+            (round_time(first.gap_ns as f64), format!("{}, {}", first.name, first.wait));
+        match first.jammed_from() {
+            Some(size) => say::jammed_from(gap, count(size), queue),
+            None => say::never_jammed(gap, queue),
+        }
+    });
+    (answer.into_iter().collect(), Rows::first(section, "row"))
 }

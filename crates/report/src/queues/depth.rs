@@ -4,12 +4,14 @@ use threadtoll_record::{Calls, Ns, Record, ResidentBytes, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
+use super::screen;
 use super::view::View;
 use crate::table::{Cell, Emphasis};
 use crate::units::{digits, maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "depth",
+    question: "What a call costs on a queue that holds many messages",
     sentence: "calls on a queue that holds as many messages as the depth says, up to 128 more in between, the two ends in turn. At depth 1 a call includes a whole stamp, from 128 on a 128th of one. Memory: of the process, compared with that before the queue was created.",
     rates: false,
     ratios_decide: true,
@@ -27,6 +29,7 @@ pub(super) const VIEW: View = View {
         calls.into_iter().collect()
     },
     summary: |_, _| Vec::new(),
+    screen: screen::by_case,
 };
 
 fn calls(record: &Record) -> Option<Calls> {

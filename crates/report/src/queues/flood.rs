@@ -4,12 +4,14 @@ use threadtoll_record::{Count, Lost, Ns, Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
+use super::screen;
 use super::view::View;
 use crate::table::{Cell, Emphasis};
 use crate::units::{count, maybe_time, round_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "flood",
+    question: "What a send costs when the receiver is slower",
     sentence: "one thread dumps 8 MiB into the queue, and another one sends a line now and then: the time of its send call. A bounded queue is full meanwhile, an unbounded one grows.",
     rates: false,
     ratios_decide: true,
@@ -22,6 +24,7 @@ pub(super) const VIEW: View = View {
     columns,
     lines,
     summary: |_, _| Vec::new(),
+    screen: screen::by_case,
 };
 
 /// Share of the lines that were lost.

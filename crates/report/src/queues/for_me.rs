@@ -10,12 +10,14 @@ use super::view::View;
 use super::{Card, Comparison, Row, load, payload};
 use crate::label::{list, plural};
 use crate::place::{Place, Standing, places};
+use crate::screen::Rows;
 use crate::sentences::{self, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "for-me",
+    question: "Which queue for your traffic",
     sentence: "your messages, each sent when it is due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls. Places are by p99, ratios of medians.",
     ratios_decide: false,
     axis: "delivery, p99 (lower is better)",
@@ -25,6 +27,7 @@ pub(super) const VIEW: View = View {
     text: |record| format!("p99 {}", maybe_time(record.quantiles.p99)),
     columns,
     summary,
+    screen,
     ..open_loop::VIEW
 };
 
@@ -299,7 +302,28 @@ impl<'r, 'a> Answer<'r, 'a> {
         )
     }
 
-    /// Why no row can be recommended.
+    /// What to take, what is level with it, and what is faster for more CPU time than is allowed.
+    fn take(&self) -> Vec<Sentence> {
+        let first = self.first();
+        let cpu = |one: &&&Candidate<'_, '_>| cpu_share(one.record()).unwrap_or(f64::INFINITY);
+        let Some(best) = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))) else {
+            return vec![sentences::for_me_none(&self.heading, self.why_none())];
+        };
+        let level =
+            (first.len() > 1).then(|| sentences::level(plural(first.len() as u64 - 1, "other")));
+        let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
+        let faster = self.all.iter().filter(|one| one.out == Some(Out::OverBudget));
+        let faster = faster.filter(|one| p99(one) < p99(best));
+        let faster = faster.min_by(|a, b| {
+            let key = |one: &&Candidate<'_, '_>| p99(one).unwrap_or(f64::INFINITY);
+            key(a).total_cmp(&key(b))
+        });
+        let mut answer = vec![sentences::take(best.name(), best.figures()).and(level)];
+        answer.extend(faster.map(|one| sentences::with_more_cpu(one.name(), one.figures())));
+        answer
+    }
+
+    /// Why no row is left.
     fn why_none(&self) -> String {
         let number = |out: Out| self.all.iter().filter(|one| one.out == Some(out)).count() as u64;
         let least = self
@@ -409,4 +433,13 @@ fn named(all: &[&Candidate<'_, '_>]) -> String {
 
 fn summary(results: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     answers(results, comparisons.iter().copied()).iter().map(Answer::section).collect()
+}
+
+/// The recommendation for the first traffic, and its rows.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+    let answers = answers(results, comparisons.iter().copied());
+    let Some(answer) = answers.first() else { return (Vec::new(), Rows::none("queue")) };
+    let mut section = answer.section();
+    section.heading.clone_from(&answer.heading);
+    (answer.take(), Rows::first(section, "queue"))
 }

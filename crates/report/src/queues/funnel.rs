@@ -5,18 +5,21 @@ use threadtoll_record::{Funnel, Ns, Record, file::Results};
 use super::Comparison;
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
+use super::screen;
 use super::view::View;
 use crate::table::{Cell, Emphasis};
 use crate::units::{maybe_time, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "funnel",
+    question: "How an important message gets past chatty senders",
     sentence: "rare important messages among those of chatty senders, each sent when it is due. Deliveries last from then until the receiver has the message; fairness is that of the chatty senders’ mean deliveries: 1 if all are equal.",
     axis: "delivery of important messages, p50 (lower is better)",
     caption: "Median deliveries of important messages",
     columns,
     lines,
     summary: |_, _| Vec::new(),
+    screen: screen::by_case,
     ..open_loop::VIEW
 };
 

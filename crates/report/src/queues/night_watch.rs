@@ -4,17 +4,22 @@ use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Result
 
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
+use super::screen::{by_case, rank};
 use super::view::View;
 use super::{Comparison, Row, idle, pairs};
+use crate::screen::Rows;
+use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{UNKNOWN, round_time, time};
 
 pub(super) const VIEW: View = View {
     scenario: "night-watch",
+    question: "How long a receiver should stay awake",
     sentence: "messages so rare that a receiver may have fallen asleep, sent when they are due; a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     columns,
     lines,
     summary,
+    screen,
     ..open_loop::VIEW
 };
 
@@ -135,7 +140,8 @@ impl Gap {
     }
 }
 
-fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
+/// The queues that were measured spinning and asleep.
+fn watches(comparisons: &[&Comparison<'_>]) -> Vec<Watches> {
     let mut all: Vec<Watches> = Vec::new();
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let family = |row: &Row<'_>| row.queue().map(|queue| queue.wait.family());
@@ -180,6 +186,11 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     }
     all.iter_mut().for_each(|known| known.all.sort_by(|a, b| a.gap_ns.total_cmp(&b.gap_ns)));
     all.sort_by(|a, b| (&a.name, a.waits).cmp(&(&b.name, b.waits)));
+    all
+}
+
+fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
+    let all = watches(comparisons);
     type Column = table::Column<'static, Watches>;
     let longest = |which: usize| move |row: &Watches| row.all.last().map(|last| last.p50_ns[which]);
     let columns: Vec<Column> = vec![
@@ -207,6 +218,35 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let heading = "Gap up to which a receiver that spins takes no more CPU time than one asleep";
     let section = || Section::new(heading, "queue", columns, &all, |row| Label::new(&row.name));
     (!all.is_empty()).then(section).into_iter().collect()
+}
+
+/// The CPU time and the delivery of the first queue, spinning and asleep, at each gap.
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+    let all = watches(comparisons);
+    let Some(first) = all.first() else { return by_case(results, comparisons) };
+    let [spins, sleeps] = first.waits;
+    let answer = match first.pays_below() {
+        Gap::Unknown => None,
+        Gap::Below(gap) => Some(say::sleep_at_all_gaps(&first.name, round_time(gap))),
+        Gap::At(gap) => Some(say::stay_awake_below(&first.name, time(gap))),
+        Gap::Above(gap) => Some(say::stay_awake_at_all_gaps(&first.name, round_time(gap))),
+    };
+    type Figure = (&'static str, &'static str, fn(&Watch) -> f64);
+    let figures: [Figure; 4] = [
+        ("CPU of a message", spins, |watch| watch.cpu_ns[0]),
+        ("CPU of a message", sleeps, |watch| watch.cpu_ns[1]),
+        ("delivery, p50", spins, |watch| watch.p50_ns[0]),
+        ("delivery, p50", sleeps, |watch| watch.p50_ns[1]),
+    ];
+    let gaps = first.all.iter().enumerate().map(|(nth, watch)| {
+        let heading = round_time(watch.gap_ns);
+        table::Column::new("gap", heading, rank(nth, first.all.len()), "", |(_, _, of): &Figure| {
+            Cell::figure(Some(of(watch)), time)
+        })
+    });
+    let label = |(figure, wait, _): &Figure| Label::new(format!("{figure}, {wait}"));
+    let section = Section::new(first.name.clone(), "figure", gaps.collect(), &figures, label);
+    (answer.into_iter().collect(), Rows::first(section, "figure"))
 }
 
 #[cfg(test)]

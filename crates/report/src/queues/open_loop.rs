@@ -5,12 +5,17 @@ use threadtoll_record::{Ns, OpenLoop, Record, file::Results};
 use super::Comparison;
 use super::columns::Column;
 use super::pairs;
+use super::screen::by_case;
 use super::view::View;
+use crate::label::plural;
+use crate::screen::Rows;
+use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{maybe_time, per_second, range_per_second, round_time, share, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "open-loop",
+    question: "Which rate each queue keeps up with",
     sentence: "messages are sent when they are due, and a delivery lasts from then until the receiver has the message. CPU is that of the receiver and of send calls.",
     rates: false,
     ratios_decide: true,
@@ -23,6 +28,7 @@ pub(super) const VIEW: View = View {
     columns,
     lines,
     summary,
+    screen,
 };
 
 pub(super) fn open_loop(record: &Record) -> Option<&OpenLoop> {
@@ -121,8 +127,18 @@ struct Saturation<'r> {
     saturated: Vec<&'r OpenLoop>,
 }
 
-fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
-    let rate = |own: &OpenLoop| own.rate_per_s.map_or(0.0, f64::from);
+fn rate(own: &OpenLoop) -> f64 {
+    own.rate_per_s.map_or(0.0, f64::from)
+}
+
+impl Saturation<'_> {
+    fn saturated_at(&self) -> Option<f64> {
+        self.saturated.first()?.saturated_at_per_s.map(f64::from)
+    }
+}
+
+/// The queues, that which is saturated last first.
+fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
     let mut all: Vec<Saturation<'_>> = Vec::new();
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     for row in rows {
@@ -149,13 +165,16 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
         known.saturated.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
         known.saturated.truncate(1);
     }
-    type Column<'a> = table::Column<'static, Saturation<'a>>;
-    let saturated_at =
-        |row: &Saturation<'_>| row.saturated.first()?.saturated_at_per_s.map(f64::from);
     all.sort_by(|a, b| {
-        let key = |row: &Saturation<'_>| saturated_at(row).unwrap_or(f64::INFINITY);
+        let key = |row: &Saturation<'_>| row.saturated_at().unwrap_or(f64::INFINITY);
         key(b).total_cmp(&key(a)).then_with(|| (&a.name, a.wait).cmp(&(&b.name, b.wait)))
     });
+    all
+}
+
+fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
+    type Column<'a> = table::Column<'static, Saturation<'a>>;
+    let all = saturations(comparisons);
     let columns: Vec<Column<'_>> = vec![
         Column::new("", "wait", 1, "wait strategy of the receiver", |row| Cell::text(row.wait))
             .emphasis(Emphasis::Faint),
@@ -163,19 +182,13 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             let rate = row.kept_up.and_then(|own| own.rate_per_s);
             Cell::figure(rate, |rate| format!("{}/s", per_second(rate)))
         }),
-        Column::new(
-            "",
-            "saturated at",
-            0,
-            "messages received at the lowest rate above",
-            move |row| {
-                let text = row.saturated.first().and_then(|own| saturation(own));
-                match text {
-                    Some(text) => Cell::new(saturated_at(row), text),
-                    None => Cell::text("not reached"),
-                }
-            },
-        )
+        Column::new("", "saturated at", 0, "messages received at the lowest rate above", |row| {
+            let text = row.saturated.first().and_then(|own| saturation(own));
+            match text {
+                Some(text) => Cell::new(row.saturated_at(), text),
+                None => Cell::text("not reached"),
+            }
+        })
         .emphasis(Emphasis::Main),
         Column::new("", "limit", 3, "the generator had no time between two stamps", |row| {
             let generator = row.saturated.iter().any(|own| own.generator_was_limit);
@@ -186,4 +199,26 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
     let section =
         || Section::new("Saturation", "queue", columns, &all, |row| Label::new(&row.name));
     (rates && !all.is_empty()).then(section).into_iter().collect()
+}
+
+fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+    let Some(section) = summary(results, comparisons).into_iter().next() else {
+        return by_case(results, comparisons);
+    };
+    let all = saturations(comparisons);
+    let named = |row: &Saturation<'_>| format!("{}, {}", row.name, row.wait);
+    let fastest = || all.iter().filter_map(|row| row.kept_up).map(rate).reduce(f64::max);
+    let answer = match all.first() {
+        Some(first) if first.saturated.is_empty() => {
+            let unsaturated = all.iter().filter(|row| row.saturated.is_empty()).count();
+            let queues = plural(unsaturated as u64, "queue");
+            fastest().map(|rate| say::kept_up_with_all(queues, per_second(rate), named(first)))
+        }
+        Some(first) => {
+            let rate = first.saturated.first().and_then(|own| saturation(own));
+            rate.map(|rate| say::saturated_last(named(first), rate))
+        }
+        None => None,
+    };
+    (answer.into_iter().collect(), Rows::first(section, "queue"))
 }

@@ -4,6 +4,7 @@ use threadtoll_record::{PerSecond, Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
+use super::screen;
 use super::view::View;
 use crate::regimes::{self, InRegime};
 use crate::table::{Cell, Emphasis};
@@ -11,6 +12,7 @@ use crate::units::{digits, digits_range, share, time};
 
 pub(super) const VIEW: View = View {
     scenario: "stream",
+    question: "Which queue passes most messages",
     sentence: "as many messages of 8 bytes as the queue takes, each verified.",
     rates: true,
     ratios_decide: true,
@@ -27,6 +29,7 @@ pub(super) const VIEW: View = View {
     columns,
     lines,
     summary: |_, _| Vec::new(),
+    screen: screen::by_case,
 };
 
 fn lines(record: &Record) -> Vec<String> {

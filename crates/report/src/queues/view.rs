@@ -6,13 +6,17 @@ use threadtoll_record::{Record, file::Results};
 
 use super::Comparison;
 use super::columns::Column;
+use crate::screen::Rows;
+use crate::sentences::Sentence;
 use crate::table::Section;
 
 /// The view of a scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     pub(super) scenario: &'static str,
-    /// The rest of a sentence that begins with the scenario's name.
+    /// The question that its screen answers.
+    pub(super) question: &'static str,
+    /// The rest of a sentence that begins with the name of the scenario.
     pub(super) sentence: &'static str,
     /// True if the main figure is a rate, false if it is a time.
     pub(super) rates: bool,
@@ -35,6 +39,8 @@ pub(crate) struct View {
     pub(super) lines: fn(&Record) -> Vec<String>,
     /// Figures over all loads.
     pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,
+    /// The answer, and the rows that show it.
+    pub(super) screen: fn(&Results, &[&Comparison<'_>]) -> (Vec<Sentence>, Rows),
 }
 
 impl fmt::Debug for View {

@@ -10,6 +10,7 @@ use crate::units::share;
 
 pub(super) const VIEW: View = View {
     scenario: "workers",
+    question: "What several receivers of one sender are worth",
     sentence: "messages of 8 bytes of one sender, as many as its receivers take. They take them from one queue, or from a bundle of queues, one each, among which the sender deals out messages in turn. Evenness: 1 if all receive equally many.",
     columns,
     lines,

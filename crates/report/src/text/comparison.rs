@@ -4,7 +4,14 @@ use threadtoll_record::Comparison;
 
 use super::table::draw;
 use super::{BOLD, DIM, PLAIN, Style};
-use crate::comparison::{differences, findings, notes, runs, sections, summary};
+use super::screen::lines;
+use crate::comparison::{differences, findings, notes, runs, screen, sections, summary};
+
+/// Draws what changed, the rows that show it, and what could not be decided, on one screen.
+pub fn comparison_screen(comparison: &Comparison, style: &Style) -> String {
+    let simulated = comparison.base.simulated || comparison.new.simulated;
+    lines(&screen(comparison), simulated, style)
+}
 
 /// Renders the comparison of two runs: differences, tables and findings.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {

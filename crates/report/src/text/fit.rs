@@ -5,14 +5,32 @@ use threadtoll_record::Fit;
 use super::table::draw_numbered;
 use super::{BOLD, DIM, Style};
 use crate::fit::{finding, threads, throughput};
+use super::screen::lines;
 use crate::label::plural;
+use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::units::{coefficient, share};
 
 /// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 
-/// Renders a fit: measured and fitted throughput by number of threads, the coefficients, and the
-/// peak.
+/// Draws the peak and the rows that show it on one screen.
+pub fn fit_screen(fit: &Fit, style: &Style) -> String {
+    let every = fit.rows.len().div_ceil(ROWS).max(1);
+    let rows: Vec<_> = fit.rows.iter().step_by(every).copied().collect();
+    let more = (fit.rows.len() - rows.len(), "row");
+    let screen = Screen {
+        title: format!(
+            "Throughput by threads: a fit of the universal scalability law, off by {}",
+            share(fit.relative_rms)
+        ),
+        answer: vec![finding(fit)],
+        picture: Some(Picture::Rows(Rows { section: threads(fit, &rows), more })),
+        remarks: Vec::new(),
+    };
+    lines(&screen, false, style)
+}
+
+/// Draws a fit: measured and fitted throughput by number of threads, the coefficients, the peak.
 ///
 /// If `style` has a width, columns are dropped until the others fit.
 pub fn fit(fit: &Fit, style: &Style) -> String {

@@ -9,7 +9,9 @@ use super::table::{draw, draw_numbered};
 use super::{ACCENT, BOLD, DIM, Style};
 use crate::clean::clean;
 use crate::label::plural;
-use crate::prediction::{changes, threads};
+use super::screen::lines;
+use crate::prediction::{HELPS, change, changes, threads};
+use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, ratio, round_time, share, time};
 
@@ -19,8 +21,50 @@ const MAX_ROWS: usize = 48;
 const SELECTED_ROWS: usize = 24;
 const POINTS: u32 = 200;
 
-/// Renders a prediction: a table by number of threads, the knee, the number of threads worth
-/// having, the curves, and the effects of changes.
+/// Draws the number of threads worth having, the rows around it, and the change that helps most, on
+/// one screen.
+pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
+    let rows = around_the_advice(prediction);
+    let more = prediction.rows.len() - rows.len();
+    let picture = Rows { section: threads(prediction, &rows), more: (more, "row") };
+    let mut sentences = sentences(prediction);
+    // The number first, then the reason.
+    let amdahl = sentences.split_off(2.min(sentences.len()));
+    sentences.reverse();
+    let screen = Screen {
+        title: format!("How many threads are worth having? {}", description(prediction)),
+        answer: sentences,
+        picture: (!rows.is_empty()).then_some(Picture::Rows(picture)),
+        remarks: best_change(prediction).into_iter().chain(amdahl).collect(),
+    };
+    lines(&screen, false, style)
+}
+
+/// The first and the last row, and those nearest to the number of threads worth having.
+fn around_the_advice(prediction: &Prediction) -> Vec<&PredictedRow> {
+    let rows = &prediction.rows;
+    let advice = f64::from(prediction.recommended_threads.unwrap_or(1));
+    let mut nearest: Vec<usize> = (0..rows.len()).collect();
+    nearest.sort_by(|a, b| {
+        let apart = |nth: &usize| (f64::from(rows[*nth].threads) / advice).ln().abs();
+        let is_inner = |nth: &usize| *nth > 0 && *nth + 1 < rows.len();
+        is_inner(a).cmp(&is_inner(b)).then(apart(a).total_cmp(&apart(b)))
+    });
+    nearest.truncate(ROWS);
+    nearest.sort_unstable();
+    nearest.into_iter().map(|nth| &rows[nth]).collect()
+}
+
+/// The change that gains most.
+fn best_change(prediction: &Prediction) -> Option<Sentence> {
+    let best = prediction.what_if.iter().max_by(|a, b| a.gain.total_cmp(&b.gain))?;
+    let threads = plural(best.threads.into(), "thread");
+    (best.gain >= HELPS)
+        .then(|| say::best_change(threads, change(&best.change), ratio(best.gain)))
+}
+
+/// Draws a prediction: a table by number of threads, the knee, the useful number of threads, the
+/// curves, and the effects of changes.
 ///
 /// If `style` has a width, columns are dropped until the others fit, and listed below the table.
 pub fn prediction(prediction: &Prediction, style: &Style) -> String {

@@ -1,8 +1,7 @@
 //! A profile: a first screen of at most 24 lines, and the details.
 
 use threadtoll_record::profile::{Lock, Profile, Role, Site};
-use unicode_width::UnicodeWidthStr;
-
+use super::layout::{self, Part};
 use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
 use crate::clean::clean;
@@ -13,10 +12,7 @@ use crate::profile::{self, Seen, locks, stack, stuck, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
 
-/// Number of lines on the first screen: those of a small terminal, minus one for the prompt.
-const LINES: usize = 23;
-const WIDTH: usize = 80;
-/// Maximum number of locks on the first screen or, if there are none, of waits for other threads.
+/// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
 const IDLE: usize = 6;
 /// Maximum numbers of threads of a standstill that are named with their functions, and of further
@@ -35,55 +31,13 @@ const MAX_FRAMES: usize = 64;
 /// their causes with advice, the stacks of the holder and the waiters, and what would help. `more`
 /// is the command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
-    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
-    let style = Style { width: Some(width), ..*style };
-    let parts = Screen { profile, more, style }.parts(&profile::by_cost(profile));
-    let lines = fit(parts, &style, width);
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    let style = layout::style(style);
+    layout::fit(Screen { profile, more, style }.parts(&profile::by_cost(profile)), &style)
 }
 
 /// Renders the first screen, followed by the details.
 pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
     first_screen(profile, more, style) + &details(profile, style)
-}
-
-/// A sentence, a row or a blank line, which may be cut to its first line.
-struct Part {
-    lines: Vec<String>,
-    with: anstyle::Style,
-    /// Order in which parts get the lines that they need beyond the first; the lowest rank comes
-    /// first.
-    rank: u8,
-}
-
-impl Part {
-    /// A blank line, omitted if lines are scarce.
-    const BLANK: Part = Part { lines: Vec::new(), with: PLAIN, rank: 1 };
-}
-
-/// The lines of all parts, painted; each part gets as many as there is room for.
-fn fit(mut parts: Vec<Part>, style: &Style, width: usize) -> Vec<String> {
-    parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());
-    let mut granted: Vec<usize> = parts.iter().map(|part| part.lines.len().min(1)).collect();
-    let mut room = LINES.saturating_sub(granted.iter().sum());
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|index| parts[*index].rank);
-    while room > 0 {
-        let needs = |index: &&usize| granted[**index] < parts[**index].lines.len().max(1);
-        let Some(index) = order.iter().find(needs) else { break };
-        granted[*index] += 1;
-        room -= 1;
-    }
-    let mut lines = Vec::new();
-    for (part, granted) in parts.into_iter().zip(granted) {
-        if part.lines.is_empty() {
-            lines.extend((granted > 0).then(String::new));
-        } else {
-            let shown = truncate(part.lines, granted, width);
-            lines.extend(shown.iter().map(|line| style.paint(part.with, line)));
-        }
-    }
-    lines
 }
 
 struct Screen<'a> {
@@ -170,7 +124,7 @@ impl Screen<'_> {
 
     /// The command that shows more, broken only at blanks so that it can be copied.
     fn command(&self, command: &str) -> Vec<String> {
-        let width = self.style.width.unwrap_or(WIDTH);
+        let width = self.style.width.unwrap_or(layout::WIDTH);
         let options = textwrap::Options::new(width)
             .subsequent_indent("  ")
             .break_words(false)
@@ -181,7 +135,7 @@ impl Screen<'_> {
     }
 
     fn text(&self, with: anstyle::Style, text: &str, indent: usize, rank: u8) -> Part {
-        Part { lines: self.style.wrap(text, indent), with, rank }
+        Part::text(&self.style, with, text, indent, rank)
     }
 
     /// The time of threads by kind.
@@ -205,7 +159,7 @@ impl Screen<'_> {
         let widths = [30, 26, 22, 18, 14];
         let fitting = widths.into_iter().map(drawn).find(|(_, left_out)| left_out.len() <= 2);
         let (text, _) = fitting.unwrap_or_else(|| drawn(12));
-        rows(&text)
+        Part::lines(&text)
     }
 
     fn cause(&self, seen: &Seen<'_>, first: bool) -> Vec<Part> {
@@ -286,15 +240,10 @@ impl Screen<'_> {
         let mut parts = Vec::new();
         if !waits.is_empty() {
             let section = kinds::section(&waits[..waits.len().min(IDLE)], 30);
-            parts.extend(rows(&draw(&section, &self.style).0));
+            parts.extend(Part::lines(&draw(&section, &self.style).0));
         }
         parts
     }
-}
-
-fn rows(text: &str) -> Vec<Part> {
-    let row = |line: &str| Part { lines: vec![line.to_string()], with: PLAIN, rank: 0 };
-    text.lines().map(row).collect()
 }
 
 fn candidates(lock: &Lock) -> Vec<&Site> {
@@ -302,25 +251,6 @@ fn candidates(lock: &Lock) -> Vec<&Site> {
         lock.sites.iter().filter(|site| site.role == Role::Candidate).collect();
     sites.sort_by_key(|site| std::cmp::Reverse(site.samples));
     sites
-}
-
-/// The first lines; if there were more, the last one ends with an ellipsis.
-fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
-    if lines.len() > most {
-        lines.truncate(most);
-        if let Some(last) = lines.last_mut() {
-            if last.width() + 2 > width {
-                while last.width() + 2 > width {
-                    last.pop();
-                }
-                // Half a number would be a different number.
-                last.truncate(last.rfind(' ').unwrap_or(last.len()));
-            }
-            last.truncate(last.trim_end().len());
-            last.push_str(" …");
-        }
-    }
-    lines
 }
 
 fn details(profile: &Profile, style: &Style) -> String {

@@ -10,10 +10,12 @@ use super::table::{pad_left, pad_right};
 use super::{BOLD, DIM, PLAIN, Style};
 use crate::figure::Pairs;
 use crate::label::plural;
-use crate::units::UNKNOWN;
+use crate::units::{UNKNOWN, time};
 
 /// Largest square, in CPUs: nobody can read a larger one, however wide the terminal.
 const MAX_CPUS: usize = 64;
+/// Rows of a square on a screen.
+const MOST_ON_A_SCREEN: usize = 14;
 const GAP: &str = "  ";
 
 /// Draws the medians with as many decimals as fit, then the widths of their intervals, with empty
@@ -42,7 +44,49 @@ pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
     format!("\n{medians}{spreads}\n")
 }
 
-/// A figure for each ordered pair that has one.
+/// Draws the medians alone, in as many lines as a screen has room for: of many CPUs as shades.
+pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
+    let values = grid(pairs, |a, b| pairs.value(a, b));
+    let drawn = || [1, 0].into_iter().find_map(|digits| square(pairs, &values, "ns", digits, style));
+    match pairs.cpus.len() {
+        0..=MOST_ON_A_SCREEN => drawn().unwrap_or_default(),
+        _ => shaded(pairs),
+    }
+}
+
+/// Medians of neighbouring CPUs as shades, the darkest the slowest.
+fn shaded(pairs: &Pairs) -> String {
+    const SHADES: [&str; 4] = ["░░", "▒▒", "▓▓", "██"];
+    let each = pairs.cpus.len().div_ceil(MOST_ON_A_SCREEN);
+    let groups: Vec<&[u32]> = pairs.cpus.chunks(each).collect();
+    let cell = |rows: &[u32], columns: &[u32]| {
+        let all = rows.iter().flat_map(|a| columns.iter().map(move |b| (*a, *b)));
+        median(all.filter(|(a, b)| a != b).filter_map(|(a, b)| pairs.value(a, b)))
+    };
+    let cells: Vec<Vec<Option<f64>>> =
+        groups.iter().map(|rows| groups.iter().map(|columns| cell(rows, columns)).collect()).collect();
+    let known = || cells.iter().flatten().flatten().copied();
+    let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+    let shade = |value: f64| {
+        let part = (value / low).ln() / (high / low).ln().max(f64::MIN_POSITIVE);
+        SHADES[((part * SHADES.len() as f64) as usize).min(SHADES.len() - 1)]
+    };
+    let name = |cpus: &[u32]| match cpus {
+        [only] => format!("{only}"),
+        [first, .., last] => format!("{first}–{last}"),
+        [] => String::new(),
+    };
+    let width = groups.iter().map(|cpus| name(cpus).chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (cpus, row) in groups.iter().zip(&cells) {
+        let row: String = row.iter().map(|cell| cell.map_or("  ", shade)).collect();
+        text.push_str(&format!("{}  {row}\n", pad_left(&name(cpus), width)));
+    }
+    text.push_str(&format!("░ {}  █ {}: median of neighbouring CPUs\n", time(low), time(high)));
+    text
+}
+
+/// A figure for every ordered pair that has one.
 fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u32, u32), f64> {
     let cpus = || pairs.cpus.iter().copied();
     cpus()

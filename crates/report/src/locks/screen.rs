@@ -1,0 +1,135 @@
+//! The screen of locks: how many threads are worth having.
+
+use std::collections::BTreeSet;
+
+use super::cards::{enough, focus, interval, longest_hold_for_two};
+use super::findings::{Errors, enough_threads};
+use super::{Axis, Row, Sweep, columns, map, sweeps, within};
+use crate::figure::Map;
+use crate::label::plural;
+use crate::screen::{Picture, ROWS, Rows, Run, Screen};
+use crate::sentences::{self as say, Sentence};
+use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::units::{digits_range, ratio, share};
+
+/// Columns of a map.
+const MAX_COLUMNS: usize = 9;
+/// Columns of a table, by their rank.
+const MAX_RANK: u8 = 4;
+
+pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
+    let all = sweeps(run.records);
+    let of_one = within(&all, run.of_one);
+    let shown = if of_one.is_empty() { &all } else { &of_one };
+    let first = shown.first()?;
+    let mut answer = Vec::new();
+    answer.extend(shown.iter().take(2).filter_map(worth));
+    answer.extend(
+        longest_hold_for_two(first)
+            .map(|(row, _)| say::two_threads_up_to(first.lock(), share(row.subject.hold_share()))),
+    );
+    Some(Screen {
+        title: format!("How many threads a lock is good for: {}", first.criteria.scenario),
+        answer,
+        picture: Some(match shown.as_slice() {
+            [only] => of_one_lock(only),
+            several => Picture::Rows(of_locks(several)),
+        }),
+        remarks: Errors::of(&all).sentence().into_iter().collect(),
+    })
+}
+
+/// The number of threads that more of them surely do not beat by 5%.
+fn worth(sweep: &Sweep<'_>) -> Option<Sentence> {
+    if let Some(enough) = enough_threads(sweep) {
+        let threads = plural(enough.threads.into(), "thread");
+        return Some(say::enough_threads(sweep.lock(), threads, enough.time, enough.most));
+    }
+    let column = focus(sweep)?;
+    let most = column.iter().map(|row| row.subject.threads).max()?;
+    let held = share(column.first()?.subject.hold_share());
+    let row = enough(column)?;
+    let threads = plural(row.subject.threads.into(), "thread");
+    let speedup = ratio(row.contention.speedup?.get());
+    let within = digits_range(interval(row)?);
+    Some(say::worth_having(sweep.lock(), held, threads, format!("{speedup}, {within}"), most))
+}
+
+fn of_one_lock(sweep: &Sweep<'_>) -> Picture {
+    match map::map(sweep).filter(|map| map.columns.len() > 1) {
+        Some(map) => Picture::SpeedUp(thinned(map)),
+        None => {
+            let columns = columns::columns(sweep).into_iter();
+            let columns = columns.filter(|column| column.rank().is_some_and(|it| it <= MAX_RANK));
+            let label = |row: &Row<'_>| row.label(sweep.axis);
+            let section = Section::new("", "cell", columns.collect(), &sweep.rows, label);
+            Picture::Rows(Rows::first(section, "row"))
+        }
+    }
+}
+
+/// A map that fits on a screen: some of its rows and columns, always the first and the last.
+fn thinned(map: Map) -> Map {
+    let (rows, columns) = (spread(map.threads.len(), ROWS), spread(map.columns.len(), MAX_COLUMNS));
+    let measured =
+        rows.iter().map(|row| columns.iter().map(|at| map.measured[*row][*at]).collect());
+    Map {
+        measured: measured.collect(),
+        predicted: Vec::new(),
+        threads: rows.iter().map(|row| map.threads[*row]).collect(),
+        columns: columns.iter().map(|at| map.columns[*at].clone()).collect(),
+        ..map
+    }
+}
+
+/// At most so many of the first numbers, evenly spread, with the first and the last.
+fn spread(number: usize, most: usize) -> Vec<usize> {
+    let shown = number.min(most);
+    (0..shown).map(|nth| nth * (number - 1) / (shown - 1).max(1)).collect()
+}
+
+/// A lock over its numbers of threads, at the hold share that decides.
+struct Line<'r, 'a> {
+    name: String,
+    rows: Vec<&'r Row<'a>>,
+}
+
+fn of_locks(sweeps: &[Sweep<'_>]) -> Rows {
+    let line = |sweep| Some(Line { name: Sweep::lock(sweep), rows: column_of(sweep)? });
+    let mut lines: Vec<Line<'_, '_>> = sweeps.iter().filter_map(line).collect();
+    let best = |line: &Line<'_, '_>| {
+        let speedups = line.rows.iter().filter_map(|row| row.contention.speedup);
+        speedups.map(|speedup| speedup.get()).fold(0.0, f64::max)
+    };
+    lines.sort_by(|a, b| best(b).total_cmp(&best(a)));
+    let rows = || lines.iter().flat_map(|line| &line.rows);
+    let threads: BTreeSet<u32> = rows().map(|row| row.subject.threads).collect();
+    let threads: Vec<u32> = threads.into_iter().collect();
+    let shown = spread(threads.len(), MAX_COLUMNS).into_iter().map(|nth| threads[nth]);
+    let column = |threads: u32| {
+        Column::new(
+            "speed-up with threads",
+            threads.to_string(),
+            0,
+            "",
+            move |line: &Line<'_, '_>| {
+                let row = line.rows.iter().find(|row| row.subject.threads == threads);
+                Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
+            },
+        )
+        .emphasis(Emphasis::Main)
+    };
+    let held = rows().next().map(|row| share(row.subject.hold_share())).unwrap_or_default();
+    let heading = format!("held {held} of the time");
+    let columns = shown.map(column).collect();
+    let section = Section::new(heading, "lock", columns, &lines, |line| Label::new(&line.name));
+    Rows::first(section, "lock")
+}
+
+/// The rows of a sweep with one hold time: that which decides.
+fn column_of<'r, 'a>(sweep: &'r Sweep<'a>) -> Option<Vec<&'r Row<'a>>> {
+    match sweep.axis {
+        Axis::None => Some(sweep.rows.iter().collect()),
+        Axis::HoldShare | Axis::Interval => focus(sweep),
+    }
+}

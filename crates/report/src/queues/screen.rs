@@ -1,0 +1,240 @@
+//! The screen of a scenario: a line a queue, with the figure that decides.
+
+use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
+
+use super::view::View;
+use super::{Comparison, Row, VIEWS, comparisons, load_parts, payload};
+use crate::clean::clean;
+use crate::label::plural;
+use crate::screen::{Picture, ROWS, Rows, Run, Screen};
+use crate::sentences::{self as say, Sentence};
+use crate::table::{Cell, Column, Emphasis, Label, Section};
+
+/// Columns of a single case that fit on a screen, by their rank.
+const MAX_RANK: u8 = 4;
+
+pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
+    let of_one = comparisons(run.of_one);
+    let all = if of_one.is_empty() { comparisons(run.records) } else { of_one };
+    VIEWS.iter().find_map(|view| {
+        let own = all.iter().filter(|comparison| std::ptr::eq(comparison.view(), view));
+        let own: Vec<&Comparison<'_>> = own.collect();
+        if own.is_empty() {
+            return None;
+        }
+        let (answer, rows) = (view.screen)(run.results, &own);
+        let picture = (!rows.section.rows.is_empty()).then_some(Picture::Rows(rows));
+        Some(Screen { title: view.question.into(), answer, picture, remarks: Vec::new() })
+    })
+}
+
+/// What rows of a screen have in common, apart from how their receivers wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Case(Vec<Option<String>>);
+
+impl Case {
+    fn of(comparison: &Comparison<'_>) -> Self {
+        let criteria = &comparison.criteria;
+        let placement = criteria.placement;
+        let mut parts = vec![
+            Some(payload::size(criteria.payload_bytes)),
+            Some(if criteria.batched { "in batches" } else { "one by one" }.into()),
+            Some(plural(criteria.senders.into(), "sender")),
+            Some(placement.to_string()),
+            Some(match criteria.neighbour.map(Neighbour::threads) {
+                Some(others) => format!("beside {others}"),
+                None => "alone".into(),
+            }),
+        ];
+        parts.extend(load_parts(criteria.load));
+        Case(parts)
+    }
+
+    /// The parts in which the cases differ.
+    fn name(&self, all: &[Case]) -> String {
+        let differs = |nth: &usize| all.iter().any(|other| other.0.get(*nth) != self.0.get(*nth));
+        let parts = (0..self.0.len()).filter(differs).filter_map(|nth| self.0[nth].clone());
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
+pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
+    let mut cases: Vec<Case> = Vec::new();
+    for case in comparisons.iter().map(|comparison| Case::of(comparison)) {
+        if !cases.contains(&case) {
+            cases.push(case);
+        }
+    }
+    match cases.as_slice() {
+        [_] => (best_of_each_family(comparisons), one_case(results, comparisons)),
+        _ => several_cases(comparisons, &cases),
+    }
+}
+
+fn ranked<'r, 'a>(comparison: &'r Comparison<'a>) -> impl Iterator<Item = &'r Row<'a>> {
+    let is_queue = |row: &&Row<'_>| row.origin().is_some_and(|origin| origin != Origin::Raw);
+    comparison.rows.iter().filter(is_queue).filter(|row| row.ns().is_some())
+}
+
+/// `pipe, adaptive`.
+fn named(row: &Row<'_>) -> String {
+    let wait = row.queue().map_or("", |queue| queue.wait.name());
+    format!("{}, {wait}", clean(row.record.cell.name()))
+}
+
+/// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
+fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
+    let best = |comparison: &&Comparison<'_>| {
+        let first = ranked(comparison).next()?;
+        let level = |row: &&Row<'_>| {
+            row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
+        };
+        let level = ranked(comparison).skip(1).filter(level).count() as u64;
+        let level = (level > 0).then(|| say::level(plural(level, "other")));
+        let figure = (comparison.view().text)(&first.record);
+        Some(
+            match comparison.criteria.family {
+                WaitFamily::Spinning => say::best_that_spins(named(first), figure),
+                WaitFamily::Blocking => say::best_that_sleeps(named(first), figure),
+            }
+            .and(level),
+        )
+    };
+    comparisons.iter().filter_map(best).collect()
+}
+
+fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Rows {
+    let Some(first) = comparisons.first() else { return Rows::none("queue") };
+    let mut rows: Vec<&Row<'_>> = comparisons.iter().flat_map(|one| ranked(one)).collect();
+    let ns = |row: &Row<'_>| row.ns().unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| ns(a).total_cmp(&ns(b)));
+    let answers: Vec<&Row<'_>> = comparisons.iter().filter_map(|one| ranked(one).next()).collect();
+    bring_into_sight(&mut rows, |row| answers.iter().any(|answer| std::ptr::eq(*answer, *row)));
+    let view = first.view();
+    let figures = (view.columns)(results, first).into_iter().map(|column| column.of_reference());
+    let columns = std::iter::once(wait()).chain(figures);
+    let columns = columns.filter(|column| column.rank().is_some_and(|rank| rank <= MAX_RANK));
+    let section = Section::new("", "queue", columns.collect(), &rows, |row: &&Row<'_>| {
+        Label::of(row.name(), &row.record)
+    });
+    Rows::first(section, "queue")
+}
+
+fn wait<'c, 'r, 'a>() -> Column<'c, &'r Row<'a>> {
+    Column::new("", "wait", 1, "wait strategy of the receiver", |row: &&Row<'_>| {
+        Cell::text(row.queue().map_or("", |queue| queue.wait.name()))
+    })
+    .emphasis(Emphasis::Faint)
+}
+
+/// A queue in all cases.
+struct Line<'r, 'a> {
+    name: String,
+    rows: Vec<Option<&'r Row<'a>>>,
+}
+
+fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line<'r, 'a>> {
+    let mut lines: Vec<Line<'r, 'a>> = Vec::new();
+    for &comparison in comparisons {
+        let case = Case::of(comparison);
+        let Some(nth) = cases.iter().position(|other| *other == case) else { continue };
+        for row in ranked(comparison) {
+            let name = named(row);
+            let at = lines.iter().position(|line| line.name == name).unwrap_or_else(|| {
+                lines.push(Line { name, rows: vec![None; cases.len()] });
+                lines.len() - 1
+            });
+            lines[at].rows[nth].get_or_insert(row);
+        }
+    }
+    // Those that were measured in most cases, and the fastest of them on the whole, first.
+    let key = |line: &Line<'_, '_>| {
+        let known = || line.rows.iter().flatten().filter_map(|row| row.ns());
+        let number = known().count();
+        (line.rows.len() - number, known().map(f64::ln).sum::<f64>() / number.max(1) as f64)
+    };
+    lines.sort_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
+    lines
+}
+
+/// Moves rows that would be cut off to the end of those that are shown.
+fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
+    let hidden = (ROWS..rows.len()).filter(|at| is_answer(&rows[*at])).take(ROWS);
+    let hidden: Vec<usize> = hidden.collect();
+    for (nth, at) in hidden.iter().enumerate() {
+        let row = rows.remove(*at);
+        rows.insert(ROWS - hidden.len() + nth, row);
+    }
+}
+
+/// For each kind of receiver, the queue that no other beats in most cases, and their number.
+fn best_of_cases<'l, 'r, 'a>(
+    lines: &'l [Line<'r, 'a>],
+) -> Vec<(WaitFamily, &'l Line<'r, 'a>, usize)> {
+    let is_best = |row: &&&Row<'_>| row.place.is_some_and(|place| place.first == 1);
+    let best = |line: &Line<'_, '_>| line.rows.iter().flatten().filter(is_best).count();
+    let best_of = |family: WaitFamily| {
+        let is_own = |line: &&Line<'_, '_>| {
+            let mut rows = line.rows.iter().flatten().filter_map(|row| row.queue());
+            rows.next().is_some_and(|queue| queue.wait.family() == family)
+        };
+        let own = lines.iter().filter(is_own);
+        // The first of those that are equal: it is the fastest on the whole.
+        let line = own.rev().max_by_key(|line| best(line)).filter(|line| best(line) > 0)?;
+        Some((family, line, best(line)))
+    };
+    [WaitFamily::Spinning, WaitFamily::Blocking].into_iter().filter_map(best_of).collect()
+}
+
+fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> (Vec<Sentence>, Rows) {
+    let mut lines = lines(comparisons, cases);
+    let best = best_of_cases(&lines);
+    let answer = best.iter().map(|(family, line, times)| {
+        let of = format!("{times} of {}", plural(cases.len() as u64, "case"));
+        match family {
+            WaitFamily::Spinning => say::often_best_that_spins(&line.name, of),
+            WaitFamily::Blocking => say::often_best_that_sleeps(&line.name, of),
+        }
+    });
+    let answer: Vec<Sentence> = answer.collect();
+    let names: Vec<String> = best.iter().map(|(_, line, _)| line.name.clone()).collect();
+    bring_into_sight(&mut lines, |line| names.contains(&line.name));
+    let rows = match comparisons.first() {
+        Some(comparison) => each_case(comparison.view(), &lines, cases),
+        None => Rows::none("queue"),
+    };
+    (answer, rows)
+}
+
+fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Rows {
+    let column = |(nth, case): (usize, &Case)| {
+        let heading = case.name(cases);
+        Column::new("", heading, rank(nth, cases.len()), "", move |line: &Line<'_, '_>| {
+            let Some(row) = line.rows[nth] else { return Cell::unknown() };
+            let best = row.place.is_some_and(|place| place.first == 1);
+            let text = (view.text)(&row.record);
+            Cell::new(row.ns(), text.trim_end_matches(" a message")).emphasis(if best {
+                Emphasis::Best
+            } else {
+                Emphasis::Plain
+            })
+        })
+    };
+    let columns = cases.iter().enumerate().map(column).collect();
+    let section = Section::new("", "queue", columns, lines, |line| Label::new(&line.name));
+    Rows::first(section, "queue")
+}
+
+/// The first and the last case are told first, then those between them.
+pub(super) fn rank(nth: usize, cases: usize) -> u8 {
+    if nth == 0 || nth + 1 == cases {
+        return 0;
+    }
+    // The coarsest halving of the list that meets the case.
+    let halvings = (1..8).find(|power| (nth << power).is_multiple_of(cases.next_power_of_two()));
+    halvings.unwrap_or(8)
+}

@@ -1,0 +1,92 @@
+//! Lines of a screen: parts that get as many lines as there is room for.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{PLAIN, Style};
+
+/// Lines of a screen: those of a small terminal, less one for the prompt.
+pub(super) const LINES: usize = 23;
+/// Columns where the terminal does not say.
+pub(super) const WIDTH: usize = 80;
+
+/// A sentence, a row or a blank line, which may be truncated to its first line.
+pub(super) struct Part {
+    pub(super) lines: Vec<String>,
+    pub(super) with: anstyle::Style,
+    /// Order in which parts get the lines that they need beyond the first, the lowest first.
+    pub(super) rank: u8,
+}
+
+impl Part {
+    /// A blank line, left out where lines are short.
+    pub(super) const BLANK: Part = Part { lines: Vec::new(), with: PLAIN, rank: 1 };
+
+    pub(super) fn text(
+        style: &Style,
+        with: anstyle::Style,
+        text: &str,
+        indent: usize,
+        rank: u8,
+    ) -> Self {
+        Part { lines: style.wrap(text, indent), with, rank }
+    }
+
+    /// A part for each line of a drawing.
+    pub(super) fn lines(drawing: &str) -> Vec<Part> {
+        let line = |line: &str| Part { lines: vec![line.to_string()], with: PLAIN, rank: 0 };
+        drawing.lines().map(line).collect()
+    }
+}
+
+/// The style of a screen: as wide as the terminal, but no wider than a text that is easy to read.
+pub(super) fn style(style: &Style) -> Style {
+    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
+    Style { width: Some(width), ..*style }
+}
+
+/// The lines of all parts, painted: as many of each as there is room for.
+pub(super) fn fit(mut parts: Vec<Part>, style: &Style) -> String {
+    parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());
+    let mut granted: Vec<usize> = parts.iter().map(|part| part.lines.len().min(1)).collect();
+    let mut room = LINES.saturating_sub(granted.iter().sum());
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|index| parts[*index].rank);
+    while room > 0 {
+        let needs = |index: &&usize| granted[**index] < parts[**index].lines.len().max(1);
+        let Some(index) = order.iter().find(needs) else { break };
+        granted[*index] += 1;
+        room -= 1;
+    }
+    let width = style.width.unwrap_or(WIDTH);
+    let mut text = String::new();
+    for (part, granted) in parts.into_iter().zip(granted) {
+        let lines = match part.lines.is_empty() {
+            true => vec![String::new(); granted],
+            false => truncate(part.lines, granted, width),
+        };
+        for line in lines {
+            text.push_str(style.paint(part.with, &line).trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The first lines, the last of them with an ellipsis if there were more.
+fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            if last.width() + 2 > width {
+                while last.width() + 2 > width {
+                    last.pop();
+                }
+                // Half a number would be another number.
+                last.truncate(last.rfind(' ').unwrap_or(last.len()));
+            }
+            last.truncate(last.trim_end().len());
+            last.push_str(" …");
+        }
+    }
+    lines
+}

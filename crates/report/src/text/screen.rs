@@ -1,0 +1,114 @@
+//! The first screen of a run on a terminal.
+
+use threadtoll_record::{Record, file::Results};
+use unicode_width::UnicodeWidthStr;
+
+use super::layout::{self, LINES, Part};
+use super::table::{self, pad_left, pad_right};
+use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
+use crate::screen::{self, Bar, Picture, Rows, Screen};
+use crate::units::count;
+
+/// Columns of the longest bar.
+const BAR: usize = 40;
+const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+/// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
+pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
+    let simulated = results.machine.simulated;
+    screen::screen(results, records).map_or_else(String::new, |it| lines(&it, simulated, style))
+}
+
+/// The lines of a screen.
+pub(super) fn lines(screen: &Screen, simulated: bool, style: &Style) -> String {
+    let style = layout::style(style);
+    let mut parts = vec![Part::text(&style, DIM, &screen.title, 2, 7)];
+    if simulated {
+        parts.push(Part::text(&style, super::BAD, "SIMULATED: not of a real machine.", 2, 0));
+    }
+    let answer = screen.answer.iter().enumerate().map(|(nth, sentence)| {
+        let with = if nth == 0 { BOLD } else { PLAIN };
+        Part::text(&style, with, &sentence.to_string(), 0, nth as u8)
+    });
+    parts.extend(answer);
+    if let Some(picture) = &screen.picture {
+        parts.push(Part::BLANK);
+        parts.extend(draw(picture, &style));
+        parts.push(Part::BLANK);
+    }
+    let room = LINES.saturating_sub(parts.len());
+    let remarks = screen.remarks.iter().take(room);
+    parts.extend(remarks.map(|remark| Part::text(&style, DIM, &remark.to_string(), 0, 8)));
+    layout::fit(parts, &style)
+}
+
+fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
+    match picture {
+        Picture::Bars(bars) => draw_bars(bars, style),
+        Picture::Rows(Rows { section, more: (more, one) }) => {
+            let mut parts = Vec::new();
+            if !section.heading.is_empty() {
+                parts.push(Part::text(style, PLAIN, &section.heading, 2, 6));
+            }
+            parts.extend(Part::lines(&table::draw(section, style).0));
+            if *more > 0 {
+                let text = format!("{} more {one}{}", count(*more as u64), if *more == 1 { "" } else { "s" });
+                parts.push(Part::text(style, DIM, &text, 0, 8));
+            }
+            parts
+        }
+        Picture::SpeedUp(map) => Part::lines(&map::draw(map, style)),
+        Picture::Pairs(pairs) => Part::lines(&square::on_a_screen(pairs, style)),
+    }
+}
+
+/// Bars of times on a logarithmic scale.
+fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
+    let widest = |of: fn(&Bar) -> &str| bars.iter().map(|bar| of(bar).width()).max().unwrap_or(0);
+    let (kind, label) = (widest(|bar| bar.kind), widest(|bar| &bar.label));
+    let (figure, note) = (widest(|bar| &bar.figure), widest(|bar| &bar.note));
+    let used = kind + 2 + label + 2 + figure + 1 + if note > 0 { note + 2 } else { 0 };
+    let room = style.width.unwrap_or(layout::WIDTH).saturating_sub(used).clamp(8, BAR);
+    let least = bars.iter().map(|bar| bar.ns).fold(f64::INFINITY, f64::min) / 1.5;
+    let most = bars.iter().map(|bar| bar.ns).fold(0.0, f64::max);
+    let mut before = "";
+    let row = |bar: &Bar| {
+        let shown = if bar.kind == before { "" } else { bar.kind };
+        before = bar.kind;
+        let length = (bar.ns / least).ln() / (most / least).ln() * room as f64;
+        let drawn = blocks(length.clamp(0.0, room as f64));
+        let with = if bar.faint { DIM } else { ACCENT };
+        let text = format!(
+            "{}  {}  {} {}",
+            pad_right(shown, kind),
+            pad_right(&bar.label, label),
+            style.paint(if bar.faint { DIM } else { BOLD }, &pad_left(&bar.figure, figure)),
+            style.paint(with, &drawn)
+        );
+        let gap = " ".repeat(room.saturating_sub(drawn.width()) + 2);
+        let note = style.paint(DIM, &bar.note);
+        let line = if note.is_empty() { text } else { format!("{text}{gap}{note}") };
+        Part { lines: vec![line], with: PLAIN, rank: 0 }
+    };
+    bars.iter().map(row).collect()
+}
+
+/// A bar of as many columns, to an eighth.
+fn blocks(columns: f64) -> String {
+    let eighths = (columns * 8.0).round() as usize;
+    let rest = (eighths % 8).checked_sub(1).map(|part| EIGHTHS[part]);
+    "█".repeat(eighths / 8).chars().chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_end_at_an_eighth_of_a_column() {
+        assert_eq!(blocks(0.0), "");
+        assert_eq!(blocks(2.5), "██▌");
+        assert_eq!(blocks(0.13), "▏");
+        assert_eq!(blocks(3.0), "███");
+    }
+}
