@@ -208,8 +208,8 @@ impl Evidence {
     /// Adds the functions on a waiter's stack, innermost first, beginning with the one that made
     /// the system call.
     ///
-    /// A single stack proves nothing: its thread may have gone on to wait elsewhere before the stack
-    /// was read.
+    /// A single stack proves nothing: its thread may have gone on to wait elsewhere before the
+    /// stack was read.
     pub fn saw_callers(&mut self, callers: Vec<Caller>) {
         let first = |callers: &[Caller]| callers[..callers.len().min(CALLERS)].to_vec();
         self.callers_agree = !callers.is_empty() && first(&callers) == first(&self.callers);

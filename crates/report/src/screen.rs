@@ -1,7 +1,7 @@
 //! The first screen of a run: its answer, the one picture that shows it, and what limits it.
 //!
-//! Each topic makes its [`Screen`] in its own `screen` module; the terminal draws it alone, the page
-//! at its top. Both leave out what does not fit, the last remarks first.
+//! Each topic makes its [`Screen`] in its own `screen` module; the terminal draws it alone, the
+//! page at its top. Both leave out what does not fit, the last remarks first.
 
 use threadtoll_record::{Machine, Record, file::Results};
 

@@ -80,7 +80,13 @@ pub(super) fn ladder(rows: &[(Row<'static>, bool)]) -> Markup {
                     format!("{}, {source}\n{}\n{}", row.label, figure.source, figure.machine);
                 let known = |dot: &Dot| dot.row == at && dot.key == PUBLISHED && dot.title == title;
                 if !dots.iter().any(known) {
-                    dots.push(Dot { row: at, key: PUBLISHED, value: figure.ns, interval: None, title });
+                    dots.push(Dot {
+                        row: at,
+                        key: PUBLISHED,
+                        value: figure.ns,
+                        interval: None,
+                        title,
+                    });
                 }
             }
         }

@@ -2,9 +2,9 @@
 
 use threadtoll_record::Comparison;
 
+use super::screen::lines;
 use super::table::draw;
 use super::{BOLD, DIM, PLAIN, Style};
-use super::screen::lines;
 use crate::comparison::{differences, findings, notes, runs, screen, sections, summary};
 
 /// Draws what changed, the rows that show it, and what could not be decided, on one screen.

@@ -2,10 +2,10 @@
 
 use threadtoll_record::Fit;
 
+use super::screen::lines;
 use super::table::draw_numbered;
 use super::{BOLD, DIM, Style};
 use crate::fit::{finding, threads, throughput};
-use super::screen::lines;
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::units::{coefficient, share};

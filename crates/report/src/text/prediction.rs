@@ -5,11 +5,11 @@ use threadtoll_model::{Load, amdahl, bounds};
 use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 
 use super::plot::{Curve, plot};
+use super::screen::lines;
 use super::table::{draw, draw_numbered};
 use super::{ACCENT, BOLD, DIM, Style};
 use crate::clean::clean;
 use crate::label::plural;
-use super::screen::lines;
 use crate::prediction::{HELPS, change, changes, threads};
 use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::sentences::{self as say, Sentence};
@@ -59,8 +59,7 @@ fn around_the_advice(prediction: &Prediction) -> Vec<&PredictedRow> {
 fn best_change(prediction: &Prediction) -> Option<Sentence> {
     let best = prediction.what_if.iter().max_by(|a, b| a.gain.total_cmp(&b.gain))?;
     let threads = plural(best.threads.into(), "thread");
-    (best.gain >= HELPS)
-        .then(|| say::best_change(threads, change(&best.change), ratio(best.gain)))
+    (best.gain >= HELPS).then(|| say::best_change(threads, change(&best.change), ratio(best.gain)))
 }
 
 /// Draws a prediction: a table by number of threads, the knee, the useful number of threads, the

@@ -1,6 +1,5 @@
 //! A profile: a first screen of at most 24 lines, and the details.
 
-use threadtoll_record::profile::{Lock, Profile, Role, Site};
 use super::layout::{self, Part};
 use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
@@ -11,6 +10,7 @@ use crate::profile::telling::telling;
 use crate::profile::{self, Seen, locks, stack, stuck, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
+use threadtoll_record::profile::{Lock, Profile, Role, Site};
 
 /// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;

@@ -52,7 +52,11 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
             }
             parts.extend(Part::lines(&table::draw(section, style).0));
             if *more > 0 {
-                let text = format!("{} more {one}{}", count(*more as u64), if *more == 1 { "" } else { "s" });
+                let text = format!(
+                    "{} more {one}{}",
+                    count(*more as u64),
+                    if *more == 1 { "" } else { "s" }
+                );
                 parts.push(Part::text(style, DIM, &text, 0, 8));
             }
             parts

@@ -47,7 +47,8 @@ pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
 /// Draws the medians alone, in as many lines as a screen has room for: of many CPUs as shades.
 pub(super) fn on_a_screen(pairs: &Pairs, style: &Style) -> String {
     let values = grid(pairs, |a, b| pairs.value(a, b));
-    let drawn = || [1, 0].into_iter().find_map(|digits| square(pairs, &values, "ns", digits, style));
+    let drawn =
+        || [1, 0].into_iter().find_map(|digits| square(pairs, &values, "ns", digits, style));
     match pairs.cpus.len() {
         0..=MOST_ON_A_SCREEN => drawn().unwrap_or_default(),
         _ => shaded(pairs),
@@ -63,8 +64,10 @@ fn shaded(pairs: &Pairs) -> String {
         let all = rows.iter().flat_map(|a| columns.iter().map(move |b| (*a, *b)));
         median(all.filter(|(a, b)| a != b).filter_map(|(a, b)| pairs.value(a, b)))
     };
-    let cells: Vec<Vec<Option<f64>>> =
-        groups.iter().map(|rows| groups.iter().map(|columns| cell(rows, columns)).collect()).collect();
+    let cells: Vec<Vec<Option<f64>>> = groups
+        .iter()
+        .map(|rows| groups.iter().map(|columns| cell(rows, columns)).collect())
+        .collect();
     let known = || cells.iter().flatten().flatten().copied();
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
     let shade = |value: f64| {
