@@ -109,7 +109,7 @@ impl Ladder<'_, '_> {
     /// Without a cache line or a sleeper: the cheapest mechanism and the dearest.
     fn cheapest(&self) -> Option<Sentence> {
         let known = || self.rows.iter().filter_map(|row| Some((row.main()?.one_way_p50()?, row)));
-        let ((low, cheapest), (high, dearest)) = (known().next()?, known().last()?);
+        let ((low, cheapest), (high, dearest)) = (known().next()?, known().next_back()?);
         Some(if cheapest.label == dearest.label {
             say::one_mechanism(&cheapest.label, time(low))
         } else {

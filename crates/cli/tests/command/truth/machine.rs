@@ -101,16 +101,6 @@ impl Measured {
         Truths(self.regimes().map(range).collect())
     }
 
-    /// Least and largest difference between two one-way medians, each off by 5% at most.
-    pub(super) fn differences(&self, longer: &Record, shorter: &Record) -> Range<f64> {
-        let truths = |record: &Record| self.one_way(&record.cell, OneWayMethod::HalfRoundTrip).0;
-        let all = truths(longer).into_iter().zip(truths(shorter));
-        let apart = all.map(|(longer, shorter)| longer[0] - shorter[0]);
-        let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-        apart.for_each(|apart| (least, most) = (least.min(apart), most.max(apart)));
-        least / 1.05..1.05 * self.crest() * most
-    }
-
     /// Ratios of one cell's time to another's.
     pub(super) fn ratios(&self, cell: &Cell, base: &Cell) -> Vec<f64> {
         self.regimes().map(|regime| self.ratio(cell, base, regime)).collect()
