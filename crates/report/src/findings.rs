@@ -11,12 +11,10 @@ mod run;
 
 use threadtoll_record::{Record, file::Results};
 
-pub(crate) use mechanisms::{is_plain, representative};
 pub(crate) use remarks::remarks;
 pub(crate) use run::command;
 
 use crate::regimes::Regimes;
-use crate::screen::screen;
 use crate::sentences::Sentence;
 use crate::table::{Cell, Column, Label, Section};
 use crate::{locks, queues};
@@ -46,8 +44,8 @@ impl Findings {
     }
 }
 
-/// Makes the findings: those of the first screen, and more. Those about figures are all of one
-/// regime, but for the claims on other languages and on CPU time, which are answered if their rows
+/// Returns the findings beyond those of the first screen. Their figures are all from one regime,
+/// except for claims about other languages and about CPU time, which are answered if their rows
 /// were measured at all.
 pub(crate) fn findings(results: &Results, records: &[Record]) -> Findings {
     let regimes = Regimes::of(results, records);
@@ -55,8 +53,6 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Findings {
     let all = regimes.all_records(records);
     let mut findings = mechanisms::findings(&of_one);
     let told = &mut findings.told;
-    let answer = screen(results, records).map_or_else(Vec::new, |screen| screen.answer);
-    told.splice(0..0, answer);
     told.extend(mechanisms::claims(&all));
     told.extend(queues::findings(results, &of_one));
     told.extend(queues::peer_findings(&all));

@@ -1,6 +1,7 @@
 //! The ladder: the cost of a hand-off by each mechanism, cheapest first.
 
 mod columns;
+mod representative;
 mod screen;
 
 use std::borrow::Cow;
@@ -10,6 +11,7 @@ use threadtoll_record::{
     Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
 };
 
+pub(crate) use representative::{is_plain, p50, pinned, representative};
 pub(crate) use screen::screen;
 
 use crate::claims::sources;

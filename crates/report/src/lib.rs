@@ -9,6 +9,7 @@
 //! rendered as text by [`text::profile()`], as a part of [`html::page()`], as
 //! [`folded()`] stacks and as [`openmetrics()`].
 
+mod answer;
 mod claims;
 mod class;
 mod clean;

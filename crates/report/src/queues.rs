@@ -37,7 +37,7 @@ use crate::merge::merged;
 use crate::place::{Place, Standing, places};
 use crate::sentences::Sentence;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
-use crate::units::{count, digits, digits_range, ratio, round_time};
+use crate::units::{count, digits, digits_range, ratio, round_time, size};
 use crate::{claims, regimes, sentences};
 
 use view::View;
@@ -437,7 +437,7 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
 /// The message size, if the scenario has several.
 fn payload(criteria: &Criteria<'_>) -> Option<String> {
     let told = criteria.load.carry.is_some() || criteria.payload_bytes != 8;
-    told.then(|| payload::size(criteria.payload_bytes))
+    told.then(|| size(criteria.payload_bytes))
 }
 
 /// Text for a load; `None` if messages are sent as fast as possible.

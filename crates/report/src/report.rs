@@ -2,7 +2,8 @@
 
 use threadtoll_record::{Record, file::Results};
 
-use crate::findings::{Findings, findings};
+use crate::answer::findings;
+use crate::findings::Findings;
 use crate::table::{Table, Topic};
 use crate::{ladder, locks, matrix, queues};
 

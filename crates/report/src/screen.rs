@@ -3,17 +3,9 @@
 //! Each topic makes its [`Screen`] in its own `screen` module; the terminal draws it alone, the
 //! page at its top. Both leave out what does not fit, the last remarks first.
 
-use threadtoll_record::{Machine, Record, file::Results};
+use threadtoll_record::{Record, file::Results};
 
-use crate::clean::clean;
 use crate::figure::{Map, Pairs};
-use crate::findings::remarks;
-use crate::label::plural;
-use crate::ladder;
-use crate::locks;
-use crate::matrix;
-use crate::queues;
-use crate::regimes::Regimes;
 use crate::sentences::Sentence;
 use crate::table::{Column, Label, Section};
 
@@ -84,29 +76,4 @@ pub(crate) struct Run<'a> {
     /// The records with the figures of the main speed of the machine, without those that did not
     /// see it.
     pub(crate) of_one: &'a [Record],
-}
-
-/// The screen of the first topic with records.
-pub(crate) fn screen(results: &Results, records: &[Record]) -> Option<Screen> {
-    let regimes = Regimes::of(results, records);
-    let of_one = regimes.records(records);
-    let run = Run { results, records, of_one: &of_one };
-    let makers = [ladder::screen, matrix::screen, queues::screen, locks::screen];
-    let mut screen = makers.iter().find_map(|make| make(&run))?;
-    screen.title = title(&screen.title, &results.machine);
-    screen.remarks.extend(remarks(results, records, &regimes));
-    Some(screen)
-}
-
-/// `What a hand-off costs · AMD EPYC, 2 CPUs, virtual · grade B`.
-fn title(question: &str, machine: &Machine) -> String {
-    let cpu = clean(&machine.cpu);
-    let cpus = plural(machine.cpus.into(), "CPU");
-    let machine_words = [Some(cpu.trim().to_string()), Some(cpus)]
-        .into_iter()
-        .chain([machine.virtualised.as_ref().map(|_| "virtual".into())])
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(", ");
-    format!("{question} · {machine_words} · grade {}", machine.grade)
 }

@@ -177,7 +177,7 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
 
 /// The findings as bullets; empty if there are none.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
-    let findings = crate::findings::findings(results, records);
+    let findings = crate::answer::findings(results, records);
     undecided(&findings, style) + &style.bullets(&findings.told)
 }
 

@@ -102,6 +102,16 @@ pub(crate) fn shown(value: f64) -> f64 {
     (value / digit).round() * digit
 }
 
+/// A number of bytes in the largest unit that divides it.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "0 B".into(),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
 /// A ratio: `1.31×`, `27.1×`.
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", digits(value))
@@ -332,5 +342,11 @@ mod tests {
         assert_eq!(digits(9999.4), "9999");
         assert_eq!(digits(100_001.0), count(100_001));
         assert_eq!(per_second(1_531_000.0), "1.53 M");
+    }
+
+    #[test]
+    fn sizes_are_whole_numbers_of_their_unit() {
+        let sizes = [8, 512, 1000, 1536, 4096, 1 << 20].map(size);
+        assert_eq!(sizes, ["8 B", "512 B", "1000 B", "1536 B", "4 KiB", "1 MiB"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject, Verdict};
+use threadtoll_record::{Cell, Class, Placement, Record, Subject, Verdict};
 
 use super::{Findings, Undecided};
 use crate::claims::{self, Published};
@@ -10,7 +10,7 @@ use crate::class::{class, slept};
 use crate::clean::clean;
 use crate::cost::switches;
 use crate::label::list;
-use crate::ladder::{Row, rows};
+use crate::ladder::{Row, is_plain, p50, pinned, rows};
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_within};
@@ -27,40 +27,6 @@ pub(super) fn findings(records: &[Record]) -> Findings {
     findings
 }
 
-/// The record that represents all mechanisms of a class. It is always that of `atomic-store` or
-/// `futex`, so that it is not chosen by noise; if neither was measured, the only record of the
-/// class.
-pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
-    let name = match wanted {
-        Class::Spin => "atomic-store",
-        Class::Sleep => "futex",
-        _ => return None,
-    };
-    let eligible = |record: &&Record| {
-        class(&record.cell) == Some(wanted)
-            && is_plain(&record.cell)
-            && record.cell.line.is_none_or(|line| line == Layout::Own)
-            && record.cell.pause.is_none_or(|pause| pause == Pause::Off)
-            && p50(record).is_some()
-            && (wanted != Class::Sleep || slept(record))
-    };
-    let records: Vec<&Record> = pinned(rows).filter(eligible).collect();
-    match (records.iter().find(|record| record.cell.name() == name), records.as_slice()) {
-        (Some(named), _) => Some(named),
-        (None, [only]) => Some(only),
-        _ => None,
-    }
-}
-
-fn pinned<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = &'r Record> {
-    rows.iter().filter_map(|row| row.record(Placement::Pinned))
-}
-
-/// The one-way median, if it can be used as a divisor.
-fn p50(record: &Record) -> Option<f64> {
-    record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
-}
-
 /// The one-way median with its interval.
 fn measured(record: &Record) -> Option<String> {
     Some(time_within(p50(record)?, record.one_way_p50_interval95()))
@@ -68,12 +34,6 @@ fn measured(record: &Record) -> Option<String> {
 
 fn name(record: &Record) -> String {
     clean(&record.cell.label())
-}
-
-/// Returns `true` for one of our rows without payload, neighbours, or a spinner that keeps the CPU
-/// awake.
-pub(crate) fn is_plain(cell: &Cell) -> bool {
-    cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }
 
 fn placement(rows: &[Row<'_>], findings: &mut Findings) {

@@ -2,10 +2,9 @@
 
 use threadtoll_record::{Cell, Class, Placement, Record};
 
-use super::{Row, not_in, rows};
+use super::{Row, is_plain, not_in, representative, rows};
 use crate::class::{class, slept};
 use crate::cost::cpu_ns;
-use crate::findings::{is_plain, representative};
 use crate::screen::{Bar, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{digits, range, share, shown, time};

@@ -7,13 +7,13 @@ use threadtoll_record::{Load, Lose, Neighbour, Ns, Placement, Record, file::Resu
 use super::columns::Column;
 use super::open_loop::{self, open_loop};
 use super::view::View;
-use super::{Card, Comparison, Row, load, payload};
+use super::{Card, Comparison, Row, load};
 use crate::label::{list, plural};
 use crate::place::{Place, Standing, places};
 use crate::screen::Rows;
 use crate::sentences::{self, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{maybe_time, share, time, time_range};
+use crate::units::{maybe_time, share, size, time, time_range};
 
 pub(super) const VIEW: View = View {
     scenario: "for-me",
@@ -224,7 +224,7 @@ fn heading(of: &Load, traffic: Traffic<'_>) -> String {
     let without_losses = Load { lose: None, ..of.clone() };
     let mut parts: Vec<String> = load(&without_losses).into_iter().collect();
     if traffic.payload_bytes != 8 {
-        parts.push(payload::size(traffic.payload_bytes));
+        parts.push(size(traffic.payload_bytes));
     }
     parts.push(plural(traffic.senders.into(), "sender"));
     if traffic.placement != Placement::Pinned {

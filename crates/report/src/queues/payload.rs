@@ -22,16 +22,6 @@ pub(super) const VIEW: View = View {
     ..stream::VIEW
 };
 
-/// A number of bytes in the largest unit that divides it.
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        0 => "0 B".into(),
-        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        _ => format!("{bytes} B"),
-    }
-}
-
 /// Data rate in gigabytes per second.
 fn gigabytes(record: &Record, rate: f64) -> f64 {
     rate * record.cell.payload_bytes as f64 / 1e9
@@ -70,15 +60,4 @@ fn lines(record: &Record) -> Vec<String> {
     }
     lines.extend(base::line(record, "of moved"));
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_whole_numbers_of_their_unit() {
-        let sizes = [8, 512, 1000, 1536, 4096, 1 << 20].map(size);
-        assert_eq!(sizes, ["8 B", "512 B", "1000 B", "1536 B", "4 KiB", "1 MiB"]);
-    }
 }

@@ -3,12 +3,13 @@
 use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
 use super::view::View;
-use super::{Comparison, Row, VIEWS, comparisons, load_parts, payload};
+use super::{Comparison, Row, VIEWS, comparisons, load_parts};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::units::size;
 
 /// Columns of a single case that fit on a screen, by their rank.
 const MAX_RANK: u8 = 4;
@@ -37,7 +38,7 @@ impl Case {
         let criteria = &comparison.criteria;
         let placement = criteria.placement;
         let mut parts = vec![
-            Some(payload::size(criteria.payload_bytes)),
+            Some(size(criteria.payload_bytes)),
             Some(if criteria.batched { "in batches" } else { "one by one" }.into()),
             Some(plural(criteria.senders.into(), "sender")),
             Some(placement.to_string()),

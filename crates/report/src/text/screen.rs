@@ -6,7 +6,9 @@ use unicode_width::UnicodeWidthStr;
 use super::layout::{self, LINES, Part};
 use super::table::{self, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
-use crate::screen::{self, Bar, Picture, Rows, Screen};
+use crate::answer;
+use crate::screen::{Bar, Picture, Rows, Screen};
+use crate::table::Row;
 use crate::units::count;
 
 /// Columns of the longest bar.
@@ -16,7 +18,7 @@ const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 /// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
 pub fn screen(results: &Results, records: &[Record], style: &Style) -> String {
     let simulated = results.machine.simulated;
-    screen::screen(results, records).map_or_else(String::new, |it| lines(&it, simulated, style))
+    answer::screen(results, records).map_or_else(String::new, |it| lines(&it, simulated, style))
 }
 
 /// The lines of a screen.
@@ -50,7 +52,12 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
             if !section.heading.is_empty() {
                 parts.push(Part::text(style, PLAIN, &section.heading, 2, 6));
             }
-            parts.extend(Part::lines(&table::draw(section, style).0));
+            let is_number = |row: &Row| row.label.text.starts_with(|c: char| c.is_ascii_digit());
+            let draw = match section.rows.iter().all(is_number) {
+                true => table::draw_numbered,
+                false => table::draw,
+            };
+            parts.extend(Part::lines(&draw(section, style).0));
             if *more > 0 {
                 let text = format!(
                     "{} more {one}{}",
