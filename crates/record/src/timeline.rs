@@ -24,9 +24,9 @@ pub struct Timeline {
     pub clean: bool,
     /// Length in nanoseconds.
     pub elapsed_ns: Count,
-    /// Acquisitions by thread, in order, at most 1,000 in all: when the lock was requested, acquired
-    /// and released, in nanoseconds since the timeline begins. Parts before that or after
-    /// `elapsed_ns` are cut off.
+    /// Acquisitions by thread, in order, at most 1,000 in all: when the lock was requested,
+    /// acquired and released, in nanoseconds since the timeline begins. Parts before that or
+    /// after `elapsed_ns` are cut off.
     pub acquisitions: Vec<Vec<[Count; 3]>>,
 }
 
