@@ -237,7 +237,7 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
 
 /// Figures of waiting times, which are not consecutive; empty if they were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
-    let Acquisitions { block, elapsed_ns, waits } = samples;
+    let Acquisitions { block, elapsed_ns, waits, excerpt: _ } = samples;
     // A program of another language does not report a pool's threads separately.
     let count = match block.acquisitions.is_empty() {
         true => context.planned.cell.lock().and_then(|lock| lock.tasks).unwrap_or(0),

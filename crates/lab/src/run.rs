@@ -19,9 +19,11 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
-use threadtoll_record::file::{Appender, Results};
+use threadtoll_model::queue_trace::Excerpt;
+use threadtoll_record::file::{Appender, GroupState, Results};
 use threadtoll_record::{
-    Block, BlockFigures, Line, Machine, Plan, PlannedCell, Record, Strike, fold, timestamp,
+    Block, BlockFigures, Count, Line, Machine, Plan, PlannedCell, Record, Strike, Timeline, fold,
+    timestamp,
 };
 
 use crate::LabError;
@@ -251,16 +253,19 @@ impl Attempt<'_> {
         let Attempt { backend, launch, file, observer, stop, elsewhere } = self;
         let Results { machine, plan, groups, .. } = results;
         let (cells, state) = (&plan.groups[index], &mut groups[index]);
-        state.attempts += 1;
-        state.blocks.clear();
-        state.predictions.clear();
-        let attempt = state.attempts;
+        let attempt = state.attempts + 1;
+        state.begin(attempt);
         let rounds = cells[0].budget.rounds;
         let in_round: usize = remaining.iter().map(|cell| cells[*cell].budget.kinds().len()).sum();
         let all = in_round as u64 * u64::from(rounds);
         let (in_share, measured_ns) = (Cell::new(0), Cell::new(0));
         let mut take = |step: Step| {
             let Step::Line(line) = step else { return Ok(()) };
+            if let Line::Timeline(timeline) = &line
+                && !state.keep(timeline)
+            {
+                return Ok(());
+            }
             if let Some(file) = file {
                 file.append(&[kept(&line, cells, machine)])?;
             }
@@ -375,6 +380,7 @@ fn measure_cells(
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut history: Vec<History> =
         cells.iter().map(|planned| History::new(&machine.noise, &planned.cell.cpus)).collect();
+    let mut shown = GroupState::default();
     let rounds = cells[0].budget.rounds;
     {
         let mut open = backend.open(machine, &cells, &mut |cell| take(Step::At(indices[cell])))?;
@@ -401,11 +407,17 @@ fn measure_cells(
                 for kind in kinds {
                     let index = indices[cell];
                     take(Step::At(index))?;
-                    let samples = open[cell].block(kind)?;
+                    let mut samples = open[cell].block(kind)?;
+                    let excerpt = samples.samples.take_excerpt();
                     let at = timestamp(backend.now().unix_ns);
                     let position = Position { group, attempt, process, cell: index, round, kind };
                     let block = to_block(plan, position, samples, at, &mut history[cell]);
                     let block = Block { own_program: open[cell].own_program(), ..block };
+                    let timeline = excerpt.map(|excerpt| timeline(&block, excerpt));
+                    // Before its block: nothing follows the block at which a run is told to stop.
+                    if let Some(timeline) = timeline.filter(|timeline| shown.keep(timeline)) {
+                        take(Step::Line(Line::Timeline(Box::new(timeline))))?;
+                    }
                     take(Step::Line(Line::Block(Box::new(block))))?;
                     if stop.load(Ordering::Relaxed) {
                         return Ok(Outcome::Interrupted);
@@ -420,6 +432,22 @@ fn measure_cells(
     }
     backend.recheck()?;
     Ok(Outcome::Complete)
+}
+
+/// The line of a block's first acquisitions.
+fn timeline(block: &Block, excerpt: Excerpt) -> Timeline {
+    let Block { run, group, attempt, cell, seq, clean, .. } = block;
+    let thread = |thread: Vec<[u64; 3]>| thread.into_iter().map(|at| at.map(Count::from)).collect();
+    Timeline {
+        run: run.clone(),
+        group: *group,
+        attempt: *attempt,
+        cell: *cell,
+        seq: *seq,
+        clean: *clean,
+        elapsed_ns: excerpt.length.into(),
+        acquisitions: excerpt.threads.into_iter().map(thread).collect(),
+    }
 }
 
 /// Makes the model predictions for a group's cells before any of them is measured, one line at a

@@ -1,5 +1,6 @@
 //! Samples of a block before they are folded, by kind of cell.
 
+use threadtoll_model::queue_trace::Excerpt;
 use threadtoll_record::{BlockCost, ContentionBlock, Disturbance, IdleBlock, Lost, ResidentBytes};
 
 /// Samples of a block, with its counters.
@@ -44,6 +45,16 @@ pub enum Samples {
     SendCalls(SendCalls),
     /// Acquisitions of a lock.
     Contention(Acquisitions),
+}
+
+impl Samples {
+    /// Takes out the first acquisitions of a lock.
+    pub(crate) fn take_excerpt(&mut self) -> Option<Excerpt> {
+        match self {
+            Samples::Contention(acquisitions) => acquisitions.excerpt.take(),
+            _ => None,
+        }
+    }
 }
 
 /// Times between consecutive stamps.
@@ -156,6 +167,8 @@ pub struct Acquisitions {
     pub elapsed_ns: u64,
     /// All waits; empty if not stamped.
     pub waits: Vec<Waited>,
+    /// The first acquisitions, in nanoseconds, if stamped and of several threads.
+    pub excerpt: Option<Excerpt>,
 }
 
 impl Acquisitions {

@@ -11,6 +11,7 @@ mod kind;
 mod locks;
 mod messages;
 mod regimes;
+mod turns;
 mod variation;
 
 use std::cell::Cell as Mutable;

@@ -58,6 +58,57 @@ pub struct Wait {
     pub thread: u32,
 }
 
+/// The first acquisitions of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Its length. All acquisitions of this time are in it.
+    pub length: u64,
+    /// Request, acquisition and release by thread, since the window begins. Parts outside of the
+    /// excerpt are cut off.
+    pub threads: Vec<Vec<[u64; 3]>>,
+}
+
+impl Excerpt {
+    /// Converts its times to another unit.
+    pub fn converted(self, convert: impl Fn(u64) -> u64) -> Self {
+        let thread =
+            |thread: Vec<[u64; 3]>| thread.into_iter().map(|at| at.map(&convert)).collect();
+        Excerpt {
+            length: convert(self.length),
+            threads: self.threads.into_iter().map(thread).collect(),
+        }
+    }
+}
+
+/// The first acquisitions of all threads in the window from `from` until `until`, at most `most`.
+/// `None` if there are none.
+pub fn excerpt(
+    threads: &[Vec<Acquisition>],
+    from: u64,
+    until: u64,
+    most: usize,
+) -> Option<Excerpt> {
+    let first = |all: &[Acquisition]| -> Vec<Acquisition> {
+        let inside = |one: &&Acquisition| one.released_at > from && one.requested_at < until;
+        all.iter().filter(inside).take(most + 1).copied().collect()
+    };
+    let mut threads: Vec<Vec<Acquisition>> = threads.iter().map(|all| first(all)).collect();
+    let mut requests: Vec<u64> = threads.iter().flatten().map(|one| one.requested_at).collect();
+    requests.sort_unstable();
+    let until = requests.get(most).map_or(until, |next| until.min(*next));
+    if requests.is_empty() || until <= from {
+        return None;
+    }
+    threads.iter_mut().for_each(|all| all.retain(|one| one.requested_at < until));
+    let moments = |one: Acquisition| {
+        let acquired_at = one.acquired_at.max(one.requested_at);
+        let moments = [one.requested_at, acquired_at, one.released_at.max(acquired_at)];
+        moments.map(|at| at.clamp(from, until) - from)
+    };
+    let threads = threads.into_iter().map(|all| all.into_iter().map(moments).collect()).collect();
+    Some(Excerpt { length: until - from, threads })
+}
+
 /// Share of the time between two stamps that lies in a window.
 pub fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
     let inside = end.min(until).saturating_sub(begin.max(from));
@@ -222,6 +273,21 @@ mod tests {
             "{}",
             trace.units
         );
+    }
+
+    #[test]
+    fn an_excerpt_has_all_acquisitions_until_its_end() {
+        let all = excerpt(&three(), 5, 100, 3).unwrap();
+        assert_eq!(all.length, 95);
+        assert_eq!(all.threads, [[[5, 5, 25]], [[15, 28, 45]], [[20, 47, 55]]]);
+        // It ends where the third thread would wait, and cuts off what the second does after that.
+        let first = excerpt(&three(), 15, 100, 2).unwrap();
+        let expected =
+            Excerpt { length: 10, threads: vec![vec![[0, 0, 10]], vec![[5, 10, 10]], vec![]] };
+        assert_eq!(first, expected);
+        assert_eq!(first.converted(|ticks| ticks / 5).threads[1], [[1, 2, 2]]);
+        assert_eq!(excerpt(&three(), 60, 100, 3), None, "nothing happens");
+        assert_eq!(excerpt(&three(), 26, 100, 1), None, "more threads than that are at the lock");
     }
 
     #[test]

@@ -65,6 +65,7 @@ impl Seen {
             }
             Line::CellPrediction(_)
             | Line::Block(_)
+            | Line::Timeline(_)
             | Line::Strike(_)
             | Line::Machine(_)
             | Line::Profile(_) => {}

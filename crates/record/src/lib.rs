@@ -2,11 +2,12 @@
 //!
 //! All experiments share one file format: JSON Lines. The first line is the [`Machine`], the second
 //! the [`Plan`]. Then come [`Block`]s as they end, the [`Record`]s of each completed group,
-//! predictions written before a cell was measured ([`CellPrediction`]), and rows that were given up
-//! ([`Strike`]). This crate defines these types, reads and writes them ([`file`](mod@file)), stores
-//! distributions ([`Histogram`]) and folds the blocks of a group into records ([`fold()`]). It
-//! neither measures nor prints. A [`Prediction`] is not part of such a file. A [`Profile`] has a
-//! file of its own, with the machine, the plan, and at most one line per second.
+//! predictions written before a cell was measured ([`CellPrediction`]), the first acquisitions of a
+//! block at a lock ([`Timeline`]), and rows that were given up ([`Strike`]). This crate defines these
+//! types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`]) and folds
+//! the blocks of a group into records ([`fold()`]). It neither measures nor prints. A [`Prediction`]
+//! is not part of such a file. A [`Profile`] has a file of its own, with the machine, the plan, and
+//! at most one line per second.
 
 mod block;
 mod build;
@@ -55,6 +56,7 @@ mod strike;
 mod subject;
 mod text;
 mod time;
+mod timeline;
 mod warning;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, Worst};
@@ -100,4 +102,5 @@ pub use strike::Strike;
 pub use subject::Subject;
 pub use text::Text;
 pub use time::{run_id, timestamp, unix_ns};
+pub use timeline::Timeline;
 pub use warning::{Warning, WarningForm};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, CellPrediction, Machine, Plan, Profile, Record, Strike};
+use crate::{Block, CellPrediction, Machine, Plan, Profile, Record, Strike, Timeline};
 
 /// A line of a file; `schema` names its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,9 @@ pub enum Line {
     /// A completed block.
     #[serde(rename = "threadtoll.block/1")]
     Block(Box<Block>),
+    /// The beginning of a block of threads that contend for a lock.
+    #[serde(rename = "threadtoll.timeline/1")]
+    Timeline(Box<Timeline>),
     /// A row that was given up.
     #[serde(rename = "threadtoll.struck/1")]
     Strike(Box<Strike>),

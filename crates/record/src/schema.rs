@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
 use crate::{
     Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record, Strike,
+    Timeline,
 };
 
 /// A type of line or object.
@@ -47,6 +48,10 @@ pub static ALL: &[Described] = &[
         "line of a contention file: the prediction for a cell, made before its first block",
     ),
     Described::new::<Block>("block", "line of a file: a measured stretch of a cell"),
+    Described::new::<Timeline>(
+        "timeline",
+        "line of a contention file: what the threads of a cell did at the beginning of a block",
+    ),
     Described::new::<Strike>("struck", "line of a file: a cell that failed"),
     Described::new::<Record>("record", "line of a file: the result of a cell"),
     Described::new::<Profile>("profile", "line of a profile, and `profile --json`").version(2),

@@ -1,4 +1,4 @@
-//! Two-dimensional figures, which a format may draw above a section's rows.
+//! Figures in two dimensions, which a format may draw.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,33 @@ pub(crate) struct Map {
     pub(crate) predicted: Vec<Vec<Option<f64>>>,
     /// Reasons why cells have no prediction.
     pub(crate) unpredicted: Vec<String>,
+}
+
+/// The beginning of a block, by thread.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) heading: String,
+    /// Says what is seen.
+    pub(crate) sentence: String,
+    pub(crate) length_ns: u64,
+    /// Of each thread, in order and without gaps; of the first threads only, if there are very many.
+    pub(crate) threads: Vec<Vec<Stretch>>,
+}
+
+/// A time for which a thread does one thing, in nanoseconds since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) state: State,
+    pub(crate) from_ns: u64,
+    pub(crate) until_ns: u64,
+}
+
+/// What a thread does at a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Working,
+    Waiting,
+    Holding,
 }
 
 /// One-way medians of a mechanism by pair of CPUs.

@@ -6,6 +6,7 @@ mod columns;
 mod findings;
 mod map;
 mod screen;
+mod timeline;
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -18,6 +19,7 @@ use threadtoll_record::{
 pub(crate) use cards::cards;
 pub(crate) use findings::findings;
 pub(crate) use screen::screen;
+pub(crate) use timeline::timelines;
 
 use crate::clean::clean;
 use crate::figure::{Figure, Map};

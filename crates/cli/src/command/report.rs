@@ -32,8 +32,9 @@ pub(crate) struct Report {
     /// Write everything but the blocks to this new file, compressed if its name ends in .gz
     #[arg(long, value_name = "OUT")]
     fold: Option<PathBuf>,
-    /// Leave histograms and worst samples, most of its size, out of the folded file: its page then
-    /// shows no distributions, and cells from several groups get the medians of their quantiles
+    /// Leave histograms, worst samples and timelines, most of its size, out of the folded file: its
+    /// page then shows no distributions, and cells from several groups get the medians of their
+    /// quantiles
     #[arg(long, requires = "fold")]
     without_histograms: bool,
     #[command(flatten)]

@@ -150,6 +150,7 @@ fn tables_maps_and_the_page() {
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
     assert!(page.contains("<h2>Locks</h2>") && page.contains("<figure class=\"chart cells\""));
     assert!(page.contains("\n9 threads, hold share 50%: measured "), "values on hover");
+    assert!(page.contains("<h2>Moment by moment: std-mutex, 2 threads, hold "), "the timeline");
 }
 
 /// Files of versions whose predictions had a 99% interval of the simulation, and refused nothing.

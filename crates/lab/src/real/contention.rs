@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{ThreadCounters, account};
-use threadtoll_model::queue_trace::{self, Acquisition, QueueTrace};
+use threadtoll_model::queue_trace::{self, Acquisition, Excerpt, QueueTrace};
+use threadtoll_record::limits::TIMELINE;
 use threadtoll_record::{
     BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement, PlannedCell,
 };
@@ -170,7 +171,8 @@ impl Contention {
         };
         let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
         let all = reports.iter().map(|report| report.done.all).sum();
-        (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits: Vec::new() }, all)
+        let elapsed_ns = elapsed_ns.max(1);
+        (Acquisitions { block, elapsed_ns, waits: Vec::new(), excerpt: None }, all)
     }
 
     fn stamped(&self, reports: Vec<ThreadReport>, window: Window) -> (Acquisitions, u64) {
@@ -214,7 +216,19 @@ impl Contention {
             seen: Some(seen),
         };
         let elapsed_ns = self.clock.ns(until - from) as u64;
-        (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits }, all)
+        let excerpt = self.excerpt(&threads, from, until);
+        (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits, excerpt }, all)
+    }
+
+    /// The first acquisitions in nanoseconds, until a thread is out of tasks.
+    fn excerpt(&self, threads: &[Vec<Acquisition>], from: u64, until: u64) -> Option<Excerpt> {
+        if threads.len() < 2 {
+            return None;
+        }
+        let end = threads.iter().filter_map(|all| end_of_tasks(all)).map(|end| end.idle_at).min();
+        let until = end.map_or(until, |end| end.min(until));
+        let excerpt = queue_trace::excerpt(threads, from, until, TIMELINE)?;
+        Some(excerpt.converted(|ticks| self.clock.ns(ticks) as u64)).filter(|it| it.length > 0)
     }
 }
 
@@ -287,17 +301,21 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
         block,
         elapsed_ns: parts.iter().map(|part| part.elapsed_ns).sum(),
         waits: Vec::new(),
+        excerpt: None,
     }
 }
 
-/// Counts a run of tasks as a whole: the last entry of each thread only marks its end and is not an
-/// acquisition.
+/// The last entry of a thread that shared tasks: it marks their end and is not an acquisition.
+fn end_of_tasks(all: &[Acquisition]) -> Option<&Acquisition> {
+    all.last().filter(|last| last.released_at == last.idle_at)
+}
+
+/// Counts a run of tasks as a whole.
 fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
     trace.units =
         threads.iter().flatten().map(|one| (one.think_units + one.hold_units) as f64).sum();
     for (thread, all) in threads.iter().enumerate() {
-        let ends = all.last().filter(|last| last.released_at == last.idle_at);
-        if let Some(end) = ends {
+        if let Some(end) = end_of_tasks(all) {
             trace.acquisitions[thread] = trace.acquisitions[thread].saturating_sub(1);
             let is_end = (end.acquired_at, thread as u32);
             trace.waits.retain(|wait| (wait.ended_at, wait.thread) != is_end);

@@ -20,6 +20,7 @@ use crate::contention::repeated::{Part, Repeated};
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
+use super::turns::Turns;
 use super::{Draws, Thief, fingerprint, normal};
 
 /// Time of an uncontended acquisition and release.
@@ -201,6 +202,18 @@ impl OpenCell for Lock {
             },
             starved_ns: longest.into(),
         });
+        let turns = Turns {
+            subject,
+            locks: self.spec.stripes as usize,
+            waits: answer.is_some(),
+            pair_ns: PAIR_NS,
+            handoff_ns: if self.spec.policy().spins() { SPUN[0].1 } else { HANDED[2].1 },
+            slowed,
+        };
+        // Drawn apart from the figures.
+        let seed = *seed ^ fingerprint(&planned.cell).rotate_left(32) ^ u64::from(*round);
+        let mut turns_rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let excerpt = stamped.then(|| turns.excerpt(length_ns as u64, &mut turns_rng)).flatten();
         let busy_ns = (length_ns * (threads as f64).min(cpus.len() as f64) * 0.9) as u64;
         time.block_took(elapsed_ns);
         let counters = Counters {
@@ -224,7 +237,7 @@ impl OpenCell for Lock {
             queue_on_entry_mean: None,
             seen,
         };
-        let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits });
+        let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits, excerpt });
         Ok(BlockSamples { counters, samples })
     }
 }

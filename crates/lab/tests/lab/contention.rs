@@ -12,7 +12,7 @@ use threadtoll_record::{
 
 use super::{OURS, run_simulated};
 
-fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
+pub(super) fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2, 4]);
     let choice = LockChoice {
@@ -23,7 +23,7 @@ fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
     contention(&site, scenario(name).unwrap(), &OURS.locks, &choice)
 }
 
-fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
+pub(super) fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
         processes: 1,
         run: "run".into(),
@@ -137,7 +137,13 @@ fn plans_that_were_tampered_with_are_not_measured() {
 }
 
 /// Contention on a simulated machine whose calibrations err by this in each repeat.
-fn measured(name: &str, locks: &[&str], overrides: Overrides, seed: u64, error: f64) -> Results {
+pub(super) fn measured(
+    name: &str,
+    locks: &[&str],
+    overrides: Overrides,
+    seed: u64,
+    error: f64,
+) -> Results {
     let (groups, refused) = planned(name, locks, overrides);
     let run = SimulatedBackend::new(seed).machine().run;
     let machine = || {
@@ -147,7 +153,7 @@ fn measured(name: &str, locks: &[&str], overrides: Overrides, seed: u64, error: 
     run_simulated(&machine, &Plan { run, seed, refused, ..plan(groups) })
 }
 
-fn shares(shares: &[f64]) -> Vec<Share> {
+pub(super) fn shares(shares: &[f64]) -> Vec<Share> {
     shares.iter().map(|share| Share::new(*share).unwrap()).collect()
 }
 

@@ -27,6 +27,7 @@ mod repeat;
 mod run;
 mod served;
 mod strikes;
+mod timelines;
 
 /// The default registry.
 static OURS: LazyLock<Registry> = LazyLock::new(Registry::default);

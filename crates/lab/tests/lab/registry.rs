@@ -126,7 +126,13 @@ fn a_mechanism_and_a_lock_made_at_run_time_are_planned_and_measured() {
         assert!(matches!(samples, Samples::Exchange(_)), "{samples:?}");
         let name = "striped/2:counting-mutex";
         let BlockSamples { samples, .. } = block(backend, &contended, name, here);
-        assert!(matches!(samples, Samples::Contention(_)), "{samples:?}");
+        let Samples::Contention(told) = samples else { panic!("{samples:?}") };
+        let excerpt = told.excerpt.unwrap();
+        assert!(excerpt.length > 0 && excerpt.threads.len() == 2);
+        for thread in &excerpt.threads {
+            let moments = thread.as_flattened();
+            assert!(moments.is_sorted() && moments.iter().all(|at| *at <= excerpt.length));
+        }
     }
     assert!(sent.load(Ordering::Relaxed) > 100 && acquisitions.load(Ordering::Relaxed) > 100);
 }

@@ -70,12 +70,15 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
         vec![Line::Machine(Box::new(results.machine.clone())), Line::Plan(Box::new(plan))];
     let strikes = results.strikes.iter().cloned();
     lines.extend(strikes.map(|strike| Line::Strike(Box::new(strike))));
-    for group in results.groups.iter().filter_map(|group| group.records.as_ref()) {
+    for group in &results.groups {
+        let Some(records) = &group.records else { continue };
         let predicted = |record: &Record| record.figures.contention()?.predicted.clone();
         lines.extend(
-            group.iter().filter_map(predicted).map(|it| Line::CellPrediction(Box::new(it))),
+            records.iter().filter_map(predicted).map(|it| Line::CellPrediction(Box::new(it))),
         );
-        lines.extend(group.iter().map(|record| Line::Record(Box::new(record.clone()))));
+        let timelines = group.timelines.iter().cloned();
+        lines.extend(timelines.map(|timeline| Line::Timeline(Box::new(timeline))));
+        lines.extend(records.iter().map(|record| Line::Record(Box::new(record.clone()))));
     }
     let packed = to.extension().is_some_and(|extension| extension == "gz");
     create(to, |file| write(file, &lines, packed))?;

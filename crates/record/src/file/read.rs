@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     Block, BlockKind, CellPrediction, Figures, Line, Machine, Plan, PlannedCell, Record, Strike,
-    fold,
+    Timeline, fold,
 };
 
 use super::source::Source;
@@ -63,8 +63,31 @@ pub struct GroupState {
     /// Predictions of the last attempt; empty once it is complete, because its records contain
     /// them.
     pub predictions: Vec<CellPrediction>,
+    /// Timelines of the last attempt, at most one for each cell.
+    pub timelines: Vec<Timeline>,
     /// Indices of the cells that were given up.
     pub struck: BTreeSet<usize>,
+}
+
+impl GroupState {
+    /// Keeps a timeline if it is the first of its cell, or the first of an undisturbed block. Returns
+    /// `false` if it is neither.
+    pub fn keep(&mut self, timeline: &Timeline) -> bool {
+        match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
+            None => self.timelines.push(timeline.clone()),
+            Some(kept) if timeline.clean && !kept.clean => kept.clone_from(timeline),
+            Some(_) => return false,
+        }
+        true
+    }
+
+    /// Begins another attempt.
+    pub fn begin(&mut self, attempt: u32) {
+        self.attempts = attempt;
+        self.blocks.clear();
+        self.predictions.clear();
+        self.timelines.clear();
+    }
 }
 
 /// Contents of a file, or of a run in progress.
@@ -139,11 +162,13 @@ impl Results {
             let GroupState { struck, .. } = state;
             state.blocks.retain(|block| !struck.contains(&block.cell));
             state.predictions.retain(|prediction| !struck.contains(&prediction.cell));
+            state.timelines.retain(|timeline| !struck.contains(&timeline.cell));
             let is_left = |cell| !struck.contains(&cell) && self.plan.may_strike(group, cell);
             if !cells.into_iter().any(is_left) {
                 state.records = Some(Vec::new());
                 state.blocks.clear();
                 state.predictions.clear();
+                state.timelines.clear();
             }
         }
         self.strikes.push(strike);
@@ -190,9 +215,10 @@ impl Results {
         Some([records(self.plan.repeated_by(last)?)?, records(last)?])
     }
 
-    /// Drops the histograms and longest samples of all records, which make up most of a folded
-    /// file.
+    /// Drops the timelines, and the histograms and longest samples of all records, which make up most
+    /// of a folded file.
     pub fn drop_samples(&mut self) {
+        self.groups.iter_mut().for_each(|group| group.timelines.clear());
         let records = self.groups.iter_mut().flat_map(|group| &mut group.records).flatten();
         records.for_each(|record| {
             record.histogram = None;
@@ -285,6 +311,10 @@ pub(super) fn read_results(
             }
             Next::Line(Line::CellPrediction(prediction)) => {
                 take_prediction(&mut results, &mut seen, &mut partial, *prediction)
+                    .map_err(|what| reader.fault(&what))?;
+            }
+            Next::Line(Line::Timeline(timeline)) => {
+                take_timeline(&mut results, &mut seen, &mut partial, *timeline)
                     .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Strike(strike)) => {
@@ -397,9 +427,7 @@ fn begin(
         // A folded file has only the attempt that counted.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
-        state.attempts = attempt;
-        state.blocks.clear();
-        state.predictions.clear();
+        state.begin(attempt);
         seen[group].clear();
         partial[group].clear();
     } else if attempt != state.attempts || attempt == 0 {
@@ -466,6 +494,23 @@ fn take_prediction(
         return Err("a cell is predicted twice".into());
     }
     state.predictions.push(prediction);
+    Ok(())
+}
+
+fn take_timeline(
+    results: &mut Results,
+    seen: &mut [HashSet<(usize, u32, BlockKind)>],
+    partial: &mut [Vec<Option<Record>>],
+    timeline: Timeline,
+) -> Result<(), String> {
+    timeline.validate(&results.plan)?;
+    if results.is_struck(timeline.group, timeline.cell) {
+        return Err("the timeline's cell was given up before".into());
+    }
+    begin(results, seen, partial, (timeline.group, timeline.attempt), "timeline")?;
+    if !results.groups[timeline.group].keep(&timeline) {
+        return Err("a cell has a second timeline that is no better than its first".into());
+    }
     Ok(())
 }
 

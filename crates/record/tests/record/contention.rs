@@ -23,7 +23,7 @@ fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
 
 /// A reference, one thread alone on two CPUs, one thread on one of them with a lock, and two
 /// threads.
-fn plan_of(work: Work, rounds: u32) -> Plan {
+pub(crate) fn plan_of(work: Work, rounds: u32) -> Plan {
     let mut plan = plan(rounds, &[&["atomic-store"]]);
     let first = plan.groups[0][0].clone();
     let experiment = Experiment::contention("hold-think");
@@ -37,7 +37,7 @@ fn plan_of(work: Work, rounds: u32) -> Plan {
 }
 
 /// A block of a microsecond with this much work.
-fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
+pub(crate) fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
     let contention = ContentionBlock {
         work: work.into(),
         acquisitions: vec![10.into()],

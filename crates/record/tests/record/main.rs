@@ -11,4 +11,5 @@ mod profile;
 mod read;
 mod schemas;
 mod strikes;
+mod timelines;
 mod write;

@@ -5,7 +5,7 @@ use threadtoll_record::file::Results;
 use threadtoll_record::schema::ALL;
 use threadtoll_record::{Line, fold};
 
-use crate::fixture;
+use crate::{fixture, timelines};
 
 /// Whole numbers without a range: seeds, and numbers that are only compared or shown.
 const ANY: &[&str] = &[
@@ -81,6 +81,7 @@ fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
         ("plan", Line::Plan(Box::new(results.plan))),
         ("block", Line::Block(Box::new(blocks[0].clone()))),
         ("record", Line::Record(Box::new(records[1].clone()))),
+        ("timeline", Line::Timeline(Box::new(timelines::timeline(0, true)))),
         ("struck", Line::Strike(Box::new(fixture::strike(0, 1, 1)))),
         ("profile", serde_json::from_value(fixture::profile()).unwrap()),
     ];

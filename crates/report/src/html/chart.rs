@@ -8,6 +8,7 @@ mod grid;
 mod lines;
 mod rows;
 mod scale;
+mod timeline;
 
 use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr;
@@ -16,6 +17,7 @@ pub(super) use grid::{Cell, Edge, Grid, Shades, scale_of_colours};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use rows::{Dot, Dots, Row, Strip, Strips};
 pub(super) use scale::Axis;
+pub(super) use timeline::timeline;
 
 /// Number of colours in the style sheet.
 pub(super) const COLOURS: usize = 10;
@@ -80,11 +82,12 @@ impl Key {
     }
 }
 
-/// Shapes of the marks, included once per page.
+/// Shapes and patterns of the marks, included once per page.
 pub(super) fn shapes() -> Markup {
     html! {
         svg class="shapes" width="0" height="0" aria-hidden="true" {
             @for shape in Shape::MARKS { path id=(shape.id()) d=(shape.path()) {} }
+            (timeline::pattern())
         } "\n"
     }
 }

@@ -7,10 +7,11 @@ use super::details::{disturbance, noise, refused, reproduce, worst};
 use super::headline::{findings, headline, machine};
 use super::run::{MAX_LADDER_ROWS, MAX_LOCK_ROWS, MAX_QUEUE_ROWS, Run, day};
 use super::table::{more_rows, notes, plain, sortable};
-use super::{TITLES, charts, distribution};
-use crate::figure::Figure;
+use super::{TITLES, chart, charts, distribution};
+use crate::figure::{Figure, Timeline};
 use crate::label::{cpus, relation};
 use crate::ladder::{Row, at_one_speed};
+use crate::locks;
 use crate::queues;
 use crate::table::{Section, Table, Topic};
 
@@ -25,7 +26,10 @@ impl Run<'_> {
                 @match table(self.topic()).map(|table| (table.topic, table)) {
                     Some((Topic::Ladder, _)) => (self.ladder_chart()),
                     Some((Topic::Queues, table)) => (self.first_queues(table)),
-                    Some((Topic::Locks, table)) => (first_locks(table)),
+                    Some((Topic::Locks, table)) => {
+                        (first_locks(table))
+                        (self.timelines())
+                    }
                     Some((Topic::Matrix, table)) => (first_matrix(table, runs)),
                     None => {}
                 }
@@ -138,6 +142,21 @@ impl Run<'_> {
         }
     }
 
+    /// What the threads of some cells did, moment by moment; only the first is unfolded.
+    fn timelines(&self) -> Markup {
+        let timelines = locks::timelines(self.results(), self.records());
+        html! {
+            @for (nth, timeline) in timelines.iter().enumerate() {
+                @if nth == 0 {
+                    h2 { "Moment by moment: " (timeline.heading) } "\n"
+                    (drawn(timeline))
+                } @else {
+                    (folded(&timeline.heading, drawn(timeline)))
+                }
+            }
+        }
+    }
+
     fn locks(&self, table: &Table) -> Markup {
         let mut left = MAX_LOCK_ROWS;
         html! {
@@ -180,6 +199,13 @@ fn ladder(table: &Table) -> Markup {
         }
         (more_rows(table.rows().saturating_sub(MAX_LADDER_ROWS)))
         (notes(&table.notes))
+    }
+}
+
+fn drawn(timeline: &Timeline) -> Markup {
+    html! {
+        p { (timeline.sentence) } "\n"
+        (chart::timeline(timeline))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::Record;
+use threadtoll_record::{LockSubject, Record};
 
 use super::card::Card;
 use super::findings::{Errors, enough_threads};
@@ -44,14 +44,19 @@ fn columns<'s, 'a>(sweep: &'s Sweep<'a>) -> Vec<Vec<&'s Row<'a>>> {
     columns.into_values().collect()
 }
 
+/// The number of locks in a striped set; 1 for any other lock.
+pub(super) fn locks_of(subject: &LockSubject) -> Option<u32> {
+    match subject.lock.strip_prefix("striped/") {
+        Some(striped) => striped.split(':').next()?.parse().ok(),
+        None => Some(1),
+    }
+}
+
 /// The number of threads that, together, would keep the lock held all the time; `None` unless the
 /// lock admits one thread at a time.
 fn knee_of(row: &Row<'_>) -> Option<f64> {
     let subject = row.subject;
-    let locks = match subject.lock.strip_prefix("striped/") {
-        Some(striped) => striped.split(':').next()?.parse().ok()?,
-        None => 1.0,
-    };
+    let locks = f64::from(locks_of(subject)?);
     let known = subject.hold_ns > 0 && subject.read_share.is_none();
     known.then(|| locks * subject.cycle_ns() as f64 / subject.hold_ns as f64)
 }

@@ -11,12 +11,12 @@ const WIDE: Style = Style { color: false, width: None };
 const CYCLE_NS: u64 = 66_667;
 
 pub(crate) struct Measured {
-    scenario: &'static str,
-    threads: u32,
-    hold_share: f64,
-    cycle_ns: u64,
-    work: Work,
-    speedup: f64,
+    pub(crate) scenario: &'static str,
+    pub(crate) threads: u32,
+    pub(crate) hold_share: f64,
+    pub(crate) cycle_ns: u64,
+    pub(crate) work: Work,
+    pub(crate) speedup: f64,
 }
 
 pub(crate) const COMPUTING: Measured = Measured {

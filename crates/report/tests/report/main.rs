@@ -11,3 +11,4 @@ mod prediction;
 mod profile;
 mod profiles;
 mod text;
+mod timelines;

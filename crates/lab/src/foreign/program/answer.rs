@@ -123,7 +123,8 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
         queue_on_entry_mean: Some(queue_on_entry_mean.into()),
         seen: None,
     };
-    let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits: Vec::new() });
+    let acquisitions = Acquisitions { block, elapsed_ns, waits: Vec::new(), excerpt: None };
+    let samples = Samples::Contention(acquisitions);
     Ok((samples, tasks, elapsed_ns))
 }
 

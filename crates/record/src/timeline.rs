@@ -1,0 +1,62 @@
+//! Timelines: what the threads of a cell did at the beginning of one of its blocks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::TIMELINE;
+use crate::{Count, Plan, Text};
+
+/// The first acquisitions of a block of threads that contend for a lock. A thread that neither
+/// waits nor holds the lock works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Timeline {
+    /// Id of the run.
+    pub run: Text,
+    /// Index of the group in the plan.
+    pub group: usize,
+    /// Attempt at the group.
+    pub attempt: u32,
+    /// Index of the cell in its group.
+    pub cell: usize,
+    /// Round of the block, from 0.
+    pub seq: u32,
+    /// True if no disturbance of the block reached its threshold.
+    pub clean: bool,
+    /// Length in nanoseconds.
+    pub elapsed_ns: Count,
+    /// Acquisitions by thread, in order, at most 1,000 in all: when the lock was requested,
+    /// acquired and released, in nanoseconds since the timeline begins. Parts before that or
+    /// after `elapsed_ns` are cut off.
+    pub acquisitions: Vec<Vec<[Count; 3]>>,
+}
+
+impl Timeline {
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), String> {
+        if self.run != plan.run {
+            return Err("the timeline belongs to another run".into());
+        }
+        let Some(planned) = plan.groups.get(self.group).and_then(|group| group.get(self.cell))
+        else {
+            return Err(format!("the plan has no cell {} in group {}", self.cell, self.group));
+        };
+        if self.seq >= planned.budget.rounds {
+            return Err(format!("the plan has no round {} in group {}", self.seq, self.group));
+        }
+        let threads = planned.cell.lock().map_or(0, |lock| lock.threads as usize);
+        if threads < 2 || self.acquisitions.len() != threads {
+            return Err("the timeline does not match its cell's lock or number of threads".into());
+        }
+        let count: usize = self.acquisitions.iter().map(Vec::len).sum();
+        if !(1..=TIMELINE).contains(&count) {
+            return Err(format!("a timeline has 1 to {TIMELINE} acquisitions"));
+        }
+        let in_order = |thread: &Vec<[Count; 3]>| {
+            let moments = thread.as_flattened();
+            moments.is_sorted() && moments.last().is_none_or(|last| *last <= self.elapsed_ns)
+        };
+        if self.elapsed_ns.get() == 0 || !self.acquisitions.iter().all(in_order) {
+            return Err("the acquisitions of the timeline are not in order".into());
+        }
+        Ok(())
+    }
+}
