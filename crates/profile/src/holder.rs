@@ -234,6 +234,7 @@ impl LockHolder {
         };
         let was_looked_at = |tid: u32| looked_at.iter().any(|read| read.tid == tid);
         let scene = KeptScene {
+            due: tick.due,
             held,
             complete: threads
                 .alive
@@ -307,6 +308,24 @@ impl LockHolder {
             [tid] => Some((tid, able.at)),
             _ => None,
         }
+    }
+
+    /// The thread that held it while a thread waited, as far as places tell, at each look that is
+    /// kept, by its time.
+    pub(crate) fn at_looks(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
+        let mut explained = Explained::default();
+        for scene in &self.scenes {
+            scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
+        }
+        let looks = self.scenes.iter().map(|scene| {
+            let holder = scene.visit(stacks, |scene| self.places.holder(scene, explained));
+            let thread = match holder {
+                places::Holder::Thread(tid) => Some(tid),
+                places::Holder::Nobody | places::Holder::OneOf(_) => None,
+            };
+            (scene.due, thread)
+        });
+        looks.collect()
     }
 
     /// The holders while a thread waited: as its word named them, or by all that was learned of

@@ -66,6 +66,9 @@ const WRITING_SHARE: f64 = 0.05;
 /// What is done once at the start counts as if it were spread over this time at least.
 const FIRST: Duration = Duration::from_secs(10);
 
+/// Observed time after which a profile has states over time, even if it goes on.
+const FIRST_TRACE: Duration = Duration::from_secs(3);
+
 /// Time for names of inlined functions, in the end: the report is waited for.
 const NAMING: Duration = Duration::from_millis(150);
 
@@ -97,6 +100,9 @@ pub struct Profiler {
     /// Time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
+    /// Observed time after which states over time are part of the next profile: seldom enough for
+    /// a file to have a few dozen of them after a day.
+    next_trace: Duration,
 }
 
 impl Profiler {
@@ -181,6 +187,7 @@ impl Profiler {
             cpu_ns: 0,
             forgotten: Doing::default(),
             unseen: Unseen::default(),
+            next_trace: FIRST_TRACE,
         }
     }
 
@@ -301,6 +308,11 @@ impl Profiler {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);
         let background = self.background();
+        let elapsed = self.began.elapsed();
+        let traced = finished || elapsed >= self.next_trace;
+        if traced {
+            self.next_trace = FIRST_TRACE + elapsed.mul_f64(1.25);
+        }
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
         compose(
             &self.account,
@@ -308,7 +320,8 @@ impl Profiler {
             &mut self.stacks,
             &Circumstances {
                 finished,
-                seconds: self.began.elapsed().as_secs_f64(),
+                traced,
+                seconds: elapsed.as_secs_f64(),
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.events.refused(),

@@ -67,7 +67,8 @@ impl Seen {
             | Line::Block(_)
             | Line::Strike(_)
             | Line::Machine(_)
-            | Line::Profile(_) => {}
+            | Line::Profile(_)
+            | Line::Trace(_) => {}
         }
         Ok(())
     }

@@ -6,7 +6,8 @@
 //! ([`Strike`]). This crate defines those types, reads and writes them ([`file`](mod@file)), stores
 //! distributions ([`Histogram`]) and folds the blocks of a group into records ([`fold()`]). It
 //! neither measures nor prints. A [`Prediction`] is not part of such a file, and a [`Profile`] has
-//! a file of its own: the machine, the plan, and a line at most once a second.
+//! a file of its own: the machine, the plan, and a line at most once a second; now and then also
+//! one with the states of its threads over time ([`profile::Trace`]).
 
 mod block;
 mod build;

@@ -34,12 +34,13 @@ use super::presence::Presence;
 use super::standing::Standing;
 use super::stops::Stops;
 use super::time::Time;
+use super::trace::{HeldBy, State};
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Kind, Wait};
+use crate::primitive::{Evidence, Hold, Kind, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -115,6 +116,8 @@ pub struct ProcessAccount {
     /// Mean number of threads that wait for a CPU without having been seen at what they did before.
     unseen: WokenUnseen,
     touched: Vec<u32>,
+    /// Holders of the locks for which threads waited at the current look.
+    pub(super) held_by: Vec<(u32, HeldBy)>,
     last: HashMap<u32, Last>,
     /// Threads that have not moved between samples.
     pub(crate) standing: Standing,
@@ -186,6 +189,7 @@ impl ProcessAccount {
             major_faults: [0; 2],
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
+            held_by: Vec::new(),
             last: HashMap::new(),
             standing: Standing::default(),
             stops: Stops::default(),
@@ -309,12 +313,18 @@ impl ProcessAccount {
         lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
-    pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
+    /// Returns the state of a thread that was picked.
+    pub(super) fn thread(
+        &mut self,
+        read: &ThreadRead,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Option<State> {
         if !self.threads.contains(&read.tid) {
             self.lately.note(read.tid);
         }
         if self.stops.all_along() {
-            return;
+            return None;
         }
         self.standing.note(read, at, || seen.still_since(read, at));
         let mut waiting_on = None;
@@ -324,27 +334,30 @@ impl ProcessAccount {
         // It counts once: as what it waited for then, or else as what it does now.
         let waited = last.waiting_on.filter(|_| when_due == WhenDue::AsBefore);
         let scale_now = if waited.is_some() { 0.0 } else { scale };
-        match Occupation::of(&read.activity) {
+        let doing = match Occupation::of(&read.activity) {
             Occupation::Futex(wait) if read.picked => {
                 let awake = when_due == WhenDue::Awake;
                 let scale = if awake { 0.0 } else { scale_now };
                 let (word, wait) = (wait.address, Wait::Futex(wait));
                 waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
-                if awake {
-                    let kind = Time::on_cpu(seen.state(read.tid, seen.due));
+                let kind = match awake {
+                    true => Some(Time::on_cpu(seen.state(read.tid, seen.due))),
+                    false => waiting_on.is_none().then_some(Time::Other),
+                };
+                if let Some(kind) = kind {
                     self.time[kind.place()].now += scale_now;
-                } else if waiting_on.is_none() {
-                    self.time[Time::Other.place()].now += scale_now;
                 }
+                kind
             }
-            Occupation::Futex(_) => {}
+            Occupation::Futex(_) => None,
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
                 let waits = match when_due {
                     WhenDue::Unseen => self.wait_unseen(read.tid, scale_now, seen),
                     _ => 0.0,
                 };
-                self.time[Time::on_cpu(state).place()].now += scale_now - waits;
+                let kind = Time::on_cpu(state);
+                self.time[kind.place()].now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
                 }
@@ -355,6 +368,7 @@ impl ProcessAccount {
                         self.touch(place, seen.look).patterns.turn(overtaken_by);
                     }
                 }
+                Some(kind)
             }
             occupation => {
                 let kind = self.devices.time(occupation, read.process, at, seen);
@@ -363,8 +377,9 @@ impl ProcessAccount {
                 }
                 self.time[kind.place()].now += scale_now;
                 self.note_asleep(kind, read, scale_now, at, seen);
+                Some(kind)
             }
-        }
+        };
         if let Some(place) = waited {
             let woken = read.activity == Activity::OnCpu && waiting_on.is_some();
             let now = &mut self.touch(place, seen.look).now;
@@ -414,6 +429,13 @@ impl ProcessAccount {
                 self.objects[place as usize].now.arrivals.push(before);
             }
         }
+        let on = |place| State::On { place, lock: self.objects[place as usize].is_lock() };
+        let state = match (waited, doing) {
+            (Some(place), _) => Some(on(place)),
+            (None, Some(kind)) => Some(State::Doing(kind)),
+            (None, None) => waiting_on.map(on),
+        };
+        state.filter(|_| read.picked)
     }
 
     /// Whom a lock went to, if that is known, that a woken waiter was about to take.
@@ -536,6 +558,15 @@ impl ProcessAccount {
             let object = &mut self.objects[place as usize];
             if contended {
                 object.patterns.sample(&object.now, seen.scale);
+                match object.now.hold {
+                    Some(Hold::Held { owner: Some(tid) }) => {
+                        self.held_by.push((place, HeldBy::Thread(tid)));
+                    }
+                    _ if object.holder.names_owner => {
+                        self.held_by.push((place, HeldBy::NotSeen));
+                    }
+                    _ => {}
+                }
             }
             let waited_before = !object.queue.waiters.is_unchanged();
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);

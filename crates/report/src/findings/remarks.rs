@@ -35,8 +35,7 @@ fn speeds(regimes: &Regimes) -> Option<Sentence> {
 
 fn noisy(records: &[Record]) -> Option<Sentence> {
     let all = sum(records.iter().map(|record| &record.disturbance));
-    too_disturbed(&all)
-        .then(|| say::noisy(share(f64::from(all.disturbed) / f64::from(all.blocks))))
+    too_disturbed(&all).then(|| say::noisy(share(f64::from(all.disturbed) / f64::from(all.blocks))))
 }
 
 /// The worst warning, and what it means for the figures.

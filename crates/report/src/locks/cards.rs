@@ -95,7 +95,9 @@ fn threads(number: f64) -> String {
 }
 
 /// The longest hold at which two threads surely do more than one, with their speed-up.
-pub(super) fn longest_hold_for_two<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<(&'s Row<'a>, [f64; 2])> {
+pub(super) fn longest_hold_for_two<'s, 'a>(
+    sweep: &'s Sweep<'a>,
+) -> Option<(&'s Row<'a>, [f64; 2])> {
     let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
     pairs
         .filter(|_| sweep.axis == Axis::HoldShare)

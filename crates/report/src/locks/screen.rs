@@ -24,9 +24,10 @@ pub(crate) fn screen(run: &Run<'_>) -> Option<Screen> {
     let first = shown.first()?;
     let mut answer = Vec::new();
     answer.extend(shown.iter().take(2).filter_map(worth));
-    answer.extend(longest_hold_for_two(first).map(|(row, _)| {
-        say::two_threads_up_to(first.lock(), share(row.subject.hold_share()))
-    }));
+    answer.extend(
+        longest_hold_for_two(first)
+            .map(|(row, _)| say::two_threads_up_to(first.lock(), share(row.subject.hold_share()))),
+    );
     Some(Screen {
         title: format!("How many threads a lock is good for: {}", first.criteria.scenario),
         answer,
@@ -70,7 +71,8 @@ fn of_one_lock(sweep: &Sweep<'_>) -> Picture {
 /// A map that fits on a screen: some of its rows and columns, always the first and the last.
 fn thinned(map: Map) -> Map {
     let (rows, columns) = (spread(map.threads.len(), ROWS), spread(map.columns.len(), MAX_COLUMNS));
-    let measured = rows.iter().map(|row| columns.iter().map(|at| map.measured[*row][*at]).collect());
+    let measured =
+        rows.iter().map(|row| columns.iter().map(|at| map.measured[*row][*at]).collect());
     Map {
         measured: measured.collect(),
         predicted: Vec::new(),
@@ -105,10 +107,16 @@ fn of_locks(sweeps: &[Sweep<'_>]) -> Rows {
     let threads: Vec<u32> = threads.into_iter().collect();
     let shown = spread(threads.len(), MAX_COLUMNS).into_iter().map(|nth| threads[nth]);
     let column = |threads: u32| {
-        Column::new("speed-up with threads", threads.to_string(), 0, "", move |line: &Line<'_, '_>| {
-            let row = line.rows.iter().find(|row| row.subject.threads == threads);
-            Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
-        })
+        Column::new(
+            "speed-up with threads",
+            threads.to_string(),
+            0,
+            "",
+            move |line: &Line<'_, '_>| {
+                let row = line.rows.iter().find(|row| row.subject.threads == threads);
+                Cell::figure(row.and_then(|row| row.contention.speedup), ratio)
+            },
+        )
         .emphasis(Emphasis::Main)
     };
     let held = rows().next().map(|row| share(row.subject.hold_share())).unwrap_or_default();

@@ -151,7 +151,8 @@ fn screen(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>,
     };
     let all = jams(comparisons);
     let answer = all.first().map(|first| {
-        let (gap, queue) = (round_time(first.gap_ns as f64), format!("{}, {}", first.name, first.wait));
+        let (gap, queue) =
+            (round_time(first.gap_ns as f64), format!("{}, {}", first.name, first.wait));
         match first.jammed_from() {
             Some(size) => say::jammed_from(gap, count(size), queue),
             None => say::never_jammed(gap, queue),

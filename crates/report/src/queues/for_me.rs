@@ -309,8 +309,8 @@ impl<'r, 'a> Answer<'r, 'a> {
         let Some(best) = first.iter().min_by(|a, b| cpu(a).total_cmp(&cpu(b))) else {
             return vec![sentences::for_me_none(&self.heading, self.why_none())];
         };
-        let level = (first.len() > 1)
-            .then(|| sentences::level(plural(first.len() as u64 - 1, "other")));
+        let level =
+            (first.len() > 1).then(|| sentences::level(plural(first.len() as u64 - 1, "other")));
         let p99 = |one: &&Candidate<'_, '_>| one.record().quantiles.p99.map(Ns::get);
         let faster = self.all.iter().filter(|one| one.out == Some(Out::OverBudget));
         let faster = faster.filter(|one| p99(one) < p99(best));

@@ -181,19 +181,13 @@ fn summary(_: &Results, comparisons: &[&Comparison<'_>]) -> Vec<Section> {
             let rate = row.kept_up.and_then(|own| own.rate_per_s);
             Cell::figure(rate, |rate| format!("{}/s", per_second(rate)))
         }),
-        Column::new(
-            "",
-            "saturated at",
-            0,
-            "messages received at the lowest rate above",
-            |row| {
-                let text = row.saturated.first().and_then(|own| saturation(own));
-                match text {
-                    Some(text) => Cell::new(row.saturated_at(), text),
-                    None => Cell::text("not reached"),
-                }
-            },
-        )
+        Column::new("", "saturated at", 0, "messages received at the lowest rate above", |row| {
+            let text = row.saturated.first().and_then(|own| saturation(own));
+            match text {
+                Some(text) => Cell::new(row.saturated_at(), text),
+                None => Cell::text("not reached"),
+            }
+        })
         .emphasis(Emphasis::Main),
         Column::new("", "limit", 3, "the generator had no time between two stamps", |row| {
             let generator = row.saturated.iter().any(|own| own.generator_was_limit);

@@ -54,10 +54,7 @@ impl Case {
 }
 
 /// The rows of one case, of all receivers, best first; or, of several cases, a column for each.
-pub(super) fn by_case(
-    results: &Results,
-    comparisons: &[&Comparison<'_>],
-) -> (Vec<Sentence>, Rows) {
+pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> (Vec<Sentence>, Rows) {
     let mut cases: Vec<Case> = Vec::new();
     for case in comparisons.iter().map(|comparison| Case::of(comparison)) {
         if !cases.contains(&case) {
@@ -92,11 +89,13 @@ fn best_of_each_family(comparisons: &[&Comparison<'_>]) -> Vec<Sentence> {
         let level = ranked(comparison).skip(1).filter(level).count() as u64;
         let level = (level > 0).then(|| say::level(plural(level, "other")));
         let figure = (comparison.view().text)(&first.record);
-        Some(match comparison.criteria.family {
-            WaitFamily::Spinning => say::best_that_spins(named(first), figure),
-            WaitFamily::Blocking => say::best_that_sleeps(named(first), figure),
-        }
-        .and(level))
+        Some(
+            match comparison.criteria.family {
+                WaitFamily::Spinning => say::best_that_spins(named(first), figure),
+                WaitFamily::Blocking => say::best_that_sleeps(named(first), figure),
+            }
+            .and(level),
+        )
     };
     comparisons.iter().filter_map(best).collect()
 }
@@ -192,8 +191,11 @@ fn each_case(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Rows {
         Column::new("", heading, rank(nth, cases.len()), "", move |line: &Line<'_, '_>| {
             let Some(row) = line.rows[nth] else { return Cell::unknown() };
             let best = row.place.is_some_and(|place| place.first == 1);
-            Cell::new(row.ns(), (view.text)(&row.record))
-                .emphasis(if best { Emphasis::Best } else { Emphasis::Plain })
+            Cell::new(row.ns(), (view.text)(&row.record)).emphasis(if best {
+                Emphasis::Best
+            } else {
+                Emphasis::Plain
+            })
         })
     };
     let columns = cases.iter().enumerate().map(column).collect();
