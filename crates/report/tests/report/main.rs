@@ -10,4 +10,5 @@ mod page;
 mod prediction;
 mod profile;
 mod profiles;
+mod states;
 mod text;

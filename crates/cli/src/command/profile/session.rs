@@ -154,9 +154,13 @@ impl Kept {
         }
     }
 
+    fn has_new_trace(&self, profile: &Profile) -> bool {
+        profile.trace.is_some() && profile.trace != self.trace
+    }
+
     fn append(&mut self, profile: &Profile) {
+        let has_new_trace = self.has_new_trace(profile);
         let Some(appender) = &mut self.appender else { return };
-        let has_new_trace = profile.trace.is_some() && profile.trace != self.trace;
         if has_new_trace {
             self.trace.clone_from(&profile.trace);
         }
@@ -189,7 +193,7 @@ impl Session {
         let profile = self.kept.stamped(profile, false);
         self.bar.set_position((profile.seconds.get() * 1000.0) as u64);
         let is_due = self.kept.written.is_none_or(|written| written.elapsed() >= RECENT);
-        if is_due || profile.trace.is_some() {
+        if is_due || self.kept.has_new_trace(&profile) {
             self.kept.append(&profile);
             self.renew(&profile);
         }
