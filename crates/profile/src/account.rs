@@ -234,7 +234,7 @@ impl Account {
                     && let Some(state) = process.thread(thread, tick.at, &seen)
                     && self.trace.saw(thread.process, thread.tid, state)
                 {
-                    process.new_users.push(thread.tid);
+                    process.to_name.push(thread.tid);
                 }
             }
             for &process in chunk.gone(tick) {

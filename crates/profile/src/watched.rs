@@ -28,7 +28,8 @@ pub(crate) struct Watched {
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
     pub(crate) signal: Option<u8>,
-    /// Names of the threads that use locks, as they were when that was first seen.
+    /// Names of threads, as they were when it was first seen that they use locks, or when their
+    /// states over time began to be kept.
     pub(crate) names: HashMap<u32, String>,
     /// Threads of other processes that use locks of this one, with their processes and names.
     pub(crate) strangers: HashMap<u32, (u32, String)>,

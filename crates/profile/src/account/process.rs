@@ -81,10 +81,11 @@ pub struct ProcessAccount {
     pub objects: Vec<Object>,
     /// Things for which threads waited in a stretch that has not ended.
     waited_for: Vec<u32>,
-    /// Threads that were seen to hold a lock or to wait for one, and those of them whose names
-    /// nobody has asked for yet.
+    /// Threads that were seen to hold a lock or to wait for one.
     users: HashSet<u32>,
-    pub(crate) new_users: Vec<u32>,
+    /// Threads whose names nobody has asked for yet: of those that use locks, and those whose
+    /// states over time are kept.
+    pub(crate) to_name: Vec<u32>,
     /// Things of which a waiter's stack may tell more.
     telling: Vec<u32>,
     /// The word of a lock for which threads waited does not name its holder.
@@ -169,7 +170,7 @@ impl ProcessAccount {
             objects: Vec::new(),
             waited_for: Vec::new(),
             users: HashSet::new(),
-            new_users: Vec::new(),
+            to_name: Vec::new(),
             telling: Vec::new(),
             nameless: false,
             ran: 0,
@@ -576,7 +577,7 @@ impl ProcessAccount {
             if object.is_lock() {
                 let users = &mut self.users;
                 let new = |&tid: &u32| users.len() < MAX_USERS && users.insert(tid);
-                self.new_users.extend(object.now.users().filter(new));
+                self.to_name.extend(object.now.users().filter(new));
             }
         }
         self.touched = touched;
@@ -625,7 +626,7 @@ impl ProcessAccount {
         self.inner = None;
         self.lately = Lately::default();
         (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
-        (self.new_users, self.wishes) = (Vec::new(), Vec::new());
+        (self.to_name, self.wishes) = (Vec::new(), Vec::new());
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());
