@@ -299,6 +299,8 @@ for expectation in "$own"/expect/*; do
     ((judge_only)) || known "$from" || continue
     if [[ -n ${reasons[$from]:-} ]]; then
         unjudged+=("$name: ${reasons[$from]}")
+    elif grep -qs 'cannot be preloaded' "$out/$name/prog.err"; then
+        unjudged+=("$name: a library that it preloads is missing ($out/$name/prog.err)")
     elif ! gather "$expectation" "$work"; then
         log=$out/$from.log
         if [[ -f $log ]] && known "$from"; then unjudged+=("$name: no screen or no record ($log)"); fi

@@ -1,4 +1,5 @@
-//! The commands, one per file. A new one is a file here, its `mod` line and a line in [`COMMANDS`].
+//! The commands, one per file. To add one, add a file here, its `mod` line, and a line in
+//! [`COMMANDS`].
 
 mod check;
 mod compare;
@@ -15,7 +16,7 @@ mod survey;
 
 use crate::entry::Entry;
 
-/// All commands, in the order of the help.
+/// All commands, in the order in which the help lists them.
 pub(crate) static COMMANDS: &[Entry] = &[
     Entry::of::<check::Check>(),
     Entry::of::<survey::Survey>(),

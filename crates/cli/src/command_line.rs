@@ -1,7 +1,6 @@
-//! The command line: parsing, with each error in one sentence.
+//! Parses the command line and reports each error in one sentence.
 //!
-//! clap takes option values as texts; each command validates its own, so that all messages are
-//! ours.
+//! clap passes option values as text; each command validates its own, so that we word all messages.
 
 use std::ffi::OsString;
 
@@ -15,7 +14,7 @@ use crate::nearest::unknown;
 use crate::syntax::{HELP, no_command, render_error};
 
 pub(crate) enum Parsed {
-    /// Help, or the version.
+    /// The help text, or the version.
     Text(String),
     Command(&'static Entry, ArgMatches),
 }
@@ -38,7 +37,7 @@ fn declaration() -> clap::Command {
         .subcommands(COMMANDS.iter().map(Entry::declaration))
 }
 
-/// Moves the scenario to the front of its command's arguments, so that options may stand before it.
+/// Moves the scenario to the front of its command's arguments, so that options may precede it.
 fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
     const FIRST: usize = 2;
     let command = arguments.get(1).and_then(|name| declaration.find_subcommand(name));
@@ -60,7 +59,7 @@ fn scenario_first(declaration: &clap::Command, arguments: &mut [OsString]) {
             Some(option) if option.is_empty() || option.contains('=') => 1,
             Some(option) => match takes_value(option) {
                 Some(takes_value) => 1 + usize::from(takes_value),
-                // An error.
+                // This is an error.
                 None => return,
             },
         };

@@ -1,5 +1,5 @@
-//! Printing. Errors are ignored: a reader may go away (`| head`), and nothing can be done about
-//! others.
+//! Prints text. Errors are ignored: the reader may go away (`| head`), and nothing can be done
+//! about other errors.
 
 use std::io::{IsTerminal, Write};
 
@@ -22,7 +22,7 @@ impl StdStream {
         }
     }
 
-    /// The style of tables: no wider than the terminal, if it is one.
+    /// The style of tables: no wider than the terminal, if the stream is one.
     pub(crate) fn style(self) -> Style {
         let size = match self {
             StdStream::Out => {
@@ -47,7 +47,7 @@ pub(crate) fn err(text: &str) {
     StdStream::Err.print(text);
 }
 
-/// Prints text to standard error, wrapped at words on a terminal.
+/// Prints text to standard error, wrapped between words on a terminal.
 pub(crate) fn err_text(text: &str) {
     err(&StdStream::Err.style().wrapped(text));
 }
@@ -56,12 +56,12 @@ pub(crate) fn note(text: &str) {
     err_text(&format!("note: {text}"));
 }
 
-/// Prints text for programs to standard output.
+/// Prints text for other programs to standard output.
 pub(crate) fn data(text: &str) {
     write(&mut anstream::stdout(), text);
 }
 
-/// Prints names and sentences, a line each.
+/// Prints names and sentences, one pair per line.
 pub(crate) fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
@@ -99,7 +99,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Applies to everything printed from now on.
+    /// Applies this setting to everything printed from now on.
     pub(crate) fn apply(self) {
         match self {
             Color::Auto => ColorChoice::Auto,

@@ -1,11 +1,11 @@
-//! Files that appear in one step: a draft beside them is renamed.
+//! Writes files in one step: a draft next to each is renamed.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Makes sure that a file can be written; `what` names its contents in the error.
+/// Checks that a file can be written; `what` names its contents in the error.
 pub(crate) fn probe(path: &Path, what: &str) -> Result<(), Failure> {
     check_folder(path, what)?;
     let draft = draft(path);
@@ -17,7 +17,7 @@ pub(crate) fn probe(path: &Path, what: &str) -> Result<(), Failure> {
     tried.map_err(|error| unwritable(path, what, &error.to_string()))
 }
 
-/// Writes a draft and renames it, so that no reader sees half a file.
+/// Writes a draft and renames it, so that no reader sees an incomplete file.
 pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::run(format!("cannot write {what} {}: {error}", path.display()))
@@ -31,7 +31,7 @@ pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure
     written.map_err(failed)
 }
 
-/// Refuses a path in a folder that does not exist: making it would follow a typing error.
+/// Rejects a path in a folder that does not exist: creating the folder would hide a typing error.
 pub(crate) fn check_folder(path: &Path, what: &str) -> Result<(), Failure> {
     let folder = directory(path);
     match std::fs::metadata(folder) {

@@ -1,4 +1,4 @@
-//! A command as the command line sees it: its options, as clap declares them, and its run.
+//! A command as the command line sees it: its options, as declared to clap, and its `run` function.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(crate) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// The directory of the topology.
+    /// The directory from which the topology is read.
     pub(crate) fn sysfs(&self) -> PathBuf {
         self.sysfs.clone().unwrap_or_else(|| PathBuf::from("/sys"))
     }

@@ -43,7 +43,7 @@ impl Failure {
         Failure { kind: FailureKind::Refused, what: what.into(), hint: None }
     }
 
-    /// A program could not be started; the code is 126 or 127, as in a shell.
+    /// A program could not be started; the exit code is 126 or 127, as in a shell.
     pub(crate) fn program(what: impl Into<String>, code: u8) -> Self {
         Failure { kind: FailureKind::Program(code), what: what.into(), hint: None }
     }
@@ -53,13 +53,13 @@ impl Failure {
         self
     }
 
-    /// Adds a hint unless there is one.
+    /// Adds a hint if there is none yet.
     pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
         Failure { hint: self.hint.or_else(|| Some(hint())), ..self }
     }
 
-    /// Prints the failure and returns its exit code. Line feeds and escapes from arguments and
-    /// files are replaced, to keep it on one line.
+    /// Prints the failure and returns its exit code. Line feeds and escape sequences in arguments
+    /// and file contents are replaced, to keep it on one line.
     pub(crate) fn report(&self) -> ExitCode {
         console::err_text(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
@@ -91,7 +91,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// A file that cannot be created is bad input; one that cannot be continued is a
+/// A file that cannot be created is bad input; a failure to continue a file is a
 /// [`LabError::Write`].
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {

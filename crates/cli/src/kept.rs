@@ -1,4 +1,4 @@
-//! The folder of runs that were given no file.
+//! The folder for runs for which no file was given.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use crate::failure::Failure;
 
 const FOLDER: &str = "threadtoll-results";
 
-/// The path of a new file, named after its command and run. Makes the folder.
+/// Path of a new file, named after its command and run. Creates the folder.
 pub(crate) fn new_file(command: &str, run: &str) -> Result<PathBuf, Failure> {
     std::fs::create_dir_all(FOLDER).map_err(|error| {
         Failure::usage(format!("cannot make the folder {FOLDER}: {error}"))
             .hint("choose a file with --out")
     })?;
     let path = |suffix: &str| Path::new(FOLDER).join(format!("{command}-{run}{suffix}.jsonl"));
-    // A simulated machine has no clock, so its runs have equal names.
+    // A simulated machine has no real clock, so its runs would have equal names.
     let names = std::iter::once(String::new()).chain((2..).map(|nth| format!("-{nth}")));
     let mut paths = names.map(|suffix| path(&suffix));
     Ok(paths.find(|path| !path.exists()).unwrap_or_else(|| path("")))

@@ -1,7 +1,7 @@
-//! `threadtoll`: measures what threads pay to talk to each other.
+//! `threadtoll` measures the cost of communication between threads.
 //!
-//! Each command is a file under `command`: its options, their validation, and its run. `measure` is
-//! the workflow that measuring commands share.
+//! Each command is a file under `command`, with its options, their validation, and its `run`
+//! function. `measure` is the workflow that measuring commands share.
 
 mod by_name;
 mod command;
@@ -33,7 +33,7 @@ use command_line::Parsed;
 
 fn main() -> ExitCode {
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    // Other processes of this program, which it starts itself.
+    // Another process of this program, which the program itself has started.
     if first == measure::share::COMMAND {
         return measure::share::serve().unwrap_or_else(|failure| failure.report());
     }

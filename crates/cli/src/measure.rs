@@ -29,12 +29,12 @@ pub(crate) use options::{Options, given};
 use output::{Output, Page};
 use testbed::Testbed;
 
-/// Number of processes that tell the variance between them.
+/// Number of processes from which the variance between processes is estimated.
 pub(crate) const PROCESSES: u32 = 3;
-/// Time after which a virtual machine has often changed its speed, in nanoseconds.
+/// Time in which a virtual machine has often changed its speed, in nanoseconds.
 pub(crate) const REPEAT_NS: u64 = 180_000_000_000;
 
-/// Returns `true` for the commands whose files `--resume` completes: those that measure.
+/// Returns `true` for commands whose files `--resume` can complete: those that measure.
 pub(crate) fn is_resumable(command: &str) -> bool {
     ["survey", "latency", "matrix", "queue", "contention"].contains(&command)
 }
@@ -57,7 +57,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     let resumed = args.resume.as_deref().map(resume::read::<C>).transpose()?;
     let checked = Checked::new(command, resumed.as_ref())?;
     let page = args.html.clone().map_or(Page::BesideResults, Page::At);
-    // Checked again when written, but better to fail before measuring.
+    // The page is checked again when it is written, but it is better to fail before measuring.
     page.check()?;
     if let Keep::At(out) = args.keep() {
         Appender::check(out)?;
@@ -103,7 +103,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
             Output::create(out.as_deref(), &page, &results)?
         }
     };
-    // The completed file's page.
+    // Printed here and then dropped: the page of the completed file need not repeat them.
     let notes = std::mem::take(&mut results.notes);
     if !args.quiet {
         notes.iter().for_each(|note| console::note(note));
@@ -124,7 +124,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The failure of a run whose rows were all given up.
+/// The failure of a run in which all rows were given up.
 fn nothing_left(results: &Results) -> Failure {
     let [first, ..] = results.strikes.as_slice() else { unreachable!("rows were given up") };
     let (name, why) = (first.name(&results.plan), &first.what);

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 
-/// The error for an unknown name: its hint is the nearest names, or `otherwise`.
+/// The error for an unknown name. The hint lists the nearest names; if there are none, it is
+/// `otherwise`.
 pub(crate) fn unknown<'a>(
     what: String,
     typed: &str,
@@ -26,7 +27,7 @@ fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a
         .map(|name| {
             let alike = strsim::jaro_winkler(&typed, name);
             let within = !typed.is_empty() && name.contains(&typed);
-            // Prefer the shortest of the names that contain the typed text.
+            // Prefers the shortest of the names that contain the typed text.
             let share = typed.len() as f64 / name.len() as f64;
             (if within { alike.max(0.9 + share / 10.0) } else { alike }, name)
         })

@@ -27,7 +27,7 @@ pub(crate) struct NeighboursArgs {
     neighbour: Option<String>,
 }
 
-/// A load on other threads; `None` for none.
+/// A load on other threads; `None` for no load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(into = "&'static str")]
 pub(crate) struct Beside(pub(crate) Option<Neighbour>);

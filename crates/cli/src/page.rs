@@ -1,4 +1,4 @@
-//! Pages: written in one step, without overwriting anything else.
+//! Pages: written in one step, and never over anything but an older page.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,12 +11,13 @@ use crate::draft;
 use crate::failure::Failure;
 
 const WHAT: &str = "the page";
-/// The beginning of our pages. With a title, it marks a file that a newer page may replace.
+/// The beginning of our pages. Together with the title, it identifies a file that a newer page may
+/// replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
-/// The title is within so many bytes.
+/// Number of bytes within which the title must be.
 const TITLE_WITHIN: u64 = 4096;
 
-/// Refuses a path where a page cannot or must not be written.
+/// Rejects a path at which a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let name = path.display();
     let failed = |error: std::io::Error| unwritable(path, &error.to_string());
@@ -48,7 +49,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Makes sure that a page can be written, for callers that first measure for minutes.
+/// Checks that a page can be written, for callers that first measure for minutes.
 pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     check(path)?;
     draft::probe(path, WHAT)
@@ -67,7 +68,7 @@ pub(crate) fn write(
     draft::replace(path, WHAT, &html::page(results, profiles))
 }
 
-/// The command that makes a page of a profile.
+/// The command that creates a page from a profile.
 pub(crate) fn command(path: &Path) -> String {
     format!("threadtoll report {} --html page.html", path.display())
 }

@@ -1,4 +1,4 @@
-//! From command-line texts to validated values; each error says what to do.
+//! Parses command-line texts into validated values; each error says what to do.
 
 mod bytes;
 mod choice;

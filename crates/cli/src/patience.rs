@@ -1,11 +1,11 @@
-//! Time for which code of a peer, or a cell, may make no progress.
+//! Time for which a peer's code, or a cell, may make no progress.
 
 use std::time::Duration;
 
-/// A number of seconds, for tests: they would wait for nothing else.
+/// Environment variable with a number of seconds, so that tests need not wait long.
 const VARIABLE: &str = "THREADTOLL_PATIENCE_S";
 
-/// The time, 20 s unless a test says otherwise.
+/// The time limit: 20 s, unless a test sets another.
 pub(crate) fn patience() -> Duration {
     let seconds = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
     seconds.map_or(threadtoll_lab::PATIENCE, Duration::from_secs)

@@ -1,7 +1,7 @@
 //! `--peers DIR`: queues in other languages.
 //!
-//! Each adapter describes itself in a process of its own, and each program in its own, so that one
-//! that crashes, hangs, or does anything else costs a line.
+//! Each adapter is described by a process that does nothing else, and each program by itself, so
+//! that one that crashes, hangs, or misbehaves in any other way costs only a line.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,8 @@ use crate::patience::patience;
 use crate::registry;
 use crate::this_program::this_program;
 
-/// The word on the command line of a process that describes an adapter. No command has this name.
+/// First argument on the command line of a process that describes an adapter. No command has this
+/// name.
 pub(crate) const COMMAND: &str = "--describe-adapter";
 
 #[derive(Debug, Args)]
@@ -29,7 +30,8 @@ pub(crate) struct PeersArgs {
 }
 
 impl PeersArgs {
-    /// The folder as a plan keeps it, so that a run can be resumed from elsewhere.
+    /// The folder in the form in which a plan stores it, so that a run can be resumed from
+    /// elsewhere.
     pub(crate) fn folder(&self) -> Result<Option<String>, Failure> {
         let Some(folder) = &self.peers else { return Ok(None) };
         let bad = |why: &str| bad(&folder.to_string_lossy(), why);
@@ -41,7 +43,7 @@ impl PeersArgs {
     }
 }
 
-/// The failure of a folder that cannot be used.
+/// The failure for a folder that cannot be used.
 pub(crate) fn bad(folder: &str, why: &str) -> Failure {
     Failure::usage(format!("--peers {folder}: {why}"))
         .hint("give the folder where `peers/build.sh` puts peers: target/peers")
@@ -55,8 +57,8 @@ fn unreadable(error: &std::io::Error) -> String {
     }
 }
 
-/// Adds the peers in a folder to the registry, before that is used. Each that cannot be measured
-/// costs a warning. The error is a clause.
+/// Adds the peers in a folder to the registry; call this before the registry is used. Prints a
+/// warning for each peer that cannot be measured. The error is worded as a clause.
 pub(crate) fn add(folder: &str) -> Result<(), String> {
     let files = foreign::files(Path::new(folder)).map_err(|error| unreadable(&error))?;
     if files.is_empty() {

@@ -1,4 +1,4 @@
-//! Progress on standard error: the current cell, and the time left.
+//! Shows progress on standard error: the current cell, and the time left.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use threadtoll_report::clean;
 
 use crate::console;
 
-/// A bar whose length is the forecast in milliseconds.
+/// A progress bar whose length is the estimated time in milliseconds.
 pub(crate) struct Progress {
     bar: ProgressBar,
     processes: u32,
@@ -21,8 +21,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Shows a bar if standard error is a terminal, unless `quiet`. `on_record` gets each complete
-    /// record.
+    /// Shows a bar if standard error is a terminal, unless `quiet`. `on_record` is called with each
+    /// complete record.
     pub(crate) fn new(quiet: bool, processes: u32, on_record: Box<dyn FnMut(&Record)>) -> Self {
         let target = if quiet || !std::io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
@@ -44,7 +44,7 @@ impl Progress {
         self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
     }
 
-    /// Shows a run that has this long to go; the first time, this is all of it.
+    /// Shows that the run has this long to go; the first call sets the total.
     fn show_remaining(&mut self, remaining_ns: u64) -> u64 {
         let remaining_ms = remaining_ns / 1_000_000;
         if self.total_ms == 0 {

@@ -1,4 +1,4 @@
-//! The mechanisms, queues and locks in this build, and those of `--peers`.
+//! The mechanisms, queues and locks in this build, and those from `--peers`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ fn everything() -> &'static Everything {
         .get_or_init(|| Everything { registry: build(Foreign::default()), added: Peers::default() })
 }
 
-/// Returns our own, the peers if they are built in, and what was [added](add).
+/// Our own, the Rust peers if they are built in, and those that were [added](add).
 pub(crate) fn registry() -> &'static Registry {
     &everything().registry
 }
@@ -30,13 +30,13 @@ pub(crate) fn added() -> &'static Peers {
     &everything().added
 }
 
-/// Adds twins of our rows if they are built in, before the registry is used.
+/// Adds twins of our rows if they are built in; call this before the registry is used.
 pub(crate) fn add_twins() {
     TWINS.store(true, Ordering::Relaxed);
 }
 
-/// Adds the rows of adapters and programs, before the registry is used. Returns what cannot be
-/// measured.
+/// Adds the rows of adapters and programs; call this before the registry is used. Returns the peers
+/// that cannot be measured.
 pub(crate) fn add(added: Peers) -> Vec<LeftOut> {
     let known: Vec<Queue> = ours().into_iter().chain(peers()).collect();
     let own = Registry::default();

@@ -1,11 +1,11 @@
-//! Scenarios of a command: each is a subcommand, and a file with the options that it takes.
+//! Scenarios of a command: each is a subcommand, and a file with its options.
 
 use crate::by_name::Named;
 use crate::failure::Failure;
 use crate::nearest::unknown;
 
-/// Declares the scenarios of a command, as `file::Options`, where `lab` names the scenarios that
-/// are measured, `Names` the options with the names after them, and `ScenarioOptions` their trait.
+/// Declares the scenarios of a command as `file::Options`. `lab` is the module of the measured
+/// scenarios, `Names` the type of options with names after them, and `ScenarioOptions` their trait.
 macro_rules! scenarios {
     ($($file:ident::$options:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -39,7 +39,7 @@ macro_rules! scenarios {
                 }
             }
 
-            /// The unknown name that was given for a scenario.
+            /// The unknown name that was given instead of a scenario.
             fn unknown(&self) -> Option<&str> {
                 match self {
                     Self::Unknown(words) => words.first().map(String::as_str),
@@ -51,8 +51,8 @@ macro_rules! scenarios {
 }
 pub(crate) use scenarios;
 
-/// The error of a command without one of its scenarios. `is_subject` recognizes what the scenarios
-/// use, such as a queue, if it was given in place of one.
+/// The error for a command without a valid scenario. `is_subject` recognises what a scenario
+/// measures, such as a queue, in case it was given instead.
 pub(crate) fn missing<S: Named>(
     command: &str,
     scenarios: &[S],
@@ -74,7 +74,7 @@ pub(crate) fn missing<S: Named>(
     unknown(format!("no scenario is called “{name}”"), name, names, otherwise)
 }
 
-/// Lets the options of a command with scenarios stand after the scenario, too.
+/// Allows the options of a command with scenarios to follow the scenario as well.
 pub(crate) fn with_scenarios(command: clap::Command) -> clap::Command {
     if command.is_allow_external_subcommands_set() {
         command.mut_args(|arg| arg.global(true))

@@ -1,4 +1,4 @@
-//! Errors of clap, each in one sentence.
+//! Rewords clap's errors, each as one sentence.
 
 use std::error::Error as _;
 
@@ -14,7 +14,7 @@ pub(crate) fn no_command() -> Failure {
         .hint("start with `threadtoll survey`, or see `threadtoll --help`")
 }
 
-/// Says where the options of the command stand that an error is about.
+/// Names the place where the help lists the options to which an error refers.
 fn options(error: &clap::Error) -> String {
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
@@ -28,9 +28,9 @@ fn options(error: &clap::Error) -> String {
     }
 }
 
-/// Turns an error from clap into one sentence.
+/// Converts an error from clap to one sentence.
 pub(crate) fn render_error(error: &clap::Error) -> Failure {
-    // A reader's.
+    // An error from a `Reader`.
     let own = error.source().and_then(|source| source.downcast_ref::<Failure>());
     if let Some(failure) = own {
         return failure.clone();
@@ -48,7 +48,7 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
         }
         ErrorKind::UnknownArgument => {
             let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
-            // clap also suggests what is far from the option of another scenario.
+            // clap also suggests options of other scenarios that are hardly similar.
             let is_near = |near: &String| strsim::jaro(near, &argument) > 0.85;
             match context(ContextKind::SuggestedArg).filter(is_near) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),

@@ -1,4 +1,4 @@
-//! Results on the terminal: the first screen, or all tables and findings.
+//! Prints results on the terminal: a table per experiment, then the findings.
 
 use threadtoll_record::Record;
 use threadtoll_record::file::Results;

@@ -1,11 +1,12 @@
-//! Other processes of this program.
+//! Starts other processes of this program.
 
 use std::process::Command;
 
-/// Not the program's path: the program may have been replaced since it was started.
+/// This is used instead of the program's path, because the program may have been replaced since it
+/// was started.
 pub(crate) const PATH: &str = "/proc/self/exe";
 
-/// This program with a word in place of a command.
+/// A command that runs this program with a word instead of a command's name.
 pub(crate) fn this_program(word: &str) -> Command {
     let mut command = Command::new(PATH);
     command.arg(word);

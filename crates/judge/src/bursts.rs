@@ -1,18 +1,19 @@
-//! Lengths of holds, from bursts of reads of a lock's word some microseconds apart.
+//! Mean hold times, from bursts: reads of a lock's word some microseconds apart.
 //!
-//! Bursts start at random times. Over all of them, the time seen held divided by the releases seen
-//! is the mean hold time: both grow at the rate of the lock's own, however short a burst is
-//! compared with a hold. A release and the next acquisition between two reads go unseen unless the
-//! owner changes, so holds of less than a few reads come out too long.
+//! Bursts start at random times. The mean hold time is the time that all bursts together saw the
+//! lock held, divided by the number of releases that they saw: both are proportional to the lock's
+//! own totals, however short a burst is compared with a hold. A release and the next acquisition
+//! between two reads go unseen unless the owner changes, so hold times shorter than a few reads are
+//! overestimated.
 //!
-//! A burst keeps its CPU busy. On a single CPU no holder can compute meanwhile, and bursts show
+//! A burst keeps its CPU busy. On a single CPU, no holder can run in the meantime, and bursts show
 //! nothing.
 
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
-/// Mean hold time below which waiters may spin or be woken between two looks, so that the queue
-/// seen is a lower bound.
+/// Mean hold time below which waiters may spin, or be woken, between two samples: the queue seen is
+/// then a lower bound.
 pub const SHORT_HOLD_NS: f64 = 200_000.0;
 
 /// One read of a lock's word.
@@ -20,7 +21,7 @@ pub const SHORT_HOLD_NS: f64 = 200_000.0;
 pub struct Read {
     /// Time, in nanoseconds.
     pub at: u64,
-    /// The lock is held.
+    /// True if the lock is held.
     pub held: bool,
     /// The thread that holds it, if the word names it.
     pub owner: Option<u32>,
@@ -34,16 +35,16 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Adds a burst; `waited` if a thread waited for the lock before it and after it.
+    /// Adds a burst; `waited` says that a thread waited for the lock both before and after it.
     pub fn add(&mut self, reads: &[Read], waited: bool) {
-        // Where no owner is named, waiters take a released lock unseen.
+        // If no owner is named, waiters take a released lock unseen.
         let blind = waited && reads.iter().any(|read| read.held && read.owner.is_none());
         let mut before: Option<Read> = None;
         for &read in reads {
             if let Some(before) = before.filter(|before| before.held && !blind) {
                 let gap = read.at.saturating_sub(before.at);
                 let released = !read.held || read.owner != before.owner;
-                // A release between two reads came halfway, on average.
+                // On average, a release between two reads happens halfway.
                 let held = if released && !read.held { gap / 2 } else { gap };
                 self.held_ns = self.held_ns.saturating_add(held);
                 self.releases += u64::from(released);
@@ -58,7 +59,7 @@ impl Bursts {
             return None;
         }
         let (held, releases) = (self.held_ns as f64, self.releases as f64);
-        // Counts of events are Poisson; this is their score interval.
+        // Counts of events are Poisson distributed; this is their score interval.
         let middle = releases + Z95 * Z95 / 2.0;
         let reach = Z95 * (releases + Z95 * Z95 / 4.0).sqrt();
         Some(Estimate {

@@ -1,33 +1,35 @@
-//! Causes of waiting, from counted samples.
+//! Causes of waiting, from counts of samples.
 //!
-//! Each sample in which a thread waited for the lock says what its holder was doing at that
-//! instant. Patterns over several samples (a herd, a hog, a starved writer) are counted beside
-//! them, so shares of causes need not add up to one.
+//! Each sample in which a thread waited for the lock shows what its holder was doing at that
+//! instant. Patterns over several samples (a herd, a hog, a starved writer) are counted separately,
+//! so the shares of causes need not add up to one.
 //!
-//! Only samples on time count: a late one got its CPU as the holder let go, and would see a free
-//! lock with waiters, a convoy, in every program that computes while it holds.
+//! Only samples on time count. A late sampler got its CPU when the holder released the lock, so it
+//! would see a free lock with waiters (a convoy) in every program that computes while holding a
+//! lock.
 
 use std::collections::BTreeMap;
 
 use threadtoll_stats::interval::{self, Estimate};
 
-/// Fewest samples with waiters from which a cause is named.
+/// Minimum number of samples with waiters on which a cause may rest.
 pub const MIN_SAMPLES: u64 = 8;
 
-/// Least share of the waiting that a cause explains: whoever mends it can tell the difference.
+/// Smallest share of the waiting that a cause must explain, so that removing it makes a noticeable
+/// difference.
 const WORTH_MENDING: f64 = 0.1;
 
-/// Least share of a cause that is seen without the holders, if most of these are not.
+/// Smallest share of a cause that does not need a known holder, if most holders are unknown.
 const WITHOUT_HOLDERS: f64 = 0.25;
 
-/// Most of the samples in which it may be unknown if the holder computed or waited for a CPU; with
-/// more, the two are not told apart.
+/// Largest share of samples in which it may be unknown if the holder computed or waited for a CPU;
+/// above it, the two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.2;
 
-/// Most system calls and locks told apart.
+/// Maximum numbers of system calls, and of locks, that are counted separately.
 const MAX_KINDS: usize = 64;
 
-/// An object by which a thread waits for others, and which is no lock.
+/// An object other than a lock through which a thread waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awaited {
     /// A condition variable.
@@ -38,19 +40,19 @@ pub enum Awaited {
     Barrier,
     /// The end of a thread.
     Join,
-    /// An initialisation that another thread runs.
+    /// An initialisation that another thread is running.
     Once,
-    /// A futex word that is not known further.
+    /// A futex word of an unknown kind.
     Unknown,
 }
 
-/// State of a lock's holder in a sample in which somebody waited.
+/// State of a lock's holder in a sample in which a thread waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// Asleep in this system call, which does not wait for other threads.
     Asleep(u32),
-    /// Waiting for other threads by something that is no lock: the one of this number, if it has
-    /// one.
+    /// Waiting for other threads through an object that is not a lock; the number is the object's,
+    /// if it has one.
     WaitsFor(Awaited, Option<u32>),
     /// On a CPU.
     Running,
@@ -62,20 +64,21 @@ pub enum Holder {
     Throttled,
     /// Waiting for the lock of this number.
     Waiting(u32),
-    /// Nobody holds the lock, or its holder has just been woken and does not run yet.
+    /// No thread holds the lock, or its holder has just been woken and does not run yet.
     HandedOver,
-    /// Readers, who share the lock.
+    /// Readers share the lock.
     Readers,
-    /// It let go of the lock some microseconds after the sample, before its own state was read.
+    /// It released the lock some microseconds after the word was read, before its own state was
+    /// read.
     LetGo,
-    /// Not known.
+    /// Unknown.
     NotSeen,
 }
 
 /// Counts of what holders were doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HolderCounts {
-    /// Samples on time in which somebody waited.
+    /// Number of samples on time in which a thread waited.
     pub samples: u64,
     asleep: BTreeMap<u32, u64>,
     waits_for: BTreeMap<(Awaited, Option<u32>), u64>,
@@ -98,7 +101,7 @@ fn count<K: Ord>(kinds: &mut BTreeMap<K, u64>, kind: K) {
 }
 
 impl HolderCounts {
-    /// Counts a sample on time in which somebody waited.
+    /// Counts a sample on time in which a thread waited.
     pub fn add(&mut self, holder: Holder) {
         self.samples += 1;
         match holder {
@@ -116,31 +119,31 @@ impl HolderCounts {
         }
     }
 
-    /// Share of the samples with waiters in which the holder let go of the lock before its own
-    /// state was read.
+    /// Share of the samples with waiters in which the holder released the lock before its own state
+    /// was read.
     pub fn let_go(&self) -> Option<Estimate> {
         interval::share(self.let_go, self.samples)
     }
 
-    /// Share of the samples with waiters in which the holder is not known.
+    /// Share of the samples with waiters in which the holder is unknown.
     pub fn not_seen(&self) -> Option<Estimate> {
         interval::share(self.not_seen, self.samples)
     }
 
-    /// Share of the samples with waiters in which the holder slept, in whatever call.
+    /// Share of the samples with waiters in which the holder slept, in any system call.
     pub fn slept(&self) -> Option<Estimate> {
         let asleep: u64 = self.asleep.values().chain(self.waits_for.values()).sum();
         interval::share(asleep, self.samples)
     }
 
-    /// Share of the samples with waiters in which nobody held the lock, or its holder had just been
-    /// woken.
+    /// Share of the samples with waiters in which no thread held the lock, or its holder had just
+    /// been woken.
     pub fn handed_over(&self) -> Option<Estimate> {
         interval::share(self.handed_over, self.samples)
     }
 
-    /// Waits for other threads. Where each holder waits for a thing of its own, as at a channel
-    /// that wakes each receiver by a word of its own, they are one.
+    /// Waits for other threads. If each holder waits for an object of its own, as at a channel that
+    /// wakes each receiver by a word of its own, they are merged.
     fn waits_for_threads(&self) -> BTreeMap<(Awaited, Option<u32>), u64> {
         let mut of_kinds: BTreeMap<Awaited, (u64, u64)> = BTreeMap::new();
         for (&(kind, _), &count) in &self.waits_for {
@@ -167,23 +170,25 @@ impl HolderCounts {
     }
 }
 
-/// Counts of patterns over several samples, all on time.
+/// Counts of patterns over several samples, all of them on time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternCounts {
-    /// Threads that were seen to begin to wait.
+    /// Number of threads that were seen when they had just begun to wait.
     pub arrivals: u64,
-    /// Of these, those that came in a herd: between two samples at least three threads left one
-    /// other wait, and queued for this lock.
+    /// Number of those that came in a herd: between two samples, at least three threads left the
+    /// same other wait and queued for this lock.
     pub herd_arrivals: u64,
-    /// Samples in which a waiter had just been woken, which happens when a holder lets go, and in
-    /// which it is known who has the lock next: the waiter, or who took it before the waiter ran.
+    /// Number of samples in which a holder had just released the lock, so that a waiter was woken,
+    /// and in which the next holder is known: the waiter, or a thread that took the lock before the
+    /// waiter ran.
     pub turns: u64,
-    /// Of these, samples in which the one thread that does so most had taken it before the waiter
-    /// ran: the waiter was woken for nothing.
+    /// Number of those samples in which one particular thread had taken the lock before the waiter
+    /// ran, so that the waiter was woken in vain: the thread that did this most often.
     pub hogged_turns: u64,
-    /// Samples in which a writer waited for a lock of readers and writers.
+    /// Number of samples in which a writer waited for a readers-writer lock.
     pub writer_waited: u64,
-    /// Of these, samples in which readers held it of whom one came after the writer.
+    /// Number of those samples in which readers held it, at least one of whom came after the
+    /// writer.
     pub readers_overtook: u64,
 }
 
@@ -192,20 +197,20 @@ pub struct PatternCounts {
 pub enum Cause {
     /// The holder sleeps in this system call.
     SleptHolding(u32),
-    /// The holder waits for the lock of this number.
+    /// The holder waits for the lock with this number.
     WaitsForLock(u32),
-    /// The holder waits for other threads by something that is no lock: the one of this number, if
-    /// it has one.
+    /// The holder waits for other threads through an object that is not a lock; the number is the
+    /// object's, if it has one.
     WaitsForThreads(Awaited, Option<u32>),
     /// The holder computes.
     Computing,
-    /// The holder computes or waits for a CPU: which of the two is not known.
+    /// The holder computes or waits for a CPU; it is unknown which.
     OnCpu,
     /// The holder waits for a CPU.
     Preempted,
     /// The holder waits for its cgroup's quota.
     Throttled,
-    /// Threads wait while nobody holds the lock, or its holder is being woken.
+    /// Threads wait while no thread holds the lock, or while its holder is being woken.
     Convoy,
     /// Several threads are woken at once to queue for the lock.
     Herd,
@@ -218,14 +223,16 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns `true` for a pattern, which explains the waiting whatever the holder does meanwhile.
+    /// Returns `true` for a pattern, which explains the waiting whatever the holder does in the
+    /// meantime.
     fn is_pattern(self) -> bool {
         matches!(self, Self::Herd | Self::Hog | Self::StarvedWriter)
     }
 }
 
-/// A cause and its share: of the samples with waiters; of a herd, of the threads that began to
-/// wait; of a hog, of the turns; of a starved writer, of the samples in which one waited.
+/// A cause and its share. For a pattern, the share is of the threads that began to wait (herd), of
+/// the turns (hog), or of the samples in which a writer waited (starved writer); for all other
+/// causes, it is of the samples with waiters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CauseShare {
     /// The cause.
@@ -235,8 +242,8 @@ pub struct CauseShare {
 }
 
 impl CauseShare {
-    /// Those that are worth more are mended first. All waiting for a free lock can be ended, while
-    /// what is done with a lock can seldom be more than halved.
+    /// Value of removing the cause: the most valuable comes first. Waiting for a free lock can be
+    /// ended altogether; the work done under a lock can seldom be more than halved.
     fn worth(&self) -> f64 {
         match self.cause {
             cause if cause.is_pattern() => f64::INFINITY,
@@ -246,22 +253,24 @@ impl CauseShare {
     }
 }
 
-/// Causes of waiting, the one to mend first, each of a tenth of it at least; empty if too few
-/// samples saw anybody wait.
+/// Causes of waiting, the one to remove first at the front. Each explains at least a tenth of it;
+/// empty if too few samples saw a thread wait.
 ///
-/// A pattern that explains more than half of the waiting comes before what the holder does: a herd
-/// waits for a holder that computes, but shorter holds are not its mend. With less it is no cause:
-/// on a busy lock now and then somebody overtakes, and several come at once.
+/// A pattern that explains more than half of the waiting ranks above what the holder does: a herd
+/// may wait for a holder that computes, but shorter holds would not cure it. A pattern that
+/// explains less is not a cause: on a busy lock, a thread occasionally overtakes, and several
+/// arrive at once.
 ///
-/// Nothing is said of what holders do if most of them were not seen: these may all have done one
-/// other thing, which would then come first. A convoy is seen without them.
+/// If most holders are unknown, nothing is said of what holders do: the unknown ones may all have
+/// done the same other thing, which would then rank first. A convoy can be seen without knowing the
+/// holders.
 pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
-    // A holder that let go of the lock some microseconds later had a CPU by then.
+    // A holder that released the lock some microseconds later already had a CPU.
     let unclear = holders.on_cpu + holders.let_go;
-    // Where the two are told apart in a part of the samples only, no share of either is known.
+    // If only some of the samples distinguish the two, the share of neither is known.
     let mixed = unclear as f64 > MOST_UNCLEAR * holders.samples as f64;
     let (running, preempted) = (holders.running, holders.preempted);
     let plain = [
@@ -295,7 +304,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         .filter(|each| match each.cause {
             cause if cause.is_pattern() => each.share.low > 0.5,
             _ if each.share.value < WORTH_MENDING => false,
-            // Seen without the holder.
+            // These are seen without knowing the holder.
             Cause::Convoy | Cause::HeldByReaders => most_seen || often(each.share),
             _ => most_seen,
         })
@@ -304,7 +313,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         let worth = other.worth().total_cmp(&one.worth());
         worth.then(other.share.value.total_cmp(&one.share.value))
     });
-    // An undecided cause comes first only where it is surely larger than the next.
+    // An undecided cause comes first only if it is certainly larger than the next.
     if let [CauseShare { cause: Cause::OnCpu, share }, next, ..] = &found[..]
         && share.low < next.share.high
     {

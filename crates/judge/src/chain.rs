@@ -1,28 +1,30 @@
-//! Chains of locks: the holder of one waits for another.
+//! Chains of locks, in which the holder of one lock waits for another.
 //!
-//! A thread that waits for a lock whose holder waits for another one waits for that other one: to
-//! shorten the first lock's holds otherwise would help nobody. So the queue of each lock in a chain
-//! counts at its root, and what remains of it counts at the lock itself.
+//! A thread that waits for a lock whose holder waits for another lock really waits for the latter:
+//! shortening the first lock's holds in any other way would help nobody. So the part of each queue
+//! that is due to another lock is attributed to that lock, down to the root of the chain; the rest
+//! is attributed to the lock itself.
 
 use threadtoll_stats::interval::Estimate;
 
-/// Locks that a queue is passed on by at most: a circle, which is a deadlock, has no end.
+/// Maximum number of locks along which a queue is passed on: a cycle, which is a deadlock, would
+/// have no end.
 const MAX_LENGTH: usize = 8;
 
-/// The holder of a lock waits for another lock.
+/// A lock whose holder waits for another lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// The lock whose holder waits.
+    /// The first lock.
     pub from: usize,
-    /// The lock that it waits for.
+    /// The lock for which its holder waits.
     pub to: usize,
-    /// Share of the time in which somebody waits for the first lock and its holder waits for the
+    /// Share of time in which a thread waits for the first lock while its holder waits for the
     /// second.
     pub share: f64,
 }
 
-/// Mean numbers of threads that go on if nobody waits for a lock any more, of each lock with this
-/// mean queue: its own queue, and those passed on to it.
+/// Mean number of threads that would be freed if nobody waited for a lock any more, for each lock:
+/// its own queue, and what other locks pass on to it. `queues` has the mean queues.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, freed};
@@ -43,7 +45,7 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     for link in &links {
         passed_on[link.from] += link.share.clamp(0.0, 1.0);
     }
-    // Shares of several locks, each rounded, may sum to more than the whole.
+    // The shares of several locks, each rounded, may sum to more than one.
     let scale: Vec<f64> = passed_on.iter().map(|sum: &f64| sum.max(1.0).recip()).collect();
     let of = |part: fn(Estimate) -> f64| {
         let mut flow: Vec<f64> = queues.iter().map(|&queue| part(queue).max(0.0)).collect();

@@ -1,28 +1,29 @@
-//! Effects of changes on the whole program, in line with the gain without any queue.
+//! Effects of changes on the whole program, consistent with the gain from removing a queue
+//! altogether.
 //!
-//! The models know the users of one lock. Of a program they may be a part, whose share of its work
-//! does not change otherwise; and they know no limit but the lock and the CPUs. So no change that
-//! leaves the number of threads alone is said to help more than if nobody waited at all.
+//! The models know only the users of one lock, and no limits but the lock and the CPUs. The users
+//! may be a part of the program, and the rest of its work does not change. So no change that keeps
+//! the number of threads is predicted to help more than removing all waiting would.
 
 use threadtoll_stats::interval::Estimate;
 
 use super::gain::Surroundings;
 use super::prediction::{Change, WhatIf};
 
-/// Least effect that is told: a smaller one is written as none.
+/// Smallest effect that is reported: a smaller one counts as none.
 const LEAST: f64 = 0.005;
 
-/// The part that a lock's users have in the work of a program.
+/// The part of a program's work that a lock's users do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// Their share of the threads that work.
+    /// Their share of the threads that are working.
     share: f64,
     /// Throughput without the lock's queue, relative to the present.
     most: Estimate,
 }
 
 impl Part {
-    /// The part that the users of a lock with this queue and this gain have in the work.
+    /// The part of the work done by the users of a lock with this queue and this gain.
     pub(super) fn of(
         users: u32,
         queue: Estimate,
@@ -34,8 +35,7 @@ impl Part {
         Part { share: share.clamp(0.0, 1.0), most: gain.map(|gain| 1.0 + gain) }
     }
 
-    /// The effect on the program of a change with this effect on the lock's users; `None` if there
-    /// is none.
+    /// The effect on the program, given the effect on the lock's users; `None` if there is none.
     pub(super) fn effect(self, on_users: WhatIf) -> Option<WhatIf> {
         let mut gain = on_users.gain.map(|gain| 1.0 + self.share * (gain - 1.0));
         if !matches!(on_users.change, Change::Threads(_)) {
@@ -44,7 +44,7 @@ impl Part {
             let high = gain.high.min(self.most.high.max(1.0)).max(value);
             gain = Estimate { value, low, high };
         }
-        // The speed-up of the users, once their part of the work is limited so.
+        // The speed-up of the users, with their part of the work limited in this way.
         let users = 1.0 + (gain.value - 1.0) / self.share.max(f64::MIN_POSITIVE);
         let limited = (users / on_users.gain.value.max(f64::MIN_POSITIVE)).min(1.0);
         let speedup = on_users.speedup.map(|speedup| speedup * limited);

@@ -1,97 +1,101 @@
-//! Throughput that a program would gain without the queue of one lock.
+//! Throughput that a program would gain if the queue of one lock vanished.
 //!
-//! The longest queue is not the worst one: threads that no longer wait for this lock run into the
-//! next limit, which is another lock that they pass or the CPUs (F. Zhou, Y. Gan, S. Ma and
-//! Y. Wang, *wPerf: generic off-CPU analysis to identify bottleneck waiting events*, OSDI 2018).
-//! Threads that wait for work, idle, are no part of the account.
+//! The lock with the longest queue is not necessarily the bottleneck: threads that no longer wait
+//! for it run into the next limit, which is another lock on their way or the CPUs (F. Zhou, Y. Gan,
+//! S. Ma and Y. Wang, *wPerf: generic off-CPU analysis to identify bottleneck waiting events*, OSDI
+//! 2018). Idle threads, which wait for work, do not enter the calculation.
 //!
-//! Where the CPUs are full, a lock costs what it takes of them, too: system calls, cache lines that
-//! move, tries in vain. Nothing measures that exactly, so that the gain is a range, or not told.
+//! If the CPUs are fully used, a lock also costs the CPU time that locking takes: system calls,
+//! moving cache lines, failed attempts. No measurement gives that exactly, so the gain is then a
+//! range, or is not reported.
 
 use threadtoll_stats::interval::Estimate;
 
 /// The rest of the program, as seen over the whole run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surroundings<'a> {
-    /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a time. Not
-    /// those that wait for a lock or, idle, for work.
+    /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a set time.
+    /// Threads that wait for a lock, or idle, are not included.
     pub working: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: f64,
-    /// CPUs that the program may use.
+    /// Number of CPUs that the program may use.
     pub cpus: f64,
-    /// Mean number of threads on a CPU, or waiting for one, of those that use the judged lock.
+    /// Mean number of the judged lock's users that are on a CPU or wait for one.
     pub users_on_cpu: f64,
-    /// The busiest of the locks that the threads pass that wait for this one.
+    /// The busiest among the other locks that this lock's waiters use.
     pub others: &'a [OtherLock],
-    /// CPU time that goes into locking.
+    /// CPU time spent on locking.
     pub locking: Locking,
 }
 
-/// Another lock that threads pass.
+/// Another lock that the waiters use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtherLock {
-    /// Share of the threads waiting for the judged lock that pass this one, too: at least, and at
-    /// most.
+    /// Share of the judged lock's waiters that also use this one: at least, and at most.
     pub share: [f64; 2],
-    /// Share of time for which it is held or handed over, but for the time in which its holder
+    /// Share of time for which it is held or handed over, without the time in which its holder
     /// waits for the judged lock.
     pub busy: f64,
 }
 
-/// CPU time that goes into taking and freeing locks, as a share of the program's.
+/// CPU time spent on taking and releasing locks, as a share of the program's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Locking {
-    /// As seen.
+    /// As samples show it.
     pub seen: f64,
-    /// At most.
+    /// Upper bound.
     pub most: f64,
 }
 
-/// Largest gain: with next to no thread at work, the ratio to those that wait means nothing.
+/// Largest gain: when hardly any thread works, the ratio of waiting to working threads means
+/// nothing.
 const MAX_GAIN: f64 = 100.0;
 
-/// Least part of the threads that work by their mean number which may work, where the queue is not
-/// known exactly.
+/// Minimum number of threads that may be working at a time, as a share of their mean number, if the
+/// queue is not known exactly.
 const LEAST_WORKING: f64 = 0.5;
 
-/// Largest ratio between the throughputs at the ends of a range for which it is told.
+/// Largest ratio between the throughputs at the two ends of a range that is reported.
 const MAX_RANGE: f64 = 4.0;
 
-/// Largest share of the CPU time that goes into locking.
+/// Largest share of the CPU time that may count as locking.
 const MAX_LOCKING: f64 = 0.99;
 
-/// Part of the threads on a CPU, or waiting for one, that the users of a lock are if it is they who
-/// fill the CPUs.
+/// Of the threads that are on a CPU or waiting for one, the smallest share that must be users of
+/// the lock for these to be what fills the CPUs.
 const MAIN_USERS: f64 = 0.5;
 
-/// Share of its CPUs that a program's threads take, or wait for, from which they are full.
+/// The CPUs are full if the program's threads use, or wait for, at least this share of them.
 const FULL: f64 = 0.9;
 
-/// Threads that wait for a lock, relative to those that work, up to which it is hardly waited for.
+/// Number of threads that wait for a lock, relative to those that work, up to which there is hardly
+/// any waiting.
 const LEAST_QUEUE: f64 = 0.01;
 
-/// CPU time that an acquisition takes at most: to sleep and to be woken, on a virtual machine.
+/// Maximum CPU time that an acquisition takes, for going to sleep and being woken, on a virtual
+/// machine.
 const ACQUISITION_S: f64 = 20e-6;
 
 impl Locking {
-    /// Bounded by the number of acquisitions a second, for locks whose holds were timed.
+    /// Limits both shares by the number of acquisitions per second, which is known only for locks
+    /// whose holds were timed.
     pub fn bounded_by(self, acquisitions_per_s: Option<f64>, on_cpu: f64) -> Locking {
         let bound = acquisitions_per_s.map_or(1.0, |per_s| per_s * ACQUISITION_S / on_cpu);
         Locking { seen: self.seen.min(bound), most: self.most.min(bound) }
     }
 }
 
-/// Throughput that the program would gain if nobody waited for a lock, by which so many threads
-/// are [freed](super::chain::freed), relative to the present: 0.2 is a fifth more. `None` if the
-/// lock may cost anything.
+/// Gain in throughput, relative to the present, if nobody waited for a lock and the
+/// [freed](super::chain::freed) threads went on: 0.2 is a fifth more. `None` if the lock may cost
+/// any amount.
 ///
-/// Threads that work and those that wait would all work, as far as the other limits allow.
+/// Both the working threads and the freed ones would then work, as far as the other limits allow.
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let Surroundings { working, on_cpu, cpus, others, users_on_cpu, .. } = program;
     let are_full = on_cpu >= FULL * cpus;
     let is_waited_for = freed.high > LEAST_QUEUE * working;
-    // Other threads fill the CPUs: those that wait here would take from them.
+    // Other threads fill the CPUs: the freed threads would only take CPU time from them.
     if are_full && is_waited_for && users_on_cpu < MAIN_USERS * on_cpu {
         return None;
     }
@@ -99,7 +103,7 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
     let average = freed.value;
     let throughput = |freed: f64, locking: f64, least_in_common: bool| {
-        // Of so many threads, those that do not wait work.
+        // Of this many threads, those that do not wait are working.
         let working = (working + average - freed).max(LEAST_WORKING * working);
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);

@@ -1,8 +1,8 @@
-//! Judges locks: from counted samples to verdicts, causes, mends and predictions.
+//! Judges locks: turns counted samples into verdicts, causes, advice and predictions.
 //!
-//! Pure functions: nothing here reads a clock, a file or another process. [`Judgement::new`] judges
-//! all samples of a lock; figures that they do not support are `None`. How samples are taken, and
-//! how a verdict is written down, is decided elsewhere.
+//! All functions are pure: nothing here reads a clock, a file or another process.
+//! [`Judgement::new`] judges all samples of a lock; figures that the samples do not support are
+//! `None`. Taking samples and wording verdicts is done elsewhere.
 //!
 //! | module | contents |
 //! |---|---|
@@ -48,21 +48,21 @@ use samples::{Figure, LockSamples};
 use unseen::Unseen;
 use verdict::{Verdict, efficiency};
 
-/// Locks into which a what-if stripes one.
+/// Number of locks into which a what-if stripes the lock.
 const STRIPES: u32 = 4;
 
-/// Least share of a holder's time asleep that is worth to move out of the lock.
+/// Smallest share of a holder's time asleep that is worth moving out of the lock.
 const MIN_SLEPT: f64 = 0.05;
 
 /// Largest number of threads predicted, unless more are alive.
 const MAX_PREDICTED: u32 = 64;
 
-/// All that was seen of a lock.
+/// Everything that was seen of a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockSeen<'a> {
     /// Its samples.
     pub samples: &'a LockSamples,
-    /// Waits that no look saw.
+    /// Waits that no look (one reading of words and threads) saw.
     pub unseen: Unseen,
     /// Bursts of reads of its word.
     pub bursts: &'a Bursts,
@@ -70,45 +70,46 @@ pub struct LockSeen<'a> {
     pub holders: &'a HolderCounts,
     /// Patterns over several samples.
     pub patterns: PatternCounts,
-    /// Threads seen to hold it or to wait for it.
+    /// Number of threads seen to hold it or to wait for it.
     pub users: u32,
-    /// Threads alive, each of which may use it; at least as many.
+    /// Number of threads alive, each of which may use it; at least `users`.
     pub alive: u32,
-    /// Users' demand for CPUs; `None` if not known.
+    /// Users' demand for CPUs; `None` if unknown.
     pub cpu: Option<CpuDemand>,
-    /// Mean number of threads that go on if nobody waits for it: its queue, unless it is one of a
-    /// [chain]; `None` if not known.
+    /// Mean number of threads that go on if nobody waits for it: its queue, unless it belongs to a
+    /// [chain]; `None` if unknown.
     pub freed: Option<Estimate>,
     /// The rest of the program.
     pub program: Surroundings<'a>,
 }
 
-/// A judgement on a lock. Figures that its samples do not allow are missing.
+/// A judgement on a lock. Figures that its samples do not support are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Share of time for which it is held.
     pub held: Figure,
     /// Mean number of threads waiting for it.
     pub queue: Figure,
-    /// Holds are so short that the queue is a lower bound.
+    /// True if holds are so short that the queue is a lower bound.
     pub queue_is_lower_bound: bool,
     /// Mean hold time in nanoseconds.
     pub hold_ns: Option<Estimate>,
-    /// Share of its users that it leaves working.
+    /// Share of its users that it leaves at work.
     pub efficiency: Option<Estimate>,
     /// The verdict.
     pub verdict: Option<Verdict>,
-    /// Throughput that the program would gain without the queue, relative to the present. `None` if
-    /// that is not known.
+    /// Throughput that the program would gain without the queue, relative to the present; `None` if
+    /// unknown.
     pub gain: Option<Estimate>,
-    /// Causes of waiting, the one to mend first.
+    /// Causes of waiting, the one to address first coming first.
     pub causes: Vec<CauseShare>,
     /// Speed-ups over one thread, in ascending order of threads.
     pub predicted: Vec<(u32, Estimate)>,
-    /// Effects of changes on the program, the one that suits the first cause first. None of them
-    /// that adds no threads exceeds the gain, and those without an effect are left out.
+    /// Effects of changes on the program; the change that suits the first cause comes first.
+    /// Changes that add no threads never exceed the gain. Changes without an effect are left out.
     pub what_if: Vec<WhatIf>,
-    /// The same if all threads alive use the lock; empty unless the first effect is other advice.
+    /// Likewise, if all threads alive use the lock; empty unless the first effect is then different
+    /// advice.
     pub what_if_all_use: Vec<WhatIf>,
 }
 
@@ -124,7 +125,7 @@ impl Judgement {
         let what_if = |predictor: &Option<Predictor>| -> Vec<WhatIf> {
             let parts = predictor.as_ref().zip(gain).zip(waiting);
             let Some(((predictor, gain), queue)) = parts else { return Vec::new() };
-            // The models know one lock, and not those that wait behind it.
+            // The models describe a single lock, without those that wait behind it.
             if seen.freed.is_some_and(|freed| differ(freed, queue)) {
                 return Vec::new();
             }
@@ -168,7 +169,8 @@ fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
     Predictor::new(present).ok()
 }
 
-/// Numbers of threads to predict: powers of two, those that use the lock, and those alive.
+/// Numbers of threads to predict: powers of two, the number that use the lock, and the number
+/// alive.
 fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
     let most = MAX_PREDICTED.max(seen.alive);
     let mut threads: Vec<u32> =
@@ -180,7 +182,7 @@ fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
     threads
 }
 
-/// Changes to predict, first the one that suits the cause.
+/// Changes to predict; the one that suits the cause comes first.
 fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
     let mut changes = vec![
         Change::HalveHold,

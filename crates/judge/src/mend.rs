@@ -1,50 +1,50 @@
-//! One sentence for each cause: the mend, as one colleague tells another. It is printed after the
-//! cause, which it does not repeat.
+//! One sentence of advice per cause, as one colleague would say it to another. It is printed after
+//! the cause and does not repeat it.
 
 use super::cause::{Awaited, Cause};
 
-/// Share of the CPUs that a program's own threads take from which fewer of them would help.
+/// Share of the CPUs used by the program's own threads above which fewer threads would help.
 const FULL: f64 = 0.8;
 
-/// The names and figures that a mend needs.
+/// Names and figures that the advice needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Name of the lock.
     pub lock: &'a str,
-    /// Name of the system call in which the holder sleeps, if it does.
+    /// Name of the system call in which the holder sleeps, if it sleeps.
     pub syscall: Option<&'a str>,
-    /// The program's function in which it does so.
+    /// The program's function in which it sleeps.
     pub sleeper: Option<&'a Sleeper>,
-    /// Name of what the holder waits for, if it does: another lock, or something else.
+    /// Name of the lock or other object for which the holder waits, if it waits.
     pub awaited: Option<&'a str>,
-    /// CPUs that the program may use.
+    /// Number of CPUs that the program may use.
     pub cpus: u32,
     /// Mean number of the program's threads that are on a CPU, or wait for one.
     pub on_cpu: f64,
-    /// Threads of the program that are alive.
+    /// Number of the program's living threads.
     pub threads: u32,
-    /// The holder's nice value, if that gives way to others.
+    /// The holder's nice value, if it makes the holder yield to other threads.
     pub nice: Option<u8>,
-    /// The lock is one of readers and writers.
+    /// True for a readers-writer lock.
     pub read_write: bool,
-    /// The lock is an interpreter's own: who runs its code holds it.
+    /// True for an interpreter's own lock: whichever thread runs the interpreter's code holds it.
     pub interpreter: bool,
-    /// The lock is a library's: what to do about it, a sentence.
+    /// For a library's lock: a sentence of advice specific to it.
     pub library: Option<&'a str>,
 }
 
 /// A function of the program in which the holder of a lock sleeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sleeper {
-    /// The function that took the lock has called this one.
+    /// Called by the function that took the lock.
     Called(String),
-    /// This one took the lock.
+    /// The function that took the lock.
     Taker(String),
-    /// This one or a caller of it took the lock; named together with its caller.
+    /// This function or one of its callers took the lock; named together with its caller.
     Holder(String),
 }
 
-/// The mend of a cause, one sentence.
+/// Advice for a cause, in one sentence.
 ///
 /// ```
 /// use threadtoll_judge::cause::Cause;
@@ -72,7 +72,7 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
     let Context { lock, cpus, threads, .. } = context;
     let fills_cpus = context.on_cpu >= FULL * f64::from(cpus) && threads > cpus;
     match cause {
-        // Of a library's own lock the program can change nothing else.
+        // The program cannot change anything else about a library's own lock.
         Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
             if let Some(mend) = context.library =>
         {
@@ -134,7 +134,7 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
     }
 }
 
-/// The mend where the holder sleeps in a system call.
+/// Advice if the holder sleeps in a system call.
 fn slept(number: u32, context: Context<'_>) -> String {
     let Context { lock, syscall, sleeper, .. } = context;
     let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
@@ -159,7 +159,7 @@ fn slept(number: u32, context: Context<'_>) -> String {
     }
 }
 
-/// The mend where the holder waits for other threads.
+/// Advice if the holder waits for other threads.
 fn awaiting(kind: Awaited, context: Context<'_>) -> String {
     let Context { lock, sleeper, awaited, .. } = context;
     let other = match kind {

@@ -1,40 +1,44 @@
-//! Finds the holder of a lock whose word names no owner, by the places at which threads stand.
+//! Finds the holder of a lock whose word names no owner, by the places in the code where threads
+//! are.
 //!
-//! A thread that has not run since the word was free does not hold the lock, whatever it does; nor
-//! does any other while those have not run of whom one held it. Of the rest places tell.
+//! A thread that has not run since the word was free cannot hold the lock, whatever it does. Nor
+//! can any other thread as long as none of the threads that may hold it has run. Among the
+//! remaining threads, places decide.
 //!
 //! A place is a return address together with the position of its frame. Threads that loop have the
-//! same return addresses on their stacks in and out of the lock, some of them left over from
-//! earlier calls, so an address alone tells nothing. A thread that stands inside the lock, though,
-//! is never seen while the word is free, and never together with a second one. So a place is
-//! *inside* if threads that stand there are known not to hold the lock much more rarely than
-//! elsewhere, and do not stand there together. Who stands at such a place holds the lock.
+//! same return addresses on their stacks inside and outside the lock, some of them left over from
+//! earlier calls, so an address alone shows nothing. But a thread inside the lock is never seen
+//! while the word is free, and never together with a second such thread. So a place is *inside* if
+//! threads there are known not to hold the lock much more rarely than threads elsewhere, and are
+//! not there together. A thread at such a place holds the lock.
 //!
-//! Looks at a place are a sequential test between the two (A. Wald, *Sequential tests of
-//! statistical hypotheses*, Annals of Mathematical Statistics 16, 1945): a lock that is free a
-//! fifth of the time takes 42 looks at a place inside, and three or four while it is free at one
-//! outside. Where all threads but one wait for a lock that is held, or have not run since it was
-//! free, that one holds it: four such looks at a whole stack show that it is inside. Of single
-//! frames they show nothing, for those of a main loop are there in and out of the lock. All looks
-//! at a thread that does not run meanwhile are one: when a control group is out of quota nothing
-//! moves for a tenth of a second, and a hundred looks show one chance instant.
+//! Looks at a place form a sequential test between inside and outside (A. Wald, *Sequential tests
+//! of statistical hypotheses*, Annals of Mathematical Statistics 16, 1945). For a lock that is free
+//! a fifth of the time, it takes 42 looks to accept a place as inside, and three or four looks
+//! during which the lock is free to accept it as outside. If all threads but one wait for a held
+//! lock, or have not run since it was free, that one thread holds it: four such looks at its whole
+//! stack show that the stack is inside. They show nothing about single frames, because those of a
+//! main loop are on the stack inside and outside the lock. All looks at a thread that does not run
+//! in between count as one: when a control group is out of quota, nothing moves for a tenth of a
+//! second, and a hundred looks show a single chance instant.
 //!
-//! A thread that shows no stack, because it is on a CPU or waits for one, stands at a place of its
-//! own: that of a thread which computes only while it holds the lock is inside. Those that have
-//! just been woken stand at another, for they are still where they slept.
+//! A thread that shows no stack, because it is on a CPU or waits for one, is at a special place: if
+//! a thread computes only while it holds the lock, that place is inside. Threads that have just
+//! been woken are at another special place, because they are still where they slept.
 //!
-//! A thread at other places may hold the lock as well, at a place that threads pass in and out of
-//! it. But if holders stand there, then they are the only thread that can hold the lock as often
-//! there as elsewhere: stacks of which no thread is ever alone are ruled out, as are whole stacks
-//! that are outside, unless no other thread can hold the lock. Others are so once places inside
-//! explain nearly all scenes in which every thread shows its stack: a holder that stands at none
-//! of them shows no stack.
+//! A thread at any other place may also hold the lock, at a place that is sometimes inside and
+//! sometimes outside. But if holders are ever there, they are the only thread that can hold the
+//! lock as often there as elsewhere. So stacks that are never the only possibility are ruled out,
+//! as are whole stacks that are outside, unless no other thread can hold the lock. All other stacks
+//! are ruled out once the places inside explain nearly all scenes in which every thread shows its
+//! stack: a holder at none of these places shows no stack.
 //!
-//! A lock that is never free shows no difference. But then all its users are seen to wait for it
-//! now and then, and the one that does not wait holds it. So does a thread on a CPU that is never
-//! seen to wait, if there is no other: it takes the lock again before the others wake up.
+//! If a lock is never free, places show no difference. But then each of its users is occasionally
+//! seen waiting for it, and the one that does not wait is the holder. The same goes for a thread on
+//! a CPU that is never seen waiting, if it is the only one: it takes the lock again before the
+//! others wake up.
 //!
-//! Where two threads remain possible, both are named as candidates.
+//! If two threads remain possible, both are named as candidates.
 
 mod looks;
 mod scene;
@@ -48,35 +52,37 @@ use threadtoll_stats::interval::share;
 use looks::{Looks, Side};
 pub use scene::{Place, Scene, Stand};
 
-/// Most places and threads remembered.
+/// Maximum number of places, and of threads, that are remembered.
 const MAX_PLACES: usize = 4096;
 
-/// Fewest looks from which all users of a lock are known.
+/// Minimum number of looks after which all users of a lock count as known.
 const MIN_LOOKS: u64 = 20;
 
-/// Holders may be alone this many times more rarely at one stack than at the others: fewer threads
-/// have begun to wait by the end of a short hold than of a long one.
+/// Factor by which holders may be alone more rarely at one stack than at the others: fewer threads
+/// have begun to wait by the end of a short hold than by the end of a long one.
 const LESS_ALONE: f64 = 4.0;
 
-/// Share of the scenes in which every thread shows its stack that may lack a thread inside if
-/// holders with a stack stand inside: the holders that are named instead are as often wrong.
+/// Holders that show their stacks count as standing inside if fewer than this share of the scenes
+/// in which every thread shows its stack have no thread inside. If the rule errs, the holders named
+/// instead are wrong as often.
 const MAX_UNEXPLAINED: f64 = 0.1;
 
-/// Share of looks that show the word free below which all users of the lock are seen to wait.
+/// If the word is free at fewer than this share of looks, every user of the lock is eventually seen
+/// waiting.
 const RARELY_FREE: f64 = 0.1;
 
-/// The holder in a scene.
+/// Who holds the lock in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// Nobody.
     Nobody,
     /// This thread.
     Thread(u32),
-    /// One of these threads; empty if it was not looked at.
+    /// One of these threads; empty if the holder was not looked at.
     OneOf(Vec<u32>),
 }
 
-/// The last look at a thread that counts.
+/// The last look at a thread that was counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     still_since: u64,
@@ -84,7 +90,7 @@ struct Counted {
     outside: bool,
 }
 
-/// Knowledge of a thread that does not wait, at one look.
+/// What one look shows about a thread that does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     /// Nobody holds the lock.
@@ -95,25 +101,26 @@ enum Status {
     Able,
 }
 
-/// News of a thread that was looked at.
+/// What a look at a thread adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
-    /// It has run since the last look that counts.
+    /// It has run since the last look that was counted.
     Moved,
-    /// It has not, and is known by now not to hold the lock.
+    /// It has not run since, and is now known not to hold the lock.
     Outside,
     Nothing,
 }
 
-/// Places seen for one lock, and what they were seen with.
+/// Places seen for one lock, and how often.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     looks: HashMap<Place, Looks>,
     counted: HashMap<u32, Counted>,
-    /// Looks at threads that count, and those of them at which the word was free.
+    /// Number of counted looks at threads, and how many of them found the word free.
     all: u64,
     free: u64,
-    /// Scenes in which it is known who may hold the lock, and those of them with a single thread.
+    /// Number of scenes in which it is known who may hold the lock, and how many of them have a
+    /// single such thread.
     with_able: u64,
     with_sole: u64,
     users: HashSet<u32>,
@@ -126,12 +133,12 @@ pub struct Places {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Explained {
     all: u64,
-    /// Those in which no thread is inside.
+    /// Number of those in which no thread is inside.
     without: u64,
 }
 
 impl Explained {
-    /// A holder that shows its stack stands inside.
+    /// Returns `true` if holders that show their stacks can be assumed to stand inside.
     fn holders_with_stacks(self) -> bool {
         share(self.without, self.all).is_some_and(|without| without.high < MAX_UNEXPLAINED)
     }
@@ -240,7 +247,7 @@ impl Places {
         }
     }
 
-    /// Counts a scene if it tells, by all that has been learned, where holders stand.
+    /// Counts a scene if, by everything learned so far, it shows where holders stand.
     pub fn explain(&self, scene: Scene<'_>, explained: &mut Explained) {
         let mut able = scene.threads.iter().filter(|stand| stand.may_hold());
         let all_show = able.clone().all(|stand| !stand.may_be_anywhere());
@@ -251,7 +258,7 @@ impl Places {
         }
     }
 
-    /// The holder in a scene, by what has been learned so far and what that explains.
+    /// The holder in a scene, given what has been learned so far and what that explains.
     pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> Holder {
         if !scene.held {
             return Holder::Nobody;
@@ -286,7 +293,8 @@ impl Places {
         }
     }
 
-    /// Threads there are the only one that can hold the lock much more rarely than holders are.
+    /// Returns `true` if threads there are much more rarely the only one that can hold the lock
+    /// than holders usually are.
     fn is_never_alone(&self, stand: &Stand<'_>) -> bool {
         let looks = self.looks_where(stand);
         let here = looks.and_then(|looks| share(looks.sole, looks.scenes));
@@ -294,8 +302,8 @@ impl Places {
         here.zip(usual).is_some_and(|(here, usual)| here.high < usual.low / LESS_ALONE)
     }
 
-    /// Threads there have the lock no more often than others, or stand there together: the whole
-    /// stack says so, for single frames may be those of a loop.
+    /// Returns `true` if threads there have the lock no more often than others, or stand there
+    /// together. Judged by the whole stack, because single frames may be those of a loop.
     fn is_outside(&self, stand: &Stand<'_>) -> bool {
         self.looks_where(stand).is_some_and(|looks| looks.side == Side::Outside)
     }

@@ -1,22 +1,24 @@
-//! Speed-ups with other numbers of threads, and the gain of changes, from what samples show.
+//! Predicts speed-ups with other numbers of threads, and the gain from changes, based on samples.
 //!
-//! Of `U` users of a lock, on average `held` hold it, `queue` wait and all others work without it.
-//! So hold and think time are as `held` to `U − held − queue`, whatever their distributions; more
-//! than this ratio the models do not need. Hand-offs are allowed for by the time in which threads
-//! are being woken while nobody holds the lock and, where few are seen, by their usual length.
+//! Of the `U` users of a lock, on average `held` hold it, `queue` wait for it, and the others work
+//! without it. So the ratio of hold to think time is `held` to `U − held − queue`, whatever their
+//! distributions, and the models need no more than that ratio. The cost of hand-offs is estimated
+//! from the time in which threads are being woken while no thread holds the lock; if few hand-offs
+//! are seen, their usual length is used.
 //!
 //! # The shape of hold and think times
 //!
-//! Near the knee it matters if times are fixed or vary: threads with fixed times fall into step and
-//! never wait, those with exponential times reach an eighth less. Samples do not show the times,
-//! but their effect: at one ratio, steadier times mean a shorter queue. So shapes from fixed to
-//! bursty times are weighted by how well each explains the queue that was seen. Predictions are the
-//! weighted mean, and their intervals hold the shapes that remain possible.
+//! Near the knee, it matters if times are fixed or vary: threads with fixed times fall into step
+//! and never wait, while those with exponential times reach an eighth less. Samples do not show the
+//! times themselves, but their effect: at the same ratio, steadier times mean a shorter queue. So
+//! shapes, from fixed to bursty times, are weighted by how well each explains the queue that was
+//! seen. A prediction is the weighted mean, and its interval covers the shapes that remain
+//! possible.
 //!
 //! # Intervals
 //!
-//! They hold the chance error of the samples, the variance between stretches of the run, the
-//! shape, and the models' own error ([`MODEL_ERROR`], [`STRIPES_ERROR`]).
+//! Intervals also cover the sampling error, the variance between stretches of the run, and the
+//! error of the models themselves ([`MODEL_ERROR`], [`STRIPES_ERROR`]).
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{Load, ModelError, Shape, bounds, mva, repairman};
@@ -24,26 +26,26 @@ use threadtoll_stats::interval::Estimate;
 
 use super::samples::Means;
 
-/// Relative error of the models where neither samples nor shape are to blame.
+/// Relative error of the models themselves, apart from sampling error and shape.
 pub const MODEL_ERROR: f64 = 0.03;
 
-/// As [`MODEL_ERROR`], for striped locks.
+/// Like [`MODEL_ERROR`], for striped locks.
 pub const STRIPES_ERROR: f64 = 0.08;
 
-/// Relative difference from which two predictions are not the same advice.
+/// Relative difference above which two predictions amount to different advice.
 pub const SAME_ADVICE: f64 = 0.05;
 
-/// Think time of the models, which need ratios only.
+/// Think time in the models, which depend on ratios only.
 const THINK_NS: f64 = 1e6;
 
 /// Largest ratio of hold to think time.
 const MAX_RATIO: f64 = 1e6;
 
-/// Time of a hand-off relative to the hold time that is expected beforehand, and its standard
-/// error: holds that can be sampled last at least ten times as long as it takes to wake a thread.
+/// Prior mean and standard error of the time of a hand-off relative to the hold time: holds that
+/// are long enough to be sampled last at least ten times as long as it takes to wake a thread.
 const EXPECTED_HAND_OFF: (f64, f64) = (0.03, 0.04);
 
-/// Steps from one shape to the next.
+/// Number of steps from one shape to the next.
 const STEPS: usize = 10;
 
 /// The users of a lock, and their present load.
@@ -62,20 +64,20 @@ pub struct Present {
 pub struct CpuDemand {
     /// Mean number of users on a CPU.
     pub on_cpu: f64,
-    /// CPUs that they may use.
+    /// Number of CPUs that they may use.
     pub cpus: u32,
 }
 
 /// A change to predict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// The lock is held half as long.
+    /// Halve the time for which the lock is held.
     HalveHold,
-    /// This share of the work under the lock is done outside.
+    /// Do this share of the work outside the lock.
     MoveOut(f64),
-    /// The lock is striped into this number of locks.
+    /// Stripe the lock into this number of locks.
     Stripe(u32),
-    /// This number of threads uses the lock.
+    /// Use this number of threads.
     Threads(u32),
 }
 
@@ -84,15 +86,15 @@ pub enum Change {
 pub struct WhatIf {
     /// The change.
     pub change: Change,
-    /// Threads that use the lock, after the change.
+    /// Number of threads that use the lock after the change.
     pub threads: u32,
-    /// Throughput relative to one thread without the change that never waits.
+    /// Throughput relative to one thread that never waits, without the change.
     pub speedup: Estimate,
     /// Throughput relative to the present.
     pub gain: Estimate,
 }
 
-/// Hold and think times of the family whose members differ in how much times vary.
+/// Distributions of hold and think times, from fixed to highly variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
     /// Fixed hold and think times: threads fall into step.
@@ -107,35 +109,35 @@ enum Member {
 
 const FAMILY: [Member; 4] = [Member::Fixed, Member::FixedHold, Member::Exponential, Member::Bursty];
 
-/// Squared coefficient of variation of [`Member::Bursty`].
+/// Squared coefficient of variation of hold times in [`Member::Bursty`].
 const BURSTY: f64 = 4.0;
 
-/// Weight of shapes more variable than exponential: rarer in programs.
+/// Weight of shapes more variable than exponential, which are rarer in programs.
 const BURSTY_WEIGHT: f64 = 0.3;
 
 /// Ratios that describe the load of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Ratios {
-    /// Hold time over think time.
+    /// Hold time divided by think time.
     hold: f64,
-    /// Time of a hand-off over think time.
+    /// Hand-off time divided by think time.
     hand_off: f64,
 }
 
-/// The load of one thread, as it may be at present.
+/// A possible present load of one thread.
 #[derive(Clone, Copy, Debug)]
 struct PresentLoad {
     ratios: Ratios,
-    /// Throughput of the users, for each member of the family.
+    /// Throughput of the users, for each distribution.
     throughput: [f64; FAMILY.len()],
 }
 
-/// A model's answer, in units of the present think time.
+/// Solution of a model, in units of the present think time.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     /// Acquisitions per think time.
     throughput: f64,
-    /// Threads waiting or being woken.
+    /// Mean number of threads that wait or are being woken.
     queue: f64,
 }
 
@@ -148,8 +150,8 @@ impl Member {
         }
     }
 
-    /// Solves for `threads` on `stripes` locks. A thread that has to wait occupies the lock for its
-    /// hand-off, too.
+    /// Solves for `threads` threads on `stripes` locks. A thread that has to wait also occupies the
+    /// lock for the time of its hand-off.
     fn solve(
         self,
         ratios: Ratios,
@@ -186,7 +188,7 @@ impl Member {
             });
             let found_busy = match self {
                 _ if threads == 1 => 0.0,
-                // In step, all wait or none does.
+                // Threads in step either all wait, or none does.
                 Self::Fixed => f64::from(u8::from(performance.queue_mean > 0.0)),
                 _ if stripes > 1 => performance.utilisation / f64::from(stripes),
                 _ => repairman::solve(load, threads - 1)?.utilisation,
@@ -197,29 +199,29 @@ impl Member {
     }
 }
 
-/// A lock whose users' present load is explained by weighted shapes.
+/// Predictor for a lock: weighted shapes explain the present load of its users.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     present: Present,
-    /// Held share, queue, and time of a hand-off relative to the hold time.
+    /// Held share, queue, and hand-off time relative to the hold time.
     values: [f64; 3],
     /// Their covariance.
     covariance: [[f64; 3]; 3],
-    /// Weights of shapes, in steps from the first member of the family to the last.
+    /// Weights of shapes, from the first distribution to the last in equal steps.
     weights: Vec<f64>,
-    /// The present load by the values and, in pairs, by the two ends of each of their errors.
+    /// Present load for these values, and then, in pairs, for both ends of each error.
     present_loads: Vec<PresentLoad>,
 }
 
 impl Predictor {
-    /// Explains what samples show of a lock.
+    /// Fits the weights to the samples of a lock.
     ///
     /// # Errors
     ///
-    /// If the lock has no users or is never held.
+    /// If the lock has no users, or is never held.
     pub fn new(present: Present) -> Result<Self, ModelError> {
         let Means { values: [held, queue, _], mut covariance, .. } = present.means;
-        // The hand-off has an error of its own, see below.
+        // The hand-off has an error of its own; see below.
         covariance[2] = [0.0; 3];
         covariance.iter_mut().for_each(|row| row[2] = 0.0);
         let mut predictor = Self {
@@ -261,8 +263,8 @@ impl Predictor {
         Ok(loads)
     }
 
-    /// Time of a hand-off relative to the hold time, by the samples and by what was expected
-    /// before, and its standard error.
+    /// Hand-off time relative to the hold time, combining the samples with the prior, and its
+    /// standard error.
     fn hand_off(&self) -> Result<(f64, f64), ModelError> {
         let (expected, expected_error) = EXPECTED_HAND_OFF;
         let means = self.present.means;
@@ -276,7 +278,7 @@ impl Predictor {
             let ratios = self.ratios([held, queue, hand_off])?;
             let load = Load::new((ratios.hold + ratios.hand_off) * THINK_NS, THINK_NS)?;
             let waits = repairman::solve(load, self.present.users - 1)?.utilisation;
-            // Threads in step hardly wait, and the queue shows it.
+            // Threads in step hardly ever wait, and the queue shows it.
             let random = Member::FixedHold.solve(ratios, 1.0, self.present.users, 1)?.queue;
             let waits = waits * (queue / random.max(f64::MIN_POSITIVE)).clamp(1e-6, 1.0);
             // Little's law: waking = acquisitions × waits × hand-off; held = acquisitions × hold.
@@ -291,7 +293,7 @@ impl Predictor {
         Ok((hand_off, error))
     }
 
-    /// Weighs shapes by how well they explain the queue.
+    /// Weights shapes by how well they explain the queue.
     fn weigh_shapes(&mut self) -> Result<(), ModelError> {
         let ratios = self.ratios(self.values)?;
         let users = self.present.users;
@@ -318,11 +320,11 @@ impl Predictor {
     ///
     /// # Errors
     ///
-    /// If the number of threads is zero or too large for the models.
+    /// If the number of threads is zero, or too large for the models.
     pub fn speedup(&self, threads: u32) -> Result<Estimate, ModelError> {
         let [speedup] = self.predict(MODEL_ERROR, |ratios, member, now| {
             let answer = member.solve(ratios, 1.0, threads, 1)?;
-            // What the CPUs do now they will do then.
+            // The CPUs can do at least what they do now.
             let limit = self.cpu_limit().max(now * (1.0 + ratios.hold));
             Ok([(answer.throughput * (1.0 + ratios.hold)).min(limit)])
         })?;
@@ -333,7 +335,7 @@ impl Predictor {
     ///
     /// # Errors
     ///
-    /// If a number of the change is zero or too large for the models.
+    /// If the number in the change is zero, or too large for the models.
     pub fn what_if(&self, change: Change) -> Result<WhatIf, ModelError> {
         let users = self.present.users;
         let threads = if let Change::Threads(threads) = change { threads } else { users };
@@ -356,7 +358,7 @@ impl Predictor {
         let [gain, speedup] = self.predict(error, |ratios, member, now| {
             let mut then = changed(ratios, member)?.throughput;
             if !matches!(change, Change::Threads(_)) {
-                // Approximations must not turn a help into a harm.
+                // An error of approximation must not turn an improvement into a loss.
                 then = then.max(now);
             }
             let then = then.min((self.cpu_limit() / (1.0 + ratios.hold)).max(now));
@@ -365,7 +367,7 @@ impl Predictor {
         Ok(WhatIf { change, threads, speedup, gain })
     }
 
-    /// The ratios, by Little's law.
+    /// The ratios, from Little's law.
     fn ratios(&self, [held, queue, hand_off]: [f64; 3]) -> Result<Ratios, ModelError> {
         let thinking = (f64::from(self.present.users) - held - queue).max(held / MAX_RATIO);
         let hold = held / thinking;
@@ -375,14 +377,14 @@ impl Predictor {
         Ok(Ratios { hold, hand_off: hand_off.max(0.0) * hold })
     }
 
-    /// Speed-up that CPUs allow.
+    /// Largest speed-up that the CPUs allow.
     fn cpu_limit(&self) -> f64 {
         let Some(cpu) = self.present.cpu else { return f64::INFINITY };
         let working = f64::from(self.present.users) - self.values[1];
         if cpu.on_cpu <= 0.0 { f64::INFINITY } else { f64::from(cpu.cpus) * working / cpu.on_cpu }
     }
 
-    /// A figure for each step between the members of the family, from those of the members.
+    /// Interpolates a figure, known for the distributions, to all steps between them.
     fn steps(&self, members: [f64; FAMILY.len()]) -> Vec<f64> {
         let between = |step: usize| {
             let (whole, rest) = (step / STEPS, (step % STEPS) as f64 / STEPS as f64);
@@ -392,14 +394,14 @@ impl Predictor {
         (0..self.weights.len()).map(between).collect()
     }
 
-    /// The weighted means of figures over shapes, and their intervals. The figures are those of a
-    /// load and a member of the family, whose present throughput with it is the last argument.
+    /// Weighted means of figures over shapes, and their intervals. `figures` computes them for a
+    /// load and a distribution; its last argument is the present throughput with both.
     fn predict<const FIGURES: usize>(
         &self,
         model_error: f64,
         figures: impl Fn(Ratios, Member, f64) -> Result<[f64; FIGURES], ModelError>,
     ) -> Result<[Estimate; FIGURES], ModelError> {
-        // Of each figure, those of the members with each load.
+        // For each figure, the values of all distributions at each load.
         let mut solved = [const { Vec::new() }; FIGURES];
         for load in &self.present_loads {
             let mut members = [[0.0; FAMILY.len()]; FIGURES];
@@ -416,8 +418,8 @@ impl Predictor {
         Ok(solved.map(|loads| self.estimate(model_error, &loads)))
     }
 
-    /// The weighted mean of a figure over shapes, and its interval, from its steps with each of the
-    /// present loads.
+    /// Weighted mean of a figure over shapes, and its interval, from the figure's steps at each of
+    /// the present loads.
     fn estimate(&self, model_error: f64, loads: &[Vec<f64>]) -> Estimate {
         let weighted = |steps: &[f64]| -> f64 {
             steps.iter().zip(&self.weights).map(|(value, weight)| value * weight).sum()
@@ -436,7 +438,7 @@ impl Predictor {
         Estimate { value, low: (value - below.sqrt()).max(0.0), high: value + above.sqrt() }
     }
 
-    /// Moves values into the range that a lock can have.
+    /// Moves values into the range that is possible for a lock.
     fn possible(&self, [held, queue, hand_off]: [f64; 3]) -> [f64; 3] {
         let held = held.clamp(self.values[0] / 100.0, 1.0);
         let others = (f64::from(self.present.users) - held).max(0.0);
@@ -460,7 +462,7 @@ impl Predictor {
     }
 }
 
-/// Returns `true` if two predictions lead to different advice, so that both are shown.
+/// Returns `true` if two predictions amount to different advice, so that both are shown.
 pub fn differ(one: Estimate, other: Estimate) -> bool {
     (one.value - other.value).abs() > SAME_ADVICE * one.value.abs().min(other.value.abs())
 }

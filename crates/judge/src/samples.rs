@@ -1,30 +1,31 @@
-//! Samples of one lock, summed up as they come, and the figures that they show.
+//! Samples of one lock, summed up as they arrive, and the figures derived from them.
 //!
 //! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
-//! of many equal spans. Their intervals are those of independent times, which err more than that
-//! wherever a figure outlasts a span. Of the threads, a sample may show a random subset only: each
-//! waiter seen stands for as many as the subset is short of.
+//! of many equal spans. Their intervals are those for independent times, which are too wide for any
+//! figure that stays the same for longer than a span. A sample may show only a random subset of the
+//! threads: each waiter in it then stands for several.
 //!
-//! The rate of samples may change over a run, as a budget demands, and one sample may answer for
-//! several instants that passed while the sampler had no CPU. So each counts by the time that it
-//! stands for, and tells no more than one.
+//! The rate of samples may change over a run, to stay within a budget, and one sample may stand for
+//! several instants that passed while the sampler had no CPU. So each is weighted by the time that
+//! it stands for, but counts as one observation only.
 //!
 //! # Late samples
 //!
-//! A sample that waited for a CPU saw the lock some time after its own instant, and not at a random
-//! one: a holder that computes occupies the CPU, and the sampler gets it as the holder lets go. So
-//! late samples show too little, and dropping them drops more instants at which the lock was held
-//! than others. The instants themselves were fixed beforehand, so samples on time are right about
-//! theirs, and only the late ones' are open. While a sampler waits the lock changes by one hold and
-//! one waiter at most, and to the side that late samples lean away from: that bounds each figure.
-//! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
+//! A sampler that had to wait for a CPU sees the lock some time after the intended instant, and not
+//! at a random one: a holder that computes occupies the CPU, and the sampler gets it when the
+//! holder releases the lock. So late samples underestimate, and dropping them would drop more
+//! instants at which the lock was held than others. The instants were fixed beforehand, so samples
+//! on time are unbiased for their instants, and only those of the late samples are uncertain. While
+//! a sampler waits, the lock changes by one hold and one waiter at most, in the direction opposite
+//! to the bias of late samples: that bounds each figure. A figure whose bounds are further apart
+//! than [`MAX_BIAS`] is withheld.
 //!
 //! # Before the lock is known
 //!
-//! Most locks are known once a thread was seen waiting for them. Until then nobody was, and their
-//! words were not read: what was read is not a fair part of the run, but begins when threads wait.
-//! So the time before counts as later runs of looks do that saw nobody waiting, with an error as
-//! large as such runs differ among each other.
+//! Most locks become known when a thread is first seen waiting for them. Before that, no thread was
+//! seen waiting and the word was not read, so the part of the run that was sampled is biased: it
+//! begins when threads wait. The time before is therefore estimated from later runs of looks that
+//! saw no thread waiting, with an error as large as the differences between those runs.
 
 mod late;
 mod moments;
@@ -48,7 +49,7 @@ pub struct LockSamples {
     late: Moments,
     stretches: Stretches,
     unwaited: Unwaited,
-    /// Share of the time, and seconds, that had passed before its word was read at all.
+    /// Share of the run, and number of seconds, before the word was first read.
     unknown: f64,
     unknown_s: f64,
 }
@@ -58,7 +59,7 @@ pub struct LockSamples {
 pub enum Figure {
     /// No sample shows it.
     Unknown,
-    /// Late samples leave it open by this much.
+    /// Late samples leave it uncertain by this much.
     Withheld(f64),
     /// The figure.
     Known(Estimate),
@@ -74,8 +75,8 @@ impl Figure {
     }
 }
 
-/// Held share, queue and threads being woken, and the covariance of what another stretch of the
-/// program would have shown instead.
+/// Held share, queue and threads being woken, with the covariance of what another stretch of the
+/// program would have shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// Held share, mean queue, and mean number of threads being woken while nobody holds the lock.
@@ -93,7 +94,7 @@ impl LockSamples {
         self.unwaited.add(&sample, times);
     }
 
-    /// Adds a sample whose queue may be on time even though the rest of it is late.
+    /// Adds a sample whose queue may be on time even though the rest of the sample is late.
     pub fn add_with_queue(&mut self, second: u64, sample: Sample, queue_late: bool) {
         if sample.late == queue_late {
             self.add(second, sample, 1);
@@ -119,15 +120,16 @@ impl LockSamples {
         }
     }
 
-    /// Adds samples without the word of a lock for which nobody waits.
+    /// Adds samples of a lock for which nobody waits, without its word.
     pub fn extend(&mut self, more: &LockSamples) {
         self.on_time = self.on_time.merged(&more.on_time);
         self.late = self.late.merged(&more.late);
         self.stretches.extend(&more.stretches, Stretch::add);
     }
 
-    /// These samples of a lock among `all` samples: at those that are missing here, nobody waited
-    /// for it, and its word was not read. Of `run_s` seconds, it was not known for the first ones.
+    /// Completes these samples of a lock from `all` samples of the process: at those missing here,
+    /// nobody waited for the lock, and its word was not read. For the first `unknown_s` of `run_s`
+    /// seconds, the lock was not yet known.
     pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
         let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
         let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
@@ -167,8 +169,8 @@ impl LockSamples {
         self.figure(QUEUE)
     }
 
-    /// Mean number of threads being woken while nobody holds the lock; zero if they are not told
-    /// from running ones.
+    /// Mean number of threads being woken while nobody holds the lock; zero if they cannot be
+    /// distinguished from running ones.
     pub fn waking(&self) -> Estimate {
         match self.figure(WAKING) {
             Figure::Known(estimate) => estimate,
@@ -186,13 +188,13 @@ impl LockSamples {
         Some(Estimate { value, low: value - aside, high: value + above }.map(|end| end.min(1.0)))
     }
 
-    /// The means for predictions; `None` if held share or queue is not known.
+    /// The means for predictions; `None` if the held share or the queue is unknown.
     pub fn means(&self) -> Option<Means> {
         let (held, queue) = (self.held().known()?, self.queue().known()?);
         let values = [held.value, queue.value, self.waking().value];
         let all = self.on_time.merged(&self.late);
         let mut covariance = all.covariance();
-        // A queue that no sample showed is uncertain nevertheless.
+        // A queue that no sample showed is uncertain all the same.
         let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z95)).powi(2);
         for (i, estimate) in [(HELD, held), (QUEUE, queue), (WAKING, self.waking())] {
             covariance[i][i] = covariance[i][i].max(unseen(estimate));

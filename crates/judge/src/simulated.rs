@@ -1,4 +1,4 @@
-//! Programs whose locks are known exactly, for tests.
+//! Programs for tests, whose locks behave in an exactly known way.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Times {
     Fixed,
-    /// Fixed, but for this share of it to either side.
+    /// Uniform within this share of the mean to either side.
     Jittered(f64),
     Exponential,
 }
@@ -45,11 +45,11 @@ pub(crate) struct Span {
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) seconds: f64,
-    /// Ordered and disjoint.
+    /// In order and disjoint.
     pub(crate) holds: Vec<Span>,
-    /// Time in which a woken thread does not run yet.
+    /// Times when a woken thread does not run yet.
     pub(crate) hand_offs: Vec<Span>,
-    /// Of each thread, ordered and disjoint; hand-offs included.
+    /// For each thread, in order and disjoint; includes hand-offs.
     pub(crate) waits: Vec<Vec<Span>>,
 }
 
@@ -89,7 +89,7 @@ impl Program {
     }
 }
 
-/// The span that holds an instant, of spans that are ordered and disjoint.
+/// The span that contains an instant, among spans that are in order and disjoint.
 pub(crate) fn at(spans: &[Span], time: f64) -> Option<&Span> {
     let index = spans.partition_point(|span| span.start <= time).checked_sub(1)?;
     Some(&spans[index]).filter(|span| time < span.end)

@@ -1,65 +1,66 @@
-//! Threads that cannot go on: a graph of who waits for whom.
+//! Finds threads that cannot go on, in a graph of which thread waits for which.
 //!
-//! A thread that sleeps without a time-out goes on when its lock is let go of, when the thread ends
-//! that it joins, or when another thread of its process wakes it. All threads that sleep so are
-//! taken for stuck at first; then those are taken away, again and again, that a thread may help
-//! which is not stuck. What is left is stuck for good, whoever holds the locks that name no
-//! holder: the knots of R. C. Holt, Some Deadlock Properties of Computer Systems (Computing
-//! Surveys 4, 1972).
+//! A thread that sleeps without a time-out goes on when the lock that it waits for is released,
+//! when the thread that it joins ends, or when another thread of its process wakes it. At first,
+//! all threads that sleep like this are taken to be stuck. Then threads that a thread outside the
+//! set may help are removed, again and again. The rest is stuck for good, whichever threads hold
+//! the locks that name no holder: these are the knots of R. C. Holt, Some Deadlock Properties of
+//! Computer Systems (Computing Surveys 4, 1972).
 //!
-//! It does not know of signal handlers and of debuggers, which could change a program's memory.
+//! Signal handlers and debuggers, which could change a program's memory, are not considered.
 
 use std::collections::{HashMap, HashSet};
 
-/// Least time for which threads sleep that are called stuck.
+/// Shortest time for which threads must have slept to be called stuck.
 pub const LEAST_NS: u64 = 1_000_000_000;
 
-/// Least time after which a lock is said not to be released.
+/// Shortest time after which a lock is reported as not released.
 pub const NOT_RELEASED_NS: u64 = 2_000_000_000;
 
-/// A thread, at the end of the observation.
+/// A thread at the end of the observation.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
     /// Its number.
     pub tid: u32,
     /// Its process.
     pub process: u32,
-    /// Condition under which it goes on.
+    /// Condition under which the thread goes on.
     pub waits: Waits,
-    /// Its wait ends by itself after a time.
+    /// True if its wait ends by itself after a time-out.
     pub timed: bool,
-    /// Time for which it has been in one sleep; 0 if that is not known.
+    /// Time for which it has been in one sleep; 0 if unknown.
     pub asleep_ns: u64,
-    /// Time for which all samples showed it in one system call, from one place of its code: it may
-    /// have run between them.
+    /// Time for which all samples saw it in one system call, at one place in its code. It may have
+    /// run in between.
     pub same_ns: u64,
 }
 
 /// Condition under which a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
-    /// It runs, sleeps for a time of its own choice, or this is not known.
+    /// It runs, sleeps for a time of its own choice, or this is unknown.
     Not,
-    /// Something from outside the program: a connection, input, a signal.
+    /// An event from outside the program: a connection, input, a signal.
     ForOutside,
-    /// The lock at this place among the locks.
+    /// The lock with this index.
     ForLock(usize),
     /// The end of this thread.
     ForEnd(u32),
-    /// Another thread of its process wakes it: a condition variable, a semaphore, a channel.
+    /// A wake-up by another thread of its process, through a condition variable, a semaphore or a
+    /// channel.
     ForThread,
 }
 
-/// A lock, at the end of the observation.
+/// A lock at the end of the observation.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {
     /// Its process.
     pub process: u32,
     /// Its holder.
     pub holder: Holder,
-    /// Time for which all readings of its word have shown that.
+    /// Time for which all readings of its word have shown this holder.
     pub same_ns: u64,
-    /// The word was never seen in another state.
+    /// True if the word was never seen in another state.
     pub always: bool,
     /// Time for which its process has been observed.
     pub watched_ns: u64,
@@ -72,7 +73,7 @@ pub enum Holder {
     Nobody,
     /// This thread.
     Thread(u32),
-    /// A thread that does not exist any more, or never did in this process.
+    /// A thread that no longer exists, or never did in this process.
     Gone,
     /// A thread of a process that is not observed.
     Elsewhere {
@@ -81,30 +82,30 @@ pub enum Holder {
     },
     /// One thread of its process, or several: the word names none.
     Untold,
-    /// The same, and what holders were doing has been seen.
+    /// Like [`Untold`](Holder::Untold), but samples have shown what holders were doing.
     UntoldButSeen,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
 /// Kind of a standstill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Threads wait for locks or ends of each other in a circle.
+    /// Threads wait in a cycle for each other's locks, or for each other to end.
     Deadlock,
     /// A thread waits for a lock that it holds.
     SelfDeadlock,
     /// All threads of a process wait: some of them for a lock, or at least two for other threads.
     Stuck,
-    /// A lock is free, and those that wait for it sleep on.
+    /// A lock is free, but its waiters still sleep.
     LostWakeUp,
     /// The holder of a lock does not exist.
     OwnerGone,
-    /// The holder of a lock is a thread of a process that is not observed, and does not let go.
+    /// The holder of a lock is a thread of a process that is not observed, and does not release it.
     OwnerElsewhere,
-    /// A circle in which waits end after a time.
+    /// A cycle in which some wait ends after a time-out.
     Circle,
-    /// A lock is not released by a thread that does something else.
+    /// A thread that does something else does not release a lock.
     NotReleased,
 }
 
@@ -115,29 +116,29 @@ pub struct StandStill {
     pub kind: Kind,
     /// The process of its first thread.
     pub process: u32,
-    /// The threads of the circle, each of which waits for the next one; otherwise those that wait,
-    /// and the holder first if it is one of the program's.
+    /// In a cycle, the threads in order, each of which waits for the next. Otherwise the holder
+    /// first, if it is a thread of the program, and then those that wait.
     pub threads: Vec<Stuck>,
-    /// Places of the locks that nobody gets.
+    /// Indices of the locks that no thread can get.
     pub locks: Vec<usize>,
-    /// Further threads that wait for these.
+    /// Number of further threads that wait for these.
     pub behind: usize,
-    /// Time for which this has lasted at least.
+    /// Lower bound of the time for which this has lasted.
     pub for_ns: u64,
 }
 
-/// A thread that cannot go on, or keeps others from it.
+/// A thread that cannot go on, or prevents others from going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
     /// Its number.
     pub tid: u32,
-    /// A lock that it holds.
+    /// A lock that it holds, if any.
     pub holds: Option<usize>,
-    /// Condition under which it goes on.
+    /// Condition under which the thread goes on.
     pub waits: Waits,
 }
 
-/// Finds what stands still, the gravest first.
+/// Finds standstills, the gravest first.
 pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
     let graph = Graph::new(threads, locks);
     let never = graph.stuck(&|thread| !thread.timed);
@@ -158,8 +159,8 @@ pub fn stand_stills(threads: &[Thread], locks: &[Lock]) -> Vec<StandStill> {
     found
 }
 
-/// Places of locks that were held all the time, while those that wait for them now slept: nobody
-/// was seen to take them.
+/// Indices of the locks that all samples saw held by the same holder while their present waiters
+/// slept: no thread was seen taking them.
 pub fn never_released(threads: &[Thread], locks: &[Lock]) -> Vec<usize> {
     let graph = Graph::new(threads, locks);
     let never = |&place: &usize| {
@@ -173,8 +174,8 @@ pub fn never_released(threads: &[Thread], locks: &[Lock]) -> Vec<usize> {
     (0..locks.len()).filter(never).collect()
 }
 
-/// Locks that are not released, those of one holder as one; also those of holders that nothing
-/// tells.
+/// Merges standstills for locks that the same thread does not release; those whose holder is
+/// unknown are also merged.
 fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
     let mut found: Vec<StandStill> = Vec::new();
     for one in all {
@@ -202,11 +203,11 @@ fn by_holder(all: Vec<StandStill>) -> Vec<StandStill> {
 struct Graph<'a> {
     threads: &'a [Thread],
     locks: &'a [Lock],
-    /// Places of threads by their numbers.
+    /// Index of each thread by its TID.
     places: HashMap<u32, usize>,
-    /// Places of the threads that wait for each lock.
+    /// Indices of the threads that wait for each lock.
     waiters: Vec<Vec<usize>>,
-    /// Places of the threads that only this one can help.
+    /// Indices of the threads that only this one can help.
     helped_by: HashMap<usize, Vec<usize>>,
 }
 
@@ -235,7 +236,7 @@ impl Graph<'_> {
         self.threads.get(*self.places.get(&tid)?)
     }
 
-    /// The one thread that can help this one, if it is known.
+    /// The only thread that can help this one, if known.
     fn helper(&self, thread: &Thread) -> Option<usize> {
         let tid = match thread.waits {
             Waits::ForLock(lock) => match self.locks.get(lock)?.holder {
@@ -248,7 +249,7 @@ impl Graph<'_> {
         self.places.get(&tid).copied()
     }
 
-    /// Any thread of its process may help this one.
+    /// Returns `true` if any thread of its process may help this one.
     fn by_any(&self, thread: &Thread) -> bool {
         match thread.waits {
             Waits::ForThread => true,
@@ -266,7 +267,8 @@ impl Graph<'_> {
         lock.is_some_and(|lock| lock.holder == Holder::Gone && lock.same_ns >= LEAST_NS)
     }
 
-    /// The threads, by place, that nobody else can help; of those that `counts` lets through.
+    /// For each thread: `true` if only stuck threads can help it. Threads that do not satisfy
+    /// `counts` are left out.
     fn stuck(&self, counts: &dyn Fn(&Thread) -> bool) -> Vec<bool> {
         let sleeps = |thread: &Thread| {
             let waits = !matches!(thread.waits, Waits::Not | Waits::ForOutside);
@@ -294,12 +296,12 @@ impl Graph<'_> {
         stuck
     }
 
-    /// Circles of threads, each of which can only be helped by the next one; and the threads, by
-    /// place, that are part of one or wait for one.
+    /// Cycles of threads, each of which only the next one can help; and for each thread, if it is
+    /// part of a cycle or waits for one.
     fn circles(&self, stuck: &[bool]) -> (Vec<StandStill>, Vec<bool>) {
         const UNSEEN: usize = usize::MAX;
         const NO_CIRCLE: usize = usize::MAX - 1;
-        // The circle to which each thread leads.
+        // The cycle to which each thread leads.
         let mut leads_to = vec![UNSEEN; self.threads.len()];
         let mut circles: Vec<Vec<usize>> = Vec::new();
         for start in (0..self.threads.len()).filter(|&start| stuck[start]) {
@@ -350,8 +352,8 @@ impl Graph<'_> {
         (found, in_circles)
     }
 
-    /// Processes all of whose threads are stuck: some of them at locks of which it is not known who
-    /// holds them, or whose holders wait for a thread; or none of them at a lock.
+    /// Processes all of whose threads are stuck: some of them at locks whose holder is unknown or
+    /// waits for a thread, or none of them at a lock.
     fn processes(&self, stuck: &[bool], in_circles: &[bool]) -> Vec<StandStill> {
         let mut by_process: HashMap<u32, Vec<usize>> = HashMap::new();
         for (place, thread) in self.threads.iter().enumerate() {
@@ -403,7 +405,7 @@ impl Graph<'_> {
         found
     }
 
-    /// It waits for a lock whose holder is gone, or for a thread that does.
+    /// Returns `true` if it waits for a lock whose holder is gone, or for a thread that does.
     fn leads_to_gone(&self, place: usize) -> bool {
         let mut at = Some(place);
         for _ in 0..self.threads.len() {
@@ -416,7 +418,7 @@ impl Graph<'_> {
         false
     }
 
-    /// A lock that is free, without a holder that exists, or not released.
+    /// A standstill at a lock that is free, whose holder no longer exists, or that is not released.
     fn lock(&self, place: usize) -> Option<StandStill> {
         let (lock, waiters) = (&self.locks[place], &self.waiters[place]);
         let watched_ns = lock.watched_ns;
@@ -434,7 +436,7 @@ impl Graph<'_> {
             Holder::Thread(tid) => {
                 let holder = self.thread(tid)?;
                 let elsewhere = match holder.waits {
-                    // It may have run between samples, but has not let go.
+                    // The holder may have run between samples, but has not released the lock.
                     Waits::ForOutside => holder.same_ns >= NOT_RELEASED_NS,
                     Waits::ForThread => holder.asleep_ns >= NOT_RELEASED_NS,
                     Waits::Not | Waits::ForLock(_) | Waits::ForEnd(_) => false,
@@ -445,7 +447,7 @@ impl Graph<'_> {
             Holder::Untold => {
                 let longest = waiters.iter().map(|&waiter| self.threads[waiter].asleep_ns).max();
                 let all_along = lock.always && longest >= Some(watched_ns / 10 * 9);
-                // One that runs now and then may hold it, and work.
+                // A thread that runs occasionally may hold the lock and be working.
                 let of_process = |thread: &&Thread| thread.process == lock.process;
                 let mut others = self.threads.iter().filter(of_process);
                 let still = others.all(|thread| thread.asleep_ns >= LEAST_NS);
@@ -479,7 +481,7 @@ impl Graph<'_> {
         })
     }
 
-    /// These threads, and those that only they can help.
+    /// The threads that only the given ones can help, and these themselves.
     fn behind(&self, threads: &[usize]) -> Vec<usize> {
         let mut all = threads.to_vec();
         let mut known: HashSet<usize> = threads.iter().copied().collect();
@@ -513,7 +515,7 @@ impl Graph<'_> {
         locks
     }
 
-    /// Time for which all of these have slept.
+    /// Time for which all of these have been asleep.
     fn asleep_ns(&self, threads: &[usize]) -> u64 {
         threads.iter().map(|&place| self.threads[place].asleep_ns).min().unwrap_or(0)
     }

@@ -1,32 +1,32 @@
-//! Waits that no look saw, which leave a queue open both ways.
+//! Waits that no look saw, which make a queue uncertain in both directions.
 
 use threadtoll_stats::interval::Estimate;
 
 use super::samples::Figure;
 
-/// Factor by which the odds may be wrong that an unseen wait was for a certain lock: threads woken
-/// from sleeps that no look saw may wait for a CPU longer, or less long, than those from others.
+/// Factor by which the odds that an unseen wait was for a certain lock may be wrong: threads woken
+/// from unseen sleeps may wait for a CPU longer, or less long, than those woken from other sleeps.
 const ODDS: f64 = 3.0;
 
-/// Most threads that may have ended before they were looked at, as a share of the queue or, if that
-/// is shorter, of one thread. With more, the queue is withheld.
+/// Largest number of threads that may have ended before they could be read, as a share of the queue
+/// (or of one thread, if the queue is shorter). With more, the queue is withheld.
 const MOST_ENDED: f64 = 0.25;
 
-/// Mean number of threads that wait for a CPU after sleeps in which no look saw them.
+/// Mean number of threads that wait for a CPU after sleeps that no look saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Unseen {
-    /// Those that are taken to wait for this lock.
+    /// Number of those attributed to waits for this lock.
     pub here: f64,
-    /// Those that are taken to wait for something else.
+    /// Number of those attributed to waits for something else.
     pub elsewhere: f64,
-    /// Those of which nothing tells what they wait for.
+    /// Number of those that cannot be attributed.
     pub anywhere: f64,
-    /// Threads that had ended before they were looked at: as many had begun, and may wait.
+    /// Number of threads that had ended before they could be read: as many had begun, and may wait.
     pub ended: f64,
 }
 
 impl Unseen {
-    /// Least and most that may wait for this lock.
+    /// Smallest and largest number of threads that may wait for this lock.
     fn bounds(self) -> [f64; 2] {
         let all = self.here + self.elsewhere;
         let part = |odds: f64| match self.here {
@@ -38,7 +38,7 @@ impl Unseen {
 }
 
 impl Figure {
-    /// The figure if waits that no look saw were shared out otherwise.
+    /// The figure, with its interval widened because unseen waits may have been attributed wrongly.
     pub fn with_unseen(self, unseen: Unseen) -> Figure {
         match self {
             Self::Known(estimate) if unseen.ended > MOST_ENDED * estimate.value.max(1.0) => {

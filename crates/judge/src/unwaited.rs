@@ -1,8 +1,8 @@
-//! Runs of looks that saw nobody waiting, and the share of them for which the lock was held.
+//! Runs of looks that saw no thread waiting, and the share of them for which the lock was held.
 //!
-//! The time before a lock was known is such a run, too, and the others tell how it may have gone.
-//! Of few threads looked at, one look may miss all waiters, but no long run of looks does: so only
-//! runs that are about as long count.
+//! The time before a lock became known is such a run, too, and the other runs show how it may have
+//! been. If only a few threads are read per look, a single look may miss all waiters, but a long
+//! run of looks does not; so only runs of about the same length are compared.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use threadtoll_stats::{Z95, student};
 
 use super::sample::Sample;
 
-/// Shorter runs count as this long: a binary logarithm of seconds.
+/// Shorter runs count as this long; binary logarithm of seconds.
 const SHORTEST: i32 = -16;
 
-/// Fewest runs that show a variance.
+/// Minimum number of runs from which a variance is estimated.
 const MIN_RUNS: f64 = 5.0;
 
-/// Runs of about one length.
+/// Runs of about the same length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Runs {
     count: f64,
     seconds: f64,
     held_s: f64,
-    /// Sums of the held shares, and of their squares.
+    /// Sum of the held shares, and of their squares.
     shares: f64,
     squares: f64,
 }
@@ -42,15 +42,16 @@ impl Runs {
     }
 }
 
-/// All runs of looks that saw the word of a lock, and nobody waiting for it.
+/// All runs of looks that read the word of a lock and saw no thread waiting for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Unwaited {
-    /// By the binary logarithm of their seconds, rounded down.
+    /// Ended runs, by the binary logarithm of their seconds, rounded down.
     ended: BTreeMap<i32, Runs>,
-    /// Seconds of the run that has not ended, and those of them for which the lock was held.
+    /// Length in seconds of the run that has not ended, and for how many of these the lock was
+    /// held.
     seconds: f64,
     held_s: f64,
-    /// Seconds of all late looks without a waiter, which are in no run.
+    /// Total seconds of late looks without a waiter, which belong to no run.
     late_s: f64,
 }
 
@@ -85,7 +86,7 @@ impl Unwaited {
         (self.seconds, self.held_s) = (0.0, 0.0);
     }
 
-    /// Share of another such run, of this length, for which the lock was held.
+    /// Share of time for which the lock was held in another such run of this length.
     pub(super) fn held(&self, seconds: f64) -> Estimate {
         let mut all = self.clone();
         all.end_run();
@@ -102,16 +103,16 @@ impl Unwaited {
         }
         let value = runs.held_s / runs.seconds;
         let deviation = if runs.count < MIN_RUNS {
-            // Each may be held for all of it, or not at all.
+            // The lock may be held throughout each run, or not at all.
             Z95 * (value * (1.0 - value)).sqrt()
         } else {
             student(0.025, runs.count - 1.0) * runs.variance().sqrt()
         };
         let half = deviation * (1.0 + 1.0 / runs.count).sqrt();
-        // Runs that are all alike may still be few.
+        // Even if all runs are alike, their number may be small.
         let few = mean(value, 1.0, runs.count);
         let (low, high) = (few.low.min(value - half), few.high.max(value + half));
-        // Of late looks nothing is known.
+        // Nothing is known about late looks.
         let looked_s: f64 = all.ended.values().map(|runs| runs.seconds).sum();
         let on_time = looked_s / (looked_s + self.late_s);
         let (low, high) = (low * on_time, high * on_time + 1.0 - on_time);

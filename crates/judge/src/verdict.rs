@@ -1,30 +1,30 @@
 //! The verdict on a lock.
 //!
-//! With `U` threads that use the lock it is *comfortable* if at most a twentieth of them waits,
-//! *saturated* if it is held or handed over nine tenths of the time, and otherwise *crowded*. Where
-//! an interval spans a bound, the verdict is all words that it allows.
+//! A lock that `U` threads use is *comfortable* if at most a twentieth of them wait, *saturated* if
+//! it is held or handed over at least nine tenths of the time, and otherwise *crowded*. If an
+//! interval spans a threshold, the verdict is all the words that it allows.
 
 use threadtoll_stats::interval::Estimate;
 
-/// Share of a lock's users up to which waiting is comfortable.
+/// Share of a lock's users that may wait for the verdict to be comfortable.
 pub const COMFORTABLE_WAITING: f64 = 0.05;
 
-/// Share of time, hand-offs included, from which a lock is saturated.
+/// Share of time held, hand-offs included, at which a lock counts as saturated.
 pub const SATURATED_BUSY: f64 = 0.9;
 
-/// A verdict: one word, or those between which the samples cannot decide.
+/// A verdict: one word, or several if the samples cannot decide between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// May be comfortable.
+    /// True if it may be comfortable.
     pub comfortable: bool,
-    /// May be crowded.
+    /// True if it may be crowded.
     pub crowded: bool,
-    /// May be saturated.
+    /// True if it may be saturated.
     pub saturated: bool,
 }
 
 impl Verdict {
-    /// The verdict on a lock with this mean queue and this share of time held or handed over.
+    /// The verdict on a lock with this mean queue, and this share of time held or handed over.
     pub fn new(queue: Estimate, busy: Estimate, users: u32) -> Self {
         let waiting = queue.map(|queue| queue / f64::from(users.max(1)));
         let not_comfortable = waiting.high > COMFORTABLE_WAITING;
@@ -45,13 +45,13 @@ impl Verdict {
         words.into_iter().filter_map(|(may_be, word)| may_be.then_some(word)).collect()
     }
 
-    /// Returns `true` if threads certainly wait more than is comfortable.
+    /// Returns `true` if certainly more threads wait than is comfortable.
     pub fn is_trouble(self) -> bool {
         !self.comfortable
     }
 }
 
-/// Share of its users that a lock leaves working: `1 − queue/users`.
+/// Share of its users that a lock leaves at work: `1 − queue/users`.
 pub fn efficiency(queue: Estimate, users: u32) -> Estimate {
     queue.map_falling(|queue| (1.0 - queue / f64::from(users.max(1))).clamp(0.0, 1.0))
 }

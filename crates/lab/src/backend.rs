@@ -1,6 +1,6 @@
-//! The seam between measuring and the machine that is measured, real or simulated.
+//! Interface between the measuring code and the machine that is measured, real or simulated.
 //!
-//! Everything above it (plan, order, folding, files, pages) runs unchanged on both, so tests on the
+//! All code above it (plan, order, folding, files, pages) runs unchanged on both, so tests on the
 //! simulated machine are exact.
 
 use threadtoll_record::{BlockKind, Machine, OwnProgram, PlannedCell};
@@ -18,7 +18,7 @@ pub struct Now {
     pub since_start_s: f64,
 }
 
-/// Takes note of the cell whose code runs next.
+/// Notes which cell's code runs next, given its index.
 pub type At<'a> = dyn FnMut(usize) -> Result<(), LabError> + 'a;
 
 /// A machine to measure on.
@@ -26,8 +26,8 @@ pub trait Backend {
     /// Returns the time on the backend's clock.
     fn now(&mut self) -> Now;
 
-    /// Creates everything that these cells of a group need, threads and memory included, and
-    /// calibrates the cells. Calls `at` with the index of a cell before it runs any of its code.
+    /// Creates everything that these cells of a group need, including threads and memory, and
+    /// calibrates the cells. Calls `at` with the index of a cell before running any of its code.
     ///
     /// # Errors
     ///
@@ -39,14 +39,14 @@ pub trait Backend {
         at: &mut At<'_>,
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError>;
 
-    /// True if a cell that hangs leaves its threads behind, so that this process must measure
-    /// nothing more.
+    /// Returns `true` if a cell that hung has left its threads behind, so that this process must
+    /// not measure anything else.
     fn leaves_threads(&self) -> bool {
         true
     }
 
-    /// Takes note of the blocks that another process measured, and of the time that they took,
-    /// which a simulated clock does not see.
+    /// Adds the number of blocks that another process measured, and the time that this took, which
+    /// a simulated clock does not see.
     fn elapse(&mut self, _blocks: u64, _ns: u64) {}
 
     /// Lets this time pass.
@@ -68,11 +68,12 @@ pub trait OpenCell {
         None
     }
 
-    /// Creates threads and memory anew, before each round but the first, if a block's figure may
-    /// depend on where they happen to be.
+    /// Creates new threads and memory before every round except the first, if a block's figure may
+    /// depend on where they happen to be placed.
     ///
-    /// Blocks of one instance share whatever makes it faster or slower than another one, which
-    /// resampling blocks cannot see. If each round has its own instance, it can.
+    /// Blocks of one instance share whatever makes it faster or slower than other instances, and
+    /// resampling blocks cannot reveal such an effect. It can if each round has an instance of its
+    /// own.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ pub trait OpenCell {
     /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
 
-    /// The program of another language that measures the cell itself, if one does.
+    /// How the cell is measured, if a program of another language measures it itself.
     fn own_program(&self) -> Option<OwnProgram> {
         None
     }

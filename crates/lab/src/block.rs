@@ -1,4 +1,4 @@
-//! Turns the samples of a block into its line in the file.
+//! Turns the samples of a block into a line of the file.
 
 mod deliveries;
 mod worst;
@@ -27,10 +27,10 @@ pub(crate) struct Position {
     pub(crate) kind: BlockKind,
 }
 
-/// State from the earlier blocks of a cell.
+/// What is remembered from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// Undisturbed losses, of stretches and of stamped blocks.
+    /// Usual losses of time in undisturbed blocks: of stretches, and of stamped blocks.
     usual: [Baseline; 2],
 }
 
@@ -40,7 +40,7 @@ impl History {
     }
 }
 
-/// The samples of a block, summed up.
+/// Summary of a block's samples.
 #[derive(Default)]
 struct Summary {
     count: u64,
@@ -93,7 +93,7 @@ pub(crate) fn to_block(
         Samples::SendCalls(sends) => send_calls(sends, context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
     };
-    // With more threads than CPUs, scheduling and migration are part of the measurement.
+    // If there are more threads than CPUs, scheduling and migration are part of the measurement.
     let crowded = planned.cell.oversubscribed();
     let usual = &mut history.usual[usize::from(stamped)];
     let observed = Observed {
@@ -167,7 +167,7 @@ fn shared(messages: SharedMessages, context: &Context<'_>) -> Summary {
     Summary { figures, ..stream(&stretch, context) }
 }
 
-/// Figures of calls: medians over stretches, because some pay for memory.
+/// Figures of calls: medians over stretches, because some stretches include page faults.
 fn depth(calls: &DepthCalls) -> Summary {
     let each = calls.calls_each.max(1);
     let per_call = |lengths: &[u64]| {
@@ -179,7 +179,7 @@ fn depth(calls: &DepthCalls) -> Summary {
     let values = Values::of(pairs.map(|(send, receive)| (send + receive) / each));
     Summary {
         count: each * calls.send_ps.len() as u64,
-        // Of all that its disturbances are counted over.
+        // Covers the same time as the disturbance counters.
         elapsed_ps: calls.elapsed_ps,
         mean_ns: send_ns + receive_ns,
         min_ns: values.min_ps as f64 / 1000.0,
@@ -235,10 +235,10 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Summary {
     }
 }
 
-/// Figures of waits, which are not consecutive; none if they were not stamped.
+/// Figures of waiting times, which are not consecutive; empty if they were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Summary {
     let Acquisitions { block, elapsed_ns, waits } = samples;
-    // A program of another language does not tell the threads of a pool apart.
+    // A program of another language does not report a pool's threads separately.
     let count = match block.acquisitions.is_empty() {
         true => context.planned.cell.lock().and_then(|lock| lock.tasks).unwrap_or(0),
         false => block.acquisitions.iter().map(|count| count.get()).sum(),

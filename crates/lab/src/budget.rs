@@ -1,22 +1,23 @@
-//! Rounds and blocks from a time or a number of samples per cell.
+//! Derives the number of rounds and the length of blocks from a time, or a number of samples, per
+//! cell.
 
 use std::time::Duration;
 
 use threadtoll_record::{Budget, MAX_ROUNDS};
 
-/// Time for which a cell may make no progress, in addition to the length of its block.
+/// Time for which a cell may make no progress, on top of the length of its block.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Rounds needed for a verdict.
 pub const ROUNDS: u32 = 21;
 
-/// Most samples that a stamped block keeps: 1.6 MB a buffer.
+/// Maximum number of samples that a stamped block keeps: 1.6 MB a buffer.
 pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 
-/// Most stamped samples of a cell.
+/// Maximum number of stamped samples of a cell.
 pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
-/// Longest block as long as more blocks are possible instead.
+/// Longest block, as long as there can be more blocks instead.
 pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
 
 /// Budgets a time per cell, half of it for stretches, and optionally a number of stamped samples.

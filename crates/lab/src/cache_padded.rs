@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-/// A value alone on its cache lines: 128 bytes, because neighbouring lines are fetched in pairs.
+/// A value that has its cache lines to itself: 128 bytes, because neighbouring lines are fetched in
+/// pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);

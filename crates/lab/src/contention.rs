@@ -1,8 +1,8 @@
-//! Lock scenarios: experiments in which threads contend for a lock. Each is one file and one line
+//! Lock scenarios: experiments in which threads contend for a lock. Each is one file, and one line
 //! here.
 //!
-//! In each of them, threads do some work with the lock and some without it; the amounts and the
-//! number of threads differ. The result is the throughput of all threads relative to a single
+//! In each scenario, threads do some work with the lock and some without it; the amounts and the
+//! number of threads vary. The result is the throughput of all threads relative to that of a single
 //! thread without the lock, whose blocks are interleaved with theirs.
 
 pub(crate) mod calibration_schedule;
@@ -16,10 +16,10 @@ use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::budget::ROUNDS;
 
-/// Most tasks that threads can share: a block keeps no more stamps.
+/// Maximum number of tasks that threads can share: a block keeps no more stamps.
 pub const MAX_TASKS: u64 = 100_000;
 
-/// Requests; `None` keeps the scenario's default.
+/// Requested settings; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Thread counts.
@@ -50,7 +50,7 @@ pub struct Load {
     pub hold_ns: u64,
     /// Mean think time.
     pub think_ns: u64,
-    /// Number of tasks that the threads share.
+    /// Number of tasks that the threads share; `None` if they run for a set time.
     pub tasks: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Load {
         self.hold_ns + self.think_ns
     }
 
-    /// The load with this hold share of the cycle; the rest is think time.
+    /// The load in which the hold time is this share of the cycle, and think time the rest.
     fn of_cycle(work: Work, cycle_ns: f64, share: Share) -> Load {
         let hold_ns = (cycle_ns * share.value()).round() as u64;
         let think_ns = (cycle_ns.round() as u64).saturating_sub(hold_ns);
@@ -81,7 +81,7 @@ pub struct Scenario {
     pub(crate) loads: fn() -> Vec<Load>,
     /// Default thread counts for a kind of work, on this many CPUs.
     pub(crate) threads: fn(Work, u32) -> Vec<u32>,
-    /// Budget of a load, given the measuring time per cell if that was requested.
+    /// Budget for a load, given the requested measuring time per cell, if any.
     pub(crate) budget: fn(Option<u64>, &Load) -> Budget,
 }
 
@@ -125,7 +125,7 @@ impl Scenario {
         Experiment::contention(self.name)
     }
 
-    /// Returns `true` for the scenario that programs of other languages can be asked for.
+    /// Returns `true` for the only scenario that programs of other languages can measure.
     pub(crate) fn is_pool(&self) -> bool {
         self.name == pool::SCENARIO.name
     }
@@ -139,7 +139,7 @@ fn up_to_one_beyond(work: Work, cpus: u32) -> Vec<u32> {
     })
 }
 
-/// 1 to `most`, thinned out above a few.
+/// Numbers from 1 to `most`, spaced out above the first few.
 fn steps(most: u32) -> Vec<u32> {
     if most <= 9 {
         return (1..=most).collect();
@@ -150,18 +150,18 @@ fn steps(most: u32) -> Vec<u32> {
     all
 }
 
-/// Shortest cycle in which three stamps are negligible; in shorter ones they would slow down the
-/// rate that the block measures.
+/// Shortest cycle in which three stamps are negligible. In shorter cycles they would lower the rate
+/// that the block measures.
 const STAMPED_CYCLE_NS: u64 = 6_000;
 const SPIN_BLOCK_NS: u64 = 25_000_000;
 const CYCLES: u64 = 50;
-/// Fewest rounds for a usable confidence interval.
+/// Minimum number of rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;
 
-/// Blocks of enough cycles each, as many as fit in the time: at least 21 short ones, or 5 long
-/// ones.
+/// Plans as many blocks as fit in the time, each with enough cycles: at least 21 short blocks, or 5
+/// long ones.
 ///
-/// If stamps are negligible in a cycle, one block serves for both rate and waits.
+/// If stamps are negligible in a cycle, the same block yields both rate and waiting times.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);

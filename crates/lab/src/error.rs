@@ -1,4 +1,4 @@
-//! Errors of measuring.
+//! Errors in measuring.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ impl Unavailable {
     }
 }
 
-/// Creates shared state, on the thread that uses it first. Called anew for each round.
+/// Creates shared state, on the thread that uses it first. Called again for each round.
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Unavailable> + Send + Sync>;
 
-/// Reasons for which measuring fails. Another process sends those of a cell, of itself and of its
-/// clock.
+/// Reasons why measuring failed. Another process sends those about a cell, about itself and about
+/// its clock.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabError {
@@ -90,7 +90,7 @@ pub enum LabError {
         /// Placement.
         placement: String,
     },
-    /// A thread of a mechanism, queue or lock ended.
+    /// A thread of a mechanism, queue or lock has ended.
     #[serde(skip)]
     #[error("a thread of {mechanism} ({placement}) ended early")]
     Ended {
@@ -110,7 +110,7 @@ pub enum LabError {
         /// The failure as a clause about “it”.
         clause: String,
     },
-    /// A cell failed, and the other ones of its group may be measured without it.
+    /// A cell failed; the other cells of its group may be measured without it.
     #[error("{sentence}")]
     Cell {
         /// Index of the cell in its group.
@@ -133,7 +133,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// The error as one that can be sent to another process.
+    /// Converts the error to one that can be sent to another process.
     pub(crate) fn for_another_process(self) -> Self {
         match self {
             LabError::Cell { .. } | LabError::Process(_) | LabError::Clock(_) => self,
@@ -141,7 +141,7 @@ impl LabError {
         }
     }
 
-    /// The error as one of this cell, if it is not one of the whole run.
+    /// Converts the error to one of this cell, unless it concerns the whole run.
     pub(crate) fn of_cell(self, cell: usize) -> Self {
         let clause = match &self {
             LabError::Stuck { seconds, .. } => format!("it made no progress for {seconds} s"),

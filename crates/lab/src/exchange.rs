@@ -1,7 +1,7 @@
 //! The loops that pass messages back and forth, and the protocol that mechanisms follow.
 //!
 //! A round trip is a message from the leading end to the following end, and its echo. The leading
-//! end takes the stamps; the following end only answers, unless one-way times or its CPU are
+//! end takes the stamps. The following end only answers, unless one-way times or its CPU are
 //! recorded. All loops are monomorphised for each mechanism, so nothing but the mechanism runs
 //! between two stamps.
 
@@ -12,8 +12,8 @@ use threadtoll_machine::clock::Clock;
 
 use crate::cache_padded::CachePadded;
 
-/// One end of a hand-off. Ends alternate; sequence numbers start at 1 and increase by 1 per round
-/// trip.
+/// One end of a hand-off. The ends take turns; sequence numbers start at 1 and increase by 1 per
+/// round trip.
 pub trait Exchange: Send {
     /// Called once on the thread of this end, before the first message of either end.
     fn enter(&mut self) {}
@@ -64,15 +64,15 @@ impl std::fmt::Debug for Ends {
     }
 }
 
-/// Orders for the leading end: stretches of `per_stretch` round trips, with a mark before the first
-/// and after each, until `stretches` are done or a mark is at or after `until`. In a stamped block,
-/// a stretch is one round trip.
+/// Instructions for the leading end: run stretches of `per_stretch` round trips, with a mark before
+/// the first and after each, until `stretches` are done or a mark is at or after `until`. In a
+/// stamped block, a stretch is one round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopSpec {
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
-    /// On the clock of the marks.
+    /// In units of the marks' clock.
     pub(crate) until: u64,
 }
 
@@ -83,15 +83,15 @@ pub(crate) struct LoopResult {
     pub(crate) wrong: u64,
 }
 
-/// Round trips that end a pass. The following end checks for the last message while it waits, not
-/// between receiving and answering, so it has to know one message ahead.
+/// Number of round trips that end a pass. The following end checks for the last message while it
+/// waits, not between receiving and answering, so it has to know one message ahead.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
 /// Signals the end of a pass to the following end: holds the sequence number of its last message.
 ///
 /// The leading end stores it before sending the second-to-last message, so the following end reads
-/// it after receiving that message. Between passes it holds an old number, which never recurs. On
-/// its own cache line, which both ends only read during a measurement.
+/// it after receiving that message. Between passes it holds an old number, which never recurs. It
+/// is on a cache line of its own, which both ends only read during a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
 
@@ -108,11 +108,12 @@ impl StopAt {
     }
 }
 
-/// Destination of marks. Buffers hold the longest pass and are already touched.
+/// Destination of marks. Buffers have room for the longest pass, and their pages have already been
+/// touched.
 pub(crate) enum Stamps<'a> {
-    /// Not recorded, and the clock is not read.
+    /// Marks are not recorded, and the clock is not read.
     None,
-    /// Not recorded, but the clock is read so that the pass ends in time.
+    /// Marks are not recorded, but the clock is read so that the pass ends in time.
     Clock(&'a Clock),
     Times(&'a Clock, &'a mut Vec<u64>),
     TimesAndCpus(&'a Clock, &'a mut Vec<u64>, &'a mut Vec<u32>),
@@ -140,7 +141,7 @@ pub(crate) trait Follow: Send {
     }
 }
 
-/// A kind of marking, as a type, so that loops are compiled for it.
+/// A kind of marking, as a type, so that loops are compiled for each.
 pub(crate) trait Mark {
     /// Marks and returns the time, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
@@ -191,7 +192,7 @@ impl Mark for TimesAndCpus<'_> {
     }
 }
 
-/// Runs `$body` with the given kind of marking; `$body` is compiled once for each.
+/// Runs `$body` with the given kind of marking; `$body` is compiled once for each kind.
 macro_rules! marking {
     ($marks:expr, $mark:ident => $body:expr) => {
         match $marks {
@@ -217,8 +218,8 @@ macro_rules! marking {
 pub(crate) use marking;
 
 /// The leading end's loop. `$exchange` sends the message with sequence number `$seq` and returns
-/// the echo's. A macro because `$exchange` may await: the async rung runs this loop inside its
-/// task.
+/// the echo's. This is a macro because `$exchange` may await: the async rung runs the loop inside
+/// its task.
 macro_rules! lead_loop {
     ($spec:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
         let spec: $crate::exchange::LoopSpec = $spec;
@@ -248,10 +249,11 @@ macro_rules! lead_loop {
 }
 pub(crate) use lead_loop;
 
-/// Aligns the following code to a cache line. Each function with a measured loop calls it first.
+/// Aligns the code that follows to a cache line. Each function with a measured loop calls it first.
 ///
-/// A loop is compiled in each crate that instantiates it, and functions start anywhere. Without
-/// this, equal instructions would be aligned differently and might differ in speed.
+/// A loop is compiled in each crate that instantiates it, and functions start at arbitrary
+/// addresses. Without this, equal instructions would be aligned differently and might differ in
+/// speed.
 #[inline(always)]
 pub(crate) fn on_a_line() {
     // SAFETY: only emits padding instructions.
@@ -260,19 +262,19 @@ pub(crate) fn on_a_line() {
 
 /// Holder of an end between runs of its loop.
 ///
-/// While a loop runs, the end is moved into a local variable whose address never escapes, so the
-/// compiler keeps its state and the addresses of its counters in registers, as it would in a
+/// While a loop runs, the end is moved into a local variable whose address never escapes, so that
+/// the compiler keeps its state and the addresses of its counters in registers, as it would in a
 /// program written for this mechanism alone. Behind a pointer, they would be reloaded and stored
-/// around every atomic operation, and the few instructions between receiving and answering decide
-/// whether a line goes back and forth in 27 or in 50 ns.
+/// around every atomic operation; and the few instructions between receiving and answering
+/// determine whether a line goes back and forth in 27 or in 50 ns.
 ///
-/// On its own cache lines because one thread allocates both ends together: an end's private state
-/// must not share a line with anything that the other end reads.
+/// On cache lines of its own, because one thread allocates both ends together: an end's private
+/// state must not share a line with anything that the other end reads.
 #[repr(align(128))]
 struct TwoThreads<E>(Option<E>);
 
 impl<E> TwoThreads<E> {
-    /// Runs `body` on the end as a local variable, without a destructor that would need its
+    /// Runs `body` on the end as a local variable that has no destructor, which would need its
     /// address.
     #[inline(always)]
     fn with<T>(&mut self, body: impl FnOnce(&mut E) -> T) -> T {

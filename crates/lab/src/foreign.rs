@@ -1,9 +1,10 @@
 //! Peers in other languages, from a folder.
 //!
-//! Whatever lies in the folder was written by others and may be wrong in any way. Its files are
-//! listed here ([`files`]), an adapter is described by a process that does nothing else
-//! ([`describe_in`]), and [`Foreign::of`] makes rows of the descriptions without running any code
-//! of the adapter's. That is loaded by the process that measures a row, when it creates the queue.
+//! The contents of the folder were written by others and may be wrong in any way. Its files are
+//! listed here ([`files`]), each adapter is described by a process that does nothing else
+//! ([`describe_in`]), and [`Foreign::of`] makes rows from the descriptions without running any code
+//! of the adapters. An adapter is loaded by the process that measures a row, when it creates the
+//! queue.
 
 mod adapter;
 mod describing;
@@ -37,8 +38,8 @@ pub enum File {
     Program(PathBuf),
 }
 
-/// Lists the peers of a folder by name: regular files that end in `.so` or are executable. All
-/// others, and folders, are passed over.
+/// Lists the peers in a folder by name: regular files that end in `.so` or are executable. Folders
+/// and all other files are ignored.
 ///
 /// # Errors
 ///
@@ -64,7 +65,7 @@ fn file(path: PathBuf) -> Option<File> {
 pub struct LeftOut {
     /// Its name.
     pub name: String,
-    /// The reason, as a clause: `it has no function tt_create`.
+    /// Why it cannot be measured, as a clause: `it has no function tt_create`.
     pub why: String,
 }
 
@@ -77,13 +78,13 @@ pub struct Foreign {
     pub mechanisms: Vec<Mechanism>,
     /// Locks of programs.
     pub locks: Vec<Lock>,
-    /// Those that cannot.
+    /// Peers and queues that cannot be measured.
     pub left_out: Vec<LeftOut>,
 }
 
 impl Foreign {
-    /// Makes the rows of described adapters. A queue whose name `is_known` already, or is that of
-    /// an earlier one, is left out.
+    /// Makes rows from described adapters. A queue is left out if `is_known` accepts its name, or
+    /// if an earlier one has the same name.
     pub fn of(adapters: &[Described], is_known: impl Fn(&str) -> bool) -> Self {
         let mut foreign = Foreign::default();
         for described in adapters {
@@ -100,7 +101,7 @@ impl Foreign {
         foreign
     }
 
-    /// Adds the rows of described programs, as [`of`](Self::of) does.
+    /// Adds rows from described programs, under the same conditions as [`of`](Self::of).
     pub fn with_programs(
         mut self,
         programs: &[DescribedProgram],
@@ -150,7 +151,7 @@ impl Foreign {
     }
 }
 
-/// Name of a peer's file, for messages.
+/// Name of a peer's file, for use in messages.
 pub fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Measures the cost of hand-offs between threads.
 //!
-//! [`mechanism`] holds the mechanisms, one per file; [`queue`] the queues and their scenarios;
-//! [`lock`] the locks, and [`contention`] their scenarios. A [`Registry`] names them all, including
+//! [`mechanism`] contains the mechanisms, one per file; [`queue`] the queues and their scenarios;
+//! [`lock`] the locks, and [`contention`] their scenarios. A [`Registry`] lists them all, including
 //! those that a caller adds. [`plan`] decides which cells to measure where, in which groups and for
 //! how long. [`run()`] measures a plan on a [`backend::Backend`] — the [`real`] machine or a
 //! [`simulated`] one — block by block, and folds each complete group into records.

@@ -2,8 +2,8 @@
 //!
 //! A lock is a [`RawLock`]: it runs a section of code under mutual exclusion. The scenarios in
 //! [`contention`](crate::contention) decide what threads do with it; their loops are monomorphised
-//! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` hold no
-//! lock: they show the cost of counting if the section is only a count.
+//! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` have no
+//! lock: they show the cost of counting if the section only counts.
 
 pub(crate) mod contender;
 
@@ -44,9 +44,9 @@ locks! {
     counter,
 }
 
-/// Most locks in a striped set.
+/// Maximum number of locks in a striped set.
 pub const MAX_STRIPES: u32 = 1024;
-/// Most threads that share a lock.
+/// Maximum number of threads that share a lock.
 pub const MAX_THREADS: u32 = 1024;
 
 /// Creates the contenders of a striped set of locks. Arguments: stripes, threads.
@@ -66,10 +66,10 @@ pub struct Lock {
     pub has_readers: bool,
     /// True if it only counts and cannot be held.
     pub only_counts: bool,
-    /// The facts of its build, if it was not built with this program.
+    /// Its build, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeContenders>,
-    /// The program that measures it in the scenario `pool`, if none of our threads do.
+    /// The program that measures it in the scenario `pool`, instead of our threads.
     elsewhere: Option<ProgramFile>,
 }
 
@@ -86,8 +86,8 @@ impl PartialEq for Lock {
 }
 
 impl Lock {
-    /// A lock. `make` creates any number of them, with every byte allocated and touched on the
-    /// calling thread.
+    /// Creates a lock. `make` creates any number of instances, with every byte allocated and
+    /// touched on the calling thread.
     pub fn new<L: RawLock>(
         name: impl Into<String>,
         policy: GrantPolicy,
@@ -106,8 +106,8 @@ impl Lock {
         }
     }
 
-    /// A lock that a program measures in its own process. Its policy is not known, so nothing is
-    /// promised of it.
+    /// A lock that a program measures in its own process. Its policy is unknown, so nothing is
+    /// assumed about it.
     pub(crate) fn elsewhere(name: &str, sentence: &str, file: ProgramFile, built: Build) -> Self {
         let never = |_: usize| -> Result<Vec<NoLock>, Unavailable> {
             let error = std::io::Error::other("it runs in a process of its own");
@@ -179,7 +179,7 @@ pub enum NameError {
 }
 
 impl Locks {
-    /// The built-in locks and these.
+    /// The built-in locks, followed by these.
     pub fn with(extra: impl IntoIterator<Item = Lock>) -> Self {
         Locks { all: wrapped::<Unwrapped>().into_iter().chain(extra).collect() }
     }
@@ -232,7 +232,7 @@ pub struct LockSpec {
 }
 
 impl LockSpec {
-    /// The lock spec of a run without a lock.
+    /// The spec of a run without a lock.
     pub(crate) const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
 
     pub(crate) fn without_lock(&self) -> LockSpec {
@@ -255,12 +255,12 @@ impl LockSpec {
         self.lock.as_ref().map_or(GrantPolicy::NeverWaits, |lock| lock.policy)
     }
 
-    /// The program that measures it, if none of our threads do.
+    /// The program that measures it, instead of our threads.
     pub(crate) fn elsewhere(&self) -> Option<&ProgramFile> {
         self.lock.as_ref()?.elsewhere.as_ref()
     }
 
-    /// The facts of its build, if it was not built with this program.
+    /// Its build, if it was not built with this program.
     pub(crate) fn built(&self) -> Option<&Build> {
         self.lock.as_ref()?.built.as_ref()
     }

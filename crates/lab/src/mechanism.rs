@@ -1,8 +1,8 @@
-//! Mechanisms: ways for one thread to make another go on, under one protocol.
+//! Mechanisms: ways in which one thread makes another proceed, all under the same protocol.
 //!
-//! A mechanism is one file here and one line in the registry. It creates its two ends; the engine
+//! A mechanism is one file here, and one line in the registry. It creates its two ends; the engine
 //! decides how many messages they exchange, with which stamps and on which CPUs. Every message
-//! carries a sequence number and, in larger ones, a payload, which the receiver verifies.
+//! carries a sequence number and, if it is larger, a payload, which the receiver verifies.
 
 mod condvar;
 mod crossed;
@@ -77,13 +77,13 @@ pub struct Mechanism {
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
-    /// The ends' way of waiting.
+    /// How its ends wait.
     pub class: Class,
     /// True if it has a choice of line layout.
     pub has_layout: bool,
     /// True if it has a choice of pause hint.
     pub has_pause: bool,
-    /// The facts of its build, if it was not built with this program.
+    /// Facts about its build, if it was not built with this program.
     pub built: Option<Build>,
     make: Arc<MakeEnds>,
     /// The program that measures it, if none of our threads do.

@@ -1,8 +1,9 @@
-//! Processes that run the code of peers, which may crash, hang, print, fork, or close files.
+//! Processes that run code of peers, which may crash, hang, print, fork, or close files.
 //!
-//! They talk with the process that was started by hand in lines: a [`Child`] is this process's end,
-//! [`Parent`] the other one's if it is a process of this program. A [guardian](guardian) stands
-//! between them, so that no process outlives the first one, whatever ends that.
+//! They exchange lines with the process that the user started. [`Child`] is that process's end of
+//! the conversation; [`Parent`] is the other end, in a process of this program. A
+//! [guardian](guardian) stands between the two, so that no process outlives the first one, however
+//! that ends.
 
 mod child;
 mod guardian;

@@ -12,9 +12,9 @@ use crate::stream::Streams;
 /// Stack of a measured thread: queues may build a block of 31 messages of 64 KiB there.
 pub(crate) const STACK_BYTES: usize = 16 << 20;
 
-/// The program of a cell's threads, by kind.
+/// The code of a cell's threads, by kind.
 pub(crate) enum Program {
-    /// Two ends, or one thread as both, that exchange messages.
+    /// Two ends that exchange messages, or one thread that is both.
     Exchange {
         make: Make<Ends>,
         class: Class,
@@ -25,13 +25,13 @@ pub(crate) enum Program {
         /// True if the queue allocates memory as it fills.
         grows: bool,
     },
-    /// Threads with parts of their own.
+    /// Threads that each play a part of their own.
     Crew(CrewProgram),
     Contention(Box<LockSpec>, LockSubject),
     /// A program of another language, which measures itself in its own process.
     Elsewhere {
         file: ProgramFile,
-        /// A program of ours for such a cell, which stands in for it on simulated machines.
+        /// One of our own programs, which simulated machines run instead of this one.
         like: Box<Program>,
     },
 }

@@ -18,7 +18,7 @@ impl ProgramFile {
         ProgramFile { path: path.into(), sha256 }
     }
 
-    /// The path. The error, a clause, is that another file is there now.
+    /// The path. The error, worded as a clause, says that there is another file now.
     pub(crate) fn unchanged(&self) -> Result<&Path, String> {
         let same =
             fs::read(&self.path).is_ok_and(|bytes| Checksum::of_bytes(&bytes) == self.sha256);

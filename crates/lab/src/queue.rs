@@ -1,13 +1,13 @@
 //! Queues and their scenarios.
 //!
-//! A queue is one file and one line in a registry: [`ours`] here, or a list of peers that the
-//! caller adds (see [`Queues`]). It creates its two ends, for each of its ways of waiting. A
+//! A queue is one file, and one line in a registry: [`ours`] here, or a list of peers that the
+//! caller adds (see [`Queues`]). It creates its two ends for each of its wait strategies. A
 //! scenario, one file here and one line in [`SCENARIOS`], decides what the ends do. The two are
 //! independent: an adapter is a [`Channel`], and every scenario's loops are monomorphised for it,
 //! so nothing but the queue runs between two messages.
 //!
-//! Messages are 8 bytes: their number, and in the top byte the sender's number if there are
-//! several. Only `payload` has others, so a queue carries any [`Message`].
+//! Messages are 8 bytes: their number, and in the top byte the sender's number if there are several
+//! senders. Only `payload` uses other messages, so a queue carries any [`Message`].
 
 mod arrivals;
 mod channel;
@@ -51,8 +51,8 @@ pub use way::{Queue, Way};
 
 /// Default capacity of bounded queues.
 pub const CAPACITY: u64 = 1024;
-/// Half again as many rounds as a verdict needs: verdicts compare pairs of undisturbed blocks, and
-/// every machine disturbs some.
+/// One and a half times as many rounds as a verdict needs: verdicts compare pairs of undisturbed
+/// blocks, and every machine disturbs some.
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest configurable capacity.
 pub const MAX_CAPACITY: u64 = 1 << 24;
@@ -60,9 +60,9 @@ pub const MAX_CAPACITY: u64 = 1 << 24;
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 /// Largest configurable batch: the messages in a ring of [`RING_BYTES`].
 pub const MAX_BATCH: u64 = BLOCKS[3];
-/// Most sending threads.
+/// Maximum number of sending threads.
 pub const MAX_SENDERS: u32 = 64;
-/// Most receiving threads.
+/// Maximum number of receiving threads.
 pub const MAX_RECEIVERS: u64 = 64;
 
 impl Way {
@@ -83,18 +83,18 @@ impl Way {
         Self::many_receivers_of(C::default(), wait)
     }
 
-    /// As [`one_sender`](Self::one_sender), with a channel that has data.
+    /// Like [`one_sender`](Self::one_sender), for a channel that contains data.
     pub fn one_sender_of<C: AnySize>(channel: C, wait: Wait) -> Self {
         Self::new(wait, move |scenario, usage| one_sender(&channel, scenario, usage))
     }
 
-    /// As [`many_senders`](Self::many_senders), with a channel that has data.
+    /// Like [`many_senders`](Self::many_senders), for a channel that contains data.
     pub fn many_senders_of<C: ManySenders>(channel: C, wait: Wait) -> Self {
         let programs = move |scenario: &str, usage| many_senders(&channel, scenario, usage);
         Way { many_senders: true, ..Self::new(wait, programs) }
     }
 
-    /// As [`many_receivers`](Self::many_receivers), with a channel that has data.
+    /// Like [`many_receivers`](Self::many_receivers), for a channel that contains data.
     pub fn many_receivers_of<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
         channel: C,
         wait: Wait,
@@ -103,8 +103,8 @@ impl Way {
         Way { many_senders: true, many_receivers: true, ..Self::new(wait, programs) }
     }
 
-    /// A row that a program measures in its own process, where `asked` allows the scenario, the
-    /// load and the size of messages. A queue of ours stands in for it on simulated machines.
+    /// A row that a program measures in its own process, for the scenarios, loads and message sizes
+    /// that `asked` accepts. One of our queues replaces it on simulated machines.
     pub(crate) fn elsewhere(
         wait: Wait,
         file: ProgramFile,
@@ -119,7 +119,7 @@ impl Way {
         })
     }
 
-    /// A row with its own exchange, for no other scenario.
+    /// A row with an exchange of its own, which supports no other scenario.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, move |scenario, usage| {
             let make = Arc::new(make);
@@ -128,7 +128,8 @@ impl Way {
         })
     }
 
-    /// A row with its own stream, always in batches, for no other scenario. `make` gets the batch.
+    /// A row with a stream of its own, always in batches, which supports no other scenario. `make`
+    /// is given the batch size.
     pub(crate) fn stream_only(wait: Wait, make: fn(u64) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, move |scenario, usage| {
             let Usage { flow, class, grows, .. } = usage;
@@ -143,7 +144,7 @@ macro_rules! queues {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
 
-        /// Returns this project's queues, and the bare copy that bounds them all.
+        /// This project's queues, and the bare copy, which is an upper limit for them all.
         pub fn ours() -> Vec<Queue> {
             let mut all = Vec::new();
             $(all.extend($file::queues());)+

@@ -57,16 +57,16 @@ const PILOT_NS: f64 = 1_000_000.0;
 /// Longest block, even if more samples were requested.
 const MAX_BLOCK_NS: f64 = 3.6e12;
 
-/// Time limit for a step of a share in addition to the time that its whole group takes.
+/// Time limit for a step of a share, in addition to the time that its whole group takes.
 const SHARE_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Longest time between two steps of a process that measures a share of these cells and does not
-/// hang. A thread that hangs in a block is found much earlier, by the process itself.
+/// Longest time between two steps of a process that measures a share of these cells, unless it
+/// hangs. A thread that hangs in a block is found much earlier, by the process itself.
 pub fn longest_silence(cells: &[PlannedCell]) -> Duration {
     let group = Duration::from_nanos(estimate_ns([cells], 1));
     let counted = cells.iter().any(|planned| planned.budget.stamped_count.is_some());
-    // A requested number of samples may take any time, up to the limit of a block and five times it
-    // until the block counts as hung.
+    // A requested number of samples may take any time up to the limit of a block, and the block
+    // counts as hung only after five times that limit in addition.
     let longest = if counted { Duration::from_nanos(6 * MAX_BLOCK_NS as u64) } else { group };
     SHARE_PATIENCE + group.max(longest)
 }
@@ -106,13 +106,13 @@ impl RealBackend {
         }
     }
 
-    /// Gives up a cell that makes no progress for this long, in addition to the length of its
+    /// Gives up on a cell that makes no progress for this long, in addition to the length of its
     /// block.
     pub fn with_patience(self, patience: Duration) -> Self {
         RealBackend { patience, ..self }
     }
 
-    /// Uses this registry.
+    /// Looks up mechanisms, queues and locks in this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         RealBackend { registry, ..self }
     }
@@ -137,8 +137,8 @@ impl Backend for RealBackend {
             .iter()
             .map(|planned| self.registry.program(planned))
             .collect::<Result<_, LabError>>()?;
-        // Start all threads before any calibration, and programs before any threads: to start them
-        // forks this process, and their runtimes compile meanwhile.
+        // Start all threads before any calibration, and programs before any threads: starting a
+        // program forks this process, and the program's runtime then compiles in the background.
         let mut cells: Vec<(usize, Box<dyn RealCell>)> = Vec::new();
         let (elsewhere, here): (Vec<_>, Vec<_>) = programs
             .into_iter()
@@ -221,7 +221,7 @@ impl RealBackend {
 
 /// A cell that is calibrated with its group before it is measured.
 trait RealCell: OpenCell {
-    /// True if predictions need more than its blocks.
+    /// True if predictions need more than the cell's blocks.
     fn surveys(&self) -> bool {
         false
     }
@@ -251,7 +251,7 @@ struct Opening<'a> {
     start_ticks: u64,
 }
 
-/// Number of round trips that make the stamp of a stretch negligible.
+/// Number of round trips after which the stamp of a stretch is negligible.
 fn per_stretch(stamp_ns: f64, round_trip_ns: f64) -> u64 {
     (STAMP_SHARE * stamp_ns / round_trip_ns).ceil().max(1.0) as u64
 }

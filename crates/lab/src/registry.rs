@@ -1,4 +1,4 @@
-//! Everything that a plan can refer to.
+//! Everything to which a plan can refer.
 
 use threadtoll_record::{Layout, Pause, PlannedCell, Subject};
 

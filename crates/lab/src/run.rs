@@ -1,13 +1,14 @@
 //! Measures a plan, group by group, round by round, with cells in random order. Each block is
 //! written to disk as soon as it ends.
 //!
-//! A plan may be measured by several processes, because the blocks of one share its addresses and
-//! pages: each measures a share of each group's rounds. This process measures the first share, or
-//! none, so that a cell that crashes or hangs ends only the process of its share.
+//! A plan may be measured by several processes, because the blocks of one process share its
+//! addresses and pages: each process measures a share of the rounds of each group. This process
+//! measures the first share, or none, so that a cell that crashes or hangs ends only the process of
+//! its share.
 //!
-//! A cell that fails is given up with the rest of its row ([`Strike`]), and its group is measured
-//! again without it. Each attempt has one cell less, so a group of n cells has at most n attempts.
-//! Every figure depends on the reference: if it fails, the run ends.
+//! If a cell fails, the rest of its row is given up as well ([`Strike`]), and its group is measured
+//! again without them. Each attempt has at least one cell less, so a group of n cells has at most n
+//! attempts. Every figure depends on the reference: if it fails, the run ends.
 
 mod share;
 
@@ -31,7 +32,7 @@ use crate::plan::{remaining_ns, wait_ns};
 
 pub use share::{Launcher, Peers, Task, serve_share};
 
-/// Time after which a wait looks for `stop`.
+/// Interval at which a wait checks `stop`.
 const WAIT_STEP_NS: u64 = 100_000_000;
 
 /// Outcome of a run.
@@ -45,11 +46,11 @@ pub enum Outcome {
 
 /// Observer of a run's progress.
 pub trait Observer {
-    /// A group begins; `remaining_ns` is the estimate for the rest of the run, including this
+    /// A group begins; `remaining_ns` is the estimated time for the rest of the run, including this
     /// group.
     fn group(&mut self, index: usize, of: usize, cells: &[PlannedCell], remaining_ns: u64);
-    /// A group is not due for another `left_ns`; `remaining_ns` is the estimate for the rest of the
-    /// run, including this wait.
+    /// A group has to wait for another `left_ns`; `remaining_ns` is the estimated time for the rest
+    /// of the run, including this wait.
     fn waits(&mut self, _left_ns: u64, _remaining_ns: u64) {}
     /// A block ended; the group has `done` of `of` blocks.
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64);
@@ -84,12 +85,12 @@ pub enum Step {
     Line(Line),
 }
 
-/// Takes each step of a share as soon as it is done.
+/// Receives each step of a share as soon as it is done.
 pub type Take<'a> = dyn FnMut(Step) -> Result<(), LabError> + 'a;
 
 /// Other processes that measure shares.
 pub trait Launch {
-    /// True if they measure every share, and this process none.
+    /// Returns `true` if they measure every share, and this process measures none.
     fn every_share(&self) -> bool {
         false
     }
@@ -98,7 +99,7 @@ pub trait Launch {
     ///
     /// # Errors
     ///
-    /// As [`measure_share`], or if the process fails.
+    /// The errors of [`measure_share`], or if the process fails.
     fn launch(
         &mut self,
         machine: &Machine,
@@ -123,18 +124,18 @@ where
     }
 }
 
-/// Measures every incomplete group of `results`, in order. The records of the groups before it tell
-/// if one is above saturation.
+/// Measures every incomplete group of `results`, in order. The records of earlier groups determine
+/// if a group is above saturation.
 ///
-/// Blocks and records are appended to `file` as they come. `stop` is checked after each block, and
-/// several times a second while the repetition of a group is not due yet.
+/// Blocks and records are appended to `file` as soon as they are available. `stop` is checked after
+/// each block, and several times a second while the run waits for the repetition of a group.
 ///
 /// # Errors
 ///
-/// If a reference fails, the clock fails its recheck, another process fails for a
-/// reason other than a row's, or the file cannot be written. Also if a row fails in this process,
-/// where threads that it leaves behind would disturb all that follows: the row is given up, so that
-/// a run resumed in a new process goes on without it. All finished blocks are in `results` and in
+/// If a reference fails, the clock fails its recheck, another process fails for a reason other than
+/// a row's, or the file cannot be written. Also if a row fails in this process, where threads that
+/// it leaves behind would disturb everything that follows: the row is given up, so that a run that
+/// is resumed in a new process continues without it. All finished blocks are in `results` and in
 /// the file.
 pub fn run(
     backend: &mut dyn Backend,
@@ -146,7 +147,7 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let count = results.plan.groups.len();
     for index in 0..count {
-        // Again if a row was given up.
+        // Repeated if a row was given up.
         while !results.complete_groups()[index] {
             if stop.load(Ordering::Relaxed)
                 || wait(backend, results, index, observer, stop) == Outcome::Interrupted
@@ -167,7 +168,7 @@ pub fn run(
     Ok(Outcome::Complete)
 }
 
-/// Waits until a group is due: the repetition of another one may not be yet.
+/// Waits until a group is due; only the repetition of another group may not be due yet.
 fn wait(
     backend: &mut dyn Backend,
     results: &Results,
@@ -192,7 +193,7 @@ fn wait(
     }
 }
 
-/// Measures a group, or gives up a row of it.
+/// Measures a group, or gives up one of its rows.
 fn measure_group(
     backend: &mut dyn Backend,
     launch: &mut dyn Launch,
@@ -236,7 +237,7 @@ struct Attempt<'a> {
     file: &'a mut Option<Appender>,
     observer: &'a mut dyn Observer,
     stop: &'a AtomicBool,
-    /// True if another process measures the present share.
+    /// True if another process measures the current share.
     elsewhere: bool,
 }
 
@@ -314,7 +315,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The line as the file keeps it: without the histograms of experiments that drop them.
+/// The line as it is written to the file: without the histograms of experiments that drop them.
 fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     let mut line = line.clone();
     if let Line::Block(block) = &mut line
@@ -328,7 +329,7 @@ fn kept(line: &Line, cells: &[PlannedCell], machine: &Machine) -> Line {
     line
 }
 
-/// Measures a share, predictions first if it is that of the first process.
+/// Measures a share. For the share of the first process, predictions come first.
 ///
 /// # Errors
 ///
@@ -440,7 +441,7 @@ fn predict_group(
         let calibration = opened.calibration();
         let at = timestamp(backend.now().unix_ns);
         let of = CellAttempt { run: &plan.run, group, attempt, cell, at: &at };
-        // Figures outside the models' range leave the record without a prediction.
+        // If figures are outside the models' range, the record has no prediction.
         let prediction = match (predict::refusal(&planned.cell), &calibration) {
             (Some(why), calibration) => of.refuse(why, calibration.as_ref()),
             (None, Some(calibration)) => match of.predict(planned, subject, calibration, plan.seed)

@@ -19,11 +19,11 @@ pub struct Counters {
     /// Number of round trips, messages or acquisitions that the cost covers: the block's and the
     /// few around it.
     pub operations: u64,
-    /// Disturbances; causes are not decided yet.
+    /// Disturbances; their causes have not been decided yet.
     pub disturbance: Disturbance,
     /// True if the ends spin, so that a gap in their stamps is lost time.
     pub spins: bool,
-    /// True if the measured code allocates memory as it goes and so causes page faults itself.
+    /// True if the measured code allocates memory as it runs and so causes page faults itself.
     pub grows: bool,
 }
 
@@ -63,13 +63,13 @@ pub struct RoundTrips {
     /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
     /// CPU of the leading end: a single entry for all stretches, or one for each. Empty if a
-    /// program of another language measured them, which does not tell their order either.
+    /// program of another language measured them; their order is then unknown as well.
     pub lead_cpus: Vec<u32>,
     /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,
     /// One-way times in picoseconds, both directions, possibly negative; empty if not stamped.
     pub one_way_ps: Vec<i64>,
-    /// Two-sided bound on the disagreement of the clocks, if one-way times were stamped.
+    /// Two-sided bound on the disagreement between the clocks, if one-way times were stamped.
     pub clock_bound_ns: f64,
 }
 
@@ -79,35 +79,35 @@ pub struct RoundTrips {
 pub struct Deliveries {
     /// When each message was due.
     pub due_ps: Vec<u64>,
-    /// When its send call could have begun, had the generator lost no time of its own.
+    /// When its send call could have begun if the generator had lost no time of its own.
     pub ready_ps: Vec<u64>,
     /// When its send call began.
     pub sent_ps: Vec<u64>,
-    /// When its send call had returned.
+    /// When its send call returned.
     pub after_ps: Vec<u64>,
-    /// When the receiver had it.
+    /// When it was received.
     pub received_ps: Vec<u64>,
-    /// Number of messages, at the beginning, that do not count.
+    /// Number of messages at the beginning that do not count.
     pub lead: usize,
-    /// Messages of other senders, if those that count are the important ones.
+    /// Delivery times of the other senders' messages, if those that count are the important ones.
     pub chatty: Option<Vec<Chat>>,
-    /// Messages of a burst, if they come in bursts.
+    /// Number of messages in a burst, if they come in bursts.
     pub burst: Option<usize>,
-    /// CPU time of the receiver and time in send calls, over all messages, in nanoseconds.
+    /// CPU time of the receiver plus time in send calls, over all messages, in nanoseconds.
     pub busy_ns: u64,
-    /// Number of messages that it covers, if not that of `due_ps`.
+    /// Number of messages that it covers, if that is not the length of `due_ps`.
     pub busy_messages: Option<u64>,
-    /// Messages that were due and are not among these; `None` where none may be lost.
+    /// Messages that were due but are not among these; `None` if none may be lost.
     pub lost: Option<Lost>,
     /// Idle states of the receiver's CPU, if messages are rare.
     pub idle: Option<IdleBlock>,
     /// CPU of the receiver.
     pub cpu: u32,
-    /// Two-sided bound on the disagreement of the clocks, if known.
+    /// Two-sided bound on the disagreement between the clocks, if known.
     pub clock_bound_ns: Option<f64>,
 }
 
-/// Messages that receivers shared.
+/// Messages that receivers have shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedMessages {
     /// Time from the first send call until the last receiver was done.
@@ -128,11 +128,11 @@ pub struct DepthCalls {
     pub send_ps: Vec<u64>,
     /// Lengths of stretches of receive calls, in picoseconds.
     pub receive_ps: Vec<u64>,
-    /// Number of calls in each.
+    /// Number of calls in each stretch.
     pub calls_each: u64,
     /// Time from the first message until the queue was drained.
     pub elapsed_ps: u64,
-    /// Memory of the process, if the kernel tells.
+    /// Memory of the process, if the kernel reports it.
     pub resident_bytes: Option<ResidentBytes>,
 }
 
@@ -141,7 +141,7 @@ pub struct DepthCalls {
 pub struct SendCalls {
     /// The calls.
     pub calls: Vec<Waited>,
-    /// Time from the begin of the first call to the end of the last one.
+    /// Time from the beginning of the first call to the end of the last.
     pub elapsed_ps: u64,
     /// Messages that were lost.
     pub lost: Lost,

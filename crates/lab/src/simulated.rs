@@ -1,7 +1,7 @@
 //! A simulated machine: eight CPUs, with figures drawn from a seed.
 //!
-//! Implements the same interface as the real machine, so that plans, files, folding, tables and
-//! pages can be tested exactly, and runs interrupted at any point without waiting. Its figures
+//! It implements the same interface as the real machine, so that plans, files, folding, tables and
+//! pages can be tested exactly, and interrupted runs at any point without waiting. Its figures
 //! resemble no real machine, and every line made with it says so.
 
 mod crew;
@@ -62,7 +62,7 @@ pub struct SimulatedBackend {
 }
 
 impl SimulatedBackend {
-    /// The machine with this seed, whose upper half chooses its [`Kind`].
+    /// The machine with this seed, the upper half of which selects its [`Kind`].
     pub fn new(seed: u64) -> Self {
         SimulatedBackend {
             seed,
@@ -79,7 +79,7 @@ impl SimulatedBackend {
         }
     }
 
-    /// Continues, in this process, a run that has lasted this long.
+    /// Continues a run in this process that has lasted this long.
     pub fn continued(self, process: u32, seconds: f64) -> Self {
         self.time.elapsed_ns.set((seconds * 1e9) as u64);
         SimulatedBackend { process, ..self }
@@ -90,12 +90,12 @@ impl SimulatedBackend {
         SimulatedBackend { registry, ..self }
     }
 
-    /// Lets its speed change like this.
+    /// Makes its speed change like this.
     pub fn with_regimes(self, regimes: Regimes) -> Self {
         SimulatedBackend { kind: Kind { regimes, ..self.kind }, ..self }
     }
 
-    /// Lets its runs vary.
+    /// Makes its runs vary like this.
     pub fn with_variation(self, variation: Variation) -> Self {
         SimulatedBackend { variation, ..self }
     }
@@ -105,29 +105,29 @@ impl SimulatedBackend {
         SimulatedBackend { delays, ..self }
     }
 
-    /// Lets the cells of these subjects fail.
+    /// Makes the cells of these subjects fail.
     pub fn with_faults(self, faults: Vec<(String, Fault)>) -> Self {
         SimulatedBackend { faults, ..self }
     }
 
-    /// The fault of a cell.
+    /// The fault of a cell, if it has one.
     fn fault(&self, cell: &Cell) -> Option<Fault> {
         self.faults.iter().find(|(other, _)| other == cell.name()).map(|(_, fault)| *fault)
     }
 
-    /// Slows down each cell in each process by a factor of its own, whose logarithm has this
+    /// Slows down each cell in each process by its own random factor, whose logarithm has this
     /// standard deviation.
     pub fn with_processes_apart(self, processes_apart: f64) -> Self {
         SimulatedBackend { processes_apart, ..self }
     }
 
-    /// Slows down each instance of an exchange or a stream by a factor of its own, whose logarithm
+    /// Slows down each instance of an exchange or stream by its own random factor, whose logarithm
     /// has this standard deviation.
     pub fn with_instances_apart(self, instances_apart: f64) -> Self {
         SimulatedBackend { instances_apart, ..self }
     }
 
-    /// Factor by which a cell is slower than its truth, in this group and process.
+    /// Factor by which a cell is slower than its true time, in this group and process.
     fn slower(&self, cell: &Cell) -> f64 {
         let seed = !self.seed ^ fingerprint(cell) ^ (u64::from(self.process) << 40);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -135,7 +135,7 @@ impl SimulatedBackend {
         here * self.variation.factor(cell, self.seed, self.groups)
     }
 
-    /// The program of a cell's threads: of a cell that is measured elsewhere, one like it.
+    /// The program of a cell's threads; for a cell that another program measures, a similar one.
     fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         Ok(match self.registry.program(planned)? {
             Program::Elsewhere { like, .. } => *like,
@@ -144,8 +144,8 @@ impl SimulatedBackend {
     }
 
     /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, a stream's time per
-    /// message, a receiver's time per message, or a lock's from one acquisition to the next,
-    /// whichever thread it is.
+    /// message, a receiver's time per message, or a lock's time from one acquisition by any thread
+    /// to the next.
     ///
     /// # Errors
     ///
@@ -252,8 +252,8 @@ impl Backend for SimulatedBackend {
                     self.instances_apart,
                     self.seed ^ fingerprint(&planned.cell).rotate_left(20) ^ process,
                 ),
-                // Drawn only from the cell, the loop, the process and the seed, so that a resumed
-                // run, whose blocks come in a different order, gets equal figures.
+                // Depends only on the cell, the loop, the process and the seed, so that a resumed
+                // run, whose blocks are in a different order, gets the same figures.
                 loops: [false, true].map(|stamped| {
                     let seed = fingerprint(&planned.cell) ^ self.seed ^ process;
                     let seed = if stamped { !seed } else { seed };
@@ -321,20 +321,20 @@ struct Draws {
     planned: PlannedCell,
     seed: u64,
     machine: Kind,
-    /// Standard deviation of a calibration's logarithm between its repeats.
+    /// Standard deviation of the logarithm of a calibrated figure between repeats.
     calibration: f64,
-    /// Factor by which the cell is slower than its truth.
+    /// Factor by which the cell is slower than its true time.
     slower: f64,
     instances: Instances,
-    /// For stretches and stamped blocks: the generator, and the number of rounds so far.
+    /// For stretches and for stamped blocks: the generator, and the number of rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
 }
 
-/// The instances of a cell, one after another.
+/// The successive instances of a cell.
 struct Instances {
     rng: Xoshiro256PlusPlus,
     apart: f64,
-    /// Factor by which the current one is slower.
+    /// Factor by which the current instance is slower.
     slower: f64,
 }
 
@@ -351,12 +351,12 @@ impl Instances {
     }
 }
 
-/// A number that is about normally distributed.
+/// An approximately normal random number.
 fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
     (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
 }
 
-/// FNV-1a over a cell's identity.
+/// FNV-1a hash of a cell's identity.
 fn fingerprint(cell: &Cell) -> u64 {
     let text = format!("{} {:?} {:?}", cell.label(), cell.placement, cell.cpus);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,8 +1,8 @@
-//! Stalls of a spinning end: time that something else took from its CPU.
+//! Stalls of a spinning end: periods in which other work took its CPU.
 
 use threadtoll_stats::upper_median;
 
-/// Excess over the median from which a stretch counts as stalled. Smaller ones may be due to the
+/// Excess over the median above which a stretch counts as stalled. A smaller one may be due to the
 /// caches.
 const MIN_STALL_PS: u64 = 10_000_000;
 

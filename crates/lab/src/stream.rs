@@ -2,10 +2,11 @@
 //!
 //! A block ends by the receiver's clock, so its length does not depend on the queue's speed. The
 //! receiver must not wait for a message that is never sent, and the senders must not check a flag
-//! for each message. So senders check it between rounds of messages, and a sender that sees it
-//! announces its total before it sends its last round: a receiver that has received every message
-//! has received the last rounds, and with them all announcements. Every total is a whole number of
-//! rounds, so while messages are missing, at least one whole round is still to come.
+//! for each message. So senders check it between rounds of messages. A sender that sees the flag
+//! announces its total before it sends its last round: once the receiver has received every
+//! message, it has received the last rounds, and with them all announcements. Every total is a
+//! whole number of rounds, so as long as messages are missing, at least one whole round is still to
+//! come.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,21 +14,21 @@ use threadtoll_machine::clock::Clock;
 
 use crate::cache_padded::CachePadded;
 
-/// Orders for the receiver: receive stretches of `per_stretch` messages, with a mark before the
-/// first and after each, until `stretches` are done or a mark is at or after `until`; then stop the
-/// senders and drain the queue.
+/// Instructions for the receiver: receive stretches of `per_stretch` messages, with a mark before
+/// the first and after each, until `stretches` are done or a mark is at or after `until`; then stop
+/// the senders and drain the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamSpec {
     /// A whole number of rounds.
     pub(crate) per_stretch: u64,
     pub(crate) stretches: u64,
-    /// On the clock of the marks.
+    /// In units of the marks' clock.
     pub(crate) until: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// All messages of the pass, including those before the first mark and after the last.
+    /// Number of messages in the pass, including those before the first mark and after the last.
     pub(crate) messages: u64,
     /// Bits in which messages differed from the expected ones; 0 if all were right.
     pub(crate) wrong: u64,
@@ -78,8 +79,8 @@ impl StreamControl {
         }
     }
 
-    /// Relaxed, as all below: a sender may see it a round later at no cost, and the messages order
-    /// the totals.
+    /// Relaxed, like all operations below: there is no harm if a sender sees it a round later, and
+    /// the messages order the totals.
     #[inline(always)]
     pub(crate) fn stopped(&self) -> bool {
         self.stop.0.load(Ordering::Relaxed)
@@ -109,7 +110,7 @@ impl StreamControl {
 pub(crate) struct Streams {
     pub(crate) senders: Vec<Box<dyn SenderLoop>>,
     pub(crate) receiver: Box<dyn ReceiverLoop>,
-    /// Messages between two checks of the flag; stretches are multiples of it.
+    /// Number of messages between two checks of the flag; stretches are multiples of it.
     pub(crate) round: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Types that another crate puts around ends and locks, so that it compiles their loops.
+//! Types with which another crate wraps ends and locks, so that it compiles their loops.
 
 use crate::exchange::Exchange;
 use crate::raw_lock::RawLock;
 
-/// Types that the loops of a row are compiled for instead of its own.
+/// Types that wrap the ends or the lock of a row: its loops are compiled for these instead.
 pub trait Wrap: 'static {
     /// An end of a mechanism.
     type End<E: Exchange + 'static>: Exchange + 'static;
@@ -17,7 +17,7 @@ pub trait Wrap: 'static {
     fn lock<L: RawLock>(lock: L) -> Self::Lock<L>;
 }
 
-/// Leaves ends and locks as they are.
+/// Uses ends and locks without a wrapper.
 pub(crate) enum Unwrapped {}
 
 impl Wrap for Unwrapped {

@@ -2,7 +2,7 @@
 //!
 //! A quota of any group between a process and the root applies, so all of them are read
 //! (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version 1). A
-//! container sees only the mounted part of that path.
+//! container sees only the part of that path that is mounted.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,15 +17,15 @@ pub(crate) struct CpuGroups {
 }
 
 impl CpuGroups {
-    /// Finds those of this process by `self/cgroup` and `self/mountinfo` below `proc`.
+    /// Finds the groups of this process, using `self/cgroup` and `self/mountinfo` below `proc`.
     ///
-    /// A group outside the visible part appears, if at all, as the mount itself (containers
-    /// without a cgroup namespace).
+    /// If a group is outside the visible part, it appears, if at all, as the mount itself (in
+    /// containers without a cgroup namespace).
     pub(crate) fn of_this_process(proc: &Path) -> CpuGroups {
         CpuGroups::find(proc, "self/cgroup", Some(Path::new("")))
     }
 
-    /// Finds those of another process: none if its group is outside the visible part.
+    /// Finds the groups of another process; empty if its group is outside the visible part.
     fn of_process(proc: &Path, pid: u32) -> CpuGroups {
         CpuGroups::find(proc, &format!("{pid}/cgroup"), None)
     }
@@ -36,13 +36,14 @@ impl CpuGroups {
         CpuGroups { directories: directories(&memberships, &mounts, outside) }
     }
 
-    /// The tightest quota, in CPUs; `None` without a limit.
+    /// The tightest quota, in CPUs; `None` if there is no limit.
     pub(crate) fn quota_cpus(&self) -> Option<f64> {
         self.directories.iter().filter_map(|directory| quota(directory)).min_by(f64::total_cmp)
     }
 }
 
-/// Time that quotas took from the threads of a process's control groups, since those were made.
+/// Time that quotas have taken from the threads in a process's control groups, since the groups
+/// were created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
     /// Number of periods in which a group used up its quota.
@@ -67,7 +68,7 @@ pub struct ThrottleCounter {
 }
 
 impl ThrottleCounter {
-    /// A counter of the groups in which the process is now.
+    /// A counter for the groups to which the process belongs now.
     pub fn of_process(pid: u32) -> ThrottleCounter {
         ThrottleCounter::of(&CpuGroups::of_process(Path::new("/proc"), pid))
     }
@@ -77,7 +78,7 @@ impl ThrottleCounter {
         ThrottleCounter { accounts: groups.directories.iter().filter_map(account).collect() }
     }
 
-    /// Reads the counts, summed over nested groups. `None` if no group counts.
+    /// Reads the counts, summed over nested groups; `None` if no group counts.
     pub fn read(&self) -> Option<Throttled> {
         let mut buffer = [0; 4096];
         let mut sum: Option<Throttled> = None;
@@ -93,7 +94,7 @@ impl ThrottleCounter {
     }
 }
 
-/// Reads a `cpu.stat`. The versions write times in different units.
+/// Parses a `cpu.stat`. The versions report times in different units.
 fn throttled(stat: &[u8]) -> Option<Throttled> {
     let text = std::str::from_utf8(stat).ok()?;
     let count =
@@ -119,7 +120,7 @@ fn quota(directory: &Path) -> Option<f64> {
     (quota > 0.0 && period > 0.0 && (quota / period).is_finite()).then_some(quota / period)
 }
 
-/// The mounted directories from the groups of a process up to the root, for both versions.
+/// Directories of the groups of a process, up to the root of each mount, for both versions.
 fn directories(memberships: &str, mounts: &str, outside: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in memberships.lines() {
@@ -172,10 +173,10 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// Directories of a group and its ancestors, as far as this mount shows them. A group that it
-    /// does not show is taken for `outside`.
+    /// Directories of a group and its ancestors, as far as this mount shows them. For a group that
+    /// it does not show, `outside` is used instead.
     fn way_up(&self, group: &Path, outside: Option<&Path>) -> Vec<PathBuf> {
-        // A path out of the visible part ("/../..") does not say where the group is.
+        // A path that leaves the visible part ("/../..") does not show where the group is.
         let climbs = group.components().any(|component| component == Component::ParentDir);
         let below = group.strip_prefix(&self.root).ok().filter(|_| !climbs).or(outside);
         let parts = below.into_iter().flat_map(Path::ancestors);

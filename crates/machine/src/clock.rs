@@ -1,10 +1,10 @@
-//! Stamps: reading the clock inside a measurement.
+//! Stamps: readings of the clock inside a measurement.
 //!
-//! A [`Clock`] is returned only by [`Clock::gate`], which checks it (`gate.rs`). A stamp is a
-//! number of ticks; only the difference of two stamps means something, and only on one machine and
-//! within one run. Agreement of two CPUs below a microsecond is *not* promised: the kernel uses the
-//! counter as its own clock source, which says that it is good enough for the kernel; one-way times
-//! need a measured bound.
+//! The only way to get a [`Clock`] is [`Clock::gate`], which checks it (`gate.rs`). A stamp is a
+//! number of ticks. Only the difference between two stamps has a meaning, and only on one machine
+//! and within one run. It is *not* promised that two CPUs agree to within a microsecond: the gate
+//! only knows that the kernel uses the counter as its own clock source, and so considers it good
+//! enough for itself. One-way times need a measured bound.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use threadtoll_record::{ClockFacts, ClockSource};
 
 use crate::counter::{Counter, raw_ns};
 
-/// The reason that this machine has no usable clock.
+/// Why this machine has no usable clock.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClockRefused {
     /// `CLOCK_MONOTONIC_RAW` cannot be read.
@@ -49,7 +49,7 @@ pub enum ClockRefused {
         /// Its smallest observed step, in nanoseconds.
         step_ns: f64,
     },
-    /// The clock changed its rate, or jumped, since the gate.
+    /// The clock has changed its rate, or has jumped, since the gate.
     #[error(
         "the clock {} has drifted from CLOCK_MONOTONIC_RAW by {ppm:.0} ppm since the start: the machine was suspended or migrated, or its clock is unsteady; measure again", source_name(*.clock)
     )]
@@ -73,17 +73,17 @@ fn source_name(source: ClockSource) -> &'static str {
 /// Largest drift from `CLOCK_MONOTONIC_RAW` over a run whose figures are accepted, in parts per
 /// million.
 ///
-/// The calibration is good to a few parts per million. NTP slews a clock by at most 500, and a
+/// The calibration is accurate to a few parts per million. NTP slews a clock by at most 500, and a
 /// figure may be off by 1%.
 pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 
-/// One moment, by the counter and by `CLOCK_MONOTONIC_RAW`.
+/// One moment, according to both the counter and `CLOCK_MONOTONIC_RAW`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
     pub(crate) raw_ns: u64,
-    /// Distance between the two counter readings around that of `CLOCK_MONOTONIC_RAW`; the moment
-    /// is known to half of it.
+    /// Distance between the two counter readings before and after that of `CLOCK_MONOTONIC_RAW`;
+    /// the moment is known to within half of it.
     pub(crate) width_ticks: u64,
 }
 
@@ -118,9 +118,9 @@ impl Moment {
 pub struct Clock {
     counter: Counter,
     tick_ns: f64,
-    /// Picoseconds a tick, with 32 binary places.
+    /// Length of a tick in picoseconds, as a fixed-point number with 32 binary places.
     tick_ps_fixed: u64,
-    /// True if `rdtscp` was seen to name the CPU.
+    /// True if `rdtscp` was found to report the CPU.
     aux_names_cpu: bool,
     origin: Moment,
 }
@@ -136,17 +136,18 @@ impl Clock {
         Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
     }
 
-    /// Now, in ticks. Everything before it has completed, and nothing after it has begun (see
-    /// `counter.rs`).
+    /// The present time in ticks. Everything before the call has completed, and nothing after it
+    /// has begun (see `counter.rs`).
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.counter.read()
     }
 
-    /// Now, in ticks, and the CPU on which it was read; ordered like [`Clock::stamp`].
+    /// The present time in ticks, and the CPU on which it was read; ordered like [`Clock::stamp`].
     ///
-    /// With the time-stamp counter both come from one instruction. Otherwise the thread may migrate
-    /// between two readings, and the CPU is `u32::MAX` if the kernel does not report it.
+    /// With the time-stamp counter, both come from one instruction. Otherwise, the thread may
+    /// migrate between the two readings, and the CPU is `u32::MAX` if the kernel does not report
+    /// it.
     #[inline(always)]
     pub fn stamp_cpu(&self) -> (u64, u32) {
         self.counter.read_with_cpu(self.aux_names_cpu)
@@ -192,9 +193,9 @@ impl Clock {
     }
 }
 
-/// Disagreement of two moments about the time between them, in parts per million.
+/// Difference between the clocks over the time from one moment to the other, in parts per million.
 fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
-    // Signed, so that a counter that was reset shows as one that went back.
+    // Signed, so that a counter that was reset shows up as one that went backwards.
     let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;
     let passed = to.raw_ns as f64 - from.raw_ns as f64;
     let uncertain = (from.width_ticks + to.width_ticks) as f64 / 2.0 * tick_ns;

@@ -1,21 +1,22 @@
 //! The counters of stamps, and the ordering of a reading among other instructions.
 //!
-//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with instructions around it.
-//! The first `lfence` delays it until everything before it has completed, such as the load that saw
-//! the partner's message. The second delays what follows until the reading is done, such as the
-//! spin for the answer. (Intel SDM 2B, `RDTSC`; Linux makes AMD's `lfence` dispatch-serialising at
-//! boot on every CPU that has the choice.) A *store* before the stamp may still be in the store
-//! buffer, as it should: its way to the other CPU is part of the hand-off. A store after it cannot
+//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with the instructions around
+//! it. The first `lfence` delays it until everything before it has completed, such as the load that
+//! saw the partner's message. The second delays what follows until the reading is done, such as the
+//! spinning for the answer. (Intel SDM 2B, `RDTSC`; on AMD CPUs with a choice, Linux makes `lfence`
+//! dispatch-serialising at boot.) A *store* before the stamp may still be in the store buffer, as
+//! it should: its way to the other CPU is part of the hand-off. A store after the stamp cannot
 //! become visible before the reading, because stores leave the buffer in order after they retire.
-//! `rdtscp` waits for what precedes it, so it needs only the second fence.
+//! `rdtscp` waits for everything that precedes it, so it needs only the second fence.
 //!
-//! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively; after an `isb`
-//! it is not read before the branch out of a spin loop is resolved, hence not before the load that
-//! this depends on. The second `isb` keeps later instructions after the reading (Arm ARM, "Ordering
-//! of reads of the counter").
+//! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively. After an `isb`,
+//! it is not read before the branch out of a spin loop has been resolved, and therefore not before
+//! the load on which the branch depends. The second `isb` keeps later instructions after the
+//! reading (Arm ARM, "Ordering of reads of the counter").
 //!
 //! **Otherwise.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders its reading after what
-//! precedes it. Later loads may begin while it converts the reading, some nanoseconds earlier.
+//! precedes it. Later loads may begin while the vDSO converts the reading, some nanoseconds too
+//! early.
 //!
 //! The assembly is not `nomem`, so the compiler keeps memory accesses on their side of a stamp.
 
@@ -50,7 +51,7 @@ impl Counter {
     }
 
     /// Reads the counter and the CPU. One instruction does both if `aux_names_cpu`, which the gate
-    /// finds out for the time-stamp counter.
+    /// determines for the time-stamp counter.
     #[inline(always)]
     pub(crate) fn read_with_cpu(self, aux_names_cpu: bool) -> (u64, u32) {
         #[cfg(target_arch = "x86_64")]
@@ -89,7 +90,7 @@ fn tsc() -> u64 {
     ticks
 }
 
-/// Linux keeps the CPU in the low 12 bits of `IA32_TSC_AUX` and its node above
+/// Linux stores the CPU in the low 12 bits of `IA32_TSC_AUX`, and the node above them
 /// (`VDSO_CPUNODE_MASK`).
 #[cfg(target_arch = "x86_64")]
 pub(crate) const AUX_CPU_MASK: u32 = 0xfff;
@@ -123,7 +124,7 @@ fn cntvct() -> u64 {
     ticks
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds; 0 if it is refused, which the gate checks.
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds; 0 if it is refused, which the gate detects.
 #[inline(always)]
 pub(crate) fn raw_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

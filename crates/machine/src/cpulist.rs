@@ -3,10 +3,10 @@
 //! Files are not trusted: text that does not parse is rejected, and no list makes this crate count
 //! beyond [`MAX_CPUS`].
 
-/// CPU numbers from this on are ignored. Linux supports at most 8,192 CPUs.
+/// CPU numbers from this one on are ignored. Linux supports at most 8,192 CPUs.
 pub(crate) const MAX_CPUS: u32 = 65_536;
 
-/// The numbers of a list, ascending and without duplicates; `None` if the text is not a list.
+/// The numbers in a list, ascending and without duplicates; `None` if the text is not a list.
 ///
 /// The kernel writes an empty list as empty text. Numbers from [`MAX_CPUS`] on are left out.
 pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
         }
         ranges.push((first, last));
     }
-    // In ascending order each range adds only what lies beyond the earlier ones, however often a
+    // In ascending order, each range adds only what lies beyond the earlier ones, however often the
     // list repeats itself.
     ranges.sort_unstable();
     let mut cpus = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Accepts digits only; a number too large for the type is as good as any beyond the limit.
+/// Accepts only digits; a number too large for the type is treated like any other beyond the limit.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))

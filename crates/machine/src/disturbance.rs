@@ -1,6 +1,6 @@
 //! Kernel counters of the threads and CPUs of a block.
 //!
-//! The kernel counts nearly everything that disturbs a measurement. A probe reads its counters
+//! The kernel counts almost everything that disturbs a measurement. A probe reads its counters
 //! before and after a block; the difference belongs to the block. A counter that the kernel does
 //! not show is `None`, never 0.
 //!
@@ -23,7 +23,7 @@ use threadtoll_record::{BlockCost, Disturbance};
 
 use crate::cgroup::{CpuGroups, ThrottleCounter};
 
-/// Counters of one thread at one moment.
+/// Counters of one thread at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounters {
     /// Time on a CPU, in nanoseconds.
@@ -32,34 +32,35 @@ pub struct ThreadCounters {
     pub user_ns: u64,
     /// Time in the kernel, in nanoseconds, as of the last tick or switch.
     pub system_ns: u64,
-    /// Context switches because the thread waited.
+    /// Number of context switches because the thread waited.
     pub voluntary_switches: u64,
-    /// Context switches because it was preempted.
+    /// Number of context switches because it was preempted.
     pub involuntary_switches: u64,
     /// Page faults, minor and major.
     pub page_faults: u64,
-    /// Time runnable in a run queue, in nanoseconds.
+    /// Time that it was runnable in a run queue, in nanoseconds.
     pub run_queue_ns: Option<u64>,
     /// Migrations to another CPU.
     pub migrations: Option<u64>,
 }
 
 impl ThreadCounters {
-    /// Counters of the calling thread. Opens files each time; a [`ThreadProbe`] opens them once.
+    /// Counters of the calling thread. Opens the files each time; a [`ThreadProbe`] opens them only
+    /// once.
     pub fn now() -> ThreadCounters {
         ThreadProbe::new().sample()
     }
 
-    /// The difference from `earlier`, of the same thread.
+    /// The difference from `earlier`, for the same thread.
     ///
-    /// User and system time are updated only at ticks and switches: a thread that spun for 15 ms
-    /// may show 13. They are scaled to add up to the time on a CPU.
+    /// User and system time are updated only at ticks and switches: for a thread that spun for 15
+    /// ms, they may show 13. They are scaled so that they add up to the time on a CPU.
     pub fn delta(&self, earlier: &ThreadCounters) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let user = self.user_ns.saturating_sub(earlier.user_ns) as f64;
         let system = self.system_ns.saturating_sub(earlier.system_ns) as f64;
-        // Without a tick or a switch in between, the thread has not slept: count it all as user
-        // time.
+        // If there was neither a tick nor a switch in between, the thread has not slept: all of its
+        // time counts as user time.
         let share = if user + system > 0.0 { system / (user + system) } else { 0.0 };
         let system_ns = (cpu_ns as f64 * share).round() as u64;
         ThreadCounters {
@@ -81,7 +82,7 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
     Some(later?.saturating_sub(earlier?))
 }
 
-/// Reads the counters of the thread that made it, in a few microseconds and without allocating.
+/// Reads the counters of the thread that created it, in a few microseconds and without allocating.
 ///
 /// ```
 /// use threadtoll_machine::ThreadProbe;
@@ -96,21 +97,23 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
 pub struct ThreadProbe {
     schedstat: Option<File>,
     sched: Option<File>,
-    /// The files are those of the thread that opened them.
+    /// The files belong to the thread that opened them.
     not_send: PhantomData<*const ()>,
 }
 
 impl ThreadProbe {
     /// A probe for the calling thread.
     pub fn new() -> ThreadProbe {
-        // `thread-self` is resolved on opening: the files stay those of this thread.
+        // `thread-self` is resolved when a file is opened, so the files always refer to this
+        // thread.
         let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).ok();
         let probe = ThreadProbe {
             schedstat: open("schedstat"),
             sched: open("sched"),
             not_send: PhantomData,
         };
-        // Page-faults the stack that samples need, so that no block is charged with it.
+        // Takes the page faults of the stack that samples need, so that they are not charged to a
+        // block.
         probe.sample();
         probe
     }
@@ -123,7 +126,7 @@ impl ThreadProbe {
         counters
     }
 
-    /// As [`sample`](Self::sample), for the end of a block: CPU time comes first.
+    /// Like [`sample`](Self::sample), but for the end of a block: CPU time comes first.
     pub fn sample_after(&self) -> ThreadCounters {
         let cpu_ns = thread_cpu_ns();
         let mut counters = self.files(resource_usage());
@@ -194,22 +197,22 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Counters of some CPUs and of the control groups at one moment.
+/// Counters of some CPUs, and of the control groups, at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SystemCounters {
     /// Time stolen by the hypervisor, summed over the CPUs, in nanoseconds.
     pub steal_ns: Option<u64>,
-    /// Number of throttlings by a control group or by temperature.
+    /// Number of times that a control group or the temperature throttled the CPUs.
     pub throttled: Option<u64>,
 }
 
 impl SystemCounters {
-    /// Counters of `cpus`. Opens files each time; a [`SystemProbe`] opens them once.
+    /// Counters of `cpus`. Opens the files each time; a [`SystemProbe`] opens them only once.
     pub fn now(cpus: &[u32]) -> SystemCounters {
         SystemProbe::new(cpus).sample()
     }
 
-    /// The difference from `earlier`, of the same CPUs.
+    /// The difference from `earlier`, for the same CPUs.
     pub fn delta(&self, earlier: &SystemCounters) -> SystemCounters {
         SystemCounters {
             steal_ns: difference(self.steal_ns, earlier.steal_ns),
@@ -218,8 +221,8 @@ impl SystemCounters {
     }
 }
 
-/// Reads the counters of some CPUs. Not for measured threads: with hundreds of CPUs the kernel
-/// takes milliseconds to write `/proc/stat`.
+/// Reads the counters of some CPUs. Not for use on measured threads: with hundreds of CPUs, the
+/// kernel takes milliseconds to write `/proc/stat`.
 #[derive(Debug)]
 pub struct SystemProbe {
     cpus: Vec<u32>,
@@ -251,7 +254,7 @@ impl SystemProbe {
         }
     }
 
-    /// The finest step of steal, in nanoseconds.
+    /// Resolution of steal time, in nanoseconds.
     pub fn tick_ns(&self) -> u64 {
         self.tick_ns
     }
@@ -288,7 +291,8 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 
 /// Reads the lines of CPUs in `/proc/stat`.
 ///
-/// The rest, one number per interrupt, takes longer to write than all of these.
+/// The rest of the file, with one number per interrupt, takes longer to write than all of these
+/// lines.
 fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;
@@ -306,8 +310,8 @@ fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Steal summed over the CPUs, in ticks; `None` if one of them is missing or has no such column
-/// (Linux before 2.6.11).
+/// Steal time summed over the CPUs, in ticks; `None` if one of them is missing or has no such
+/// column (Linux before 2.6.11).
 fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     let mut sum = 0u64;
     let mut found = 0;
@@ -323,7 +327,7 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     (found == cpus.len()).then_some(sum)
 }
 
-/// Combines the differences of all ends and of the machine into those of a block, without causes.
+/// Combines the differences of all ends, and of the machine, into those of a block, without causes.
 pub fn account(
     ends: &[ThreadCounters],
     system: SystemCounters,

@@ -1,6 +1,6 @@
-//! Facts about this machine: model, hypervisor, frequency, idle states, timers.
+//! Facts about this machine: CPU model, hypervisor, frequency, idle states, timers.
 //!
-//! Facts that no file states are `None`.
+//! A fact that is in no file is `None`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery};
 
 use crate::sysfs::text;
 
-/// Model of the CPUs, from `/proc/cpuinfo`; several are joined.
+/// Model of the CPUs, from `/proc/cpuinfo`; if there are several, they are joined.
 pub(crate) fn cpu_model(proc: &Path) -> String {
     let cpuinfo = text(proc.join("cpuinfo")).unwrap_or_default();
     let board =
@@ -26,12 +26,12 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     };
     let mut names: BTreeSet<String> = values("model name").map(str::to_owned).collect();
     if names.is_empty() {
-        // aarch64 prints codes, both lines for each CPU in this order.
+        // aarch64 prints codes: two lines for each CPU, in this order.
         let codes = values("CPU implementer").zip(values("CPU part"));
         names = codes.map(|(implementer, part)| arm_core(implementer, part)).collect();
     }
     if names.is_empty() {
-        // RISC-V, and POWER.
+        // RISC-V and POWER.
         names = values("uarch").chain(values("cpu")).map(str::to_owned).collect();
     }
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(" + "))
@@ -64,7 +64,7 @@ fn arm_core(implementer: &str, part: &str) -> String {
     known.to_owned()
 }
 
-/// The hypervisor; `None` on bare metal, or if none shows itself.
+/// The hypervisor; `None` on bare metal, or if none can be detected.
 pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
     if let Some(signature) = cpuid_signature() {
         return Some(hypervisor_named(&signature));
@@ -81,7 +81,7 @@ pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
     dmi_hypervisor(&file("class/dmi/id/sys_vendor"), &file("class/dmi/id/product_name"))
 }
 
-/// Names of hypervisors by their CPUID signature (`asm/cpuid.h`, and the documentation of each).
+/// Names of hypervisors by CPUID signature (`asm/cpuid.h`, and the documentation of each).
 fn hypervisor_named(signature: &[u8; 12]) -> String {
     let known = match signature {
         b"KVMKVMKVM\0\0\0" | b"Linux KVM Hv" => "kvm",
@@ -123,9 +123,9 @@ fn cpuid_signature() -> Option<[u8; 12]> {
     None
 }
 
-/// The hypervisor by the names of the firmware.
+/// The hypervisor, identified by the names in the firmware.
 fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
-    // Clouds that also rent bare metal say so in the product name, or have another one.
+    // Clouds that also rent out bare metal say so in the product name, or use a different one.
     if product.contains("metal") {
         return None;
     }
@@ -170,7 +170,7 @@ pub(crate) fn idle_driver(sys: &Path) -> Option<String> {
         .filter(|driver| !driver.is_empty() && driver != "none")
 }
 
-/// This process's timer slack in nanoseconds.
+/// Timer slack of this process in nanoseconds.
 pub(crate) fn timer_slack_ns() -> Option<u64> {
     rustix::thread::current_timer_slack().ok()
 }

@@ -1,23 +1,23 @@
-//! The clock gate: chooses and checks the counter of stamps.
+//! The clock gate: chooses the counter for stamps, and checks it.
 //!
 //! The CPU's own counter is faster and finer than any system call, but it may change its rate with
 //! the frequency, stop in idle states, differ between sockets, or be emulated by a hypervisor. It
-//! is used only if all of these hold, and `CLOCK_MONOTONIC_RAW` otherwise:
+//! is used only if all of the following hold, and `CLOCK_MONOTONIC_RAW` otherwise:
 //!
 //! 1. reading it does not trap (`PR_GET_TSC`);
 //! 2. CPUID says that it is invariant or, under a hypervisor that hides that bit, the kernel does
 //!    (`constant_tsc` and `nonstop_tsc` in `/proc/cpuinfo`);
-//! 3. the kernel keeps time by it (`current_clocksource`), having checked it with its watchdog and
-//!    across CPUs;
-//! 4. its rate against `CLOCK_MONOTONIC_RAW` agrees within 100 ppm over four windows of 10 ms. The
-//!    thread sleeps in them, so that a counter that stops in idle states fails. The frequency in
-//!    CPUID is never used: under a hypervisor it may be another machine's.
+//! 3. the kernel uses it as its clock (`current_clocksource`), having checked it with its watchdog
+//!    and across CPUs;
+//! 4. its rate agrees with `CLOCK_MONOTONIC_RAW` to within 100 ppm over four windows of 10 ms. The
+//!    thread sleeps in these windows, so that a counter that stops in idle states fails. The
+//!    frequency in CPUID is never used: under a hypervisor, it may be that of another machine.
 //!
-//! Then step and read cost are measured. The *step* is the smallest difference of two durations: on
-//! many machines 10 ns although a tick is 0.4. It is the median, weighted by length, of the
-//! distances between neighbouring values of thousands of durations; rounding in a converted clock
-//! would spoil their minimum and their greatest common divisor. The *read cost* is the median over
-//! batches.
+//! Then the step and the read cost are measured. The *step* is the smallest difference between two
+//! durations: on many machines it is 10 ns although a tick is 0.4 ns. It is the median, weighted by
+//! length, of the distances between neighbouring values of thousands of durations; rounding in a
+//! converted clock would distort their minimum and their greatest common divisor. The *read cost*
+//! is the median over batches.
 
 use std::fs;
 use std::hint::black_box;
@@ -30,21 +30,22 @@ use threadtoll_record::ClockFacts;
 use crate::clock::{Clock, ClockRefused, Moment};
 use crate::counter::{Counter, raw_ns};
 
-/// Windows of the calibration, and the length of each.
+/// Number of windows in the calibration, and the length of each.
 const WINDOWS: usize = 4;
 const WINDOW: Duration = Duration::from_millis(10);
-/// Largest disagreement of a window with all of them together, in parts per million.
+/// Largest disagreement between a window and all windows together, in parts per million.
 const STABLE_PPM: f64 = 100.0;
-/// A CPU that a hypervisor takes away spoils one calibration, but hardly three.
+/// Number of calibrations to try: if a hypervisor takes the CPU away, that spoils one of them, but
+/// hardly three.
 const ATTEMPTS: usize = 3;
-/// Coarsest step that tells hand-offs apart.
+/// Coarsest step with which hand-offs can be distinguished.
 const COARSEST_STEP_NS: f64 = 1_000.0;
-/// Number of durations from which the step is found, and the time limit for them.
+/// Number of durations from which the step is determined, and the time limit for measuring them.
 const DURATIONS: usize = 20_000;
 const COLLECTING_NS: u64 = 20_000_000;
 
 impl Clock {
-    /// Chooses the clock of this machine and measures it. Takes about 50 ms, mostly asleep.
+    /// Chooses this machine's clock and measures it. Takes about 50 ms, most of it asleep.
     ///
     /// # Errors
     ///
@@ -71,7 +72,7 @@ struct Calibration {
     origin: Moment,
 }
 
-/// The length of a tick, if all windows agree.
+/// Length of a tick, if all windows agree.
 fn calibrate(counter: Counter) -> Option<Calibration> {
     let moments: [Moment; WINDOWS + 1] = std::array::from_fn(|i| {
         if i > 0 {
@@ -86,7 +87,7 @@ fn calibrate(counter: Counter) -> Option<Calibration> {
     })
 }
 
-/// The length of a tick over all windows, and the largest disagreement of one.
+/// Length of a tick over all windows, and the largest disagreement of a single window.
 fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     let tick = |from: &Moment, to: &Moment| {
         let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
@@ -101,7 +102,7 @@ fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     (worst_ppm <= STABLE_PPM).then_some((tick_ns, worst_ppm))
 }
 
-/// Measures step and read cost of a calibrated counter, and refuses a bad one.
+/// Measures the step and the read cost of a calibrated counter, and rejects a bad one.
 fn look_at(
     counter: Counter,
     calibration: Calibration,
@@ -123,13 +124,13 @@ fn look_at(
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // These figures are known to a thousandth at best, except for the tick.
+    // Except for the tick, these figures are accurate to a thousandth at best.
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
         step_ns: rounded(step_ns).into(),
         read_ns: rounded(read_cost(counter) * tick_ns).into(),
-        // Of the raw clock too, which the kernel derives from the counter.
+        // Also reported for the raw clock, which the kernel derives from the counter.
         invariant: is_invariant(),
         tick_ns: tick_ns.into(),
         drift_ppm: rounded(drift_ppm).into(),
@@ -137,7 +138,7 @@ fn look_at(
     Ok((clock, facts))
 }
 
-/// Durations of varying length in ticks, or the step by which the clock went back.
+/// Durations of varying length in ticks; the error is the step by which the clock went backwards.
 fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
     let began = raw_ns();
     let mut durations = Vec::with_capacity(DURATIONS);
@@ -147,7 +148,7 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
         if durations.len() % 256 == 255 && raw_ns().saturating_sub(began) > COLLECTING_NS {
             break;
         }
-        // Numerical Recipes' generator; its upper bits choose the length.
+        // The generator of Numerical Recipes; its upper bits determine the length.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let before = counter.read();
         for turn in 0..random >> 26 {
@@ -167,7 +168,8 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
 
 /// The median of the distances between neighbouring durations, weighted by length.
 ///
-/// Without the longest quarter: the distances between interruptions say nothing about the clock.
+/// The longest quarter is left out, because distances between interruptions say nothing about the
+/// clock.
 fn typical_step(durations: &mut [u64]) -> Option<u64> {
     durations.sort_unstable();
     let usual = &durations[..durations.len() - durations.len() / 4];
@@ -257,10 +259,10 @@ fn kernel_calls_invariant() -> bool {
         .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
-/// True if `rdtscp` exists and its extra register names the CPU, which some hypervisors and
-/// emulators neglect.
+/// Returns `true` if `rdtscp` exists and its extra register contains the CPU, which some
+/// hypervisors and emulators neglect.
 ///
-/// Checked on the highest CPU: on CPU 0 an unset register looks right.
+/// Checked on the highest CPU, because on CPU 0 an unset register would look right.
 #[cfg(target_arch = "x86_64")]
 fn aux_names_cpu(counter: Counter) -> bool {
     use std::arch::x86_64::__cpuid;

@@ -1,9 +1,9 @@
-//! Grades how fit this machine is for measuring.
+//! Grades how suitable this machine is for measuring.
 //!
-//! A pure function of the findings. Each one caps the grade, and the lowest cap is the grade;
-//! findings that explain figures without spoiling them warn and cap nothing. `threadtoll check
-//! --help` prints the limits ([`THRESHOLDS`]); their constants say why each is where it is. A clock
-//! that cannot be trusted is not graded: the gate refuses it.
+//! This is a pure function of the findings. Each finding caps the grade, and the lowest cap is the
+//! grade; findings that explain figures without distorting them only cause a warning.
+//! `threadtoll check --help` prints the limits ([`THRESHOLDS`]); the comments on their constants
+//! give the reason for each. A clock that cannot be trusted is not graded: the gate rejects it.
 
 mod warnings;
 
@@ -40,7 +40,7 @@ siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier are
 reported but do not affect the grade.
 ";
 
-/// Limits of the grades A, B and C for one number; beyond the last is D.
+/// Limits of grades A, B and C for a number; beyond the last, the grade is D.
 #[derive(Clone, Copy, Debug)]
 struct GradeLimits(f64, f64, f64);
 
@@ -55,25 +55,26 @@ impl GradeLimits {
     }
 }
 
-/// The fastest hand-offs take about 20 ns. A step of 2 ns resolves their tails to a tenth; one of
-/// 20 ns is as long as they are; with 200 ns only sleeping mechanisms can be stamped.
+/// The fastest hand-offs take about 20 ns. With a step of 2 ns, their tails are resolved to a
+/// tenth; a step of 20 ns is as long as they are; with 200 ns, only sleeping mechanisms can be
+/// stamped.
 const STEP_NS: GradeLimits = GradeLimits(2.0, 20.0, 200.0);
-/// A stamp lengthens the round trip by its cost: up to 50 ns for the CPU's counter, 150 ns for a
-/// slow vDSO, 500 ns for a system call.
+/// A stamp lengthens the round trip by its own cost: up to 50 ns for the CPU's counter, 150 ns for
+/// a slow vDSO, 500 ns for a system call.
 const READ_NS: GradeLimits = GradeLimits(50.0, 150.0, 500.0);
 /// The scheduler's tick takes 0.1% on bare metal (3 us, 250 times a second), and 1% to 2% on a
-/// virtual machine, where each timer access exits to the hypervisor. Beyond 10% every block is
+/// virtual machine, where each timer access exits to the hypervisor. Above 10%, every block is
 /// disturbed.
 const LOST_SHARE: GradeLimits = GradeLimits(0.002, 0.02, 0.1);
-/// Interrupts and softirqs stay below 100 us. A hypervisor that runs another guest returns within a
-/// slice of 3 ms; gaps beyond 30 ms mean an overcommitted host.
+/// Interrupts and softirqs take less than 100 us. A hypervisor that runs another guest returns
+/// within a slice of 3 ms; gaps of more than 30 ms mean an overcommitted host.
 const MAX_NS: GradeLimits = GradeLimits(1e5, 3e6, 3e7);
-/// Stricter than lost time: steal comes in bursts.
+/// Stricter than the limits on lost time, because steal comes in bursts.
 const STEAL_SHARE: GradeLimits = GradeLimits(0.0, 0.005, 0.05);
-/// Beyond 0.1% another program is running; at 10% it is measured too.
+/// Above 0.1%, another program is running; at 10%, it is measured as well.
 const QUEUED_SHARE: GradeLimits = GradeLimits(0.001, 0.01, 0.1);
 const DEFAULT_TIMER_SLACK_NS: u64 = 50_000;
-/// Load per CPU above which the machine counts as busy if run-queue delay is not known.
+/// Load per CPU above which the machine counts as busy if run-queue delay is unknown.
 const BUSY_LOAD: f64 = 0.5;
 
 /// Everything known about a machine.
@@ -83,9 +84,9 @@ pub struct Findings<'a> {
     pub clock: &'a ClockFacts,
     /// Number of online CPUs.
     pub cpus: usize,
-    /// Number of them that this process may use.
+    /// Number of CPUs that this process may use.
     pub allowed: usize,
-    /// True if any two of those are hardware threads of one core.
+    /// True if any two of these are hardware threads of one core.
     pub siblings: bool,
     /// True if the kernel shows which CPUs share a core.
     pub topology_readable: bool,
@@ -105,7 +106,7 @@ pub struct Findings<'a> {
     pub membarrier: bool,
     /// True if the kernel accounts run-queue delay.
     pub schedstat: bool,
-    /// Noise of the CPUs watched.
+    /// Noise on the CPUs that were watched.
     pub noise: &'a [CpuNoise],
     /// Share of the time that the hypervisor stole while they were watched.
     pub steal_share: Option<f64>,
@@ -115,7 +116,7 @@ pub struct Findings<'a> {
     pub load_per_cpu: Option<f64>,
 }
 
-/// Returns the grade and the warnings, most severe first.
+/// The grade and the warnings, most severe first.
 pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
     let mut found: Vec<(Grade, Warning)> =
         CHECKS.iter().filter_map(|check| check(findings)).collect();
@@ -124,7 +125,7 @@ pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
     (grade, found.into_iter().map(|(_, warning)| warning).collect())
 }
 
-/// A cap of A caps nothing.
+/// A cap of A has no effect.
 type Check = fn(&Findings<'_>) -> Option<(Grade, Warning)>;
 
 const CHECKS: [Check; 19] = [
@@ -214,7 +215,7 @@ fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     below_a(QUEUED_SHARE.grade(share), || warnings::busy(percent(share)))
 }
 
-/// Used only if run-queue delay is not known.
+/// Used only if run-queue delay is unknown.
 fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let load =
         found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;

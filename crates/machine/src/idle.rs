@@ -1,8 +1,8 @@
 //! Idle states of a CPU.
 //!
 //! The kernel counts how often a CPU entered each state, and the time that it spent there
-//! (Documentation/admin-guide/pm/cpuidle.rst). On a virtual machine these are the guest's states:
-//! what the host's CPU does meanwhile is hidden.
+//! (Documentation/admin-guide/pm/cpuidle.rst). On a virtual machine, these are the guest's states;
+//! the state of the host's CPU is hidden.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use threadtoll_record::{IdleBlock, IdleStateBlock, Text};
 
 use crate::sysfs;
 
-/// Most states of a CPU, as in the kernel (`CPUIDLE_STATE_MAX`).
+/// Maximum number of idle states of a CPU, as in the kernel (`CPUIDLE_STATE_MAX`).
 const MAX_STATES: usize = 10;
 
 /// Reads the idle states of a CPU.
@@ -29,17 +29,17 @@ struct State {
     time: File,
 }
 
-/// Counters of a CPU's idle states at one moment.
+/// Counters of a CPU's idle states at one point in time.
 #[derive(Clone, Debug)]
 pub struct IdleCounters {
     at: Instant,
-    /// Microseconds in each state, and the number of times that it was entered.
+    /// For each state, the time in microseconds, and the number of times that it was entered.
     states: Vec<[u64; 2]>,
 }
 
 impl IdleProbe {
-    /// A probe for a CPU of the tree under `root`, which is `/sys` on a real machine. Without
-    /// counters there, it has no states.
+    /// A probe for a CPU in the tree under `root`, which is `/sys` on a real machine. If there are
+    /// no counters, the CPU has no states.
     pub fn new(root: &Path, cpu: u32) -> IdleProbe {
         let folder = root.join(format!("devices/system/cpu/cpu{cpu}/cpuidle"));
         let state = |index: usize| {
@@ -60,8 +60,9 @@ impl IdleProbe {
         Some(IdleCounters { at: Instant::now(), states })
     }
 
-    /// The states between two samples. The kernel counts a stay when it ends: one that began before
-    /// the first sample may count in whole, so no state has more than the time between them.
+    /// The states between two samples. The kernel counts a stay when it ends, and one that began
+    /// before the first sample may count in full. So the time in a state is limited to the time
+    /// between the samples.
     pub fn between(&self, before: &IdleCounters, after: &IdleCounters) -> IdleBlock {
         let window_ns = after.at.duration_since(before.at).as_nanos() as u64;
         let counters = before.states.iter().zip(&after.states);
@@ -77,7 +78,7 @@ impl IdleProbe {
     }
 }
 
-/// The number in a small file, read again from its beginning.
+/// The number in a small file, read again from the beginning.
 fn number(file: &File) -> Option<u64> {
     let mut buffer = [0u8; 32];
     let length = file.read_at(&mut buffer, 0).ok()?;

@@ -17,11 +17,11 @@ use crate::topology::Topology;
 /// Options of [`inspect`].
 #[derive(Clone, Debug)]
 pub struct InspectOptions {
-    /// Root of the topology; `/sys` unless a synthetic one is wanted.
+    /// Root of the topology: `/sys`, unless a synthetic one is to be used.
     pub sysfs_root: PathBuf,
-    /// Time for measuring the CPUs' noise, in total; zero skips it.
+    /// Total time for measuring the CPUs' noise; zero skips it.
     pub noise: Duration,
-    /// Name of the run.
+    /// ID of the run.
     pub run: String,
     /// Start of the run, RFC 3339 UTC.
     pub at: String,
@@ -29,14 +29,14 @@ pub struct InspectOptions {
     pub tool: String,
 }
 
-/// Chooses the clock of this machine, watches its CPUs, and grades it.
+/// Chooses this machine's clock, watches its CPUs, and grades it.
 ///
-/// Takes about 50 ms plus the time for noise, in which all watched CPUs are busy. Registers the
+/// Takes about 50 ms plus the time for noise, during which all watched CPUs are busy. Registers the
 /// process for membarrier.
 ///
 /// # Errors
 ///
-/// [`ClockRefused`] if no clock can be trusted. Anything else that cannot be found out is `None`.
+/// [`ClockRefused`] if no clock can be trusted. Anything else that cannot be determined is `None`.
 pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused> {
     let (clock, clock_facts) = Clock::gate()?;
     let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));
@@ -46,7 +46,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
     } else {
         allowed_cpus()
     };
-    // Before the watch, which is a load itself.
+    // Reads the load before watching for noise, because the watch itself loads the CPUs.
     let load_per_cpu = facts::load(proc).map(|load| load / topology.places.len().max(1) as f64);
     let stillness = if topology.synthetic || options.noise.is_zero() {
         Stillness::default()
@@ -75,7 +75,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
         boost: facts::boost(sys),
         virtualised: facts::hypervisor(sys, proc).map(Into::into),
         idle_driver: facts::idle_driver(sys).map(Into::into),
-        // The kernel takes any number, and more than a file holds is as good as none.
+        // The kernel accepts any number; one that is too large for the file is treated as unknown.
         timer_slack_ns: facts::timer_slack_ns()
             .map(Count::from)
             .filter(|slack_ns| *slack_ns <= Count::MAX),

@@ -1,35 +1,36 @@
 //! Judges which causes disturbed a block.
 //!
-//! A cause marks a block if it took more of the block's time than the larger of 1% and the spread
-//! that the cell's blocks have anyway: less cannot be told from that spread. Marked blocks are
-//! kept; figures over clean and over all blocks are both reported.
+//! A cause marks a block if it took more of the block's time than 1%, and more than the usual
+//! spread of the cell's blocks: a smaller effect cannot be distinguished from that spread. Marked
+//! blocks are kept; figures are reported both for clean blocks and for all blocks.
 //!
-//! Two things are *not* disturbances. If both ends share a CPU, or the scheduler places them, its
-//! switches, queueing and migrations are part of the mechanism. And each wake-up takes a sleeping
-//! end through a run queue, even on an idle CPU, for as long as the CPU needs to leave its idle
-//! state; each spinning end meets the scheduler's tick, which takes a percent or two of a virtual
-//! machine. Both belong to the result, so only what clearly exceeds the [`Baseline`] of the cell
-//! counts. A disturbance that is short compared with its block is therefore missed; its sample is
-//! still in the tail.
+//! Two things are *not* disturbances. First, if both ends share a CPU, or the scheduler places
+//! them, then switches, queueing and migrations are part of the mechanism. Second, each wake-up
+//! takes a sleeping end through a run queue, even on an idle CPU, for as long as the CPU needs to
+//! leave its idle state; and each spinning end meets the scheduler's tick, which takes a percent or
+//! two of a virtual machine. Both belong to the result, so only what clearly exceeds the
+//! [`Baseline`] of the cell counts. A disturbance that is short compared with its block is
+//! therefore missed; its sample is still in the tail.
 
 use threadtoll_record::{Cause, Count, CpuNoise, Disturbance, Placement};
 
-/// Smallest share of a block's time whose loss marks it: it moves a mean by as much.
+/// Smallest share of a block's time whose loss marks the block: it changes a mean by as much.
 pub const LOST_SHARE: f64 = 0.01;
-/// Rate of involuntary switches that marks a block where neither run-queue delay nor gaps are
-/// known: at a few microseconds for the way out and back, one a millisecond is a percent.
+/// Rate of involuntary switches that marks a block if neither run-queue delay nor gaps are known:
+/// at a few microseconds per switch and back, one switch per millisecond costs a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
-/// Time that a page fault takes, at most, if nothing is read from a disk.
+/// Maximum time that a page fault takes if nothing is read from a disk.
 pub const PAGE_FAULT_NS: f64 = 2_000.0;
-/// Queueing and gaps up to this multiple of the baseline do not count: wake-ups vary by tens of
-/// percent between blocks with the depth of the idle state, and ticks with the work that they do.
+/// Queueing and gaps up to this multiple of the baseline do not count: between blocks, wake-ups
+/// vary by tens of percent with the depth of the idle state, and ticks with the work that they do.
 pub const BASELINE_FACTOR: f64 = 1.5;
-/// Run-queue delay allowed per wake-up while the cell has no baseline: leaving a deep idle state,
-/// or the halt of a virtual machine, takes tens of microseconds.
+/// Run-queue delay that is allowed per wake-up as long as the cell has no baseline: leaving a deep
+/// idle state, or the halt of a virtual machine, takes tens of microseconds.
 pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
-/// Blocks from which a cell's spread is known.
+/// Number of blocks from which a cell's spread is known.
 const SPREAD_BLOCKS: usize = 5;
-/// Median absolute deviations to a standard deviation, of normally distributed values.
+/// Factor from the median absolute deviation to the standard deviation, for normally distributed
+/// values.
 const DEVIATIONS: f64 = 1.4826;
 
 /// A block and the baseline of its cell.
@@ -39,18 +40,18 @@ pub struct Observed<'a> {
     pub placement: Placement,
     /// True if an end spins, so that it sees gaps.
     pub spins: bool,
-    /// True if the mechanism allocates as it runs, as an unbounded queue does: page faults are then
-    /// its own.
+    /// True if the mechanism allocates while it runs, as an unbounded queue does: page faults are
+    /// then part of its cost.
     pub grows: bool,
-    /// Its length in nanoseconds.
+    /// Length of the block in nanoseconds.
     pub elapsed_ns: u64,
     /// Mean time of its operations in nanoseconds.
     pub mean_ns: f64,
-    /// Number of CPUs that the steal was summed over.
+    /// Number of CPUs over which the steal was summed.
     pub cpus: u32,
-    /// Voluntary switches of all ends; each is followed by a wake-up.
+    /// Number of voluntary switches of all ends; each is followed by a wake-up.
     pub voluntary_switches: u64,
-    /// Involuntary switches of all ends.
+    /// Number of involuntary switches of all ends.
     pub involuntary_switches: u64,
     /// The baseline of its cell.
     pub baseline: Baseline,
@@ -58,14 +59,15 @@ pub struct Observed<'a> {
     pub disturbance: &'a Disturbance,
 }
 
-/// Losses of a cell's blocks without a disturbance; a block is judged by its losses beyond them.
+/// Losses of time that are usual in a cell's undisturbed blocks; a block is judged by its losses
+/// beyond them.
 ///
-/// One for each cell and loop: made before its first block, and taught each block after it was
-/// judged. It is the median of earlier blocks; their minimum would fall with every block and mark
-/// ordinary blocks more and more often.
+/// There is one for each cell and loop. It is created before the first block, and learns from each
+/// block after that block has been judged. It is the median of earlier blocks; their minimum would
+/// decrease with every block, and ordinary blocks would be marked more and more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
-    /// Run-queue delay per wake-up in nanoseconds; `None` until a block showed it.
+    /// Run-queue delay per wake-up in nanoseconds; `None` until a block has shown it.
     pub wake_ns: Option<f64>,
     /// Share of a spinning end's time lost in gaps; `None` while unknown.
     pub gap_share: Option<f64>,
@@ -74,7 +76,7 @@ pub struct Baseline {
     means: Recent,
 }
 
-/// The last values: at least as many as a group usually has rounds.
+/// The most recent values: at least as many as a group usually has rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Recent {
     values: [f64; 32],
@@ -87,7 +89,7 @@ impl Recent {
         self.seen += 1;
     }
 
-    /// Median, the lower of two; not a number if there is no value.
+    /// Median (the lower of the middle two); NaN if there are no values.
     fn lower_median(&self) -> f64 {
         self.lower_median_of(|value| value)
     }
@@ -99,7 +101,7 @@ impl Recent {
         known.get(known.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
     }
 
-    /// Spread of the values, relative to their median; `None` while there are few.
+    /// Spread of the values relative to their median; `None` if there are too few.
     fn spread(&self) -> Option<f64> {
         let median = self.lower_median();
         let deviation = self.lower_median_of(|value| (value - median).abs());
@@ -108,7 +110,7 @@ impl Recent {
 }
 
 impl Baseline {
-    /// The baseline before the first block, from the noise of these CPUs.
+    /// The baseline before the first block, based on the noise of these CPUs.
     pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Baseline {
         let lost = noise
             .iter()
@@ -120,7 +122,7 @@ impl Baseline {
     /// Adds a block.
     pub fn learn(&mut self, block: &Observed<'_>) {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
-        // A single delayed wake-up among few would excuse all later ones.
+        // Otherwise, a single delayed wake-up among a few would excuse all later ones.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wakes.add(ns.as_f64() / block.voluntary_switches as f64);
             self.wake_ns = Some(self.wakes.lower_median());
@@ -134,7 +136,7 @@ impl Baseline {
         }
     }
 
-    /// Share of a block's time whose loss is more than the cell's blocks differ anyway.
+    /// Share of a block's time whose loss exceeds the usual differences between the cell's blocks.
     fn unusual_share(&self) -> f64 {
         self.means.spread().unwrap_or(0.0).max(LOST_SHARE)
     }
@@ -142,8 +144,8 @@ impl Baseline {
 
 /// Returns the causes that reached their thresholds, in the order of files.
 ///
-/// [`Cause::ReferenceDrift`] and [`Cause::WorkDrift`] are not among them: they show only in several
-/// blocks.
+/// [`Cause::ReferenceDrift`] and [`Cause::WorkDrift`] are never included: they show up only in
+/// several blocks together.
 pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut mark = |cause, reached: bool| {
@@ -162,7 +164,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
         (None, None) => {
             block.involuntary_switches as f64 > SWITCHES_PER_MS * block.elapsed_ns as f64 / 1e6
         }
-        // A switch alone costs nothing that could be measured.
+        // A switch by itself has no measurable cost.
         _ => {
             block.involuntary_switches > 0 && [queued_ns, gap_ns].into_iter().flatten().any(matters)
         }
@@ -178,7 +180,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
 }
 
 impl Observed<'_> {
-    /// Run-queue delay beyond what the wake-ups of this block explain.
+    /// Run-queue delay beyond what this block's wake-ups explain.
     fn queued_ns(&self) -> Option<f64> {
         let queued = self.disturbance.run_queue_ns?.as_f64();
         let usual = self.baseline.wake_ns.map_or(DEFAULT_WAKE_NS, |ns| ns * BASELINE_FACTOR);

@@ -1,4 +1,4 @@
-//! The computer under measurement.
+//! Describes the computer under measurement.
 //!
 //! | module | contents |
 //! |---|---|
@@ -12,8 +12,9 @@
 //! | [`IdleProbe`] | idle states of a CPU |
 //! | [`lock`] | one measurement at a time |
 //!
-//! Reads only what Linux shows without privilege or configuration. What is hidden (in a container,
-//! under seccomp, on one CPU) is `None`, never guessed; only an untrustworthy clock is an error.
+//! Reads only what Linux shows without privileges or configuration. What is hidden (in a container,
+//! under seccomp, with a single CPU) is `None`, never guessed; only an untrustworthy clock is an
+//! error.
 
 mod cgroup;
 pub mod clock;

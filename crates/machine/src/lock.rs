@@ -1,8 +1,8 @@
 //! One measurement at a time.
 //!
 //! Two measurements on one machine disturb each other. An advisory lock on a file in the temporary
-//! directory keeps those of one user apart, across processes, and is released when its process
-//! ends. Programs that do not ask, and other users, are not held back.
+//! directory keeps the measurements of one user apart, across processes, and is released when its
+//! process ends. Programs that do not use the lock, and other users, are not held back.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Longer than all tests of a program together hold the machine: who waits has no turn.
+/// Longest wait: longer than all tests of a program together hold the machine, because waiting
+/// threads are not served in order.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Holds the machine until dropped.
@@ -23,7 +24,7 @@ pub struct MachineLock {
 fn open() -> io::Result<File> {
     let user = rustix::process::getuid().as_raw();
     let path: PathBuf = std::env::temp_dir().join(format!("threadtoll-{user}.lock"));
-    // The directory is world-writable: do not follow another user's link.
+    // The directory is world-writable, so another user's link must not be followed.
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -34,11 +35,11 @@ fn open() -> io::Result<File> {
 }
 
 /// Waits until no other measurement of this user holds the machine, for at most ten minutes.
-/// Threads of one process exclude each other, too.
+/// Threads of one process exclude each other as well.
 ///
 /// # Errors
 ///
-/// If the file cannot be created or locked, or the machine is held for ten minutes.
+/// If the file cannot be created or locked, or if the machine is held for ten minutes.
 #[doc(hidden)]
 pub fn machine_lock() -> io::Result<MachineLock> {
     let deadline = Instant::now() + PATIENCE;
@@ -51,7 +52,7 @@ pub fn machine_lock() -> io::Result<MachineLock> {
     }
 }
 
-/// Locks the machine; `None` if another measurement of this user holds it.
+/// Locks the machine; returns `None` if another measurement of this user holds it.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
 //! Noise: interruptions of an otherwise idle CPU.
 //!
-//! A thread bound to the CPU only reads the clock. Anything that delays the next reading by more
-//! than a microsecond shows as a gap: interrupts, other threads, firmware, the hypervisor. (The
-//! method of jHiccup, sysjitter and the kernel's `osnoise` tracer, which also knows the cause.) A
-//! CPU that is busy reading neither idles nor changes its frequency much, so wake-up latency is not
-//! measured here.
+//! A thread that is bound to the CPU does nothing but read the clock. Anything that delays the next
+//! reading by more than a microsecond shows up as a gap: interrupts, other threads, firmware, the
+//! hypervisor. (This is the method of jHiccup, sysjitter and the kernel's `osnoise` tracer, which
+//! also knows the cause.) A CPU that is busy reading neither idles nor changes its frequency much,
+//! so wake-up latency is not measured here.
 
 use std::io;
 use std::thread;
@@ -18,12 +18,14 @@ use crate::place::{PlaceError, pin_to};
 
 /// Lower bounds of the classes of gaps, in nanoseconds.
 const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// A gap is at least this multiple of the shortest distance of two readings, if that exceeds the
-/// first class.
+/// A gap is at least this multiple of the shortest distance between two readings, if that exceeds
+/// the first class.
 const GAP_FACTOR: u64 = 8;
-/// CPUs watched at a time: more spinning threads would disturb each other through heat and power.
+/// Number of CPUs that are watched at a time: more spinning threads would disturb each other
+/// through heat and power.
 const WATCHED_AT_ONCE: usize = 8;
-/// Shortest watch: several scheduler ticks, and likely an event that comes ten times a second.
+/// Shortest watch: includes several scheduler ticks, and probably any event that recurs ten times a
+/// second.
 const MIN_WATCH: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,14 +38,15 @@ pub(crate) struct Watched {
 /// Watches CPUs, several at a time, for about `budget` in total. CPUs that cannot be watched are
 /// left out.
 ///
-/// If the budget is too short for [`MIN_WATCH`] on each CPU, an evenly spread sample is watched.
+/// If the budget is too short for [`MIN_WATCH`] on each CPU, an evenly spread sample of the CPUs is
+/// watched.
 pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Watched> {
     let (cpus, duration) = share(cpus, budget);
     let rounds = cpus.chunks(WATCHED_AT_ONCE);
     rounds
         .flat_map(|round| {
             watch(round, duration, clock).unwrap_or_else(|_| {
-                // A CPU that went offline must not cost the others of its round.
+                // A CPU that has gone offline must not affect the others in its round.
                 round
                     .iter()
                     .filter_map(|&cpu| watch(&[cpu], duration, clock).ok())
@@ -95,7 +98,7 @@ fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>
 
 fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
     let probe = ThreadProbe::new();
-    // Warms up the loop and finds the shortest distance of two readings.
+    // Warms up the loop, and finds the shortest distance between two readings.
     let mut last = clock.stamp();
     let mut shortest = u64::MAX;
     for _ in 0..10_000 {
@@ -129,7 +132,7 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
                 .into_iter()
                 .zip(gaps.counts.map(Count::from))
                 .collect(),
-            // Rounded to a millionth, the precision of half a second.
+            // Rounded to a millionth, which is the precision for half a second.
             lost_share: ((gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6).into(),
             longest_ns: (clock.ns(gaps.longest) as u64).into(),
         },
@@ -161,7 +164,7 @@ impl Gaps {
     fn count(&mut self, distance: u64) {
         let class = self.bounds.iter().rposition(|&bound| distance >= bound).unwrap_or(0);
         self.counts[class] += 1;
-        // A reading takes time even without a gap.
+        // Even without a gap, a reading takes time.
         self.lost += distance - self.shortest.min(distance);
         self.longest = self.longest.max(distance);
     }

@@ -1,6 +1,7 @@
 //! CPU affinity and scheduling policy of threads.
 //!
-//! Raw system calls with masks of any length: the C library's `cpu_set_t` ends at 1,024 CPUs.
+//! Uses raw system calls with masks of any length: the C library's `cpu_set_t` is limited to 1,024
+//! CPUs.
 
 use std::io;
 
@@ -8,24 +9,24 @@ use thiserror::Error;
 
 use crate::cpulist::MAX_CPUS;
 
-/// The reason that a thread could not be placed.
+/// Why a thread could not be placed.
 #[derive(Debug, Error)]
 pub enum PlaceError {
     /// No CPUs were given.
     #[error("the list of CPUs is empty; name at least one")]
     NoCpu,
-    /// Some CPUs are offline, do not exist, or are outside the cpuset of this process.
+    /// Some CPUs are offline, do not exist, or are outside this process's cpuset.
     #[error("this process may not run on CPU {}; choose among {}", list(.refused), list(.allowed))]
     NotAllowed {
         /// CPUs requested but not available.
         refused: Vec<u32>,
-        /// CPUs that the thread could run on before.
+        /// CPUs on which the thread could run before.
         allowed: Vec<u32>,
     },
     /// The kernel or a sandbox forbids it.
     #[error("this process may not set {what}: {source}; allow it in the sandbox (seccomp)")]
     Forbidden {
-        /// Property that was to be set.
+        /// The property that was to be set.
         what: &'static str,
         /// The kernel's error.
         source: io::Error,
@@ -40,19 +41,19 @@ fn list(cpus: &[u32]) -> String {
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// CPUs on which the calling thread may run, ascending; never empty.
+/// CPUs on which the calling thread may run, in ascending order; never empty.
 ///
-/// If a sandbox hides them, the CPU on which it is running.
+/// If a sandbox hides them, this is the CPU on which the thread is running.
 pub fn allowed_cpus() -> Vec<u32> {
     cpus_of_thread(0)
         .unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
 }
 
-/// Online CPUs on which a thread may run, ascending. 0 is the calling thread.
+/// Online CPUs on which a thread may run, in ascending order. A TID of 0 means the calling thread.
 ///
 /// # Errors
 ///
-/// The kernel's: there is no such thread, or a sandbox hides it.
+/// The kernel's error: there is no such thread, or a sandbox hides it.
 pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
     // 1,024 CPUs are nearly always enough; the kernel returns EINVAL if its own mask is longer.
     let mut words = 1024 / WORD_BITS;
@@ -79,8 +80,8 @@ pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
     }
 }
 
-/// The kernel's masks are arrays of `unsigned long`. Read as 64-bit words they are equal on
-/// little-endian and on 64-bit systems, the only ones supported.
+/// The kernel's masks are arrays of `unsigned long`. Reading them as 64-bit words gives the same
+/// result on little-endian and on 64-bit systems, the only ones supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
     let set = mask.iter().enumerate().filter(|&(_, &word)| word != 0);
     let bits = set.flat_map(|(index, &word)| {
@@ -90,14 +91,14 @@ fn cpus_in(mask: &[u64]) -> Vec<u32> {
     bits.map(|bit| bit as u32).collect()
 }
 
-/// Binds the calling thread to `cpus`; when it returns, the thread runs on one of them.
+/// Binds the calling thread to `cpus`; when this returns, the thread runs on one of them.
 ///
 /// Threads that it starts inherit the affinity.
 ///
 /// # Errors
 ///
 /// [`PlaceError`]; the affinity is then unchanged. The kernel silently drops CPUs outside the
-/// cpuset; here that is an error, because a figure would name CPUs that were not used.
+/// cpuset. Here that is an error, because a figure would otherwise name CPUs that were not used.
 pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     let mut wanted = cpus.to_vec();
     wanted.sort_unstable();
@@ -113,14 +114,14 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     }
     match write_affinity(&wanted) {
         Ok(()) => {}
-        // None of them is online and in the cpuset.
+        // None of them is both online and in the cpuset.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(refused(&[])),
         Err(source) => return Err(PlaceError::Forbidden { what: "the CPUs of a thread", source }),
     }
     match cpus_of_thread(0) {
         Ok(granted) if granted == wanted => Ok(()),
         Ok(granted) => {
-            // Should restoring fail too, the first error is still the one to report.
+            // Even if restoring fails as well, the first error is the one to report.
             let _ = write_affinity(&before);
             Err(refused(&granted))
         }
@@ -128,7 +129,7 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     }
 }
 
-/// `cpus` ascending, below [`MAX_CPUS`] and not empty.
+/// `cpus` must be ascending, below [`MAX_CPUS`], and not empty.
 fn write_affinity(cpus: &[u32]) -> io::Result<()> {
     let highest = cpus.last().copied().unwrap_or(0) as usize;
     let mut mask = vec![0u64; highest / WORD_BITS + 1];
@@ -151,9 +152,9 @@ pub fn current_cpu() -> u32 {
     cpu as u32
 }
 
-/// Lets the calling thread run only if its CPU is otherwise idle (`SCHED_IDLE`).
+/// Makes the calling thread run only when its CPU would otherwise be idle (`SCHED_IDLE`).
 ///
-/// For threads that keep a CPU from idling. Going back may need privilege.
+/// For threads that keep a CPU from idling. Reverting this may need privilege.
 ///
 /// # Errors
 ///
@@ -161,8 +162,9 @@ pub fn current_cpu() -> u32 {
 pub fn set_idle_priority() -> Result<(), PlaceError> {
     // The kernel's sched_param is one int; musl's is longer.
     let no_priority: libc::c_int = 0;
-    // By system call: musl's function of this name refuses to do anything, because POSIX means the
-    // whole process by it. SAFETY: the kernel reads one int from a live address; 0 is this thread.
+    // Made as a system call, because musl's function of this name does nothing but fail: in POSIX,
+    // it applies to the whole process.
+    // SAFETY: the kernel reads one int from a live address; 0 is this thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority)
     };

@@ -8,9 +8,9 @@
 //! | its node | `node/nodeN/cpulist` |
 //! | its kind | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` (x86), `cpu/cpuN/cpu_capacity` (others) |
 //!
-//! The files are not trusted: lists may be garbage, contradict each other or name CPUs that do not
-//! exist. A core or cache is named by its lowest CPU, and two CPUs share it if the names are equal;
-//! so "same core" and "same cache" are equivalence relations whatever the files say.
+//! The files are not trusted: lists may be garbage, contradict each other, or name CPUs that do not
+//! exist. A core or cache is identified by its lowest CPU, and two CPUs share it if these are
+//! equal. So "same core" and "same cache" are equivalence relations, whatever the files say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -25,22 +25,22 @@ use crate::place::allowed_cpus;
 use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
 
 const MAX_FILE: u64 = 1 << 20;
-/// Most hardware threads of a core that are believed (POWER has 8).
+/// Maximum number of hardware threads of a core that are believed (POWER has 8).
 const MAX_SIBLINGS: usize = 64;
-/// Most caches of a CPU.
+/// Maximum number of caches of a CPU.
 const MAX_CACHES: u32 = 16;
-/// Node numbers from this on are ignored; Linux supports at most 1,024.
+/// Node numbers from this one on are ignored; Linux supports at most 1,024.
 const MAX_NODES: u32 = 4_096;
-/// A private cache below this level is not the last: the shared one is hidden.
+/// A private cache below this level cannot be the last one: the shared one is hidden.
 const LOWEST_SHARED_LEVEL: u32 = 3;
-/// Cores below this share of the greatest capacity are small. Favoured cores of one kind differ by
-/// less.
+/// Cores below this share of the greatest capacity are small. Favoured cores of the same kind
+/// differ by less.
 const SMALL_CORE: f64 = 0.75;
 
 /// Reads a small file and trims it.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
-    // A named pipe in a given tree must not block.
+    // A named pipe in a synthetic tree must not block.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).ok()?.trim().to_owned())
@@ -54,15 +54,15 @@ impl Topology {
     /// Reads the tree under `root`, which is `/sys` on a real machine; any other root makes the
     /// topology synthetic.
     ///
-    /// If nothing is readable, it has the CPUs of the calling thread's affinity, and `readable` is
-    /// false.
+    /// If nothing is readable, the topology has the CPUs in the calling thread's affinity, and
+    /// `readable` is false.
     pub fn read(root: &Path) -> Topology {
         let real = fs::canonicalize(root).is_ok_and(|root| root == Path::new("/sys"));
         let online =
             list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
         let mut readable = online.is_some();
         let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
-        // Some containers show a wrong list; the CPUs of this process are online in any case.
+        // Some containers show a wrong list, but this process's CPUs must be online.
         if real || cpus.is_empty() {
             cpus.extend(allowed_cpus());
         }
@@ -79,7 +79,7 @@ impl Topology {
             }
         }
         let mut cores = groups(&core_of);
-        // Lists that are plausible alone can add up to an impossible core.
+        // Lists that are plausible on their own can add up to an impossible core.
         if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
             readable = false;
             core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
@@ -103,8 +103,8 @@ impl Topology {
     }
 }
 
-/// The CPUs of each name, ascending and never empty. If lists contradict each other, the name may
-/// be a CPU of another group; a group is known by its first CPU.
+/// The CPUs of each group, in ascending order and never empty. If lists contradict each other, a
+/// group's name may be a CPU of another group, so a group is identified by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {
@@ -113,7 +113,7 @@ fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     groups
 }
 
-/// The lowest online CPU of a group that includes `cpu`.
+/// The lowest online CPU in a group that includes `cpu`.
 fn lowest(group: &[u32], online: &BTreeSet<u32>, cpu: u32) -> u32 {
     group.iter().copied().filter(|other| online.contains(other)).fold(cpu, u32::min)
 }
@@ -149,7 +149,7 @@ fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>>
     (level >= LOWEST_SHARED_LEVEL || shared_between_cores).then_some(sharers)
 }
 
-/// The node of each CPU; the lowest node wins.
+/// The node of each CPU; if it is in several, the lowest.
 fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     let directory = root.join("devices/system/node");
     let mut nodes: Vec<u32> = fs::read_dir(&directory)
@@ -169,10 +169,10 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     node_of
 }
 
-/// The kind of each CPU, if there are several.
+/// The kind of each CPU, if there are several kinds.
 fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
-    // Linux shows hybrid x86 as one performance-monitoring unit per kind of core; other x86
-    // machines have only `cpu`.
+    // On hybrid x86, Linux has one performance-monitoring unit per kind of core; other x86 machines
+    // have only `cpu`.
     let mut kind_of = BTreeMap::new();
     for (unit, kind) in
         [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")]

@@ -1,8 +1,9 @@
 //! Distances between CPUs.
 //!
-//! Distance is what the kernel shows under `/sys/devices/system` (read by `sysfs.rs`;
-//! `Documentation/ABI/stable` and `testing/sysfs-devices-system-cpu`). It is structure, not speed:
-//! if a hypervisor hides the caches, two CPUs that share one are only known to be on one node.
+//! Distances follow from what the kernel shows under `/sys/devices/system` (read by `sysfs.rs`;
+//! `Documentation/ABI/stable` and `testing/sysfs-devices-system-cpu`). They describe structure, not
+//! speed: if a hypervisor hides the caches, two CPUs that share one are only known to be on the
+//! same node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,11 +17,11 @@ pub mod synthetic;
 /// The CPUs of a machine and their cores, caches and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Every online CPU, ascending.
+    /// Every online CPU, in ascending order.
     pub places: Vec<CpuPlace>,
     /// False if the kernel did not show which CPUs share a core; each CPU then counts as a core.
     pub readable: bool,
-    /// True if it was read from a given tree and not from this machine.
+    /// True if it was read from a given tree instead of this machine.
     pub synthetic: bool,
 }
 
@@ -33,7 +34,7 @@ pub enum Level {
     Llc,
     /// CPUs of one NUMA node.
     Node,
-    /// Any two.
+    /// Any two CPUs.
     All,
 }
 
@@ -51,7 +52,7 @@ impl Level {
         }
     }
 
-    /// The farthest relation that pairs of this level have.
+    /// The farthest relation between the CPUs of a pair at this level.
     pub fn farthest(self) -> Relation {
         match self {
             Level::Smt => Relation::Smt,
@@ -103,8 +104,8 @@ impl Topology {
         }
     }
 
-    /// All pairs of `allowed` CPUs no farther apart than `level`, ascending, the smaller number
-    /// first.
+    /// All pairs of `allowed` CPUs that are no farther apart than `level`, in ascending order; the
+    /// smaller number comes first.
     ///
     pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
         each_pair(&sorted(allowed))
@@ -112,11 +113,11 @@ impl Topology {
             .collect()
     }
 
-    /// The default pair to measure: two CPUs of different cores, as near as possible.
+    /// The default pair to measure: two CPUs on different cores, as close together as possible.
     ///
-    /// Siblings on one core compete for its execution units, so they come last. Among equal pairs,
-    /// cores of one kind come first, then fast ones, then (with more than four CPUs) those other
-    /// than CPU 0's core, which handles most interrupts, then the lowest numbers.
+    /// Siblings on one core compete for its execution units, so they come last. Among equally close
+    /// pairs, cores of the same kind come first, then fast ones, then (with more than four CPUs)
+    /// those other than CPU 0's core, which handles most interrupts, then the lowest numbers.
     pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]
@@ -152,7 +153,7 @@ impl Topology {
     }
 }
 
-/// Drawbacks of a pair, worst first.
+/// Drawbacks of a pair, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fault {
     mixed: bool,

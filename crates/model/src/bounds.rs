@@ -1,12 +1,12 @@
 //! Asymptotic bounds, which no arrangement can exceed.
 //!
-//! With `N` threads the throughput is at most `N/(h+z)`, because each needs `h+z` a task, and at
-//! most `1/h`, because the lock serves one at a time; the two lines meet at the *knee*, `(h+z)/h`
-//! threads. (R. R. Muntz and J. W. Wong, *Asymptotic properties of closed queueing network models*,
-//! 1974; P. J. Denning and J. P. Buzen, *The operational analysis of queueing network models*, ACM
-//! Computing Surveys 10, 1978.)
+//! With `N` threads, the throughput is at most `N/(h+z)`, because each thread needs `h+z` per task,
+//! and at most `1/h`, because the lock serves one thread at a time. The two lines meet at the
+//! *knee*, `(h+z)/h` threads. (R. R. Muntz and J. W. Wong, *Asymptotic properties of closed
+//! queueing network models*, 1974; P. J. Denning and J. P. Buzen, *The operational analysis of
+//! queueing network models*, ACM Computing Surveys 10, 1978.)
 //!
-//! The bounds hold for every distribution of the times. Fixed times reach them, see
+//! The bounds hold for every distribution of the times. Fixed times attain them; see
 //! [`fixed_times`].
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
@@ -15,11 +15,11 @@ use crate::{Load, ModelError, Performance};
 /// Limits of the speed-up, for any number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Equal locks that share the load (stripes).
+    /// Number of equal locks that share the load (stripes).
     pub locks: u32,
-    /// Cores to run on; `None` if threads are never short of one.
+    /// Number of cores; `None` if threads never lack a core.
     pub cores: Option<u32>,
-    /// Time that each hand-off occupies a contended lock, in nanoseconds.
+    /// Time for which each hand-off occupies a contended lock, in nanoseconds.
     pub hand_off_ns: f64,
 }
 
@@ -33,7 +33,7 @@ impl Default for Limits {
 /// The largest possible speed-up, which is also the knee: the number of threads beyond which more
 /// do not help.
 ///
-/// Infinite if neither a lock nor cores limit it.
+/// Infinite if neither a lock nor the cores limit it.
 ///
 /// ```
 /// use threadtoll_model::{Load, bounds};
@@ -49,7 +49,7 @@ impl Default for Limits {
 pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
     let locks = f64::from(number("locks", limits.locks, MAX_LOCKS)?);
     let taken = load.hold_ns() + time("hand-off", limits.hand_off_ns)?;
-    // Without a hold time there is no lock to speak of.
+    // If the hold time is zero, the lock is no limit.
     let by_lock =
         if load.hold_ns() == 0.0 { f64::INFINITY } else { locks * load.cycle_ns() / taken };
     match limits.cores {
@@ -62,7 +62,7 @@ pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
 ///
 /// # Errors
 ///
-/// As [`knee`], or if the number of threads is zero.
+/// The errors of [`knee`], or if the number of threads is zero.
 pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelError> {
     Ok(knee(load, limits)?.min(f64::from(checked_threads(threads)?)))
 }
@@ -70,7 +70,8 @@ pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelErr
 /// Long-run figures of threads with fixed hold and think times, on one lock with free hand-offs:
 /// exact.
 ///
-/// Below the knee they fall into step and none waits; above it the lock is never free.
+/// Below the knee, the threads fall into step and none of them waits; above it, the lock is never
+/// free.
 ///
 /// # Errors
 ///
@@ -81,8 +82,8 @@ pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> 
     if n <= knee {
         return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
     }
-    // As a thread acquires the lock, the last ⌈z/h⌉ holders still think: they left h apart. The
-    // margin keeps rounding from increasing a whole quotient.
+    // When a thread acquires the lock, the last ⌈z/h⌉ holders are still thinking, because they left
+    // h apart. The margin keeps rounding from increasing an integer quotient.
     let apart = load.think_ns() / load.hold_ns();
     let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
     Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))

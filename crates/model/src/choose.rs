@@ -1,4 +1,4 @@
-//! Chooses the model that answers, and says why.
+//! Chooses the model for an answer, and says why.
 //!
 //! An exact closed form is preferred; the simulator covers everything else. The fitted curve of
 //! [`usl`](crate::usl) is never chosen.
@@ -72,18 +72,18 @@ pub struct Choice {
 /// Options of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Tasks of a finite run; `None` for the long run.
+    /// Number of tasks of a finished run; `None` for the long run.
     pub tasks: Option<u64>,
     /// True to simulate even if a closed form is exact.
     pub simulate: bool,
     /// Seed of simulations.
     pub seed: u64,
-    /// Factor by which simulations are shorter than usual, and less exact; normally 1.
+    /// Factor by which simulations are shorter than usual, and therefore less exact; normally 1.
     pub shorter: u32,
 }
 
 impl Default for Options {
-    /// The long run, by closed form if one is exact, seed 1.
+    /// The defaults: figures of the long run, from a closed form if one is exact; seed 1.
     fn default() -> Self {
         Self { tasks: None, simulate: false, seed: 1, shorter: 1 }
     }
@@ -94,15 +94,15 @@ impl Default for Options {
 pub struct Answer {
     /// The model, and the reason for choosing it.
     pub choice: Choice,
-    /// The figures; of a simulation, their centre.
+    /// The figures; for a simulation, the centres of their intervals.
     pub performance: Performance,
-    /// Time for all tasks in seconds, if their number was given.
+    /// Time for all tasks in seconds, if the number of tasks was given.
     pub total_s: Option<f64>,
     /// Results of the simulation with intervals, if there was one.
     pub simulated: Option<Report>,
 }
 
-/// The model that answers for `threads` of this workload.
+/// The model that answers for `threads` threads of this workload.
 ///
 /// ```
 /// use threadtoll_model::choose::{self, Model, Options};
@@ -125,10 +125,12 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
     long_run(workload, threads)
 }
 
-/// Tasks per thread from which start and end of a run change figures by at most a thousandth.
+/// Number of tasks per thread from which the start and the end of a run change figures by at most a
+/// thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Measured values times threads up to which the transform of Takács' model takes about a second.
+/// Product of measured values and threads up to which the transform of Takács' model takes at most
+/// about a second.
 const MAX_TRANSFORMED: u64 = 20_000_000;
 
 /// The model that answers for the long run.
@@ -136,8 +138,8 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     let choice = |model, why| Choice { model, why };
     let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
     let free = workload.hand_off.is_free();
-    // With free hand-offs a lock is never idle while a thread waits, so barging is as good as FIFO.
-    // Spinning and taking over are hand-offs too.
+    // With free hand-offs, a lock is never idle while a thread waits, so barging is as good as
+    // FIFO. Spinning and taking over count as hand-offs, too.
     let at_once = match workload.policy {
         simulate::Policy::Fifo | simulate::Policy::Barging => free,
         simulate::Policy::SpinThenPark { takeover_ns, .. } => free && takeover_ns == 0.0,
@@ -186,7 +188,7 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     }
 }
 
-/// Answers for several numbers of threads; shared parts are computed once.
+/// Answers for several numbers of threads; parts in common are computed only once.
 #[derive(Debug)]
 pub struct Answers<'a> {
     workload: &'a Workload,
@@ -200,7 +202,7 @@ impl<'a> Answers<'a> {
         Self { workload, options, takacs: None }
     }
 
-    /// The answer for `threads`.
+    /// The answer for `threads` threads.
     ///
     /// # Errors
     ///
@@ -213,7 +215,7 @@ impl<'a> Answers<'a> {
         {
             return Err(ModelError::Number { what: "tasks", value: 0, most: u64::MAX });
         }
-        // Validate the limits in any case.
+        // Validates the limits in any case.
         self.workload.knee()?;
         let choice = choose(self.workload, threads, self.options);
         if choice.model == Model::Simulation {
@@ -232,7 +234,8 @@ impl<'a> Answers<'a> {
             Model::Takacs => {
                 let enough = self.takacs.as_ref().is_some_and(|&(most, _)| most >= threads);
                 if !enough {
-                    // Computed for more threads than asked: the next question is likely about more.
+                    // Computed for more threads than requested, because the next request is
+                    // probably for more.
                     let most = threads.saturating_mul(2).min(crate::MAX_THREADS);
                     let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
                     self.takacs = Some((most, model));
@@ -251,7 +254,7 @@ impl<'a> Answers<'a> {
             Model::Bounds | Model::Simulation => {
                 let cores = self.workload.cores.unwrap_or(threads).max(1);
                 if load.hold_ns() == 0.0 {
-                    // Threads short of a core do not wait for the lock.
+                    // Threads that lack a core do not wait for the lock.
                     let speedup = f64::from(threads.min(cores));
                     return Ok(Performance::new(
                         load,
@@ -266,7 +269,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Acquisitions simulated to answer for `threads`; 0 for a closed form.
+    /// Number of acquisitions that are simulated to answer for `threads`; 0 for a closed form.
     pub fn effort(&self, threads: u32) -> u64 {
         if choose(self.workload, threads, self.options).model != Model::Simulation {
             return 0;
@@ -300,7 +303,7 @@ impl<'a> Answers<'a> {
         Ok(Answer { choice, performance, total_s, simulated: Some(report) })
     }
 
-    /// Repetitions of a finite run: one if nothing in it is random.
+    /// Number of repetitions of a finite run: one if nothing in it is random.
     fn repetitions(&self, tasks: u64) -> u32 {
         let random = !(self.workload.hold.is_fixed() && self.workload.think.is_fixed())
             || self.workload.stripes > 1;
@@ -314,18 +317,19 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// The tasks of a run that is short enough to be simulated as a whole.
+/// The number of tasks, if a run is short enough to be simulated as a whole.
 fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
     tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }
 
-/// Most tasks of a finite run that is simulated as a whole.
+/// Maximum number of tasks of a finite run that is simulated as a whole.
 const MAX_WHOLE: u64 = 1_000_000;
 
-/// Tasks simulated over all repetitions of a finite run, about.
+/// Approximate number of tasks that are simulated over all repetitions of a finite run.
 const WHOLE_ACQUISITIONS: u64 = 200_000;
 
-/// Acquisitions of a long run: 200,000, and more for many threads so that each takes part.
+/// Number of acquisitions in a long run: 200,000, or more if there are so many threads that
+/// otherwise not all would take part.
 pub fn acquisitions(threads: u32) -> u64 {
     let n = u64::from(threads);
     (400 * n).clamp(200_000, 2_000_000).max(10 * n)

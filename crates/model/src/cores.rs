@@ -1,13 +1,14 @@
 //! Fewer cores than threads: a thread that does not wait for the lock may wait for a core.
 //!
-//! Exponential times, one lock, free hand-offs. The holder always has a core (a woken thread
-//! preempts a thinking one, as in schedulers of interactive systems), and thinking threads share
-//! the others. The number of threads at the lock is then a birth-death process: from `n` to `n+1`
-//! at `min(N−n, C−[n>0])/z`, back at `1/h`, solved exactly by its product of ratios (L. Kleinrock,
-//! *Queueing Systems* I, Wiley 1975, chapter 3), summed as logarithms.
+//! Times are exponential, there is one lock, and hand-offs are free. The holder always has a core
+//! (a woken thread preempts a thinking one, as in schedulers of interactive systems), and thinking
+//! threads share the others. The number of threads at the lock is then a birth-death process: from
+//! `n` to `n+1` at the rate `min(N−n, C−[n>0])/z`, and back at `1/h`. It is solved exactly by its
+//! product of ratios (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3), summed as
+//! logarithms.
 //!
-//! A scheduler that leaves the holder without a core does worse; [`simulate`](crate::simulate)
-//! covers that.
+//! A scheduler that leaves the holder without a core performs worse; [`simulate`](crate::simulate)
+//! covers that case.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError, Performance};
@@ -37,7 +38,7 @@ pub fn solve(load: Load, cores: u32, threads: u32) -> Result<Performance, ModelE
         let n = f64::from(threads);
         return Ok(Performance::new(load, threads, 1.0 / h, n - 1.0, n - 2.0));
     }
-    // Weights are e^(log − highest), rescaled with each new highest.
+    // Weights are e^(log − highest), rescaled at each new highest logarithm.
     let mut log = 0.0f64;
     let mut highest = 0.0f64;
     let (mut all, mut held, mut waiting, mut on_entry) = (1.0, 0.0, 0.0, 0.0);

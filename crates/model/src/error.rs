@@ -1,20 +1,20 @@
 //! Errors, and the checks that return them.
 
-/// Longest time accepted, in nanoseconds: about thirty years.
+/// Longest valid time, in nanoseconds: about thirty years.
 pub const MAX_NS: f64 = 1e18;
 
-/// Shortest time above zero accepted, in nanoseconds.
+/// Shortest valid time above zero, in nanoseconds.
 ///
-/// Between these limits no ratio of two times over- or underflows.
+/// Between these limits, no ratio of two times overflows or underflows.
 pub const MIN_NS: f64 = 1e-9;
 
-/// Most threads accepted.
+/// Largest valid number of threads.
 pub const MAX_THREADS: u32 = 10_000_000;
 
-/// Most locks, stripes, cores or stations accepted.
+/// Largest valid number of locks, stripes, cores or stations.
 pub const MAX_LOCKS: u32 = 10_000_000;
 
-/// The reason that a question has no answer.
+/// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// A time is negative, NaN, or so small or large that ratios would lose precision.
@@ -28,14 +28,14 @@ pub enum ModelError {
     /// Hold and think time are both zero.
     #[error("hold time and think time are both zero: there is nothing to predict")]
     NoTime,
-    /// A number of something is zero or beyond its limit.
+    /// A number is zero, or beyond its limit.
     #[error("the number of {what} must be from 1 to {most}, not {value}")]
     Number {
-        /// Things counted.
+        /// What the number counts.
         what: &'static str,
         /// The value given.
         value: u64,
-        /// Largest value accepted.
+        /// Largest valid value.
         most: u64,
     },
     /// A figure other than a time is NaN or outside its range.
@@ -51,7 +51,7 @@ pub enum ModelError {
     /// Too few measured values.
     #[error("{what}: at least {least} needed, {given} given")]
     TooFew {
-        /// Things counted.
+        /// What is counted.
         what: &'static str,
         /// Number needed.
         least: usize,
@@ -61,7 +61,7 @@ pub enum ModelError {
 }
 
 pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
-    // Adding zero turns −0 into 0, whose quotients have the other sign.
+    // Adding zero turns −0 into 0, because quotients of −0 have the wrong sign.
     if value == 0.0 || (MIN_NS..=MAX_NS).contains(&value) {
         Ok(value + 0.0)
     } else {

@@ -1,9 +1,9 @@
 //! Predicts the cost of a lock to the threads that share it.
 //!
 //! Every lock is a queue: threads *think* (work without the lock), *wait*, *hold* the lock, and
-//! think again. Mean or measured hold and think times give speed-up, queue and wait for any number
-//! of threads. [`predict()`] answers with the model that fits the question ([`choose`] says which,
-//! and why):
+//! think again. Given mean or measured hold and think times, the models yield the speed-up, the
+//! queue and the wait for any number of threads. [`predict()`] answers with the model that fits the
+//! question ([`choose`] says which, and why):
 //!
 //! | module | the model | exact for |
 //! |---|---|---|
@@ -18,8 +18,8 @@
 //!
 //! [`queue_trace`] is not a model: it reconstructs a queue from the times that threads recorded.
 //!
-//! Pure functions. Times are nanoseconds and throughputs per second, unless a name says otherwise.
-//! Values out of range are a [`ModelError`]; nothing panics.
+//! All functions are pure. Times are nanoseconds, and throughputs are per second, unless a name
+//! says otherwise. A value out of range is a [`ModelError`]; nothing panics.
 
 pub mod amdahl;
 pub mod bounds;

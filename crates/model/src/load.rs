@@ -1,4 +1,4 @@
-//! The load of one thread alone: the two mean times that every closed form needs.
+//! The load of one thread on its own: the two mean times that every closed form needs.
 
 use crate::ModelError;
 use crate::error::time;
@@ -43,12 +43,13 @@ impl Load {
         self.think_ns
     }
 
-    /// Hold and think time together, in nanoseconds: a task of a thread that never waits.
+    /// Hold and think time together, in nanoseconds: the time per task of a thread that never
+    /// waits.
     pub fn cycle_ns(self) -> f64 {
         self.hold_ns + self.think_ns
     }
 
-    /// Share of time for which a thread alone holds the lock (H), 0 to 1.
+    /// Share of time for which a single thread holds the lock (H), 0 to 1.
     pub fn hold_share(self) -> f64 {
         self.hold_ns / self.cycle_ns()
     }

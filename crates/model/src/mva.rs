@@ -1,46 +1,48 @@
-//! Mean value analysis: several locks, hold times exponential, think times of any distribution,
+//! Mean value analysis: several locks, exponential hold times, think times of any distribution,
 //! free hand-offs.
 //!
-//! Threads think, then go to one of the locks, chosen at random. With one thread more, a lock's
-//! residence time is its demand times one plus its queue with one thread fewer (M. Reiser and S. S.
-//! Lavenberg, *Mean-value analysis of closed multichain queuing networks*, J. ACM 27, 1980); exact
-//! for networks of product form (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, *Open,
-//! closed, and mixed networks of queues with different classes of customers*, J. ACM 22, 1975).
+//! Threads think, and then go to one of the locks, chosen at random. A lock's residence time with
+//! one more thread is its demand, multiplied by one plus its queue with one thread fewer (M. Reiser
+//! and S. S. Lavenberg, *Mean-value analysis of closed multichain queuing networks*, J. ACM 27,
+//! 1980). This is exact for product-form networks (F. Baskett, K. M. Chandy, R. R. Muntz and F. G.
+//! Palacios, *Open, closed, and mixed networks of queues with different classes of customers*, J.
+//! ACM 22, 1975).
 //!
-//! A lock striped `k` ways is `k` stations, each with a `k`th of the visits.
+//! A lock striped `k` ways is `k` stations, each with one `k`th of the visits.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// A lock, as seen by a task.
+/// A lock, from the point of view of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
-    /// Mean number of acquisitions per task; below 1 if only some tasks take the lock.
+    /// Mean number of acquisitions per task; less than 1 if only some tasks take the lock.
     pub visits: f64,
     /// Mean hold time of a visit, in nanoseconds.
     pub hold_ns: f64,
 }
 
-/// Long-run figures of one lock of several.
+/// Long-run figures of one of several locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StationPerformance {
     /// Share of time for which it is held.
     pub utilisation: f64,
-    /// Mean number of threads waiting for it; the holder does not count.
+    /// Mean number of threads that wait for it, not counting the holder.
     pub queue_mean: f64,
-    /// Threads waiting for it, as seen by a thread that just acquired it.
+    /// Mean number of threads that wait for it, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,
 }
 
 /// Long-run figures of `threads` that visit `stations`, and of each station.
 ///
 /// A task's load is the sum of its visits. `queue_on_entry` is the average over all acquisitions.
-/// Takes time proportional to threads times stations; for equal stations see [`striped`].
+/// The computing time is proportional to threads times stations; for equal stations, see
+/// [`striped`].
 ///
 /// # Errors
 ///
 /// If there is no station, a figure is negative or NaN, all times are zero, or the number of
-/// threads is.
+/// threads is zero.
 pub fn solve(
     stations: &[Station],
     think_ns: f64,
@@ -112,7 +114,7 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
     checked_threads(threads)?;
     let k = f64::from(number("locks", locks, MAX_LOCKS)?);
     let (h, z) = (load.hold_ns(), load.think_ns());
-    // The stations are equal: one queue stands for all.
+    // All stations are equal, so one queue represents them all.
     let (mut present, mut waiting, mut waiting_before, mut per_ns) = (0.0, 0.0, 0.0, 0.0);
     for n in 1..=threads {
         per_ns = f64::from(n) / (z + h * (1.0 + present));
@@ -123,13 +125,13 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
     Ok(Performance::new(load, threads, per_ns, waiting * k, waiting_before))
 }
 
-/// As [`striped`], approximately, for hold times of any squared coefficient of variation.
+/// Like [`striped`], but approximate, for hold times with any squared coefficient of variation.
 ///
 /// A thread that finds a lock held waits for the rest of that hold, which is half as long for fixed
 /// times as for exponential ones (M. Reiser, *A queueing network analysis of computer communication
-/// networks with window flow control*, IEEE Trans. Communications 27, 1979). Exact for exponential
-/// hold times, a few percent off for steadier ones, and up to a sixth too slow for those of four
-/// times the variation.
+/// networks with window flow control*, IEEE Trans. Communications 27, 1979). The result is exact
+/// for exponential hold times, off by a few percent for steadier ones, and up to a sixth too slow
+/// for those with four times the variation.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};
@@ -167,7 +169,7 @@ pub fn striped_by_variation(
         waiting_before = waiting;
         waiting = per_ns * h / k * ahead;
         if per_ns * h > k {
-            // The approximation would hold a lock more than always.
+            // The approximation would have a lock held for more than all of the time.
             per_ns = k / h;
             waiting = (f64::from(n) - per_ns * (z + h)) / k;
         }

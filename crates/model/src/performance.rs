@@ -5,17 +5,17 @@ use crate::Load;
 /// Long-run figures of threads and locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
-    /// Tasks (one hold and one think time each) finished per second by all threads together.
+    /// Number of tasks (each a hold and a think time) that all threads together finish per second.
     pub throughput_per_s: f64,
     /// Throughput relative to one thread alone.
     pub speedup: f64,
-    /// Mean number of locks held; with one lock, the share of time for which it is held. A hand-off
-    /// does not count as held.
+    /// Mean number of locks that are held; with one lock, the share of time for which it is held.
+    /// Hand-offs do not count as held.
     pub utilisation: f64,
-    /// Mean number of threads waiting, at all locks together; holders do not count, threads being
-    /// woken do.
+    /// Mean number of waiting threads, at all locks together, including threads that are being
+    /// woken but not holders.
     pub queue_mean: f64,
-    /// Threads waiting for a lock, as seen by a thread that just acquired it.
+    /// Mean number of threads that wait for a lock, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,
     /// Mean time from requesting a lock to acquiring it, in nanoseconds.
     pub wait_ns: f64,
@@ -24,7 +24,7 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// All figures from those that differ between models, by Little's law.
+    /// All figures, derived by Little's law from those that differ between models.
     pub(crate) fn new(
         load: Load,
         threads: u32,

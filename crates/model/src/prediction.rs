@@ -10,10 +10,10 @@ use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 pub struct Prediction {
     /// Number of threads at which the asymptotes meet; `None` if there is no limit.
     pub knee: Option<f64>,
-    /// The largest number of threads whose last one still adds at least half of a thread's work in
-    /// the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
+    /// The largest number of threads at which one more thread still adds at least half a thread's
+    /// work, in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
     pub recommended_threads: Option<u32>,
-    /// A row for each number of threads, in the order asked for.
+    /// One row for each number of threads, in the order requested.
     pub rows: Vec<Row>,
 }
 
@@ -24,21 +24,22 @@ pub struct Row {
     pub threads: u32,
     /// The model that answered.
     pub model: Model,
-    /// The reason for that model.
+    /// Why this model was chosen.
     pub why: &'static str,
     /// Throughput relative to one thread that never waits.
     pub speedup: f64,
     /// Tasks per second.
     pub throughput_per_s: f64,
-    /// Mean number of threads waiting, at all stripes together; holders do not count.
+    /// Mean number of waiting threads, at all stripes together, without holders.
     pub queue_mean: f64,
-    /// Threads waiting for the lock (or stripe), as seen by a thread that just acquired it.
+    /// Mean number of threads that wait for the lock (or stripe), as seen by a thread that has just
+    /// acquired it.
     pub queue_on_entry: f64,
     /// Share of the threads' time spent waiting for the lock, 0 to 1.
     pub wait_share: f64,
-    /// Time for all tasks in seconds; `None` if their number was not given.
+    /// Time for all tasks in seconds; `None` if the number of tasks was not given.
     pub total_s: Option<f64>,
-    /// Asymptotic bound of the speed-up.
+    /// Asymptotic bound on the speed-up.
     pub bound: f64,
     /// Speed-up by Amdahl's law: a lower bound, not a prediction.
     pub amdahl: f64,
@@ -90,7 +91,7 @@ pub fn predict(
     options: Options,
 ) -> Result<Prediction, ModelError> {
     let mut answers = Answers::new(workload, options);
-    // Transform measured hold times once, for the largest number.
+    // Transforms measured hold times only once, for the largest number of threads.
     if let Some(&most) = threads.iter().max()
         && choose(workload, most, options).model == Model::Takacs
     {
@@ -108,8 +109,8 @@ pub fn predict(
     })
 }
 
-/// Most acquisitions that [`predict()`] simulates for these questions; 0 if closed forms answer
-/// them all. A core simulates millions a second.
+/// Maximum number of acquisitions that [`predict()`] simulates for these questions; 0 if closed
+/// forms answer them all. A core simulates millions per second.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, effort};

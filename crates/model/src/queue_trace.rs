@@ -1,45 +1,45 @@
 //! Reconstructs the queue at a lock from the stamps of the threads that took it.
 //!
-//! A counter of the queue would be a second lock. Stamps of one clock give it afterwards, far more
-//! precisely than a wait.
+//! Counting the queue at run time would need a second lock. Stamps from one clock yield the queue
+//! afterwards, with a precision far better than the length of a wait.
 
 /// Stamps of one acquisition, in ticks of a clock that all threads share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acquisition {
-    /// End of the previous acquisition.
+    /// When the previous acquisition ended.
     pub idle_at: u64,
-    /// Request of the lock.
+    /// When the lock was requested.
     pub requested_at: u64,
-    /// Acquisition of the lock.
+    /// When the lock was acquired.
     pub acquired_at: u64,
-    /// Moment before the release.
+    /// Just before the lock was released.
     pub released_at: u64,
-    /// Units of work without the lock, before the request.
+    /// Units of work done without the lock, before the request.
     pub think_units: u64,
-    /// Units of work with the lock.
+    /// Units of work done with the lock.
     pub hold_units: u64,
 }
 
-/// Figures of a window. Times are ticks.
+/// Figures of a window. Times are in ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueTrace {
     /// Units of work done.
     pub units: f64,
-    /// Acquisitions of each thread.
+    /// Number of acquisitions by each thread.
     pub acquisitions: Vec<u64>,
     /// Each wait that ended in the window.
     pub waits: Vec<Wait>,
-    /// Time waited, summed over threads.
+    /// Waiting time, summed over threads.
     pub wait: f64,
     /// Time for which the lock was held.
     pub hold: f64,
-    /// Time neither waiting nor holding, summed over threads.
+    /// Time spent neither waiting nor holding, summed over threads.
     pub think: f64,
-    /// Threads still waiting after each acquisition, summed over acquisitions.
+    /// Number of threads still waiting just after an acquisition, summed over acquisitions.
     pub queue_on_entry: u64,
-    /// Most threads waiting at once.
+    /// Largest number of threads waiting at once.
     pub queue_max: u32,
-    /// Acquisitions after a wait for another thread to release the lock.
+    /// Number of acquisitions by threads that had waited for another thread to release the lock.
     pub handoffs: u64,
     /// Time from release to acquisition, summed over hand-offs.
     pub handoff: f64,
@@ -52,20 +52,20 @@ pub struct QueueTrace {
 pub struct Wait {
     /// End of the wait.
     pub ended_at: u64,
-    /// Its length.
+    /// Length of the wait.
     pub length: u64,
-    /// Position of the thread.
+    /// Index of the thread.
     pub thread: u32,
 }
 
-/// The share of the time between two stamps that lies in a window.
+/// Share of the time between two stamps that lies in a window.
 pub fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
     let inside = end.min(until).saturating_sub(begin.max(from));
     if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
 }
 
-/// Reconstructs the window from `from` until `until` from the acquisitions of each thread, in
-/// order.
+/// Reconstructs the queue in the window from `from` to `until`, given the acquisitions of each
+/// thread in order.
 pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> QueueTrace {
     let mut trace = QueueTrace::default();
     let within = |at: u64| (from..until).contains(&at);
@@ -89,7 +89,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
             trace.think += part(idle_at, requested_at);
             trace.wait += part(requested_at, acquired_at);
             trace.hold += part(acquired_at, released_at);
-            // After the release the lock's own code still runs; it counts as thinking.
+            // After the release, the lock's own code is still running; this counts as thinking.
             let next = all.get(at + 1).map_or(released_at, |next| next.idle_at);
             trace.think += part(released_at, next);
             if within(acquired_at) {
@@ -115,7 +115,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
     trace
 }
 
-/// At equal times a release comes before an acquisition.
+/// At equal times, a release comes before an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
     Release,
@@ -127,7 +127,7 @@ enum Action {
 struct Event {
     at: u64,
     action: Action,
-    /// When the thread had begun to wait.
+    /// When the thread began to wait.
     requested_at: u64,
     thread: u32,
 }
@@ -142,7 +142,7 @@ fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64
         match event.action {
             Action::Request => {
                 waiting += 1;
-                // A thread that requests a free lock takes it at once.
+                // A thread that requests a free lock takes it immediately.
                 if inside && holding > 0 {
                     trace.queue_max = trace.queue_max.max(waiting);
                 }

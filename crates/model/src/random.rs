@@ -1,9 +1,10 @@
-//! Random numbers, drawn quickly.
+//! Fast random numbers.
 //!
-//! Exponential ones by the ziggurat (G. Marsaglia and W. W. Tsang, *The ziggurat method for
-//! generating random variables*, Journal of Statistical Software 5, 2000): 256 layers of equal area
-//! cover the area under `e⁻ˣ`; a point in a layer is under the curve without a further test in 99%
-//! of cases. A logarithm per number would take a third of a simulation's time.
+//! Exponential numbers are drawn by the ziggurat method (G. Marsaglia and W. W. Tsang, *The
+//! ziggurat method for generating random variables*, Journal of Statistical Software 5, 2000): 256
+//! layers of equal area cover the area under `e⁻ˣ`, and in 99% of cases a point in a layer is known
+//! to be under the curve without a further test. Taking a logarithm for each number would use a
+//! third of a simulation's time.
 
 use std::sync::LazyLock;
 
@@ -23,7 +24,8 @@ struct Layers {
 
 static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     let mut right = [0.0f64; LAYERS + 1];
-    // The lowest layer, a rectangle and the tail, as a rectangle of its area.
+    // The lowest layer consists of a rectangle and the tail; it is treated as a single rectangle of
+    // the same area.
     right[0] = AREA * TAIL.exp();
     right[1] = TAIL;
     for layer in 2..LAYERS {
@@ -33,33 +35,33 @@ static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     Layers { right, height: right.map(|x| (-x).exp()) }
 });
 
-/// A number in [0, 1) with 53 random bits.
+/// A random number in [0, 1) with 53 random bits.
 #[inline]
 pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A whole number below `limit`, by multiplication (D. Lemire, *Fast random integer generation in
-/// an interval*, ACM TOMACS 29, 2019) without its rejection step: the bias is below `limit`/2⁶⁴.
+/// A random integer below `limit`, by multiplication (D. Lemire, *Fast random integer generation in
+/// an interval*, ACM TOMACS 29, 2019), without the rejection step: the bias is below `limit`/2⁶⁴.
 #[inline]
 pub(crate) fn below(rng: &mut impl Rng, limit: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(limit)) >> 64) as u64
 }
 
-/// Draws an exponential number of mean one.
+/// Draws an exponentially distributed number with mean 1.
 #[inline]
 pub(crate) fn exponential(rng: &mut impl Rng) -> f64 {
     let Layers { right, height } = &*ZIGGURAT;
     loop {
         let bits = rng.next_u64();
-        // The lowest eight bits choose the layer, the highest 53 the place in it.
+        // The lowest eight bits select the layer, the highest 53 the position in it.
         let layer = (bits & 0xff) as usize;
         let x = (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * right[layer];
         if x < right[layer + 1] {
             return x;
         }
         if layer == 0 {
-            // The exponential distribution is memoryless: the tail is the curve itself, moved.
+            // The exponential distribution is memoryless, so the tail is the curve itself, shifted.
             return TAIL - (1.0 - unit(rng)).ln();
         }
         if height[layer] + (height[layer + 1] - height[layer]) * unit(rng) < (-x).exp() {

@@ -1,17 +1,17 @@
 //! Recommends a number of threads.
 //!
-//! Ideally, each thread up to the knee of the asymptotes adds one thread's work, and each one
-//! beyond it nothing; real speed-ups bend around the knee. The rule: the last thread must add at
-//! least half of a thread's work.
+//! Ideally, each thread up to the knee of the asymptotes adds one thread's work, and each thread
+//! beyond it adds nothing; real speed-ups bend gradually around the knee. The rule is that the last
+//! thread must add at least half a thread's work.
 
 use crate::choose::{Answers, Model, Options, choose};
 use crate::{ModelError, Workload, bounds, simulate};
 
-/// The largest number of threads whose last one still adds at least half of a thread's work in the
-/// long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
+/// The largest number of threads at which one more thread still adds at least half a thread's work,
+/// in the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
 ///
-/// Found by bisection, since each thread adds less than the one before. Simulated gains are
-/// averaged over neighbours, and the number is as uncertain as they are.
+/// Found by bisection, because each thread adds less than the one before. Simulated gains are
+/// averaged over neighbours, and the recommended number is as uncertain as they are.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
     let mut adds_half = |threads: u32| -> Result<bool, ModelError> {
         if choose(workload, threads, options).model != Model::Simulation {
             let before = answers.answer(threads - 1)?.performance.speedup;
-            // Rounding may cost a thread that adds just half a last digit.
+            // Rounding must not exclude a thread that adds exactly half a thread's work.
             return Ok(answers.answer(threads)?.performance.speedup - before >= 0.5 - 1e-9);
         }
         let around = (threads / 8).max(1);
@@ -46,7 +46,7 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
     Ok(Some(worth))
 }
 
-/// An upper bound of the recommendation; `None` if it is beyond
+/// An upper bound on the recommendation; `None` if it is beyond
 /// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
     // `N/2` cannot exceed the largest speed-up. (Threads in step may never pay for a hand-off.)
@@ -55,12 +55,12 @@ fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
     Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))
 }
 
-/// Acquisitions of each simulated speed-up.
+/// Number of acquisitions for each simulated speed-up.
 fn acquisitions(threads: u32) -> u64 {
     100_000.max(10 * u64::from(threads))
 }
 
-/// Most acquisitions that [`recommended_threads`] simulates.
+/// Maximum number of acquisitions that [`recommended_threads`] simulates.
 pub(crate) fn effort(workload: &Workload, seed: u64) -> Result<u64, ModelError> {
     let options = Options { seed, ..Options::default() };
     let Some(most) = most_worth(workload)? else { return Ok(0) };

@@ -1,15 +1,15 @@
-//! M/M/1//N, the machine repairman: hold times exponential, think times of any distribution, one
-//! lock, free hand-offs.
+//! M/M/1//N, the machine repairman model: exponential hold times, think times of any distribution,
+//! one lock, free hand-offs.
 //!
 //! With `r = h/z`, the lock is free with probability `p₀ = 1 / Σ N!/(N−k)! rᵏ`, which is Erlang's
 //! loss formula for `N` lines and `z/h` erlangs. (C. Palm, *Arbetskraftens fördelning vid betjäning
 //! av automatmaskiner*, 1947; exact for any think time: B. D. Bunday and R. E. Scraton, *The G/M/r
 //! machine interference model*, European J. of Operational Research 4, 1980.)
 //!
-//! An arriving thread sees the average state with one thread fewer (K. C. Sevcik and I. Mitrani,
-//! *The distribution of queuing network states at input and output instants*, J. ACM 28, 1981). The
-//! recursion steps from `N−1` to `N` by that theorem. It only adds and multiplies positive numbers,
-//! so it neither loses digits nor overflows.
+//! An arriving thread sees the average state of a system with one thread fewer (K. C. Sevcik and I.
+//! Mitrani, *The distribution of queuing network states at input and output instants*, J. ACM 28,
+//! 1981). The recursion uses this theorem to step from `N−1` to `N`. It only adds and multiplies
+//! positive numbers, so it neither loses digits nor overflows.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance};
@@ -19,17 +19,17 @@ use crate::{Load, ModelError, Performance};
 struct Step {
     /// Share of time for which the lock is held.
     busy: f64,
-    /// Threads waiting.
+    /// Mean number of waiting threads.
     waiting: f64,
-    /// Threads waiting with one thread fewer.
+    /// Mean number of waiting threads with one thread fewer.
     waiting_before: f64,
 }
 
-/// Steps from no thread to `threads`.
+/// Steps from zero threads to `threads`.
 fn steps(load: Load, threads: u32) -> Step {
     let (h, z) = (load.hold_ns(), load.think_ns());
     let mut step = Step { busy: 0.0, waiting: 0.0, waiting_before: 0.0 };
-    // Erlang's loss formula tells when the lock is never free.
+    // Erlang's loss formula shows if the lock is never free.
     let mut free = 1.0;
     let offered = z / h;
     for k in 1..=threads {
@@ -43,7 +43,7 @@ fn steps(load: Load, threads: u32) -> Step {
         };
         step.waiting = step.busy * present;
         if free < 1e-30 {
-            // Saturated: each further thread waits.
+            // Saturated: each additional thread waits.
             let n = f64::from(threads);
             return Step {
                 busy: 1.0,

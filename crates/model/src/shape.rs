@@ -1,8 +1,8 @@
 //! Distributions of hold and think times.
 //!
-//! A shape has its mean, its variation and its Laplace transform (for the closed forms), and draws
-//! samples (for the simulator). Measured times are single values, or the counted buckets of a
-//! histogram.
+//! A shape has a mean, a variation and a Laplace transform (for the closed forms), and can draw
+//! samples (for the simulator). Measured times are either individual values, or the counted buckets
+//! of a histogram.
 
 use std::sync::Arc;
 
@@ -43,15 +43,15 @@ enum Family {
         second_mean: f64,
     },
     Sampled(Arc<[f64]>),
-    /// Values, and for each the share at or below it.
+    /// Values, each with the share of all values that are at or below it.
     Counted {
         values: Arc<[f64]>,
         cumulative: Arc<[f64]>,
     },
 }
 
-/// The Laplace transform at one point, and its distance from one, which keeps its digits for small
-/// arguments.
+/// The Laplace transform at one point, and its difference from 1, which is stored separately to
+/// keep its digits for small arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transform {
     pub(crate) value: f64,
@@ -77,7 +77,7 @@ impl Shape {
         Ok(Self { mean_ns: time("mean time", mean_ns)?, family: Family::Exponential })
     }
 
-    /// Uniform between two times, in nanoseconds.
+    /// Uniformly distributed between two times, in nanoseconds.
     ///
     /// # Errors
     ///
@@ -95,7 +95,8 @@ impl Shape {
     }
 
     /// More variable than exponential: two exponential branches that contribute equally to the
-    /// mean, with this mean in nanoseconds and this squared coefficient of variation, at least 1.
+    /// mean. The overall mean is `mean_ns`; `variation` is the overall squared coefficient of
+    /// variation, at least 1.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl Shape {
         Ok(Self { mean_ns, family })
     }
 
-    /// Measured times in nanoseconds, equally likely.
+    /// Measured times in nanoseconds, all equally likely.
     ///
     /// # Errors
     ///
@@ -166,8 +167,8 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If the mean is not a valid time, if only the old mean is zero, or if a time leaves the valid
-    /// range.
+    /// If the mean is not a valid time, if the old mean is zero but the new one is not, or if a
+    /// time would leave the valid range.
     pub fn with_mean(&self, mean_ns: f64) -> Result<Self, ModelError> {
         let mean_ns = time("mean time", mean_ns)?;
         let factor = if mean_ns == self.mean_ns { 1.0 } else { mean_ns / self.mean_ns };
@@ -214,8 +215,8 @@ impl Shape {
         self.mean_ns
     }
 
-    /// Squared coefficient of variation: variance over squared mean; 0 for fixed times, 1 for
-    /// exponential ones.
+    /// Squared coefficient of variation: the variance divided by the squared mean; 0 for fixed
+    /// times, 1 for exponential ones.
     pub fn variation(&self) -> f64 {
         let m = self.mean_ns;
         if m == 0.0 {
@@ -261,7 +262,7 @@ impl Shape {
         }
     }
 
-    /// Number of values that its transform adds up.
+    /// Number of values over which its transform has to sum.
     pub(crate) fn values(&self) -> usize {
         match &self.family {
             Family::Sampled(values) | Family::Counted { values, .. } => values.len(),

@@ -1,15 +1,15 @@
 //! A discrete-event simulator of threads that think, take a lock, hold it, and think again.
 //!
-//! For what no closed form covers: measured hold and think times, many locks of several kinds,
-//! FIFO, barging and spinning locks, hand-offs that depend on the idle time of the woken CPU, fewer
-//! cores than threads, bounded queues, and finite runs with start and end. The same system, length
-//! and seed give the same figures on the same build, to the last bit.
+//! It covers what no closed form does: measured hold and think times, many locks of several kinds,
+//! FIFO, barging and spinning locks, hand-offs that depend on how long the woken CPU has idled,
+//! fewer cores than threads, bounded queues, and finite runs with a start and an end. Equal system,
+//! length and seed yield equal figures on the same build, to the last bit.
 //!
 //! Caches, memory and load balancing between cores are not modelled; a thread's times depend on
-//! others only through locks and cores.
+//! other threads only through locks and cores.
 //!
-//! Without [`Cores`] every thread has a CPU, which idles while the thread is parked. Time is a
-//! double, so a time below about 1e-15 of the simulated span is lost in rounding.
+//! Without [`Cores`], every thread has its own CPU, which idles while the thread is parked. Time is
+//! a double, so that times below about 1e-15 of the simulated span are lost in rounding.
 
 mod calendar;
 mod engine;
@@ -34,7 +34,7 @@ pub struct System {
     pub think: Shape,
     /// The locks; each acquisition takes one at random.
     pub locks: Vec<Locks>,
-    /// Cores to run on; `None` if threads are never short of one.
+    /// The cores; `None` if threads never lack a core.
     pub cores: Option<Cores>,
 }
 
@@ -52,11 +52,11 @@ pub struct Locks {
     /// Time until a woken thread runs.
     pub hand_off: HandOff,
     /// Share of acquisitions by readers, which hold a lock together; a writer holds it alone. A
-    /// reader waits behind a waiting writer. With readers a released lock goes to the next waiting
-    /// thread whatever the policy, except that its spinning still applies.
+    /// reader waits behind a waiting writer. If there are readers, a released lock always goes to
+    /// the next waiting thread, whatever the policy; only the policy's spinning still applies.
     pub read_share: f64,
-    /// Most threads that may wait for one of the locks; one more is refused and thinks again.
-    /// `None` for no limit.
+    /// Maximum number of threads that may wait for one of the locks; any further thread is refused
+    /// and thinks again. `None` for no limit.
     pub queue_limit: Option<u32>,
 }
 
@@ -82,8 +82,8 @@ pub struct Cores {
     pub count: u32,
     /// Time slice in nanoseconds, after which a thread yields to a ready one.
     pub slice_ns: f64,
-    /// True if a thread woken for a lock preempts a thinking one instead of waiting for the end of
-    /// a slice. (It never preempts a holder.)
+    /// True if a thread that is woken for a lock preempts a thinking one instead of waiting for the
+    /// end of a slice. (It never preempts a holder.)
     pub wake_preempts: bool,
 }
 
@@ -94,24 +94,25 @@ pub struct Report {
     pub throughput_per_s: Estimate,
     /// Throughput relative to one thread that never waits.
     pub speedup: Estimate,
-    /// Mean number of threads waiting, at all locks together; threads being woken wait.
+    /// Mean number of waiting threads, at all locks together; threads that are being woken count as
+    /// waiting.
     pub queue_mean: Estimate,
-    /// Threads waiting for a lock, as seen by a thread that just acquired it.
+    /// Mean number of threads that wait for a lock, as seen by a thread that has just acquired it.
     pub queue_on_entry: Estimate,
     /// Share of the threads' time spent waiting for locks.
     pub wait_share: Estimate,
     /// Time from requesting a lock to acquiring it, in nanoseconds, averaged over all acquisitions.
-    /// Threads that still wait at the end are not included: if threads starve (see `fairness`), use
-    /// the queue.
+    /// Threads that are still waiting at the end are not included: if threads starve (see
+    /// `fairness`), use the queue instead.
     pub wait_ns: Estimate,
     /// Time of a finite run in seconds; `None` for the long run.
     pub total_s: Option<Estimate>,
     /// Jain's index of the threads' acquisitions: 1 if all have equally many, 1/threads if one has
-    /// all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). The mean over repetitions.
+    /// them all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). Averaged over repetitions.
     pub fairness: f64,
     /// Results for each kind of lock, in the order of [`System::locks`].
     pub locks: Vec<LocksReport>,
-    /// Number of acquisitions behind the figures.
+    /// Number of acquisitions on which the figures are based.
     pub acquisitions: u64,
     /// Number of events simulated, including the warm-up.
     pub events: u64,
@@ -120,14 +121,14 @@ pub struct Report {
 /// Results for equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Share of time for which one of them is held, or the mean number of its readers; a hand-off
-    /// does not count.
+    /// Share of time for which one of them is held, or the mean number of its readers; hand-offs do
+    /// not count.
     pub utilisation: f64,
-    /// Mean number of threads waiting for one of them.
+    /// Mean number of threads that wait for one of them.
     pub queue_mean: f64,
-    /// Threads waiting for it, as seen by a thread that just acquired it.
+    /// Mean number of threads that wait for it, as seen by a thread that has just acquired it.
     pub queue_on_entry: f64,
-    /// Most threads waiting for one of them, including the warm-up.
+    /// Largest number of threads that waited for one of them, including the warm-up.
     pub queue_max: u32,
     /// Time from requesting it to acquiring it, in nanoseconds, averaged over all acquisitions.
     pub wait_ns: f64,
@@ -139,8 +140,8 @@ pub struct LocksReport {
 
 /// Simulates `acquisitions` of the long run, after a warm-up of a tenth as many.
 ///
-/// Threads start thinking. Intervals come from 20 batches, and are valid if each batch has many
-/// tasks per thread.
+/// Threads start out thinking. Intervals are derived from 20 batches, and are valid if each batch
+/// has many tasks per thread.
 ///
 /// ```
 /// use threadtoll_model::{Shape, simulate};
@@ -158,7 +159,7 @@ pub struct LocksReport {
 ///
 /// # Errors
 ///
-/// If a figure of the system is out of range, or there are fewer than 1000 acquisitions.
+/// If a figure of the system is out of range, or if there are fewer than 1000 acquisitions.
 pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report, ModelError> {
     let load = system.check()?;
     if acquisitions < 1000 {
@@ -192,8 +193,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         _ => vec![Sums::default(); system.locks.len()],
     };
     let mut report = report(system, load, &batches, &spans, &[outcome]);
-    // An event too rare to show in the run: one more thread that waits for one hold, or one more
-    // moment in which the lock is idle for a hold time.
+    // Allows for an event that is too rare to occur in the run: one more thread that waits for one
+    // hold, or one more time for which the lock is idle for the length of a hold.
     let unseen = UNSEEN / report.acquisitions.max(1) as f64;
     let held: f64 = report
         .locks
@@ -214,8 +215,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
 /// Simulates a pool that runs `tasks` tasks, each an acquisition and the think time after it,
 /// `repetitions` times.
 ///
-/// All threads request the lock at the start, and take tasks until none is left. Averages are over
-/// the whole run, including start and end.
+/// All threads request the lock at the start, and take tasks until none is left. Averages cover the
+/// whole run, including its start and end.
 ///
 /// # Errors
 ///
@@ -231,7 +232,7 @@ pub fn tasks(
     if !(1..=MAX_TASKS).contains(&tasks) {
         return Err(ModelError::Number { what: "tasks", value: tasks, most: MAX_TASKS });
     }
-    // Spread the seeds, since users may give neighbouring ones.
+    // Spreads the seeds, because users may give consecutive ones.
     let outcomes: Vec<Outcome> = (0..u64::from(repetitions))
         .map(|repetition| {
             let seed = seed.wrapping_add(repetition.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -256,10 +257,10 @@ pub fn tasks(
     Ok(report)
 }
 
-/// Most tasks of a finite run.
+/// Maximum number of tasks of a finite run.
 const MAX_TASKS: u64 = 1_000_000_000_000;
 
-/// The figures from sums over batches or runs (`parts`) and over kinds of locks (`kinds`).
+/// Computes the figures from sums over batches or runs (`parts`) and over kinds of locks (`kinds`).
 fn report(
     system: &System,
     load: Load,

@@ -1,6 +1,6 @@
-//! M/G/1//N: hold times of any distribution, think times exponential, one lock, free hand-offs.
+//! M/G/1//N: hold times of any distribution, exponential think times, one lock, free hand-offs.
 //!
-//! With `φ` the Laplace transform of the hold time and `r = h/z`, the share of time for which the
+//! If `φ` is the Laplace transform of the hold time and `r = h/z`, the share of time for which the
 //! lock is held is
 //!
 //! ```text
@@ -9,22 +9,22 @@
 //!
 //! All terms are positive. If their sum would overflow, the lock is never free.
 //!
-//! The queue on entry follows from what happens during one hold. Of the threads that think as it
-//! begins, the share `A = z (1−φ(1/z))/h` still thinks at an average moment of it; the mean number
-//! of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, follows from `U`. Hence a thread
-//! that acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, for any order of
-//! service.
+//! The queue on entry follows from what happens during one hold. Of the threads that think when it
+//! begins, the share `A = z (1−φ(1/z))/h` is still thinking at a random moment during the hold; the
+//! mean number of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, follows from `U`.
+//! Hence a thread that acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, for
+//! any order of service.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance, Shape};
 
-/// Sum beyond which 16 digits no longer change.
+/// Sum beyond which the first 16 digits of the result no longer change.
 const SATURATED: f64 = 1e200;
 
 /// The model for one pair of distributions.
 ///
-/// The transform is the costly part for measured times. It is computed once, for the largest number
-/// of threads.
+/// For measured times, the transform is the expensive part. It is computed once, for the largest
+/// number of threads.
 ///
 /// ```
 /// use threadtoll_model::{Shape, takacs::Takacs};
@@ -44,12 +44,13 @@ pub struct Takacs {
 }
 
 impl Takacs {
-    /// For these hold times and an exponential think time of this mean in nanoseconds, for up to
-    /// `max_threads`.
+    /// The model for these hold times and an exponential think time with this mean in nanoseconds,
+    /// for up to `max_threads`.
     ///
     /// # Errors
     ///
-    /// If the think time is not a valid time, both means are zero, or the number of threads is.
+    /// If the think time is not a valid time, both means are zero, or the number of threads is
+    /// zero.
     pub fn new(hold: &Shape, think_ns: f64, max_threads: u32) -> Result<Self, ModelError> {
         let load = Load::new(hold.mean_ns(), think_ns)?;
         checked_threads(max_threads)?;
@@ -74,7 +75,7 @@ impl Takacs {
     ///
     /// # Errors
     ///
-    /// If the number of threads is zero or larger than the model was made for.
+    /// If the number of threads is zero, or larger than `max_threads` was.
     pub fn solve(&self, threads: u32) -> Result<Performance, ModelError> {
         crate::error::number("threads", threads, self.max_threads)?;
         let (h, z) = (self.load.hold_ns(), self.load.think_ns());
@@ -86,7 +87,7 @@ impl Takacs {
             return Ok(Performance::new(self.load, threads, 1.0 / h, n - 1.0, n - 2.0));
         }
         let mut term = 1.0;
-        // B − 1: the 1 is added later, because it cancels below.
+        // B − 1: the 1 is added later, because it cancels out below.
         let mut rest = 0.0;
         for (done, odd) in self.odds.iter().take(threads as usize - 1).enumerate() {
             let done = done as f64;

@@ -2,18 +2,19 @@
 //!
 //! `X(N) = γN / (1 + α(N−1) + βN(N−1))` (N. J. Gunther, *Guerrilla Capacity Planning*, Springer
 //! 2007; *A general theory of computational scalability based on rational functions*,
-//! arXiv:0808.1431). It knows nothing of hold and think times, so it bends where the points bend
-//! and nowhere else: fitted below the knee of a lock it promises growth that does not come. Show it
-//! as the fit that it is, and never beyond twice the largest measured number of threads
+//! arXiv:0808.1431). The law knows nothing about hold and think times, so it bends where the points
+//! bend and nowhere else: if it is fitted below the knee of a lock, it promises growth that does
+//! not come. Present it as a fit, and never beyond twice the largest measured number of threads
 //! ([`Fit::trusted_up_to`]).
 //!
-//! The fit minimises the squared *relative* errors, with α and β not negative, by Levenberg and
-//! Marquardt's method (D. W. Marquardt, *An algorithm for least-squares estimation of nonlinear
-//! parameters*, J. SIAM 11, 1963) on the reciprocal's linear form.
+//! The fit minimises the squared *relative* errors, with non-negative α and β, by the
+//! Levenberg-Marquardt method (D. W. Marquardt, *An algorithm for least-squares estimation of
+//! nonlinear parameters*, J. SIAM 11, 1963), applied to the linear form of the reciprocal.
 
 use crate::ModelError;
 
-/// Smaller falls are no peak: they can be rounding, where throughput is level.
+/// Smallest fall that counts as a peak: where throughput is level, a smaller one may be due to
+/// rounding.
 const MIN_FALL: f64 = 0.01;
 
 /// A fitted curve.
@@ -27,7 +28,8 @@ pub struct Fit {
     pub beta: f64,
     /// Root of the mean squared relative error over the points.
     pub relative_rms: f64,
-    /// Most threads for which the curve may be read: twice the most that were measured.
+    /// Largest number of threads for which the curve may be used: twice the largest number
+    /// measured.
     pub trusted_up_to: u32,
 }
 
@@ -38,7 +40,7 @@ impl Fit {
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest; `None` if it does not clearly fall up to
+    /// Number of threads at which the curve is highest; `None` unless it clearly falls before
     /// [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than its own error.
     pub fn best_threads(&self) -> Option<u32> {
         let best = if self.alpha >= 1.0 {
@@ -92,8 +94,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
             });
         }
     }
-    // 1/X is linear in 1/γ, α/γ and β/γ. Where a coefficient would come out negative it is zero:
-    // try each choice.
+    // 1/X is linear in 1/γ, α/γ and β/γ. If a coefficient would be negative, it is zero: all
+    // combinations are tried.
     let rows: Vec<Row> = points.iter().map(|&point| Row::new(point)).collect();
     let fitted = [[true, true], [true, false], [false, true], [false, false]]
         .into_iter()
@@ -111,8 +113,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
     })
 }
 
-/// One point: the coefficients of the modelled over the measured reciprocal, so that 1 is a perfect
-/// hit.
+/// One point: the coefficients of the ratio of the modelled to the measured reciprocal, which is 1
+/// for a perfect fit.
 #[derive(Clone, Copy, Debug)]
 struct Row([f64; 3]);
 
@@ -122,7 +124,7 @@ impl Row {
         Self([throughput / n, throughput * (n - 1.0) / n, throughput * (n - 1.0)])
     }
 
-    /// Measured over modelled throughput.
+    /// Ratio of measured to modelled throughput.
     fn ratio(&self, theta: &[f64; 3]) -> f64 {
         self.0.iter().zip(theta).map(|(coefficient, value)| coefficient * value).sum()
     }
@@ -133,9 +135,9 @@ fn squares(rows: &[Row], theta: &[f64; 3]) -> f64 {
     rows.iter().map(|row| (1.0 / row.ratio(theta) - 1.0).powi(2)).sum()
 }
 
-/// Levenberg and Marquardt's descent over the coefficients that are free.
+/// Minimises over the free coefficients by the Levenberg-Marquardt method.
 fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
-    // From the points' best single line through the origin: always feasible.
+    // Starts from the best straight line through the origin, which is always feasible.
     let mut theta =
         [rows.iter().map(|row| 1.0 / row.0[0]).sum::<f64>() / rows.len() as f64, 0.0, 0.0];
     let mut error = squares(rows, &theta);
@@ -168,8 +170,8 @@ fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
         let Some(step) = solve(normal, slope) else { break };
         let tried: [f64; 3] = std::array::from_fn(|i| theta[i] + step[i]);
         let tried_error = squares(rows, &tried);
-        // A step across a pole of the curve can look good by accident: all modelled throughputs
-        // must stay positive.
+        // A step across a pole of the curve can look good by accident, so all modelled throughputs
+        // must remain positive.
         let sound = tried_error.is_finite() && rows.iter().all(|row| row.ratio(&tried) > 0.0);
         if sound && tried_error <= error {
             let settled = error - tried_error <= 1e-15 * error;
@@ -189,8 +191,8 @@ fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
     theta
 }
 
-/// Three linear equations by elimination with pivots, scaled by the diagonal; none if they are
-/// singular.
+/// Solves three linear equations by elimination with pivoting, scaled by the diagonal; `None` if
+/// they are singular.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
     let scale: [f64; 3] = std::array::from_fn(|i| 1.0 / matrix[i][i].sqrt());
     for i in 0..3 {

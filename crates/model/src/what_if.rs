@@ -13,7 +13,7 @@ pub enum Change {
     HalveHold,
     /// Move half of the work under the lock out of it.
     MoveHalfOut,
-    /// Stripe the lock into this number of locks, one of which each acquisition takes at random.
+    /// Stripe the lock into this number of locks; each acquisition takes one at random.
     Stripe(u32),
 }
 
@@ -36,14 +36,14 @@ pub struct WhatIf {
     pub model: Model,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change relative to one thread *without* it that never waits, as in the
+    /// Throughput with the change, relative to one thread *without* it that never waits, as in the
     /// rows.
     pub speedup: f64,
-    /// Throughput with the change relative to the same number of threads without it.
+    /// Throughput with the change, relative to the same number of threads without it.
     pub gain: f64,
 }
 
-/// The effect of each change on `threads` in the long run.
+/// The effect of each change for `threads` threads in the long run.
 ///
 /// Shapes are scaled to their new means; a striped lock is striped further.
 ///
@@ -97,7 +97,7 @@ pub fn what_if(
         .collect()
 }
 
-/// Think times with `more_ns` added to the mean; if there are none, hold times of that mean.
+/// Think times with `more_ns` added to the mean; if there are none, hold times scaled to that mean.
 fn lengthened(workload: &Workload, more_ns: f64) -> Result<Shape, ModelError> {
     let think = &workload.think;
     if think.mean_ns() == 0.0 {

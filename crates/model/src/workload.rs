@@ -5,7 +5,7 @@ use crate::error::{MAX_LOCKS, number, share};
 use crate::simulate::{Cores, HandOff, Locks, Policy, System};
 use crate::{Load, ModelError, Shape};
 
-/// Threads that think, take the lock, hold it, and think again; their number is a separate
+/// Threads that think, take the lock, hold it, and think again. The number of threads is a separate
 /// argument.
 ///
 /// ```
@@ -27,10 +27,10 @@ pub struct Workload {
     pub policy: Policy,
     /// Share of acquisitions by readers, which may hold the lock together.
     pub read_share: f64,
-    /// Locks that share the load, one chosen at random per acquisition; 1 if the lock is not
-    /// striped.
+    /// Number of locks that share the load, one of which is chosen at random for each acquisition;
+    /// 1 if the lock is not striped.
     pub stripes: u32,
-    /// Cores to run on; `None` if threads are never short of one.
+    /// Number of cores; `None` if threads never lack a core.
     pub cores: Option<u32>,
 }
 
@@ -66,25 +66,26 @@ impl Workload {
     }
 
     /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of
-    /// a lock (or cores) never idle. Infinite if there is no limit.
+    /// a lock (or of cores) that is never idle. Infinite if there is no limit.
     ///
-    /// A FIFO lock is occupied during each hand-off too; a barging lock is not.
+    /// A FIFO lock is also occupied during each hand-off; a barging lock is not.
     ///
     /// # Errors
     ///
     /// If a figure is out of range.
     pub fn knee(&self) -> Result<f64, ModelError> {
         let hand_off_ns = match self.policy {
-            // The idle time of woken threads is not known in advance: the shortest hand-off gives
-            // an upper bound. Readers admitted together share one.
+            // The idle time before a wake-up is not known in advance, so the shortest hand-off is
+            // used, which yields an upper bound. Readers that are admitted together share a
+            // hand-off.
             Policy::Fifo => self.hand_off.shortest_ns() * (1.0 - self.read_share),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
         };
         bounds::knee(self.serial()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
     }
 
-    /// The speed-up that `threads` cannot exceed, whatever the distributions, the policy and the
-    /// hand-off.
+    /// The speed-up that `threads` threads cannot exceed, whatever the distributions, the policy
+    /// and the hand-off.
     ///
     /// # Errors
     ///
@@ -94,8 +95,9 @@ impl Workload {
         bounds::speedup(self.serial()?, threads, limits)
     }
 
-    /// The system to simulate. Threads that share cores get slices of 3 ms (or a thousandth of a
-    /// task, if longer), and a woken thread preempts a thinking one, as Linux does by default.
+    /// The system to simulate. Threads that share cores get slices of 3 ms (or of a thousandth of a
+    /// task, if that is longer), and a woken thread preempts a thinking one, as on Linux by
+    /// default.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Abseil: each thread sleeps on its own word, for `absl::Mutex` as for anything else, so that the
-//! word says nothing of the lock.
+//! Abseil: each thread always sleeps on its own word, whether for an `absl::Mutex` or for anything
+//! else, so the word does not identify the lock.
 //!
 //! Source: `absl/synchronization/internal/futex_waiter.cc`, `per_thread_sem.cc`.
 

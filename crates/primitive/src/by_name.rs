@@ -1,7 +1,7 @@
-//! Locks known by the names of their functions alone: those that are made of another family's, and
-//! those that spin, for which no thread sleeps.
+//! Locks that only the names of their functions reveal: those built on another family's locks, and
+//! spin locks, for which no thread sleeps.
 //!
-//! Source: the libraries and programs that are named below.
+//! Source: the libraries and programs named below.
 
 use super::Family;
 use crate::function::Part;

@@ -1,9 +1,10 @@
-//! libstdc++'s futexes, which it never marks private: `std::atomic::wait`, the semaphores, latches
-//! and barriers built on it, futures, and guards of static variables.
+//! libstdc++'s futexes, which are never marked private: `std::atomic::wait`, the semaphores,
+//! latches and barriers built on it, futures, and guards of static variables.
 //!
-//! An atomic smaller or larger than an `int` waits on a word of a pool of sixteen that all such
-//! atomics share by their addresses. The address of the atomic is in a register, which a sleeper
-//! does not show, so that the wait alone does not say what it is for. An entry of the pool:
+//! An atomic that is not as large as an `int` waits on a word from a pool of sixteen, which all
+//! such atomics share by their addresses. The address of the atomic is in a register, which cannot
+//! be read while the thread sleeps, so the wait alone does not show its purpose. An entry of the
+//! pool:
 //!
 //! | offset from the word | field |
 //! |---|---|
@@ -22,10 +23,10 @@ use crate::futex::{FutexWait, Operation};
 pub(super) static FAMILY: Family =
     Family { primitives: &[&Semaphore, &Barrier, &Future, &StaticGuard, &Shared], ..Family::NONE };
 
-/// A word that atomics share.
+/// Name of a word that several atomics share.
 pub(super) const SHARED: &str = "C++ atomics' shared word";
 
-/// `std::future` marks its state so while somebody waits.
+/// A `std::future` sets this bit in its state while a thread waits.
 const FUTURE_WAITED_FOR: u32 = 0x8000_0000;
 /// Bytes of a guard: done, in progress, waited for.
 const GUARD_WAITED_FOR: u32 = 0x0001_0100;

@@ -1,5 +1,5 @@
-//! CPython's global interpreter lock: a condition variable on which threads wait five milliseconds
-//! at a time until a flag shows that the lock is free.
+//! CPython's global interpreter lock: a condition variable on which threads wait for five
+//! milliseconds at a time, until a flag shows that the lock is free.
 //!
 //! | offset from the condition variable | field |
 //! |---|---|
@@ -13,7 +13,8 @@
 //! | 136 | its mutex |
 //!
 //! The thread state names its thread: since 3.11 by `thread_id`, which is glibc's `pthread_t`, and
-//! after it `native_thread_id`, its tid; before, by the first alone, in which glibc keeps the tid.
+//! by `native_thread_id` after it, which is the TID; before 3.11 by the former only, in which glibc
+//! stores the TID.
 //!
 //! Source: `Include/internal/pycore_gil.h` of CPython 3.7 to 3.13 (`struct _gil_runtime_state`),
 //! `Python/ceval_gil.c`; `struct _ts` in `Include/cpython/pystate.h`; `nptl/descr.h` of glibc.
@@ -37,10 +38,10 @@ const MUTEX: u64 = 80;
 const SWITCH: u64 = 120;
 const SWITCH_MUTEX: u64 = 168;
 const END: u64 = 208;
-/// Bytes of a thread state in which its thread is named.
+/// Bytes of a thread state that contain the name of its thread.
 const STATE: usize = 512;
 const DEFAULT_INTERVAL_US: u64 = 5000;
-/// A second: nobody sets the interval to more.
+/// One second: no program sets the interval to more.
 const MAX_INTERVAL_US: u64 = 1_000_000;
 
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Primitive for Gil {
         if !evidence.windows_fit(fits) {
             return None;
         }
-        // Without symbols, only the usual interval convinces.
+        // Without symbols, only the default interval is convincing.
         let usual = |window: Window<'_>| window.u64(object) == Some(DEFAULT_INTERVAL_US);
         let strength = evidence.windows().all(usual).then_some(Strength::CONTAINING);
         let strength = evidence.named(&[&["take_gil"]]).or(strength)?;
@@ -125,8 +126,8 @@ impl Primitive for Gil {
     }
 }
 
-/// Tid of a thread of glibc. Its descriptor begins with the thread control block, whose third word
-/// is the descriptor's own address.
+/// TID of a glibc thread. Its descriptor begins with the thread control block, whose third word is
+/// the descriptor's own address.
 #[cfg(target_arch = "x86_64")]
 fn tid_of(thread: u64, read: ReadMemory<'_>, is_thread: &dyn Fn(u32) -> bool) -> Option<u32> {
     const SELF: u64 = 16;
@@ -139,7 +140,7 @@ fn tid_of(thread: u64, read: ReadMemory<'_>, is_thread: &dyn Fn(u32) -> bool) ->
     (is_descriptor && is_thread(tid)).then_some(tid)
 }
 
-/// Nothing marks a descriptor as such.
+/// On this architecture, nothing identifies a descriptor.
 #[cfg(not(target_arch = "x86_64"))]
 fn tid_of(_: u64, _: ReadMemory<'_>, _: &dyn Fn(u32) -> bool) -> Option<u32> {
     None

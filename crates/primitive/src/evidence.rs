@@ -1,13 +1,13 @@
-//! Observations at an address.
+//! Evidence of which kind of object is at an address.
 
 use crate::futex::{FutexWait, Operation};
 
 use super::window::Window;
 
-/// Bytes before a futex word at which the families look: CPython's global lock begins furthest
-/// away.
+/// Number of bytes before a futex word that the families examine: CPython's global lock begins
+/// furthest away.
 pub const BYTES_BEFORE: u64 = 80;
-/// Bytes to be read around a futex word whose primitive is not certain yet.
+/// Number of bytes to read around a futex word whose primitive is not certain yet.
 pub const BYTES: usize = 144;
 
 const MAX_WAITS: usize = 16;
@@ -15,15 +15,18 @@ const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
 const MAX_WINDOWS: usize = 8;
 
-/// Readings of a word after which values that it has not taken are none of its own.
+/// Number of innermost functions by which two stacks are compared.
+const CALLERS: usize = 4;
+
+/// Number of readings of a word after which it is assumed to have taken all of its values.
 const OFTEN: u32 = 64;
 
-/// A sleep.
+/// A thread's sleep on a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// In a system call.
     Futex(FutexWait),
-    /// On the thread's own word, which says that the thread waits for the object at this address.
+    /// On the thread's own word, which shows that it waits for the object at this address.
     Parked {
         /// See [`Parked`](super::Parked).
         token: u64,
@@ -31,7 +34,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// The wait in a system call, if it is such.
+    /// The wait as a system call, if it is one.
     pub(crate) fn futex(&self) -> Option<&FutexWait> {
         match self {
             Wait::Futex(wait) => Some(wait),
@@ -51,12 +54,12 @@ pub struct Caller {
 
 /// Facts about the whole program.
 pub struct Context<'a> {
-    /// `true` for the tids of the program's threads, as the program itself knows them: in a
-    /// container they differ from those outside.
+    /// Returns `true` for the TIDs of the program's threads, in the program's PID namespace: in a
+    /// container, they differ from those outside.
     pub is_thread: &'a dyn Fn(u32) -> bool,
-    /// The program was built by Go.
+    /// True if the program was built by Go.
     pub go: bool,
-    /// The program has a Java virtual machine in it.
+    /// True if the program contains a Java virtual machine.
     pub jvm: bool,
 }
 
@@ -69,7 +72,7 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// A window, kept.
+/// A copy of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snapshot {
     address: u64,
@@ -78,7 +81,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// `None` if there is nothing in it, or more than was asked for.
+    /// `None` if the window is empty, or larger than requested.
     fn of(window: &Window<'_>) -> Option<Snapshot> {
         let length = window.bytes.len();
         let mut bytes = [0; BYTES];
@@ -91,7 +94,7 @@ impl Snapshot {
     }
 }
 
-/// Observations at an address. Their size is bounded, however long a program is watched.
+/// Evidence gathered at an address. Its size is bounded, however long a program is watched.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     address: u64,
@@ -108,11 +111,13 @@ pub struct Evidence {
     windows: Vec<Snapshot>,
     next_window: usize,
     callers: Vec<Caller>,
+    /// True if the last two stacks began with the same functions.
+    callers_agree: bool,
 }
 
 impl Evidence {
-    /// Nothing seen yet at this address: that of a futex word, or of an object for which parked
-    /// threads wait.
+    /// No evidence yet for this address, which is that of a futex word, or of an object for which
+    /// parked threads wait.
     pub fn new(address: u64) -> Evidence {
         Evidence {
             address,
@@ -129,15 +134,16 @@ impl Evidence {
             windows: Vec::new(),
             next_window: 0,
             callers: Vec::new(),
+            callers_agree: false,
         }
     }
 
-    /// Address and number of the bytes to be read when a thread was seen asleep.
+    /// Address and number of the bytes to read when a thread was seen asleep.
     pub fn window(&self) -> (u64, usize) {
         (self.address.saturating_sub(BYTES_BEFORE), BYTES)
     }
 
-    /// A thread was seen asleep. Returns `true` if that was news.
+    /// Adds a thread that was seen asleep. Returns `true` if this is new evidence.
     pub fn saw_wait(&mut self, tid: u32, wait: Wait) -> bool {
         let mut news = false;
         if !self.waits.contains(&wait) {
@@ -160,7 +166,7 @@ impl Evidence {
         news
     }
 
-    /// The word was read. Returns `true` if that was news.
+    /// Adds a value that was read from the word. Returns `true` if this is new evidence.
     pub fn saw_value(&mut self, value: u32) -> bool {
         let fell = self.last.is_some_and(|last| value < last);
         let rose_again = self.fell && self.last.is_some_and(|last| value > last);
@@ -181,8 +187,8 @@ impl Evidence {
         news
     }
 
-    /// The bytes that [`window`](Self::window) asks for, or some of them, were read just after a
-    /// thread was seen asleep. Returns `true` if that was news.
+    /// Adds bytes that were read just after a thread was seen asleep: those of
+    /// [`window`](Self::window), or some of them. Returns `true` if this is new evidence.
     pub fn saw_window(&mut self, window: &Window<'_>) -> bool {
         let value = window.u32(self.address);
         let news = value.is_some_and(|value| self.saw_value(value));
@@ -199,23 +205,28 @@ impl Evidence {
         true
     }
 
-    /// The functions of a waiter's stack became known, the innermost first, beginning with the one
-    /// that made the system call.
+    /// Adds the functions on a waiter's stack, innermost first, beginning with the one that made
+    /// the system call.
+    ///
+    /// A single stack proves nothing: its thread may have gone on to wait elsewhere before the stack
+    /// was read.
     pub fn saw_callers(&mut self, callers: Vec<Caller>) {
+        let first = |callers: &[Caller]| callers[..callers.len().min(CALLERS)].to_vec();
+        self.callers_agree = !callers.is_empty() && first(&callers) == first(&self.callers);
         self.callers = callers;
     }
 
-    /// `true` if nothing was seen yet.
+    /// Returns `true` if there is no evidence yet.
     pub fn is_empty(&self) -> bool {
         self.waits.is_empty() && self.values.is_empty()
     }
 
-    /// Address at which this was seen.
+    /// Address that the evidence is about.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Waits in the system call, if all were such.
+    /// All waits, if they are futex waits.
     pub(super) fn futex_waits(&self) -> Option<Vec<FutexWait>> {
         if self.waits.is_empty() {
             return None;
@@ -223,7 +234,7 @@ impl Evidence {
         self.waits.iter().map(|wait| wait.futex().copied()).collect()
     }
 
-    /// Tokens of parked threads, if all waits were such.
+    /// Tokens of all waits, if they are of parked threads.
     pub(super) fn tokens(&self) -> Option<Vec<u64>> {
         if self.waits.is_empty() {
             return None;
@@ -235,13 +246,13 @@ impl Evidence {
         self.waits.iter().map(token).collect()
     }
 
-    /// The waits, if each of them is a futex wait that `fits`.
+    /// All waits, if each is a futex wait that satisfies `fits`.
     pub(super) fn all_waits(&self, fits: impl Fn(&FutexWait) -> bool) -> Option<Vec<FutexWait>> {
         let waits = self.futex_waits()?;
         waits.iter().all(fits).then_some(waits)
     }
 
-    /// Values with which threads went to sleep, in order, up to a bound.
+    /// Values with which threads went to sleep, in order, up to a limit.
     pub(super) fn values_waited_with(&self) -> Vec<u32> {
         let mut values: Vec<u32> =
             self.waits.iter().filter_map(Wait::futex).map(|wait| wait.value).collect();
@@ -250,44 +261,46 @@ impl Evidence {
         values
     }
 
-    /// `true` if every value that the word took, and there was one, fits.
+    /// Returns `true` if the word has taken a value, and all its values satisfy `fits`.
     pub(super) fn values_fit(&self, fits: impl Fn(u32) -> bool) -> bool {
         !self.more_values && !self.values.is_empty() && self.values.iter().all(|&value| fits(value))
     }
 
-    /// Values that the word took.
+    /// Values that the word has taken.
     pub(super) fn values(&self) -> &[u32] {
         &self.values
     }
 
-    /// The word was read so often that others than these would have been seen.
+    /// Returns `true` if the word was read so often that it can hardly have other values than
+    /// these.
     pub(super) fn often_read(&self) -> bool {
         self.readings >= OFTEN
     }
 
-    /// The word's value was seen to become smaller: it is no counter.
+    /// Returns `true` if the word's value was seen to decrease: it is not an increasing counter.
     pub(super) fn fell(&self) -> bool {
         self.fell
     }
 
-    /// The value fell and rose again: it does not count down either.
+    /// Returns `true` if the value decreased and increased again: it is not a decreasing counter
+    /// either.
     pub(super) fn rose_again(&self) -> bool {
         self.rose_again
     }
 
-    /// Threads waited by turns. A thread that ended leaves its own word to a later one, and never
-    /// comes back to it.
+    /// Returns `true` if different threads waited in alternation. When a thread ends, a later one
+    /// may take over its own word, but the former never comes back to it.
     pub(super) fn shared(&self) -> bool {
         self.shared
     }
 
-    /// Bytes read while a thread was asleep here.
+    /// Bytes that were read while a thread was asleep here.
     pub(super) fn windows(&self) -> impl ExactSizeIterator<Item = Window<'_>> {
         self.windows.iter().map(Snapshot::window)
     }
 
-    /// `true` if most windows fit, and one of them shows that somebody waits: a waiter may have
-    /// left by the time that the bytes were read.
+    /// Returns `true` if most windows satisfy `fits` and one of them shows that a thread waits: in
+    /// the others, the waiter may have left by the time the bytes were read.
     pub(super) fn windows_show(
         &self,
         fits: impl Fn(&Window<'_>) -> bool,
@@ -296,25 +309,27 @@ impl Evidence {
         self.windows_fit(&fits) && self.windows().any(|window| fits(&window) && waited_for(&window))
     }
 
-    /// `true` if most windows, and there was one, fit: a lock may be caught between two stores.
+    /// Returns `true` if there are windows and most of them satisfy `fits`: in the others, a lock
+    /// may have been caught between two stores.
     pub(super) fn windows_fit(&self, fits: impl Fn(&Window<'_>) -> bool) -> bool {
         let fitting = self.windows().filter(|window| fits(window)).count();
         fitting * 4 >= self.windows.len() * 3 && fitting > 0
     }
 
-    /// Functions of a waiter.
+    /// Functions on a waiter's stack.
     pub(super) fn callers(&self) -> &[Caller] {
         &self.callers
     }
 
-    /// Strength of a claim by name: that of the innermost function whose name contains all the
-    /// parts of one of these patterns.
+    /// Strength of a claim by name: by the innermost function whose name contains all parts of one
+    /// of these patterns.
     pub(super) fn named(&self, patterns: &[&[&str]]) -> Option<Strength> {
         let fits = |caller: &Caller| {
             let Some(function) = &caller.function else { return false };
             patterns.iter().any(|parts| parts.iter().all(|part| function.contains(part)))
         };
-        self.callers.iter().position(fits).map(Strength::named)
+        let depth = self.callers.iter().position(fits)?;
+        Some(if self.callers_agree { Strength::named(depth) } else { Strength::named_once(depth) })
     }
 }
 
@@ -337,18 +352,23 @@ impl Claim {
 pub(crate) struct Strength(usize);
 
 impl Strength {
-    /// Whatever it is more precisely, it is this at least.
+    /// The object is at least this, though it may be something more specific.
     pub(super) const FALLBACK: Strength = Strength(1);
-    /// Nothing speaks against it, and little else waits so.
+    /// No evidence is against it, and few other objects wait like this.
     pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the object fit.
-    pub(super) const CERTAIN: Strength = Strength(3);
-    /// A larger object fits, of which a smaller one that is certain is a part.
-    pub(super) const CONTAINING: Strength = Strength(4);
+    pub(super) const CERTAIN: Strength = Strength(2000);
+    /// A larger object fits, which contains a smaller one that is certain.
+    pub(super) const CONTAINING: Strength = Strength(2001);
 
-    /// A function of the waiter says so; the nearer to the system call, the stronger.
+    /// A function on the waiter's stack says so; the closer to the system call, the stronger.
     pub(super) fn named(depth: usize) -> Strength {
         Strength(usize::MAX - depth.min(1000))
+    }
+
+    /// A function on one waiter's stack says so, but that stack may have been read too late.
+    pub(super) fn named_once(depth: usize) -> Strength {
+        Strength(1010 - depth.min(1000))
     }
 
     pub(super) fn is_certain(self) -> bool {
@@ -361,13 +381,13 @@ impl Strength {
     }
 }
 
-/// `true` for the two operations that wait until the word changes.
+/// Returns `true` for the two operations that wait until the word changes.
 pub(super) fn plain(wait: &FutexWait) -> bool {
     matches!(wait.operation, Operation::Wait | Operation::WaitBitset)
 }
 
-/// `true` for a wait of glibc 2.31 and later that is not a mutex's: it names a clock even without
-/// a timeout.
+/// Returns `true` for a wait of glibc 2.31 and later, other than for a mutex: it names a clock even
+/// without a timeout.
 pub(super) fn abstimed(wait: &FutexWait) -> bool {
     wait.operation == Operation::WaitBitset && (wait.timed || wait.realtime)
 }

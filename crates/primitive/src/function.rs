@@ -1,27 +1,28 @@
-//! Functions on stacks: those of the program, and those that lie between it and its locks.
+//! Classifies functions on stacks: those of the program, and those between it and its locks.
 //!
-//! Families tell the beginnings of their functions' names. The longest one that fits decides.
+//! Each family declares the beginnings of its functions' names. The longest one that matches
+//! decides.
 
 use crate::{FAMILIES, FunctionName};
 
-/// Part that a function plays on a stack.
+/// Role of a function on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It takes or frees a lock, or is part of that.
+    /// It takes or releases a lock, or is part of an operation on one.
     Lock,
-    /// It sleeps, waits otherwise, or wraps a system call.
+    /// It sleeps, waits in another way, or wraps a system call.
     Wait,
-    /// It belongs to a language's or a common library, or to a virtual machine.
+    /// It belongs to a language's library, a common library, or a virtual machine.
     Library,
-    /// Code that a virtual machine has made.
+    /// Code that a JIT compiler generated.
     Generated,
     /// It starts threads or the program.
     Start,
-    /// It is the program's own, as far as is known.
+    /// It belongs to the program, as far as is known.
     Program,
 }
 
-/// Part that a function plays.
+/// Role of the function with this name.
 pub fn part(function: &str) -> Part {
     FunctionName::parse(function).part()
 }
@@ -31,7 +32,7 @@ pub fn plain(function: &str) -> String {
     FunctionName::parse(function).path().to_owned()
 }
 
-/// Parts of names of functions in which idle threads of a pool wait for work.
+/// Parts of the names of functions in which idle threads of a pool wait for work.
 const QUEUES: [&str; 15] = [
     "queue",
     "pop",
@@ -50,14 +51,14 @@ const QUEUES: [&str; 15] = [
     "event_loop",
 ];
 
-/// The name of a function in which idle threads of a pool may wait for work.
+/// Returns `true` for the name of a function in which idle threads of a pool may wait for work.
 pub fn is_queue(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     QUEUES.iter().any(|part| name.contains(part))
 }
 
 impl FunctionName {
-    /// Part that the function plays.
+    /// Role of the function.
     pub fn part(&self) -> Part {
         let fits = |&(beginning, _): &&(&str, Part)| match beginning.strip_suffix('$') {
             Some(whole) => self.path() == whole,

@@ -1,7 +1,7 @@
 //! The futex system calls in which threads wait, decoded.
 //!
-//! See futex(2). Of `futex_waitv`, which waits on several words at once, only the call itself is
-//! visible: its words lie in the program's memory.
+//! See futex(2). `futex_waitv` waits on several words at once; only the call itself is visible,
+//! because its words are in the program's memory.
 
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;
@@ -16,17 +16,18 @@ pub struct FutexWait {
     pub address: u64,
     /// Operation, without its flags.
     pub operation: Operation,
-    /// Only threads of this process are waited for.
+    /// True if only threads of this process use the futex.
     pub private: bool,
-    /// A timeout counts on `CLOCK_REALTIME`.
+    /// True if the timeout is measured on `CLOCK_REALTIME`.
     pub realtime: bool,
-    /// Value that the word had when the thread went to sleep; nothing for [`Operation::LockPi`].
+    /// Value that the word had when the thread went to sleep; meaningless for
+    /// [`Operation::LockPi`].
     pub value: u32,
-    /// The wait ends by itself.
+    /// True if the wait has a timeout.
     pub timed: bool,
 }
 
-/// Operations that wait.
+/// Futex operations that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// `FUTEX_WAIT`.
@@ -40,7 +41,7 @@ pub enum Operation {
 }
 
 impl FutexWait {
-    /// Decodes a system call; `None` unless it is one that waits on a futex.
+    /// Decodes a system call; `None` unless it waits on a futex.
     pub fn of(call: u32, arguments: [u64; 6]) -> Option<FutexWait> {
         if i64::from(call) == libc::SYS_futex {
             let [address, flags, value, timeout, ..] = arguments;

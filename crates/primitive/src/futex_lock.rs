@@ -1,5 +1,6 @@
-//! A lock of three values: 0 free, 1 held, 2 held and waited for. So are glibc's own locks (of
-//! `FILE`s and of malloc's arenas), and most that programs make themselves.
+//! A lock with three values: 0 free, 1 held, 2 held and waited for. glibc's internal locks (of
+//! `FILE`s and of malloc's arenas) are like this, and so are most locks that programs implement
+//! themselves.
 //!
 //! Source: U. Drepper, Futexes Are Tricky, "Mutex, Take 2"; glibc's `nptl/lowlevellock.c`.
 
@@ -40,8 +41,9 @@ impl Primitive for FutexLock {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // A counter that stands at 2 looks like a lock that is held for long, and a thread that
-        // waits for work may use a semaphore of these values, as oneTBB's do, but alone.
+        // A counter that stays at 2 looks like a lock that is held for a long time. A thread that
+        // waits for work may use a semaphore with these values, as in oneTBB, but it is the only
+        // one that waits there.
         let contended = evidence.rose_again() && evidence.shared();
         let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
@@ -56,7 +58,7 @@ impl Primitive for FutexLock {
         three_values(window.u32(object))
     }
 
-    /// Those that are made of C++'s `std::atomic::wait` do (`__atomic_spin` of GCC's
+    /// Waiters of locks built on C++'s `std::atomic::wait` do (`__atomic_spin` of GCC's
     /// `bits/atomic_wait.h`).
     fn waiters_yield(&self) -> bool {
         true

@@ -11,9 +11,9 @@
 //! | 40, 44 | 32, 36 | futexes: signals of the groups |
 //! | – | 40, 44 | unused, 0 |
 //!
-//! The new layout came with the cure of lost wake-ups (bug 25847) in 2.41, and distributions gave
-//! it to earlier versions, so that only the contents tell which one it is. Until 2.33 an untimed
-//! wait names no clock.
+//! The new layout came with the fix for lost wake-ups (bug 25847) in 2.41, and distributions
+//! backported it, so only the contents show which layout it is. Up to 2.33, an untimed wait names
+//! no clock.
 //!
 //! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, before and
 //! after.
@@ -27,8 +27,8 @@ use crate::futex::FutexWait;
 pub(super) static FAMILY: Family =
     Family { primitives: &[&GlibcCondvar], functions: &[("cnd_", Part::Wait)], ..Family::NONE };
 
-/// Offsets of the waiters, and of the futexes: two of one kind, by which the groups are told apart,
-/// or one alone.
+/// Offsets of the number of waiters, and of the futexes: some kinds have one futex per group,
+/// others a single one.
 const LAYOUTS: [(u64, &[u64]); 2] = [(36, &[40, 44, 16, 20, 32]), (28, &[32, 36, 24])];
 
 const FIRST_GROUP: u64 = 8;
@@ -47,7 +47,7 @@ impl Primitive for GlibcCondvar {
     }
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
-        // The virtual machine parks its threads on condition variables.
+        // The Java virtual machine parks its threads on condition variables.
         let certain = !context.jvm || !evidence.callers().is_empty();
         let strength = if certain { Strength::CERTAIN } else { Strength::FALLBACK };
         object(evidence).map(|object| Claim::new(object, strength))
@@ -62,7 +62,7 @@ impl Primitive for GlibcCondvar {
     }
 }
 
-/// Address of the condition variable of which this is a futex.
+/// Address of the condition variable to which this futex belongs.
 pub(super) fn object(evidence: &Evidence) -> Option<u64> {
     let waits = evidence.all_waits(plain)?;
     let found = |waiters: u64, offset: u64| {
@@ -77,7 +77,7 @@ pub(super) fn object(evidence: &Evidence) -> Option<u64> {
         .find_map(|&(waiters, futexes)| futexes.iter().find_map(|&offset| found(waiters, offset)))
 }
 
-/// Number of waiters, if these can be the fields of a condition variable.
+/// Number of waiters, if these may be the fields of a condition variable.
 fn waiters_of(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<u32> {
     let sequence = window.u64(object)? >> 1;
     let first = window.u64(object.wrapping_add(FIRST_GROUP))?;

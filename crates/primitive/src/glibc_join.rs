@@ -1,5 +1,5 @@
-//! A thread's end, for which `pthread_join` waits: the kernel clears the thread's tid and wakes
-//! whoever sleeps on it, which works only for a shared futex.
+//! The end of a thread, for which `pthread_join` waits: the kernel clears the thread's TID and
+//! wakes whichever thread sleeps on it, which works only for a shared futex.
 //!
 //! Source: `nptl/pthread_join_common.c`; set_tid_address(2).
 
@@ -24,7 +24,8 @@ impl Primitive for Join {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| plain(wait) && !wait.private)?;
         let tids = waits.iter().all(|wait| (1..MAX_TID).contains(&wait.value));
-        // Threads inherit each other's memory, and those of earlier waits have ended.
+        // A new thread may get the memory of one that ended; threads named by earlier waits may
+        // have ended.
         let thread = waits.iter().any(|wait| (context.is_thread)(wait.value));
         let fits = evidence.values().iter().all(|&value| value < MAX_TID);
         let found = tids && thread && fits;

@@ -1,4 +1,4 @@
-//! Locks inside the C library and the loader, of the kind of `futex_lock.rs` or mutexes.
+//! Locks inside the C library and the loader: either mutexes, or of the kind in `futex_lock.rs`.
 //!
 //! Source: glibc 2.31 to 2.41.
 
@@ -31,6 +31,7 @@ const LOCKS: &[LibraryLock] = &[
             "tcache_init*",
         ],
         symbols: &["main_arena"],
+        files: &[],
         anywhere: false,
         mend: "Allocate less often, allow more arenas (MALLOC_ARENA_MAX), or link an allocator \
                with caches for each thread (jemalloc, mimalloc, tcmalloc).",
@@ -39,6 +40,7 @@ const LOCKS: &[LibraryLock] = &[
         name: "rand's lock",
         functions: &["rand", "random", "__random", "srand", "srandom", "__srandom", "initstate"],
         symbols: &[],
+        files: &[],
         anywhere: false,
         mend: "Give each thread a generator of its own (random_r, std::mt19937) instead of rand.",
     },
@@ -61,6 +63,7 @@ const LOCKS: &[LibraryLock] = &[
             "__tz_convert",
         ],
         symbols: &["tzset_lock"],
+        files: &[],
         anywhere: false,
         mend: "Cache the converted time: one conversion a second serves all threads.",
     },
@@ -68,6 +71,7 @@ const LOCKS: &[LibraryLock] = &[
         name: "envlock",
         functions: &["setenv", "putenv", "unsetenv", "clearenv", "getenv", "__add_to_environ"],
         symbols: &["envlock"],
+        files: &[],
         anywhere: false,
         mend: "Set the environment before threads start, and keep what changes in variables of the \
                program's own.",
@@ -109,6 +113,7 @@ const LOCKS: &[LibraryLock] = &[
             "__uflow",
         ],
         symbols: &["_IO_stdfile_*"],
+        files: &[],
         anywhere: false,
         mend: "Write less often: let each thread fill a buffer of its own, and write it in one go.",
     },
@@ -131,6 +136,7 @@ const LOCKS: &[LibraryLock] = &[
             "_Unwind_Find_FDE",
         ],
         symbols: &["_rtld_global", "_rtld_local", "_dl_load_lock", "_dl_load_write_lock"],
+        files: &[],
         anywhere: false,
         mend: "Load libraries and look symbols up once, before threads start; exceptions need this \
                lock only before glibc 2.35 and GCC 12.",
@@ -139,6 +145,7 @@ const LOCKS: &[LibraryLock] = &[
         name: "syslog_lock",
         functions: &["syslog", "vsyslog", "__syslog_chk", "__vsyslog_internal", "openlog"],
         symbols: &["syslog_lock"],
+        files: &[],
         anywhere: false,
         mend: "Hand messages to one thread that calls syslog, so that no other waits for the log.",
     },
@@ -146,6 +153,7 @@ const LOCKS: &[LibraryLock] = &[
         name: "cache of thread stacks",
         functions: &["pthread_create*", "__pthread_create*", "allocate_stack*", "__nptl_*"],
         symbols: &["stack_cache_lock", "_dl_stack_cache_lock"],
+        files: &[],
         anywhere: false,
         mend: "Keep a pool of threads instead of starting one for each task.",
     },

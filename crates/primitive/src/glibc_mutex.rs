@@ -1,4 +1,4 @@
-//! `pthread_mutex_t` of glibc, and what is made of it: `std::mutex`, `mtx_t`, Rust's `Mutex` until
+//! `pthread_mutex_t` of glibc, and what is built on it: `std::mutex`, `mtx_t`, Rust's `Mutex` until
 //! 1.61.
 //!
 //! | offset | field |
@@ -54,9 +54,9 @@ const PRIO_PROTECT: u32 = 64;
 const SHARED: u32 = 128;
 /// Types, and all flags that a mutex may have.
 const KIND_BITS: u32 = 0x3 | ROBUST | PRIO_INHERIT | PRIO_PROTECT | SHARED | 256 | 512;
-/// A protected mutex keeps its ceiling above the lock and above the kind.
+/// A priority-protected mutex stores its ceiling in the bits above the lock and above the kind.
 const CEILING: u32 = 0xfff8_0000;
-/// The part of a futex word of the kernel that is a tid.
+/// The bits of the kernel's futex word that hold a TID.
 const TID: u32 = 0x3fff_ffff;
 
 #[derive(Debug)]
@@ -74,8 +74,8 @@ impl Primitive for GlibcMutex {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let object = evidence.address();
         let waits = evidence.all_waits(waits_for_mutex)?;
-        // The owner's tid is what no other lock of the same three values has. Its thread may have
-        // ended without letting go.
+        // The owner's TID distinguishes it from all other locks with the same three values. The
+        // owner may have ended without releasing it.
         let owned_by = |is_owner: &dyn Fn(u32) -> bool| {
             let fits = |window: &Window<'_>| {
                 let Some(fields) = Fields::read(object, window) else { return false };
@@ -111,13 +111,14 @@ impl Primitive for GlibcMutex {
         Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
     }
 
-    /// Also in a `std::mutex` of C++.
+    /// Also matches the one inside a C++ `std::mutex`.
     fn has_type(&self, path: &str) -> bool {
         path == "pthread_mutex_t"
     }
 }
 
-/// A wait without a timeout names no clock.
+/// Returns `true` if this may be a wait for a mutex. Such a wait names no clock if it has no
+/// timeout.
 fn waits_for_mutex(wait: &FutexWait) -> bool {
     match wait.operation {
         Operation::Wait => true,
@@ -144,7 +145,7 @@ impl Fields {
         })
     }
 
-    /// The lock is a tid and the kernel's bits.
+    /// True if the lock word holds a TID and the kernel's bits.
     fn holds_tid(&self) -> bool {
         self.kind & (ROBUST | PRIO_INHERIT) != 0
     }
@@ -177,7 +178,7 @@ impl Fields {
         if wait.operation == Operation::LockPi {
             return self.kind & PRIO_INHERIT != 0;
         }
-        // Robust mutexes wait as if shared, whoever uses them.
+        // Robust mutexes wait as shared ones do, whichever processes use them.
         let private = self.kind & (SHARED | ROBUST) == 0;
         let value = match self.kind {
             kind if kind & ROBUST != 0 => wait.value & !TID != 0,

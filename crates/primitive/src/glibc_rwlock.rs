@@ -11,7 +11,7 @@
 //! | 28 | process-shared |
 //! | 48 | whom it prefers |
 //!
-//! Source: `sysdeps/nptl/bits/struct_rwlock.h` and x86's own, `nptl/pthread_rwlock_common.c`.
+//! Source: `sysdeps/nptl/bits/struct_rwlock.h` and its x86 version, `nptl/pthread_rwlock_common.c`.
 
 use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
 use super::pattern::MAX_THREADS;
@@ -110,7 +110,7 @@ impl Primitive for GlibcRwLock {
         }
     }
 
-    /// Also in a `std::shared_mutex` of C++.
+    /// Also matches the one inside a C++ `std::shared_mutex`.
     fn has_type(&self, path: &str) -> bool {
         path == "pthread_rwlock_t"
     }
@@ -153,7 +153,7 @@ impl Fields {
             // Readers that wait for the phase to change are counted already.
             (_, readers) if readers > 0 && !write_phase => Hold::Readers(readers),
             (Some(owner), _) if write_locked => Hold::Held { owner: Some(owner) },
-            // A writer to whom it is handed over enters its tid when it runs.
+            // A writer to which the lock was handed over stores its TID only once it runs.
             _ => Hold::Free,
         }
     }
@@ -177,7 +177,8 @@ impl Fields {
 
     fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
         let value = match offset {
-            // While readers hold the lock and a writer waits, further readers let it pass.
+            // While readers hold the lock and a writer waits, further readers queue behind the
+            // writer.
             0 => {
                 let state = wait.value & (WRITE_PHASE | WRITE_LOCKED | READERS_WAIT);
                 let readers = (1..=MAX_THREADS).contains(&(wait.value >> READER_SHIFT));

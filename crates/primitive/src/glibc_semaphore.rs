@@ -52,8 +52,8 @@ impl Primitive for GlibcSemaphore {
             window.u32(object.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
         };
         let found = object.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
-        // A condition variable's fields may look like this by chance, but then they are a
-        // condition variable's fields.
+        // A condition variable's fields may look like this by chance, but then the whole condition
+        // variable is recognised.
         let semaphore = found && super::glibc_condvar::object(evidence).is_none();
         semaphore.then(|| Claim::new(object, Strength::CERTAIN))
     }
@@ -62,7 +62,7 @@ impl Primitive for GlibcSemaphore {
         (0, 16)
     }
 
-    /// A semaphore that counts has more than one item at times; one that locks never has.
+    /// A counting semaphore has a value above 1 at times; one that is used as a lock never does.
     fn may_lock(&self, object: u64, window: &Window<'_>) -> bool {
         window.u32(object).is_none_or(|value| value <= 1)
     }

@@ -1,5 +1,5 @@
-//! Go's runtime: threads without work sleep on their own note, and locks of the runtime itself
-//! have three values. `sync.Mutex` parks goroutines, not threads: no futex shows it.
+//! Go's runtime: threads without work sleep on a note of their own, and internal locks of the
+//! runtime have three values. `sync.Mutex` parks goroutines, not threads, so no futex shows it.
 //!
 //! Source: `runtime/lock_futex.go`, `runtime/os_linux.go`.
 
@@ -39,7 +39,7 @@ impl Primitive for Note {
         (0, 4)
     }
 
-    /// A thread without a goroutine to run sleeps, whatever the goroutines wait for.
+    /// A thread without a goroutine to run sleeps, whatever its goroutines wait for.
     fn parked_for(&self, _: &[Caller]) -> ParkedFor {
         ParkedFor::Untold
     }

@@ -1,9 +1,10 @@
-//! HotSpot: threads park on a condition variable of their own, for monitors, for `ReentrantLock`
-//! and for `Object.wait` alike. The lock is an object of the Java heap, out of sight.
+//! HotSpot: each thread parks on a condition variable of its own, for monitors, for `ReentrantLock`
+//! and for `Object.wait` alike. The lock is an object in the Java heap, which the profiler cannot
+//! see.
 //!
-//! Functions on the stack tell `synchronized` from `Object.wait` and `Thread.sleep`.
-//! `LockSupport.park` is called by Java code, which has no symbols: `ReentrantLock` waits there as
-//! an idle thread of a pool does.
+//! Functions on the stack distinguish `synchronized` from `Object.wait` and `Thread.sleep`.
+//! `LockSupport.park` is called by Java code, which has no symbols: a thread that waits for a
+//! `ReentrantLock` looks like an idle thread of a pool.
 //!
 //! Source: `os/posix/os_posix.cpp` (`PlatformEvent`, `Parker`), `runtime/objectMonitor.cpp`
 //! (`enter`, `EnterI`, `ReenterI`), `prims/unsafe.cpp` (`Unsafe_Park`) of JDK 8 to 21.
@@ -49,7 +50,7 @@ impl Primitive for Jvm {
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         evidence.all_waits(plain)?;
-        // Mutexes and semaphores of the virtual machine itself remain what they are.
+        // Mutexes and semaphores of the virtual machine itself keep their own kinds.
         let object = super::glibc_condvar::object(evidence)?;
         if context.jvm && evidence.callers().is_empty() {
             let fits = !evidence.shared() && evidence.windows_fit(|w| mutex_before(object, w));
@@ -84,11 +85,11 @@ impl Primitive for Jvm {
     }
 }
 
-/// A thread that was notified in `Object.wait` enters the monitor again.
+/// A thread in `Object.wait` that has been notified has to enter the monitor again.
 const ENTERS_MONITOR: [&str; 3] =
     ["ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI"];
 
-/// The condition variable follows a mutex that its one waiter uses.
+/// The condition variable comes right after a mutex that only its waiter uses.
 fn mutex_before(condvar: u64, window: &Window<'_>) -> bool {
     let word = |before| window.u32(condvar.wrapping_sub(before));
     let (owner, users, kind) = (word(32), word(28), word(24));

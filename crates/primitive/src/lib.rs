@@ -1,17 +1,18 @@
-//! Locks, and whatever else threads wait for, as a profiler finds them: in memory, on stacks and in
-//! debug information. Nothing here reads a program; others hand in what they have read.
+//! Recognises locks and other objects that threads wait for, as a profiler finds them: in memory,
+//! on stacks and in debug information. Nothing here reads a program; the caller passes in what it
+//! has read.
 //!
-//! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
-//! A *family* of primitives is one file and one name in `families!`: what its objects look like,
-//! the types that debug information gives to them, and its functions on stacks. A primitive claims
-//! an address if the [`Evidence`] gathered there fits: the operation and values that threads waited
-//! with, the values that the word took, the fields around it, and the functions that waited. Of
-//! several claims the strongest wins; two equal ones decide nothing, and the primitive remains
-//! unknown until more evidence comes in. A word that shows nothing but idle waits is never called a
-//! lock for lack of a better guess.
+//! The object to which a futex word belongs may be a lock, or something that idle threads wait for.
+//! A *family* of primitives is one file and one name in `families!`: it says what its objects look
+//! like, which types they have in debug information, and which functions it has on stacks. A
+//! primitive claims an address if the [`Evidence`] gathered there fits: the operation and values
+//! with which threads waited, the values that the word took, the fields around it, and the
+//! functions that waited. The strongest claim wins; if two are equally strong, the primitive
+//! remains unknown until there is more evidence. A word that shows only idle waits is never called
+//! a lock for lack of a better guess.
 //!
-//! Offsets were read from the headers that each file names and checked against live programs on
-//! x86-64. glibc lays these objects out alike on all 64-bit architectures.
+//! Offsets were read from the headers that each file cites, and checked against running programs on
+//! x86-64. glibc uses the same layouts on all 64-bit architectures.
 
 pub mod evidence;
 pub mod function;
@@ -77,7 +78,7 @@ families! {
     runtime,
 }
 
-/// Most things to wait on that are told apart in one process.
+/// Maximum number of objects to wait on that are distinguished in one process.
 pub const MAX_OBJECTS: usize = 20_000;
 
 /// Kind of an object.
@@ -91,9 +92,9 @@ pub enum Kind {
     RustMutex,
     /// `std::sync::RwLock` of Rust.
     RustRwLock,
-    /// A lock that is not told apart further.
+    /// A lock of an unknown kind.
     Futex,
-    /// A word that one thread sleeps on, for a reason that the word does not show.
+    /// A word on which one thread sleeps, for a reason that the word does not show.
     Parker,
     /// A condition variable.
     Condvar,
@@ -128,10 +129,10 @@ impl Kind {
 pub enum Role {
     /// Contention: another thread holds a lock.
     Lock,
-    /// Idle: for work, for a signal, for another thread to come as far.
+    /// Idle: waiting for work, for a signal, or for another thread to get as far.
     Idle,
-    /// Asleep on the thread's own word: contention or idle, which only the lock that
-    /// [`Identity::parked_on`] finds, or the stack, can tell.
+    /// Asleep on the thread's own word: contention or idle. Only the lock that
+    /// [`Identity::parked_on`] finds, or the stack, can show which.
     Parked,
     /// Not known.
     Unknown,
@@ -140,11 +141,11 @@ pub enum Role {
 /// Reason for which a thread sleeps on a word of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParkedFor {
-    /// A lock, which the word does not tell.
+    /// A lock, although the word does not show it.
     Lock,
     /// Work, a signal, or time to pass.
     Idle,
-    /// Not told: its runtime parks threads for locks as for anything else.
+    /// Unknown: its runtime parks threads for locks in the same way as for anything else.
     Untold,
 }
 
@@ -155,7 +156,7 @@ pub enum Hold {
     Free,
     /// One thread holds it.
     Held {
-        /// Its tid as the program knows it, if the lock records that.
+        /// Its TID as the program knows it, if the lock records that.
         owner: Option<u32>,
     },
     /// This many readers hold it.
@@ -164,7 +165,7 @@ pub enum Hold {
     Unseen,
 }
 
-/// Access that a waiter wants.
+/// The kind of access that a waiter wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A lock's only holder, or its writer.
@@ -182,10 +183,11 @@ pub struct Parked {
     pub token: u64,
 }
 
-/// What names a lock's holder.
+/// What identifies a lock's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerField {
-    /// The word at this address: a TID as the program counts, perhaps with bits of the kernel.
+    /// The word at this address: a TID as the program numbers threads, possibly combined with bits
+    /// of the kernel.
     Tid(u64),
     /// A pointer to the holder's own record.
     Record,
@@ -193,23 +195,24 @@ pub enum OwnerField {
     None,
 }
 
-/// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
+/// Copies memory of the program into the given bytes. Returns the number of bytes that could be
+/// read.
 pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 
-/// Objects and functions of one file.
+/// The objects and functions that one file describes.
 struct Family {
     /// Its objects.
     primitives: &'static [&'static dyn Primitive],
-    /// Beginnings of its functions' names, and the parts that these play on stacks. Those that end
-    /// with a `$` are whole names.
+    /// Beginnings of its functions' names, and the parts that these functions play on stacks. A
+    /// name that ends with a `$` is a complete one.
     functions: &'static [(&'static str, Part)],
-    /// Prefixes that count in Rust only, since a C++ program may have a namespace of that name.
+    /// Prefixes that count only in Rust, because a C++ program may have a namespace of that name.
     rust_functions: &'static [(&'static str, Part)],
-    /// Functions that take a lock although no word of their names says so, by the last parts of
-    /// their names.
+    /// Functions that take a lock although no word of their names suggests it, given by the last
+    /// parts of their names.
     takes_lock: &'static [&'static str],
-    /// Functions that spin until they have a lock although no word of their names says so, by the
-    /// last parts of their names or by their paths.
+    /// Functions that spin until they have a lock although no word of their names suggests it,
+    /// given by the last parts of their names or by their paths.
     spins: &'static [&'static str],
     /// Locks inside its library that a program takes without naming them.
     library_locks: &'static [LibraryLock],
@@ -237,7 +240,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Claims an address at which threads waited, if the evidence fits.
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim>;
 
-    /// Bytes that the other functions look at: how many before the object, and how many from its
+    /// Bytes that the other functions read: how many before the object, and how many from its
     /// address on.
     fn extent(&self) -> (u64, usize);
 
@@ -246,7 +249,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         Hold::Unseen
     }
 
-    /// What names its holder.
+    /// What identifies its holder.
     fn owner_field(&self, _object: u64) -> OwnerField {
         OwnerField::None
     }
@@ -256,7 +259,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
-    /// The thread that such a record belongs to.
+    /// The thread to which such a record belongs.
     fn thread_of(
         &self,
         _record: u64,
@@ -266,17 +269,17 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
-    /// `true` if the object cannot be in the state that the bytes show.
+    /// Returns `true` if the object cannot be in the state that the bytes show.
     fn contradicted(&self, _object: u64, _window: &Window<'_>) -> bool {
         false
     }
 
-    /// `true` if the object, which is no lock, is in a state in which one used as a lock may be.
+    /// Returns `true` if the object is not a lock, but in a state in which it may be used as one.
     fn may_lock(&self, _object: u64, _window: &Window<'_>) -> bool {
         false
     }
 
-    /// Access that a waiter wants.
+    /// The kind of access that a waiter wants.
     fn access(&self, _object: u64, _wait: &Wait) -> Access {
         Access::Exclusive
     }
@@ -286,34 +289,35 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         None
     }
 
-    /// Reason for which the owner of a parker sleeps with these functions on its stack, the
-    /// innermost first. Without functions, the reason where nothing more is known.
+    /// Reason why the owner of a parker sleeps with these functions on its stack, innermost first.
+    /// Without functions, the reason to assume if nothing more is known.
     fn parked_for(&self, _callers: &[Caller]) -> ParkedFor {
         ParkedFor::Idle
     }
 
-    /// Name of all locks that the owners of such parkers wait for, where nothing tells them apart.
+    /// One name for all locks that the owners of such parkers wait for, if the locks cannot be
+    /// distinguished.
     fn locks_as_one(&self) -> Option<&'static str> {
         None
     }
 
-    /// Name of the lock, if it is an interpreter's own: the thread that runs its code holds it.
+    /// Name of the lock, if it is an interpreter's own lock, held by the thread that runs its code.
     fn interpreter_lock(&self) -> Option<&'static str> {
         None
     }
 
-    /// Those who wait for it yield their CPU for a while before they sleep.
+    /// Returns `true` if threads that wait for it yield their CPU for a while before they sleep.
     fn waiters_yield(&self) -> bool {
         false
     }
 
-    /// Name of the part of the object at this offset, if threads wait for that by itself.
+    /// Name of the part of the object at this offset, if threads wait for that part separately.
     fn part(&self, _offset: u64) -> Option<&'static str> {
         None
     }
 
-    /// `true` if debug information gives the type with this path to such objects. Of a typedef the
-    /// path is its name alone.
+    /// Returns `true` if debug information gives such objects the type with this path. The path of
+    /// a typedef is its name alone.
     fn has_type(&self, _path: &str) -> bool {
         false
     }
@@ -325,7 +329,8 @@ pub struct Identity {
     primitive: &'static dyn Primitive,
     /// Address of the object, which need not be that of the futex word.
     pub object: u64,
-    /// More evidence will not change the answer, unless the memory is used for something else.
+    /// True if more evidence will not change the answer, unless the memory is used for something
+    /// else.
     pub certain: bool,
 }
 
@@ -343,12 +348,12 @@ impl PartialEq for Identity {
 }
 
 impl Identity {
-    /// An object of which nothing is known.
+    /// An object about which nothing is known.
     pub fn unknown(address: u64) -> Identity {
         Identity { primitive: &Unknown, object: address, certain: false }
     }
 
-    /// Such an object at another address.
+    /// The same kind of object at another address.
     pub fn at(self, address: u64) -> Identity {
         Identity { object: address, ..self }
     }
@@ -368,7 +373,7 @@ impl Identity {
         self.kind().role()
     }
 
-    /// Address and number of the bytes from which [`hold`](Self::hold) and its siblings answer.
+    /// Address and number of the bytes that [`hold`](Self::hold) and similar functions examine.
     pub fn window(&self) -> (u64, usize) {
         let (before, length) = self.primitive.extent();
         let start = self.object.saturating_sub(before);
@@ -380,17 +385,17 @@ impl Identity {
         self.primitive.hold(self.object, window)
     }
 
-    /// What names the holder of the lock.
+    /// What identifies the holder of the lock.
     pub fn owner_field(&self) -> OwnerField {
         self.primitive.owner_field(self.object)
     }
 
-    /// Address of the holder's own record, where the lock points to that and holds no tid.
+    /// Address of the holder's own record, if the lock points to a record and holds no TID.
     pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
         self.primitive.holder_record(self.object, window)
     }
 
-    /// The thread that a holder's record belongs to.
+    /// The thread to which a holder's record belongs.
     pub fn thread_of(
         &self,
         record: u64,
@@ -400,56 +405,58 @@ impl Identity {
         self.primitive.thread_of(record, read, is_thread)
     }
 
-    /// `true` if the object cannot be in the state that the bytes show: the memory has another
-    /// use by now, or never was what it seemed. A lock may be caught between two stores of its
-    /// own, so that only repeated contradictions count.
+    /// Returns `true` if the object cannot be in the state that the bytes show: either the memory
+    /// is now used for something else, or it never was what it seemed. A lock may be caught between
+    /// two of its own stores, so only repeated contradictions count.
     pub fn contradicted(&self, window: &Window<'_>) -> bool {
         self.primitive.contradicted(self.object, window)
     }
 
-    /// `true` if the object, which is no lock, is in a state in which one used as a lock may be.
+    /// Returns `true` if the object is not a lock, but in a state in which it may be used as one.
     pub fn may_lock(&self, window: &Window<'_>) -> bool {
         self.primitive.may_lock(self.object, window)
     }
 
-    /// Access that a waiter wants.
+    /// The kind of access that a waiter wants.
     pub fn access(&self, wait: &Wait) -> Access {
         self.primitive.access(self.object, wait)
     }
 
-    /// Reason for which the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
+    /// Reason why the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
     pub fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
         self.primitive.parked_for(callers)
     }
 
-    /// Name of the lock, if it is an interpreter's own.
+    /// Name of the lock, if it is an interpreter's own lock.
     pub fn interpreter_lock(&self) -> Option<&'static str> {
         self.primitive.interpreter_lock()
     }
 
-    /// Those who wait for it yield their CPU for a while before they sleep.
+    /// Returns `true` if threads that wait for it yield their CPU for a while before they sleep.
     pub fn waiters_yield(&self) -> bool {
         self.primitive.waiters_yield()
     }
 
-    /// Name of the part of this object that is at an address, if it is such.
+    /// Name of the part of this object at an address, if the address is that of a part.
     pub fn part_at(&self, address: u64) -> Option<String> {
         let part = self.primitive.part(address.checked_sub(self.object)?)?;
         Some(format!("{} of {}", part, self.interpreter_lock()?))
     }
 
-    /// `true` for a word on which threads wait for any of several objects, none of which it names.
+    /// Returns `true` for a word on which threads wait for any of several objects, none of which it
+    /// names.
     pub fn is_shared_word(&self) -> bool {
         self.name() == cpp_atomic::SHARED
     }
 
-    /// Name of all locks that the owners of such parkers wait for, where nothing tells them apart.
+    /// One name for all locks that the owners of such parkers wait for, if the locks cannot be
+    /// distinguished.
     pub fn locks_as_one(&self) -> Option<&'static str> {
         self.primitive.locks_as_one()
     }
 
-    /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread
-    /// sleeps there is to be counted at the lock's own address, as [`Wait::Parked`].
+    /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory shows that. The sleep
+    /// of the thread is then counted at the lock's own address, as [`Wait::Parked`].
     pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {
         self.primitive.parked_on(self.object, window)
     }
@@ -457,8 +464,8 @@ impl Identity {
 
 /// Identifies the object that threads wait for at an address.
 ///
-/// Ask again whenever the evidence brings news, until the identity is certain; the evidence is not
-/// needed any longer then. Memory that is used for something else needs new evidence.
+/// Ask again whenever there is new evidence, until the identity is certain; after that, the
+/// evidence is no longer needed. Memory that is used for something else needs new evidence.
 pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     let mut best: Option<(Claim, &'static dyn Primitive)> = None;
     let mut contested = false;
@@ -482,7 +489,7 @@ pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
 }
 
 /// Identity of an object to which debug information gives the type with this path, before any
-/// thread waited for it. `None` if no family has the type.
+/// thread has waited for it. `None` if no family has the type.
 pub fn declared(type_path: &str, address: u64) -> Option<Identity> {
     let primitive = primitives().find(|primitive| primitive.has_type(type_path))?;
     Some(Identity { primitive, object: address, certain: true })

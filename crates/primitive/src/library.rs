@@ -1,5 +1,5 @@
-//! Locks inside well-known libraries, which a program takes without naming them: by the functions
-//! that wait for them, or by their symbols.
+//! Locks inside well-known libraries, which a program takes without naming them. They are
+//! recognised by the functions that wait for them, or by their symbols.
 
 use crate::function::Part;
 use crate::{Caller, FAMILIES, FunctionName, is_runtime_file};
@@ -9,26 +9,34 @@ use crate::{Caller, FAMILIES, FunctionName, is_runtime_file};
 pub struct LibraryLock {
     /// Its name.
     pub name: &'static str,
-    /// Functions that wait for it, called by the program or by each other; `*` stands for any end.
+    /// Functions that wait for it, called by the program or by each other; `*` stands for any
+    /// suffix.
     pub(crate) functions: &'static [&'static str],
-    /// Symbols of the C library or the loader that contain it.
+    /// Files in which every function without a name that waits does so for it.
+    pub(crate) files: &'static [&'static str],
+    /// Symbols in the C library or the loader that contain it.
     pub(crate) symbols: &'static [&'static str],
-    /// Its functions' names are no other's; those of the others count in the C library alone.
+    /// True if the names of its functions are unique to it. Otherwise, they count only in the C
+    /// library.
     pub(crate) anywhere: bool,
-    /// Advice, as a sentence.
+    /// Advice, as one sentence.
     pub mend: &'static str,
 }
 
-/// Most functions of a stack, innermost first, that may belong to the library.
+/// Maximum number of functions of a stack, innermost first, that may belong to the library.
 const MAX_CALLERS: usize = 12;
 
-/// The lock that threads with this stack wait for, if a library has it.
+/// The library's lock for which threads with this stack wait, if there is one.
 pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
     for caller in callers.iter().take(MAX_CALLERS) {
-        let in_runtime = is_runtime_file(caller.module.rsplit('/').next().unwrap_or_default());
+        let file = caller.module.rsplit('/').next().unwrap_or_default();
+        let in_runtime = is_runtime_file(file);
         let Some(function) = caller.function.as_deref().map(FunctionName::parse) else {
-            // A function of a library that was stripped.
-            if in_runtime { continue } else { return None }
+            // This may be a function of a stripped library.
+            match in_runtime {
+                true => continue,
+                false => return locks().find(|lock| lock.files.iter().any(|it| fits(file, it))),
+            }
         };
         let found = locks().find(|lock| {
             let waits = || lock.functions.iter().any(|it| fits(function.path(), it));
@@ -37,7 +45,7 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
         if found.is_some() {
             return found;
         }
-        // Those that called the library wait for other locks, too.
+        // Functions that called the library may wait for other locks, too.
         if !in_runtime && function.part() == Part::Program {
             return None;
         }
@@ -45,7 +53,7 @@ pub fn waited_for(callers: &[Caller]) -> Option<&'static LibraryLock> {
     None
 }
 
-/// The lock at a symbol of the C library or the loader.
+/// The lock that a symbol of the C library or the loader contains.
 pub fn at_symbol(symbol: &str) -> Option<&'static LibraryLock> {
     let symbol = symbol.split('+').next().unwrap_or_default();
     locks().find(|lock| lock.symbols.iter().any(|pattern| fits(symbol, pattern)))
@@ -84,6 +92,8 @@ mod tests {
         // The C library is stripped: only functions that it exports have names.
         let stripped = [(LIBC, None), (LIBC, None), (LIBC, Some("malloc")), ("a", Some("w"))];
         assert_eq!(name(&stripped), Some("malloc arena"));
+        let allocator = [(LIBC, Some("pthread_mutex_lock")), ("/usr/lib/libjemalloc.so.2", None)];
+        assert_eq!(name(&allocator), Some("jemalloc arena"));
         let nested = [wait, (LIBC, Some("free")), (LIBC, Some("fclose")), ("a", Some("main"))];
         assert_eq!(name(&nested), Some("malloc arena"));
         let rust = [

@@ -561,7 +561,9 @@ fn other_waits_of_rust() {
     assert_eq!(identity.role(), Role::Unknown);
     let function = "std::sys::sync::once::futex::Once::call".to_owned();
     let caller = Caller { function: Some(function), module: "program".to_owned() };
-    watch.evidence(wait.address).saw_callers(vec![caller]);
+    for _ in 0..2 {
+        watch.evidence(wait.address).saw_callers(vec![caller.clone()]);
+    }
     let (_, identity) = watch.asleep(tid);
     assert_eq!((identity.kind(), identity.certain), (Kind::Once, true));
     drop(guard);

@@ -1,11 +1,11 @@
-//! Functions that take a lock or wait, by the words of their names.
+//! Recognises functions that take a lock or wait, by the words in their names.
 //!
-//! A name is evidence, no proof: it tells of a wait whose word does not show what it is for that
-//! it is *probably* one for a lock.
+//! A name is evidence, not proof: if the word of a wait does not show its purpose, the name shows
+//! that it is *probably* a wait for a lock.
 
 use crate::{FAMILIES, FunctionName};
 
-/// Words of a function that takes a lock.
+/// Words in the names of functions that take a lock.
 const TAKES: &[&str] = &[
     "lock",
     "rlock",
@@ -22,13 +22,14 @@ const TAKES: &[&str] = &[
     "acquire",
 ];
 
-/// Words of a function that does something else although such a word is in its name.
+/// Words in the names of functions that do something else, although one of the words above is
+/// there, too.
 const BUT_NOT: &[&str] = &[
     "dequeue", "enqueue", "free", "guard", "holding", "init", "pop", "push", "receive", "recv",
     "release", "send", "under", "unlock", "while", "with", "without",
 ];
 
-/// Functions of libraries that wait for whatever their caller waits for, by the last part of their
+/// Library functions that wait for whatever their caller waits for, by the last part of their
 /// paths.
 const WRAPPERS: &[&str] = &[
     "wait",
@@ -63,7 +64,7 @@ const WRAPPERS: &[&str] = &[
     "os_event_wait",
 ];
 
-/// System calls, as the functions that make them are called in programs that are linked statically.
+/// Names of the functions that make system calls, in statically linked programs.
 const STUBS: &[&str] = &[
     "accept",
     "accept4",
@@ -72,7 +73,6 @@ const STUBS: &[&str] = &[
     "epoll_pwait",
     "epoll_wait",
     "fcntl",
-    "fcntl64",
     "fdatasync",
     "flock",
     "fsync",
@@ -109,10 +109,15 @@ const STUBS: &[&str] = &[
     "writev",
 ];
 
-/// Last words of functions that wait, through which a lock is looked for further out.
+/// System calls that wait until one or more file descriptors can be read.
+const DESCRIPTORS: &[&str] =
+    &["epoll_pwait", "epoll_wait", "poll", "ppoll", "pselect", "read", "readv", "select"];
+
+/// Last words in the names of functions that wait; the search for a lock continues with their
+/// callers.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
 
-/// A function that takes a lock, by its name.
+/// Returns `true` for the name of a function that takes a lock.
 pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     if FAMILIES.iter().any(|family| family.takes_lock.contains(&function.last())) {
         return true;
@@ -122,13 +127,28 @@ pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     has(TAKES) && !has(BUT_NOT)
 }
 
-/// A function that waits for whatever its caller waits for.
-pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
+/// Returns `true` for the name of a function that takes a lock, and not merely a token, a slot or a
+/// connection, which can also be acquired.
+pub(crate) fn takes_more_than_a_token(function: &FunctionName) -> bool {
+    function.words().iter().any(|word| word != "acquire" && TAKES.contains(&word.as_str()))
+}
+
+/// Returns the name of a system call, without the C library's prefixes.
+fn stub(function: &FunctionName) -> &str {
     let stub = function.path().trim_start_matches('_');
-    let stub = stub.trim_start_matches("GI_").trim_start_matches('_');
-    // A function of C++ may have such a name, too.
-    let is_stub = function.may_be_rust() && STUBS.contains(&stub);
+    stub.trim_start_matches("GI_").trim_start_matches('_').trim_end_matches("64")
+}
+
+/// Returns `true` for the name of a function that waits for whatever its caller waits for.
+pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
+    // A C++ function may have such a name, too.
+    let is_stub = function.may_be_rust() && STUBS.contains(&stub(function));
     is_stub || WRAPPERS.contains(&function.last())
+}
+
+/// Returns `true` for the name of a system call that waits for something to read.
+pub(crate) fn waits_to_read(function: &FunctionName) -> bool {
+    function.may_be_rust() && DESCRIPTORS.contains(&stub(function))
 }
 
 /// A function that waits, by the end of its name.
@@ -136,12 +156,12 @@ pub(crate) fn waits(function: &FunctionName) -> bool {
     function.words().last().is_some_and(|word| WAITS.contains(&word.as_str()))
 }
 
-/// A function of a barrier.
+/// Returns `true` for the name of a function of a barrier.
 pub(crate) fn is_barrier(function: &FunctionName) -> bool {
     function.words().iter().any(|word| word == "barrier")
 }
 
-/// A function that waits at a barrier.
+/// Returns `true` for the name of a function that waits at a barrier.
 pub(crate) fn waits_at_barrier(function: &FunctionName) -> bool {
     let waits = function.words().iter().any(|word| WAITS.contains(&word.as_str()));
     waits && is_barrier(function)

@@ -7,7 +7,7 @@
 //! | 8 | waiters |
 //!
 //! Source: `src/internal/pthread_impl.h`, `src/thread/pthread_mutex_timedlock.c`; the layout is
-//! that of 1.1 and 1.2. Its condition variables sleep on a word of each waiter's stack.
+//! that of 1.1 and 1.2. musl's condition variables sleep on a word on each waiter's stack.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::{MAX_THREADS, MAX_TID};
@@ -23,7 +23,7 @@ const TYPE: u32 = 3;
 const ROBUST: u32 = 4;
 const INHERIT: u32 = 8;
 const SHARED: u32 = 128;
-/// `EBUSY`, which is nobody's tid among those that a program has.
+/// `EBUSY`, which is not the TID of any thread in a program.
 const HELD: u32 = 16;
 const WAITED_FOR: u32 = 0x8000_0000;
 const OWNER: u32 = 0x3fff_ffff;

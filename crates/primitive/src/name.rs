@@ -1,6 +1,6 @@
-//! Names of functions, as symbol tables and debug information have them once they are demangled.
+//! Demangled names of functions, as in symbol tables and debug information.
 
-/// The name of a function, taken apart.
+/// The name of a function, split into parts.
 ///
 /// ```
 /// use threadtoll_primitive::FunctionName;
@@ -15,7 +15,7 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// Takes a demangled name apart.
+    /// Parses a demangled name.
     pub fn parse(name: &str) -> FunctionName {
         let (mut path, lists_parameters) = path_of(name);
         let hash = path.rfind("::h").filter(|at| {
@@ -29,25 +29,24 @@ impl FunctionName {
         FunctionName { path: path.to_owned(), lists_parameters }
     }
 
-    /// Its path, without the arguments of templates and calls, the type that it returns, the trait
-    /// that it implements, and a hash.
+    /// Its path, without template and call arguments, return type, implemented trait, and hash.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Last part of its path, without closures and what compilers append.
+    /// Last part of its path, without closures and the suffixes that compilers append.
     pub fn last(&self) -> &str {
         let last = self.path.rsplit("::").find(|part| !part.starts_with('{'));
         last.and_then(|last| last.split(['.', ' ', '@']).next()).unwrap_or_default()
     }
 
-    /// `false` if it is not of Rust: what C++ encodes of a function includes the types of its
-    /// parameters, and what Rust encodes never does.
+    /// Returns `false` if it cannot be a Rust function: the mangled name of a C++ function includes
+    /// the types of its parameters, which a Rust one never does.
     pub fn may_be_rust(&self) -> bool {
         !self.lists_parameters
     }
 
-    /// The words of its last part, in lower case: of `lockForWrite`, `LWLockAcquire` and
+    /// The words of its last part, in lower case, for `lockForWrite`, `LWLockAcquire` and
     /// `lock_exclusive_slow` alike.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = vec![String::new()];
@@ -71,7 +70,7 @@ impl FunctionName {
     }
 }
 
-/// A path without arguments; `true` if parameters of a call were among these.
+/// The path without arguments; `true` if some of the arguments were the parameters of a call.
 fn path_of(name: &str) -> (String, bool) {
     let Some((implementor, function)) = implementation(name) else {
         return without_arguments(name);
@@ -80,7 +79,7 @@ fn path_of(name: &str) -> (String, bool) {
     (format!("{}::{function}", path_of(implementor).0), lists_parameters)
 }
 
-/// The type and the function of `<Type as Trait>::function`.
+/// The type and the function in `<Type as Trait>::function`.
 fn implementation(name: &str) -> Option<(&str, &str)> {
     let inside = name.strip_prefix('<')?;
     let (mut depth, mut implementor) = (0_u32, None);
@@ -109,7 +108,7 @@ fn without_arguments(name: &str) -> (String, bool) {
         let before = &name[..at];
         match c {
             '<' if !before.ends_with("operator") && !before.ends_with("operator<") => {
-                // `read::<u8>` of Rust.
+                // Rust's `read::<u8>`.
                 if depth == 0 && path.ends_with("::") {
                     path.truncate(path.len() - 2);
                 }
@@ -130,7 +129,7 @@ fn without_arguments(name: &str) -> (String, bool) {
     (path, false)
 }
 
-/// A path without the type that a template returns, such as `void std::this_thread::sleep_for`.
+/// A path without the return type of a template, such as `void std::this_thread::sleep_for`.
 fn without_type(path: &str) -> &str {
     // `operator new`, `[generated code]`.
     if path.contains("operator") || path.contains(['[', '{']) {

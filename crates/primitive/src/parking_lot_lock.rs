@@ -7,9 +7,9 @@
 //! | condition variable | 8 bytes: the mutex's address while somebody waits |
 //! | once | one byte: 1 done, 2 poisoned, 4 running, 8 parked |
 //!
-//! Threads that wait for a mutex or an rwlock spin and yield some ten times before they park
-//! (`SpinWait`, parking_lot_core 0.9). Those that wait for an rwlock leave tokens which say so; all
-//! others leave none.
+//! Threads that wait for a mutex or an rwlock spin and yield about ten times before they park
+//! (`SpinWait`, parking_lot_core 0.9). Threads that wait for an rwlock leave tokens that show it;
+//! all others leave none.
 //!
 //! Source: parking_lot 0.12 and 0.13, `raw_mutex.rs`, `raw_rwlock.rs`, `condvar.rs`, `once.rs`.
 
@@ -35,7 +35,7 @@ const LOCKED: u8 = 1;
 const PARKED: u8 = 2;
 const MUTEX_BITS: u8 = LOCKED | PARKED;
 
-/// Running and parked for.
+/// Running, and threads are parked for it.
 const ONCE_WAITED_FOR: u8 = 4 | 8;
 
 const WRITER: u64 = 8;
@@ -111,7 +111,7 @@ impl Primitive for RwLock {
     fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
         let Some(state) = window.u64(object) else { return Hold::Unseen };
         match (state & WRITER != 0, (state >> READER_SHIFT) as u32) {
-            // A writer that waits for readers to leave has set its bit already.
+            // A writer that waits for readers to release the lock has already set its bit.
             (true, 0) => Hold::Held { owner: None },
             (false, 0) => Hold::Free,
             (_, readers) => Hold::Readers(readers),
@@ -130,7 +130,7 @@ impl Primitive for RwLock {
         match wait {
             Wait::Parked { token: TOKEN_WRITER } => Access::Exclusive,
             Wait::Parked { token } if *token == TOKEN_READER => Access::Shared,
-            // An upgradable reader excludes others like it.
+            // An upgradable reader excludes other upgradable readers.
             _ => Access::Exclusive,
         }
     }
@@ -159,8 +159,8 @@ impl Primitive for Condvar {
         if !fits || !no_tokens(evidence) || states_of_mutex(evidence) {
             return None;
         }
-        // A mutex that nobody was parked for when it was read, with an address behind it, looks
-        // like this.
+        // This could also be a mutex for which no thread was parked when it was read, with an
+        // address after it.
         let beyond = |window: Window<'_>| window.u8(object).is_some_and(|byte| byte > MUTEX_BITS);
         let strength = Strength::certain_if(evidence.windows().all(beyond));
         Some(Claim::new(object, strength))
@@ -200,7 +200,8 @@ fn no_tokens(evidence: &Evidence) -> bool {
     evidence.tokens().is_some_and(none)
 }
 
-/// A mutex for which threads wait says so, and nothing else in its byte.
+/// Returns `true` if every value of the byte may be that of a mutex, and one of them says that
+/// threads wait.
 fn states_of_mutex(evidence: &Evidence) -> bool {
     let states = || evidence.windows().filter_map(|window| window.u8(evidence.address()));
     states().all(|byte| byte <= MUTEX_BITS) && states().any(|byte| byte & PARKED != 0)

@@ -8,8 +8,8 @@
 //! | −8 | token that it left for those that wake it |
 //! | 0 | 1 while it sleeps |
 //!
-//! Source: `ThreadData` in parking_lot_core 0.9 and 0.10, as Rust 1.95 lays it out; the compiler
-//! promises no order, so that each look is checked.
+//! Source: `ThreadData` in parking_lot_core 0.9 and 0.10, as Rust 1.95 lays it out. The compiler
+//! guarantees no order of fields, so each look is checked.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::pattern::user_address;
@@ -27,7 +27,7 @@ const KEY_BEFORE: u64 = 32;
 const NEXT_BEFORE: u64 = 24;
 const TOKEN_BEFORE: u64 = 8;
 
-/// Tokens that parking_lot's own locks leave: none, a writer, a reader, an upgradable reader.
+/// Tokens of parking_lot's own locks: none, a writer, a reader, an upgradable reader.
 const TOKENS: [u64; 4] = [0, 0x8, 0x10, 0x14];
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Primitive for ParkingLotParker {
         }
         let named = evidence.named(&[&["parking_lot_core", "park"], &["parking_lot::"]]);
         let fits = |window: &Window<'_>| parked_on(object, window).is_some();
-        // A word that was seen in both states is not an initialisation that takes long.
+        // A word that was seen in both states is not a long-running initialisation.
         let strength = Strength::certain_if(evidence.values().len() == 2);
         let strength = evidence.windows_fit(fits).then_some(strength);
         Some(Claim::new(object, named.or(strength)?))
@@ -70,7 +70,8 @@ fn parked_on(parker: u64, window: &Window<'_>) -> Option<Parked> {
     let (key, next, token) = (field(KEY_BEFORE)?, field(NEXT_BEFORE)?, field(TOKEN_BEFORE)?);
     let next_fits = next == 0 || user_address(next) && next.is_multiple_of(8);
     let fits = user_address(key) && next_fits && TOKENS.contains(&token);
-    // Only words that nothing parks on are odd: a writer that waits for readers to leave does.
+    // A writer that waits for readers to release the lock parks on the lock's address plus 1, which
+    // is odd and so no lock's own address.
     let object = if token == 0x8 { key & !1 } else { key };
     fits.then_some(Parked { object, token })
 }

@@ -1,12 +1,12 @@
-//! Bounds that only nonsense exceeds.
+//! Limits that real values never exceed.
 
-/// Most threads or waiters that a field may count.
+/// Largest number of threads or waiters that a field may hold.
 pub(super) const MAX_THREADS: u32 = 1 << 16;
 
 /// The kernel's limit on 64-bit machines (`PID_MAX_LIMIT`).
 pub(super) const MAX_TID: u32 = 1 << 22;
 
-/// `true` for addresses that a 64-bit program may use.
+/// Returns `true` for addresses that a 64-bit program may use.
 pub(super) fn user_address(address: u64) -> bool {
     (0x1_0000..1 << 56).contains(&address)
 }

@@ -212,11 +212,14 @@ fn threads_of_java_park() {
     assert_eq!(seen(&evidence), ("glibc condition variable", true));
     let identity = identify(&evidence, &context(false, true));
     assert_eq!((identity.name(), identity.certain), ("JVM parking", false));
-    evidence.saw_callers(vec![
-        caller("", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
-        caller("pthread_cond_wait", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
-        caller("", "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"),
-    ]);
+    tell(
+        &mut evidence,
+        vec![
+            caller("", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            caller("pthread_cond_wait", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            caller("", "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"),
+        ],
+    );
     let identity = identify(&evidence, &context(false, true));
     assert_eq!((identity.name(), identity.role()), ("JVM parking", Role::Parked));
     assert_eq!((identity.object, identity.certain), (0x7fe1_1411_8c50, true));
@@ -270,10 +273,13 @@ fn waits_of_cpp() {
     assert_eq!(seen(&evidence(&[guard])).0, "C++ static guard");
     let mut semaphore = evidence(&[wait(0, &[(-36, 5)])]);
     assert_eq!(seen(&semaphore).0, "unknown");
-    semaphore.saw_callers(vec![
-        caller("syscall", "/lib/x86_64-linux-gnu/libc.so.6"),
-        caller("std::counting_semaphore<10l>::acquire()", "/srv/server"),
-    ]);
+    tell(
+        &mut semaphore,
+        vec![
+            caller("syscall", "/lib/x86_64-linux-gnu/libc.so.6"),
+            caller("std::counting_semaphore<10l>::acquire()", "/srv/server"),
+        ],
+    );
     assert_eq!(seen(&semaphore), ("C++ semaphore", true));
     // A latch on which two are yet to arrive.
     let mut latch = evidence(&[wait(2, &[(0, 2)])]);
@@ -358,7 +364,7 @@ fn a_lock_of_the_c_library_itself() {
     saw(&mut evidence, &recorded(2, 2));
     saw(&mut evidence, &recorded(1, 2));
     assert_eq!(seen(&evidence), ("futex lock", false));
-    evidence.saw_callers(vec![caller("__lll_lock_wait_private", "/lib/libc.so.6")]);
+    tell(&mut evidence, vec![caller("__lll_lock_wait_private", "/lib/libc.so.6")]);
     assert_eq!(seen(&evidence), ("futex lock", true));
 }
 
@@ -449,9 +455,9 @@ fn threads_of_parking_lot_park() {
             .map(|function| caller(function, "causes"))
             .to_vec()
     };
-    evidence.saw_callers(thread("<parking_lot::raw_mutex::RawMutex>::lock_slow"));
+    tell(&mut evidence, thread("<parking_lot::raw_mutex::RawMutex>::lock_slow"));
     assert_eq!(seen(&evidence), ("parking_lot parker", true));
-    evidence.saw_callers(thread("causes::Table::lock"));
+    tell(&mut evidence, thread("causes::Table::lock"));
     assert_eq!(seen(&evidence), ("parking_lot parker", false));
 }
 
@@ -473,6 +479,34 @@ fn a_rust_mutex_is_waited_for_by_turns() {
     assert_eq!(seen(&evidence), ("Rust mutex", true));
 }
 
+/// Two stacks that agree.
+fn tell(evidence: &mut Evidence, callers: Vec<Caller>) {
+    evidence.saw_callers(callers.clone());
+    evidence.saw_callers(callers);
+}
+
+#[test]
+fn one_stack_proves_nothing() {
+    let recorded = Recorded {
+        tid: 1,
+        address: 0x5555_0000_1000,
+        operation: BITSET | PRIVATE,
+        value: 2,
+        timed: false,
+        words: words(&[(0, 2)]),
+    };
+    let mut evidence = evidence(&[recorded]);
+    let mutex = || vec![caller("std::sys::sync::mutex::futex::Mutex::lock_contended", "server")];
+    let condvar = || vec![caller("std::sys::sync::condvar::futex::Condvar::wait", "server")];
+    // Read when the thread had gone on to wait elsewhere.
+    evidence.saw_callers(condvar());
+    assert_eq!(seen(&evidence), ("Rust condition variable", false));
+    evidence.saw_callers(mutex());
+    assert_eq!(seen(&evidence), ("Rust mutex", false));
+    evidence.saw_callers(mutex());
+    assert_eq!(seen(&evidence), ("Rust mutex", true));
+}
+
 #[test]
 fn the_innermost_function_names_the_primitive() {
     let recorded = Recorded {
@@ -486,9 +520,9 @@ fn the_innermost_function_names_the_primitive() {
     let mut evidence = evidence(&[recorded]);
     let mutex = caller("std::sys::sync::mutex::futex::Mutex::lock_contended", "/srv/server");
     let condvar = caller("std::sys::sync::condvar::futex::Condvar::wait", "/srv/server");
-    evidence.saw_callers(vec![mutex, condvar.clone()]);
+    tell(&mut evidence, vec![mutex, condvar.clone()]);
     assert_eq!(seen(&evidence), ("Rust mutex", true));
-    evidence.saw_callers(vec![condvar]);
+    tell(&mut evidence, vec![condvar]);
     assert_eq!(seen(&evidence), ("Rust condition variable", true));
 }
 
@@ -530,10 +564,10 @@ fn the_begin_of_a_rust_thread_is_no_initialisation() {
     };
     let mut evidence = evidence(&[recorded]);
     let begin = caller("core::ops::function::FnOnce::call_once{{vtable.shim}}", "shares");
-    evidence.saw_callers(vec![caller("syscall", "libc.so.6"), begin.clone()]);
+    tell(&mut evidence, vec![caller("syscall", "libc.so.6"), begin.clone()]);
     assert_eq!(seen(&evidence).0, "unknown");
     let lock = caller("parking_lot::raw_mutex::RawMutex::lock_slow", "shares");
-    evidence.saw_callers(vec![caller("syscall", "libc.so.6"), lock, begin]);
+    tell(&mut evidence, vec![caller("syscall", "libc.so.6"), lock, begin]);
     assert_eq!(seen(&evidence).0, "parking_lot parker");
 }
 

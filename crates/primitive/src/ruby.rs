@@ -14,6 +14,7 @@ pub(super) static FAMILY: Family = Family {
     library_locks: &[LibraryLock {
         name: "GVL (Ruby)",
         functions: &["gvl_acquire*", "thread_sched_to_running*", "rb_gvl_*"],
+        files: &[],
         symbols: &[],
         anywhere: true,
         mend: "One thread at a time runs Ruby: use processes, Ractors, or extensions that release \

@@ -1,4 +1,5 @@
-//! Runtimes of languages: the code between a program and its locks, by its files and functions.
+//! Language runtimes: the code between a program and its locks, recognised by its files and
+//! functions.
 //!
 //! Source: glibc, musl, libstdc++, Rust's standard library.
 
@@ -7,7 +8,7 @@ use crate::function::Part;
 
 pub(super) static FAMILY: Family = Family {
     functions: &[
-        // Waits and system calls of C.
+        // Waits and system calls in C.
         ("___pthread_", Part::Wait),
         ("__pthread_", Part::Wait),
         ("__GI___pthread_", Part::Wait),
@@ -29,9 +30,9 @@ pub(super) static FAMILY: Family = Family {
         ("libstdc++.so", Part::Library),
         ("libc.so", Part::Library),
         ("libpthread", Part::Library),
-        // Code that a virtual machine has made.
+        // Code that a JIT compiler generated.
         ("[generated code]", Part::Generated),
-        // Starts of threads and programs.
+        // Beginnings of threads and programs.
         ("start_thread$", Part::Start),
         ("clone$", Part::Start),
         ("clone3$", Part::Start),
@@ -64,7 +65,7 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
-/// A file that belongs to the C or C++ library, to the loader or to OpenMP.
+/// Returns `true` for a file of the C or C++ library, the loader, or OpenMP.
 pub fn is_runtime_file(name: &str) -> bool {
     const STARTS: [&str; 17] = [
         "libc.so",

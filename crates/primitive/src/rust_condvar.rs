@@ -13,11 +13,11 @@ pub(super) static FAMILY: Family = Family {
     ..Family::NONE
 };
 
-/// Values with which other primitives of the runtime wait: a mutex (2), and an initialisation of
-/// old and new (3, 5, 6, 7).
+/// Values with which the runtime's other primitives wait, too: a mutex (2), and old and new
+/// initialisations (3, 5, 6, 7).
 const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
 
-/// Rising values that make a counter.
+/// Number of rising values that prove a counter.
 const COUNTED: usize = 4;
 
 #[derive(Debug)]
@@ -34,11 +34,11 @@ impl Primitive for RustCondvar {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
-        // glibc waits like this with a timeout of the monotonic clock.
+        // glibc waits like this with a timeout on the monotonic clock.
         if evidence.fell() || super::glibc_condvar::object(evidence).is_some() {
             return None;
         }
-        // Neither a mutex nor an initialisation has a timeout.
+        // Neither a mutex nor an initialisation uses a timeout.
         let values = evidence.values_waited_with().len();
         let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
         let certain = values >= COUNTED && !super::rust_rwlock::is_writers_futex(evidence);

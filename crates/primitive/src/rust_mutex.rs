@@ -1,5 +1,5 @@
 //! `std::sync::Mutex` of Rust 1.62 and later: 0 free, 1 held, 2 held and waited for. It records no
-//! owner. `ReentrantLock` (standard output's) keeps one next to a mutex like this.
+//! owner. `ReentrantLock` (used by standard output) keeps the owner next to such a mutex.
 //!
 //! Source: `library/std/src/sys/sync/mutex/futex.rs`.
 
@@ -23,6 +23,7 @@ pub(super) static FAMILY: Family = Family {
     library_locks: &[LibraryLock {
         name: "Rust's stdout or stderr",
         functions: &["std::io::stdio::*"],
+        files: &[],
         symbols: &[],
         anywhere: true,
         mend: "Lock it once for many writes, through a BufWriter, or print from one thread.",
@@ -49,8 +50,8 @@ impl Primitive for RustMutex {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // A condition variable's counter may stand at 2, but never falls. A semaphore of these
-        // values falls and rises, but its one thread waits for it alone.
+        // A condition variable's counter may be 2, but it never decreases. A semaphore with these
+        // values decreases and increases, but only one thread ever waits for it.
         let contended = evidence.rose_again() && evidence.shared();
         let fell = evidence.fell().then(|| Strength::certain_if(contended));
         let strength = evidence.named(&[&["utex::Mutex", "lock_contended"]]).or(fell)?;
@@ -69,24 +70,25 @@ impl Primitive for RustMutex {
         window.u32(object).is_some_and(|word| word > CONTENDED)
     }
 
-    /// The first word of a `std::sync::Mutex` need not be the lock.
+    /// The first word of a `std::sync::Mutex` is not necessarily the lock.
     fn has_type(&self, path: &str) -> bool {
         is_futex_of_std(path) && path.ends_with("::Mutex")
     }
 }
 
-/// A type of std's, such as `std::sys::sync::mutex::futex::Mutex` or, earlier,
+/// Returns `true` for a type inside the standard library, such as
+/// `std::sys::sync::mutex::futex::Mutex` or, in earlier versions,
 /// `std::sys::unix::locks::futex_mutex::Mutex`.
 pub(super) fn is_futex_of_std(path: &str) -> bool {
     path.starts_with("std::sys::") && path.contains("futex")
 }
 
-/// The one way in which Rust's std waits without a timeout.
+/// Returns `true` for the only form in which Rust's standard library waits without a timeout.
 pub(super) fn untimed(wait: &FutexWait) -> bool {
     rust_wait(wait) && !wait.timed
 }
 
-/// The one way in which Rust's std waits.
+/// Returns `true` for the only form in which Rust's standard library waits.
 pub(super) fn rust_wait(wait: &FutexWait) -> bool {
     wait.operation == Operation::WaitBitset && wait.private && !wait.realtime
 }

@@ -1,7 +1,8 @@
-//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. Now 3 not begun, 1 running, 0 done, plus
-//! 4 while somebody waits; earlier 0 not begun, 2 running, 3 running and waited for, 4 done.
+//! `Once`, `OnceLock`, `LazyLock` of Rust 1.62 and later. Today, 3 is not begun, 1 running and 0
+//! done, plus 4 while a thread waits; in earlier versions, 0 was not begun, 2 running, 3 running
+//! and waited for, and 4 done.
 //!
-//! Source: `library/std/src/sys/sync/once/futex.rs`, and its state of 2024.
+//! Source: `library/std/src/sys/sync/once/futex.rs`, today and in its version of 2024.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
 use super::rust_mutex::untimed;
@@ -31,7 +32,7 @@ impl Primitive for RustOnce {
         if !evidence.values_fit(|value| value <= 7) {
             return None;
         }
-        // A counter of notifications passes through these values, too; it never falls.
+        // A condition variable's counter passes through these values, too, but never decreases.
         let fell = evidence.fell().then_some(Strength::LIKELY);
         let strength = evidence.named(&[&["once", "utex", "Once"]]).or(fell)?;
         Some(Claim::new(evidence.address(), strength))

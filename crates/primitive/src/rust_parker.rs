@@ -1,5 +1,5 @@
-//! `std::thread::park` of Rust 1.62 and later, on which channels and scopes sleep: a word of each
-//! thread, 0 empty, 1 notified, all ones while it sleeps.
+//! `std::thread::park` of Rust 1.62 and later, on which channels and scopes sleep: one word per
+//! thread, 0 when empty, 1 when notified, all ones while the thread sleeps.
 //!
 //! Source: `library/std/src/sys/sync/thread_parking/futex.rs`.
 
@@ -34,7 +34,8 @@ impl Primitive for RustParker {
         if !fits || evidence.shared() {
             return None;
         }
-        // A `RwLock` for which readers and writers wait is all ones, too, but not for long.
+        // The word of a `RwLock` for which readers and writers wait is all ones, too, but not for
+        // long.
         let strength = Strength::certain_if(evidence.values().len() > 1 && evidence.often_read());
         let named = evidence.named(&[&["thread_park", "Parker", "park"]]);
         Some(Claim::new(evidence.address(), named.unwrap_or(strength)))

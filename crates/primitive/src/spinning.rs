@@ -1,11 +1,12 @@
-//! Functions that spin until they have a lock, known by their names.
+//! Recognises functions that spin until they have a lock, by their names.
 //!
-//! A spin lock is taken by whoever runs, so that its waiters look like threads at work. Where the
-//! loop has been inlined into the program's own code, nothing tells it apart.
+//! The waiters of a spin lock keep running, so they look like threads at work. If the loop is
+//! inlined into the program's own code, its name is lost.
 
 use crate::{FAMILIES, FunctionName};
 
-/// A thread that runs this function, by its demangled name, spins until it has a lock.
+/// Returns `true` if a thread in this function, given by its demangled name, spins until it has a
+/// lock.
 pub fn spins_for_a_lock(function: &str) -> bool {
     let name = FunctionName::parse(function);
     let is_it = |known: &&str| [name.last(), name.path()].contains(known);

@@ -1,6 +1,9 @@
-//! The function of the program that waits, from a stack that was read.
+//! Finds the program's function that waits, from a stack.
 
-use super::lock_names::{is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier};
+use super::lock_names::{
+    is_barrier, is_wait_wrapper, takes_lock, takes_more_than_a_token, waits, waits_at_barrier,
+    waits_to_read,
+};
 use crate::FunctionName;
 use crate::function::Part;
 
@@ -9,34 +12,36 @@ use crate::function::Part;
 pub struct WaitingFrame {
     /// Name of the function.
     pub function: String,
-    /// Its code is that of the C library or of the like.
+    /// True if its code belongs to the C library or a similar runtime.
     pub in_runtime: bool,
 }
 
-/// Who waits, by the names on a stack.
+/// The waiting functions on a stack, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiting {
-    /// The innermost function that belongs to no lock and to no library for waiting.
+    /// The innermost function that belongs neither to a lock nor to a library that waits.
     pub function: Option<String>,
     /// The outermost function between that one and the wait whose name says that it takes a lock.
     pub lock: Option<String>,
-    /// It waits at a barrier, by its name.
+    /// True if a name on the stack says that it waits at a barrier.
     pub barrier: bool,
 }
 
 impl Waiting {
-    /// Reads frames, the innermost first.
+    /// Evaluates frames, innermost first.
     pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
+        let mut reads = false;
         for WaitingFrame { function, in_runtime } in frames {
             let name = FunctionName::parse(function);
-            if takes_lock(&name) {
+            reads |= waits_to_read(&name);
+            if takes_lock(&name) && (!reads || takes_more_than_a_token(&name)) {
                 waiting.lock = Some(function.clone());
                 waiting.function = None;
                 continue;
             }
             let of_runtime = *in_runtime || name.part() != Part::Program || is_wait_wrapper(&name);
-            // A function of the program may be called after a barrier of something else.
+            // One of the program's functions may be named after a different kind of barrier.
             waiting.barrier |= is_barrier(&name) && of_runtime || waits_at_barrier(&name);
             if waiting.function.is_none() && of_runtime {
                 continue;
@@ -102,6 +107,12 @@ mod tests {
             "heap_update",
         ];
         assert_eq!(of(&frames), (some("heap_update"), some("LockAcquireExtended")));
+
+        // make(1) waits for a token of its job server.
+        let frames = ["__pselect64", "jobserver_acquire", "new_job", "main"];
+        assert_eq!(of(&frames), (some("jobserver_acquire"), None));
+        let frames = ["futex_wait", "PyThread_acquire_lock_timed", "acquire", "work"];
+        assert_eq!(of(&frames).0, some("work"));
 
         let frames = ["___pthread_cond_timedwait", "lock_wait(que_thr_t*)", "row_upd_step"];
         assert_eq!(of(&frames), (some("row_upd_step"), some("lock_wait(que_thr_t*)")));

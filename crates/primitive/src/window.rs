@@ -1,7 +1,7 @@
-//! Bytes of the program's memory, read a moment ago.
+//! Bytes of the program's memory that have just been read.
 
-/// Bytes of the program's memory. Every read is checked: the memory may have been unmapped while
-/// it was read, and holds whatever the program likes.
+/// Bytes of the program's memory. Every access is checked: the memory may have been unmapped while
+/// it was read, and its contents are up to the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     /// Address of the first byte.

@@ -6,9 +6,9 @@
 //!   threads:  a thread that starts and joins others, which inherit its events
 //! ```
 //!
-//! Blocks with and without events alternate, the order of each pair at random. Prints the median
-//! of the paired differences with its 95% interval, beside a control whose blocks are equal.
-//! Run: `cargo bench -p threadtoll-profile --bench event_cost [-- PAIRS]`
+//! Blocks with and without events alternate, the order of each pair at random. Prints the median of
+//! the paired differences with its 95% interval, next to a control whose blocks are equal. Run:
+//! `cargo bench -p threadtoll-profile --bench event_cost [-- PAIRS]`
 
 use std::hint::black_box;
 use std::io::{Read, Write, pipe};
@@ -149,7 +149,7 @@ impl Crew {
         Ok(self.done.recv()?)
     }
 
-    /// Works; meanwhile samples are drained, which fill a ring within a block.
+    /// Works while samples are drained, because they would fill a ring within a block.
     fn work_drained(
         &self,
         events: &mut Events,

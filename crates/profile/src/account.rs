@@ -33,11 +33,11 @@ use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
 
-/// Most processes that have ended and are kept: a build has tens of thousands.
+/// Maximum number of ended processes that are kept: a build has tens of thousands.
 pub(crate) const MAX_ENDED: usize = 500;
 
-/// Where switches are not reported, a look that waited this long for a CPU counts as late: an idle
-/// CPU wakes up sooner.
+/// If switches are not reported, a look that waited this long for a CPU counts as late: an idle CPU
+/// wakes up sooner.
 const LATE_NS: u64 = 100_000;
 
 /// A thread of the program that left its CPU of its own accord.
@@ -49,28 +49,29 @@ pub struct Departure {
     pub cpu: u32,
 }
 
-/// Reports of perf events from the time of some looks.
+/// What perf events reported for the time of some looks.
 #[derive(Debug)]
 pub(crate) struct Reported<'a> {
     /// States of threads; `None` without perf events.
     pub(crate) timeline: Option<&'a Timeline>,
-    /// In the order of time.
+    /// In chronological order.
     pub(crate) departures: &'a [Departure],
-    /// Switches are missing.
+    /// True if switches are missing.
     pub(crate) incomplete: bool,
-    /// Stacks of running threads, in the order of time.
+    /// Stacks of running threads, in chronological order.
     pub(crate) running: &'a [RunningStack],
 }
 
 impl Reported<'_> {
-    /// All switches are known.
+    /// Returns `true` if all switches are known.
     fn is_complete(&self) -> bool {
         self.timeline.is_some() && !self.incomplete
     }
 
-    /// A look is late if it got its CPU because a thread of the program let go of it: then it came
-    /// just when a thread that computes under a lock let go of that, too. A look that waited for
-    /// anything else, or took the CPU away from the program, saw it at a time like any other.
+    /// Returns `true` if the look got its CPU because a thread of the program gave it up: the look
+    /// then came just when a thread that computes under a lock released that as well. A look that
+    /// waited for anything else, or that took the CPU away from the program, saw the program at a
+    /// time like any other.
     fn is_late(&self, tick: &Tick) -> bool {
         if !self.is_complete() {
             let since_due = tick.at.saturating_sub(tick.due).saturating_sub(tick.listing_ns);
@@ -86,18 +87,18 @@ impl Reported<'_> {
 /// Everything seen so far.
 #[derive(Debug)]
 pub struct Account {
-    /// When it began: when the first look was due that had a thread to look at.
+    /// When the account began: the first due time of a look that had threads to read.
     pub started: u64,
     /// Processes that have not ended, by their indices.
     living: BTreeMap<u32, ProcessAccount>,
     ended: BTreeMap<u32, ProcessAccount>,
     looks: u64,
     current: StretchLooks,
-    /// Due times that were answered on time, and late.
+    /// Number of due times that were answered on time, and number answered late.
     pub due: [u64; 2],
-    /// Lateness of looks.
+    /// How late looks were.
     pub lateness: Lateness,
-    /// Length of the ended stretches.
+    /// Total length of the stretches that have ended, in seconds.
     pub seconds: f64,
     /// When the last of them ended.
     pub until: u64,
@@ -106,7 +107,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account that begins at this instant.
+    /// An account that begins at this time.
     pub fn new(started: u64) -> Self {
         Account {
             started,
@@ -141,18 +142,18 @@ impl Account {
         self.living.values().chain(self.ended.values())
     }
 
-    /// A process whose last looks have not come in yet.
+    /// A process whose last looks have not been folded yet.
     pub fn living(&mut self, index: u32) -> Option<&mut ProcessAccount> {
         self.living.get_mut(&index)
     }
 
-    /// The processes whose last looks have not come in yet, and their indices.
+    /// The processes whose last looks have not been folded yet, with their indices.
     pub fn all_living(&mut self) -> impl Iterator<Item = (u32, &mut ProcessAccount)> {
         self.living.iter_mut().map(|(&index, process)| (index, process))
     }
 
-    /// Forgets processes that have ended, beyond a bound: those whose threads were seen least, and
-    /// never the first one. Returns them, with their indices.
+    /// Forgets ended processes beyond a limit: those whose threads were seen least, but never the
+    /// first process. Returns them with their indices.
     pub fn forget_ended(&mut self) -> Vec<(u32, ProcessAccount)> {
         let mut forgotten = Vec::new();
         while self.ended.len() > MAX_ENDED {
@@ -165,7 +166,7 @@ impl Account {
         forgotten
     }
 
-    /// Folds looks.
+    /// Adds the looks of a chunk to the account.
     pub(crate) fn fold(
         &mut self,
         chunk: &Chunk,
@@ -192,7 +193,7 @@ impl Account {
                     process.presence.end(&self.current);
                 }
             }
-            // Looks from before there were threads to look at, and from after, show nothing.
+            // Looks from before there were threads to read, or after, show nothing.
             if tick.threads_picked == 0 {
                 continue;
             }
@@ -204,7 +205,7 @@ impl Account {
             let late = reported.is_late(tick);
             let queue_late = late && !reported.is_complete();
             self.due[usize::from(late)] += u64::from(tick.times);
-            // Those that were gone are among the threads alive, and did nothing.
+            // Threads that were gone count as alive, and did nothing.
             let picked = (tick.threads_picked + tick.threads_gone).max(1);
             let seen = Circumstances {
                 look: self.looks,
@@ -228,7 +229,7 @@ impl Account {
                 }
             }
             for thread in chunk.threads(tick) {
-                // Another process's thread may hold a lock, but has no part in this one's time.
+                // A thread of another process may hold a lock, but has no part in this one's time.
                 if let Some(process) = self.living.get_mut(&thread.process)
                     && (thread.picked || process.threads.contains(&thread.tid))
                     && let Some(state) = process.thread(thread, tick.at, &seen)
@@ -271,7 +272,7 @@ impl Account {
     }
 }
 
-/// The looks of a stretch, so far.
+/// The looks of the current stretch so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StretchLooks {
     looks: Looks,

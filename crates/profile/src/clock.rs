@@ -22,7 +22,7 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until this time, or less if a signal comes.
+/// Sleeps until this time; a signal may end the sleep early.
 pub(crate) fn sleep_until(at: u64) {
     let time = libc::timespec {
         tv_sec: (at / 1_000_000_000) as libc::time_t,

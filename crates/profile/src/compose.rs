@@ -1,4 +1,4 @@
-//! The account and the judgement of it, as a record.
+//! Turns the account, with its judgement, into a record.
 
 mod doing;
 mod gains;
@@ -45,19 +45,21 @@ use shared::SharedLocks;
 use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
-/// Most locks, and most other things, of a process that are listed.
+/// Maximum numbers of locks, and of other objects, listed per process.
 const MAX_LISTED: usize = 100;
 
-/// Most locks that are judged, those with the longest queues, to find which would gain most.
+/// Maximum number of locks that are judged, to find those with the largest gains: the ones with the
+/// longest queues.
 const MAX_JUDGED: usize = 400;
 
-/// Most words of parked threads that are named, to be listed by the code that they wait in.
+/// Maximum number of futex words, and of stacks, that are considered when waits are grouped by the
+/// code that waits.
 const MAX_GROUPED: usize = 1_000;
 
-/// Most stacks of a lock, and of anything else, that are listed.
+/// Maximum number of stacks listed per lock or other object.
 const MAX_SITES: usize = 8;
 
-/// What the profile says besides what was seen.
+/// What the profile reports besides the account.
 #[derive(Debug)]
 pub(crate) struct Circumstances {
     pub(crate) finished: bool,
@@ -66,17 +68,17 @@ pub(crate) struct Circumstances {
     pub(crate) seconds: f64,
     pub(crate) budget: f64,
     pub(crate) cpu_ns: u64,
-    /// Why the kernel grants no perf events.
+    /// Why the kernel denies perf events.
     pub(crate) perf_refused: Option<String>,
-    /// Processes that a launched program has left running.
+    /// PIDs of processes that a launched program has left running.
     pub(crate) background: Vec<u32>,
-    /// More that could not be seen, as sentences.
+    /// Further things that could not be seen, one sentence each.
     pub(crate) unseen: Vec<String>,
-    /// Time of processes that are not listed.
+    /// Time spent by processes that are not listed.
     pub(crate) forgotten: Doing,
 }
 
-/// Everything seen so far.
+/// The profile of everything seen so far.
 pub(crate) fn compose(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -148,18 +150,18 @@ pub(crate) fn compose(
     }
 }
 
-/// CPUs that processes may use.
+/// Numbers of CPUs that processes may use.
 #[derive(Clone, Copy, Debug)]
 struct Cpus {
-    /// This process.
+    /// CPUs that the profiler may use.
     own: u32,
-    /// A quota of its control group, which is taken to be that of the others, too.
+    /// Quota of the profiler's control group; the processes are taken to have the same.
     quota: Option<u32>,
 }
 
 impl Cpus {
     fn of_this_process() -> Cpus {
-        // Asks for files of the control group.
+        // Reads files of the control group.
         let available = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         let allowed = sched_getaffinity(None).map_or(available, |cpus| cpus.count());
         Cpus { own: available, quota: (available < allowed).then_some(available) }
@@ -177,7 +179,7 @@ fn texts(words: &[OsString]) -> Vec<Text> {
     words.iter().map(|word| Text::from(&*word.to_string_lossy())).collect()
 }
 
-/// One process.
+/// One process, with its stacks and names.
 #[derive(Clone, Copy, Debug)]
 struct One<'a> {
     index: u32,
@@ -286,7 +288,7 @@ impl One<'_> {
         }
     }
 
-    /// Threads by how often they were seen in a role.
+    /// Shares of threads, by how often each was seen in a role.
     fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
         let all: u64 = looks.values().sum();
         let mut threads: Vec<(u32, u64)> =
@@ -310,14 +312,14 @@ impl One<'_> {
     }
 }
 
-/// Sorts, and drops all but the first few.
+/// Sorts the items and keeps only the first `most`.
 fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ordering) {
     all.sort_by(order);
     all.truncate(most);
 }
 
-/// Stacks by how often they were seen in a role, at this many looks: what a look shows of several
-/// threads tells no more than it does of one.
+/// Stacks by how often they were seen in a role, in `looks` looks. Several threads seen in one look
+/// are one observation, not several.
 fn sites(role: SiteRole, seen: &HashMap<u32, u64>, looks: u64, stacks: &mut Stacks) -> Vec<Site> {
     let of: u64 = seen.values().sum();
     let mut all: Vec<(u32, u64)> = seen.iter().map(|(&stack, &looks)| (stack, looks)).collect();

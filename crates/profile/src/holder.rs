@@ -1,11 +1,11 @@
-//! Who holds a lock at a look, and what the holder does.
+//! Holders of locks at each look, and what they do.
 //!
-//! Words that name their owner say it, or point to a [record](records) of it. Of the others the
-//! places of threads tell ([`threadtoll_judge::places`]), once those threads are left out that have
-//! not run since the lock was last known to be nobody's: its word was free, or a thread that had
-//! waited for it had gone on. A word that a writer holds is held by one thread, and one that
-//! readers share by none. Of either, what counts is what the thread did [at that
-//! moment](moment).
+//! Some words name their owner, or point to a [record](records) of it. For other locks, the holder
+//! is inferred from the code in which threads are ([`threadtoll_judge::places`]). Threads that have
+//! not run since the lock was last known to have no holder are excluded first; it had none when its
+//! word was free, or when a thread that had waited for it went on. A word in a writer's state has
+//! one holder; a lock that readers share has none. In both cases, what counts is what the thread
+//! did [at the moment when the word was read](moment).
 
 mod moment;
 mod records;
@@ -29,11 +29,11 @@ use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::Threads;
 pub(crate) use turn::turn;
 
-/// Most looks at threads that are kept of one lock.
+/// Maximum number of looks at threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
-/// An owner that has slept for this long on the word of its own lock is not being woken: a control
-/// group out of quota has a new one by then.
+/// An owner that has slept for this long on the word of its own lock is not just about to wake up:
+/// even a control group that was out of quota has a new one by then.
 const HAND_OVER_NS: u64 = 150_000_000;
 
 /// All that is known of the holders of one lock.
@@ -41,50 +41,50 @@ const HAND_OVER_NS: u64 = 150_000_000;
 pub(crate) struct LockHolder {
     /// Its holders, as far as its word names them.
     named: Holders,
-    /// Looks at all threads' stacks, kept where its word does not name its holder.
+    /// Looks at the stacks of all threads, kept if its word does not name the holder.
     scenes: VecDeque<KeptScene>,
-    /// Places of its holder, where its word does not name it.
+    /// Places in the code where it is held, learned if its word does not name the holder.
     places: Places,
-    /// Its word names its holder.
+    /// True if its word names its holder.
     pub(crate) names_owner: bool,
-    /// When it was last known to be nobody's, where its word does not name its holder.
+    /// When it was last known to have no holder, if its word does not name one.
     free_at: Option<u64>,
-    /// Threads of which one held it when they were last all looked at, unless it has been seen
+    /// Threads, one of which held it when all threads were last examined, unless it has been seen
     /// free since.
     able: Option<Able>,
-    /// Threads waited for it while it was held, and its word did not name the holder.
+    /// True if threads have waited for it while it was held and its word did not name the holder.
     pub(crate) nameless: bool,
     waiters: Waiters,
     waits_for_its_own: Option<OwnWait>,
 }
 
-/// An owner that sleeps on the lock's own word: it is being woken, or waits for itself.
+/// An owner that sleeps on the lock's own word: it is being woken, or it deadlocks with itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnWait {
     owner: u32,
-    /// When that was seen first.
+    /// When that was first seen.
     since: u64,
-    /// Samples that are not counted until it is known which.
+    /// Number of samples that are not counted until it is known which of the two it is.
     samples: u64,
 }
 
 /// A lock at one look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lock<'a> {
-    /// Its place among the things that threads of the process wait on.
+    /// Its index among the objects that threads of the process wait on.
     pub(crate) place: u32,
-    /// The other place, if its readers and its writers have one each.
+    /// Index of its other account, if its readers and its writers have one each.
     pub(crate) twin: Option<u32>,
     /// The threads that were seen to wait for it.
     pub(crate) waiters: &'a [u32],
     pub(crate) identity: Identity,
     pub(crate) hold: Hold,
-    /// State of its word after the threads were looked at.
+    /// State of its word after the threads were examined.
     pub(crate) hold_again: Option<Hold>,
 }
 
 impl Lock<'_> {
-    /// It has this place.
+    /// Returns `true` if the object at this index is the lock.
     fn is_at(&self, place: u32) -> bool {
         place == self.place || Some(place) == self.twin
     }
@@ -93,23 +93,24 @@ impl Lock<'_> {
 /// Holders of a lock while a thread waited for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
-    /// Looks by occupation.
+    /// Number of looks by activity.
     pub(crate) doing: HolderCounts,
-    /// Looks by thread.
+    /// Number of looks by thread.
     pub(crate) threads: HashMap<u32, u64>,
-    /// Looks by stack.
+    /// Number of looks by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// Looks by stacks of which one was the holder's.
+    /// Number of looks by stack, of stacks one of which was the holder's.
     pub(crate) candidates: HashMap<u32, u64>,
-    /// Looks that saw such candidates.
+    /// Number of looks that saw such candidates.
     pub(crate) looks_at_candidates: u64,
-    /// Places told, not the lock's word.
+    /// True if the holders were inferred from places in the code, because the lock's word does not
+    /// name them.
     pub(crate) inferred: bool,
 }
 
 impl LockHolder {
-    /// A thread that had slept until then to get the lock has gone on: the lock was released, and
-    /// belongs to none that has not run since.
+    /// Notes that a thread that had slept until `asleep_at`, to get the lock, has gone on: the lock
+    /// was released, so that no thread that has not run since then can hold it.
     pub(crate) fn released_after(&mut self, asleep_at: u64) {
         if self.free_at.is_none_or(|free_at| free_at < asleep_at) {
             self.free_at = Some(asleep_at);
@@ -130,8 +131,8 @@ impl LockHolder {
         let unreleased_since = self.waiters.unreleased_since(threads, tick, lock.waiters);
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = looked_at.iter().find(|read| read.tid == owner);
-            // The sampler looks at owners that words name. Those that records name are seen when
-            // they happen to be picked, whatever they do: the other looks tell nothing.
+            // The sampler always examines owners that words name. Owners that records name are seen
+            // only if they happen to be picked, whatever they do: looks without them are ignored.
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
@@ -152,7 +153,7 @@ impl LockHolder {
             if contended {
                 named.doing.add(now.doing);
                 count(&mut named.threads, owner);
-                // One that was woken to take the lock stands where it waited.
+                // A waiter that was woken to take the lock is still in the place where it waited.
                 if let Some(stack) = now.stack.filter(|_| now.doing != Holder::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
@@ -160,7 +161,7 @@ impl LockHolder {
             return;
         }
         self.end_own_wait(Holder::HandedOver);
-        // Of several readers none is the holder.
+        // None of several readers is the holder.
         let (held, instead) = match hold {
             Hold::Held { .. } => (true, Holder::NotSeen),
             Hold::Readers(_) => (false, Holder::Readers),
@@ -177,9 +178,9 @@ impl LockHolder {
         if !held {
             (self.free_at, self.able) = (Some(tick.at), None);
         }
-        // Where no stacks were read, threads on CPUs can still be told from one another.
+        // Even if no stacks were read, threads on CPUs can be distinguished from the others.
         let with_stacks = tick.again_at.is_some();
-        // A lock that changed hands meanwhile says nothing about who stood where.
+        // If the lock changed hands in the meantime, the stacks say nothing about its holder.
         let changed = with_stacks && Some(hold) != lock.hold_again;
         if changed || !with_stacks && !self.nameless {
             return;
@@ -189,7 +190,7 @@ impl LockHolder {
             let read = looked_at.iter().find(|read| read.tid == tid);
             read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
         };
-        // While none of those has run that may hold it, the others cannot get it.
+        // While none of the threads that may hold it has run, no other thread can get it.
         let unchanged = self.able.as_ref().filter(|able| {
             held && able.tids.iter().all(|&tid| still_of(tid).is_some_and(|since| since <= able.at))
         });
@@ -199,7 +200,7 @@ impl LockHolder {
                 || self.free_at.is_some() && (threads.rests)(tid)
                 || unchanged.is_some_and(|able| !able.tids.contains(&tid))
         };
-        // Std's locks belong to whoever takes them first.
+        // The standard library's locks belong to whoever takes them first.
         let hands_over = !matches!(identity.kind(), Kind::RustMutex | Kind::RustRwLock);
         let kept = |read: &ThreadRead| {
             let still_since = seen.still_since(read, tick.at);
@@ -226,7 +227,7 @@ impl LockHolder {
                 shown: now.stack,
             }
         };
-        // It may have changed hands and look as before.
+        // The lock may have changed hands and look the same as before.
         let switched = |read: &ThreadRead| {
             let until = tick.again_at.unwrap_or(tick.at);
             let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
@@ -252,7 +253,8 @@ impl LockHolder {
         self.learn(scene, seen.stacks);
     }
 
-    /// The owner sleeps on the lock's own word: for longer than a hand-over takes, or not.
+    /// Says if the owner has slept on the lock's own word for longer than a hand-over takes; `None`
+    /// if it does not sleep there.
     fn waits_for_its_own(
         &mut self,
         threads: &Threads<'_>,
@@ -285,7 +287,7 @@ impl LockHolder {
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
-    /// Learns from a look at the stacks of all threads.
+    /// Learns places from a look at the stacks of all threads.
     fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
         if scene.teaches {
             scene.visit(stacks, |scene| self.places.learn(scene));
@@ -300,8 +302,8 @@ impl LockHolder {
         }
     }
 
-    /// The one thread that may hold it, and when that was found: all others have been excluded,
-    /// and it has not been seen free since.
+    /// The only thread that may hold the lock, and when that was found: all other threads have been
+    /// excluded, and the lock has not been seen free since.
     pub(crate) fn only_one(&self) -> Option<(u32, u64)> {
         let able = self.able.as_ref()?;
         match able.tids[..] {
@@ -310,8 +312,8 @@ impl LockHolder {
         }
     }
 
-    /// The thread that held it while a thread waited, as far as places tell, at each look that is
-    /// kept, by its time.
+    /// Thread that held it while a thread waited, as far as the places tell, at each stored look,
+    /// by the time at which the look was due.
     pub(crate) fn at_looks(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
         let mut explained = Explained::default();
         for scene in &self.scenes {
@@ -328,11 +330,11 @@ impl LockHolder {
         looks.collect()
     }
 
-    /// The holders while a thread waited: as its word named them, or by all that was learned of
-    /// their places.
+    /// Holders while a thread waited: named by the lock's word, or inferred from all that was
+    /// learned about the places in the code.
     ///
-    /// Of several candidates only those are named that were seen to use the lock: another one, such
-    /// as a first thread that waits for the others, is none for all that is known.
+    /// Of several candidates, only threads that were seen using the lock are named: there is no
+    /// evidence that another one, such as a main thread that waits for the others, ever holds it.
     pub(crate) fn holders(&self, stacks: &Stacks, uses: &dyn Fn(u32) -> bool) -> Holders {
         let mut holders = self.named.clone();
         let undecided = self.waits_for_its_own.map_or(0, |wait| wait.samples);
@@ -375,7 +377,8 @@ impl LockHolder {
     }
 }
 
-/// Occupation of a holder that is one of several threads, all of which run or wait for a CPU.
+/// Activity of a holder known only to be one of several threads, if all of these run or wait for a
+/// CPU.
 fn agreed(threads: impl Iterator<Item = Holder>) -> Holder {
     let on_cpu = |one: Holder| matches!(one, Holder::Running | Holder::OnCpu | Holder::Preempted);
     let both = |one: Holder, other: Holder| match (one, other) {

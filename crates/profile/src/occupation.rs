@@ -1,4 +1,4 @@
-//! What a thread spends its time on, by the system call that it sleeps in.
+//! What a thread spends its time on, judged by the system call in which it sleeps.
 
 mod device;
 mod events;
@@ -28,35 +28,35 @@ pub enum Occupation {
     Device(Device),
     /// Waiting for a page of memory.
     Paging,
-    /// Waiting until something happens on any of several descriptors.
+    /// Waiting for an event on any of several descriptors.
     Events(EventSet),
-    /// Waiting for other threads or processes: they signal, hold a lock on a file or send.
+    /// Waiting for other threads or processes to send a signal or data, or to release a file lock.
     Threads,
     /// Waiting for connections.
     Idle,
-    /// Waiting for time to pass.
+    /// Sleeping for a set time.
     Sleep,
     /// In another system call.
     Other,
 }
 
-/// Knowledge of what is behind the descriptors of processes.
+/// Looks up what is behind the descriptors of processes.
 pub(crate) trait Descriptors: fmt::Debug {
-    /// The device behind a descriptor of the process of this index; of a pipe it is not told where
-    /// it leads.
+    /// Device behind a descriptor of the process with this index. Where a pipe leads is not part of
+    /// the answer.
     fn device(&self, process: u32, descriptor: u32) -> Device;
 
-    /// The descriptors of a set that a thread of this process waits for; `None` if they cannot be
+    /// Descriptors in the set that a thread of this process waits for; `None` if they cannot be
     /// read.
     fn in_set(&self, process: u32, set: EventSet) -> Option<Vec<Polled>>;
 
-    /// Descriptors of pipes without a name that have both their ends in the process, and the number
-    /// of descriptors that were looked at.
+    /// Descriptors of unnamed pipes with both ends in the process, and the number of descriptors
+    /// that were examined.
     fn own_pipes(&self, process: u32) -> (HashSet<u32>, usize);
 }
 
 impl Occupation {
-    /// The occupation that an activity shows.
+    /// The occupation of a thread with this activity.
     pub fn of(activity: &Activity) -> Occupation {
         match activity {
             Activity::OnCpu => Occupation::OnCpu,
@@ -96,8 +96,8 @@ impl Occupation {
     }
 }
 
-/// A call that ends when another thread or process does something: it signals, sends, posts a
-/// semaphore or gives up its lock on a file.
+/// Returns `true` if another thread or process ends the call: by a signal, data, a semaphore post
+/// or the release of a file lock.
 fn waits_for_threads(call: &SystemCall) -> bool {
     #[cfg(target_arch = "x86_64")]
     if c_long::from(call.number) == libc::SYS_pause {
@@ -106,9 +106,9 @@ fn waits_for_threads(call: &SystemCall) -> bool {
     THREADS.contains(&c_long::from(call.number)) || locks_part_of_file(call)
 }
 
-/// It waits for a lock on a part of a file.
+/// Returns `true` if the call waits for a lock on a part of a file.
 pub(crate) fn locks_part_of_file(call: &SystemCall) -> bool {
-    // The kernel reads 32 bits of it.
+    // The kernel reads only 32 bits of the argument.
     let command = call.arguments[1] as u32 as i32;
     c_long::from(call.number) == libc::SYS_fcntl
         && [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&command)
@@ -138,7 +138,7 @@ const IO: &[c_long] = &[
     libc::SYS_ioctl,
 ];
 
-/// Calls that wait for a disk (or a file system across a network).
+/// Calls that wait for a disk (or for a network file system).
 const DISK: &[c_long] = &[
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -176,7 +176,7 @@ const OLD_DISK: &[c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_DISK: &[c_long] = &[];
 
-/// Nothing is known of any descriptor.
+/// Knows nothing about any descriptor.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct NoDescriptors;

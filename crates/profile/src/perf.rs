@@ -1,26 +1,27 @@
-//! Switches and samples of other threads, reported by the kernel's perf events.
+//! Context switches of other threads, and samples of them, from the kernel's perf events.
 //!
-//! Two software events, which need neither privilege (at `kernel.perf_event_paranoid` 2 or less)
-//! nor hardware counters: a dummy that reports each time a thread gets a CPU or leaves it, and the
-//! CPU clock, which reports registers and stack after each period that a thread spent on a CPU.
-//! Time that a thread spends in the kernel yields no samples. See `perf_event_open(2)`.
+//! Two software events are used, which need neither privilege (if `kernel.perf_event_paranoid` is 2
+//! or less) nor hardware counters: a dummy event that reports each time a thread gets or leaves a
+//! CPU, and the CPU clock, which reports registers and stack after each period that a thread has
+//! spent on a CPU. Time in the kernel yields no samples. See `perf_event_open(2)`.
 //!
-//! An event may write into the ring buffer of another only if both are of one CPU, and memory for
-//! buffers is scarce. There is one ring per CPU, and each thread has one event per kind and CPU
-//! that it may use. On machines with many CPUs that is too many descriptors: there a thread has
-//! one event per kind and a small ring of its own. Where descriptors or memory do not suffice,
-//! threads take turns. A launched program has inherited events, which cost no descriptors.
+//! An event may write into the ring buffer of another event only if both are on the same CPU, and
+//! memory for buffers is scarce. So there is one ring per CPU, and each thread has one event per
+//! kind for each CPU that it may use. On machines with many CPUs that takes too many descriptors:
+//! there, a thread has one event per kind and a small ring of its own. If descriptors or memory run
+//! out, threads take turns. A launched program inherits its events, which cost no descriptors.
 //!
-//! Not promised: a thread whose affinity grows is not seen on its new CPUs until
-//! [`Events::refresh`]; threads that a launched program has made by the time that a CPU comes
-//! online are not seen there.
+//! Not promised: if a thread's affinity grows, it is not seen on the new CPUs until
+//! [`Events::refresh`]; if a CPU comes online, threads that a launched program made before then are
+//! not seen on it.
 //!
-//! The threads pay for it. On a virtual machine with two CPUs (Intel Xeon, family 6, model 167,
-//! Linux 6.18), the record of a switch cost 0.26 µs of their CPU time, or 0.46 µs where samples are
-//! taken too, because the kernel then sets a timer at each switch; a sample 20 to 25 µs, most of it
-//! for the timer's interrupt, which costs less outside virtual machines; and the start of a thread
-//! that inherits both kinds 18 µs. `cargo bench -p threadtoll-profile --bench event_cost` repeats
-//! these measurements. [`Events::keep_within`] pauses switch records that cost too much.
+//! The program's threads pay for the records. On a virtual machine with two CPUs (Intel Xeon,
+//! family 6, model 167, Linux 6.18), a switch record cost 0.26 µs of their CPU time, or 0.46 µs
+//! when samples are also taken, because the kernel then sets a timer at each switch. A sample cost
+//! 20 to 25 µs, most of it for the timer's interrupt, which costs less outside virtual machines.
+//! The start of a thread that inherits both kinds cost 18 µs.
+//! `cargo bench -p threadtoll-profile --bench event_cost` repeats these measurements.
+//! [`Events::keep_within`] pauses switch records that cost too much.
 
 mod attribute;
 mod budget;

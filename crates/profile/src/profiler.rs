@@ -1,4 +1,4 @@
-//! Looks at a program until told to stop, and says what was seen so far.
+//! Observes a program until told to stop, and reports what was seen.
 
 mod background;
 mod events;
@@ -38,41 +38,42 @@ use unseen::Unseen;
 /// Options of a profiling run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Looks a second that are wanted.
+    /// Intended number of looks per second.
     pub rate_per_s: f64,
-    /// Share of one CPU that this process may use, from its start.
+    /// Share of one CPU that this process may use, counted from its start.
     pub budget: f64,
-    /// Looks only at processes of this name.
+    /// If set, observes only processes of this name.
     pub only: Option<String>,
-    /// Seed of the times at which to look.
+    /// Seed for the random times of looks.
     pub seed: u64,
 }
 
-/// Most changes of state that the timeline remembers.
+/// Maximum number of changes of state that the timeline keeps.
 const MAX_CHANGES: usize = 1 << 16;
 
-/// Longest time between two looks at what else is to be done; stretches end more often.
+/// Longest time between two rounds of other work; stretches end more often.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Looks a second at which stacks are read, of a budget of 1%.
+/// Number of looks per second that read stacks, at a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
-/// The same while a lock does not name its holder, which only stacks can tell then.
+/// Number of such looks while some lock does not name its holder, which only stacks can then
+/// reveal.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
-/// Share of the budget for saying what was seen so far.
+/// Share of the budget for reporting what was seen so far.
 const WRITING_SHARE: f64 = 0.05;
 
-/// What is done once at the start counts as if it were spread over this time at least.
+/// The cost of starting counts as if it were spread over at least this time.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// Observed time after which a profile has states over time, even if it goes on.
+/// Observed time after which a profile that goes on includes the states of threads over time.
 const FIRST_TRACE: Duration = Duration::from_secs(3);
 
-/// Time for names of inlined functions, in the end: the report is waited for.
+/// Time limit for naming inlined functions at the end: the user waits for the report.
 const NAMING: Duration = Duration::from_millis(150);
 
-/// Looks at a program.
+/// Profiles a program.
 #[derive(Debug)]
 pub struct Profiler {
     options: Options,
@@ -91,13 +92,13 @@ pub struct Profiler {
     reported: BetweenLooks,
     stacks: Stacks,
     static_locks: StaticLocks,
-    /// Time that was spent on finding static locks.
+    /// Time spent on finding static locks.
     declaring: Duration,
-    /// Time that was spent on processes that had executed another program.
+    /// Time spent on processes that had executed another program.
     replacing: Duration,
     began: Instant,
     cpu_ns: u64,
-    /// Time of processes that have ended and are not listed.
+    /// Thread time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
     /// Observed time after which states over time are part of the next profile: seldom enough for
@@ -106,24 +107,24 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Looks at a process that runs already.
+    /// Profiles a process that is already running.
     ///
     /// # Errors
     ///
-    /// If there is no such process, or it may not be looked at.
+    /// If there is no such process, or if it may not be observed.
     pub fn attach(pid: u32, options: &Options) -> Result<Profiler, ProcessError> {
         let family = Family::alone(Process::open(pid)?);
         let events = ThreadEvents::new(open_events(), false);
         let mut profiler = Profiler::new(options, family, events);
         profiler.refresh_family();
         if profiler.watched.is_empty() {
-            // It may have ended meanwhile, and would be missing from its own profile.
+            // It may have ended in the meantime; then it would be missing from its own profile.
             Process::open(pid)?;
         }
         Ok(profiler)
     }
 
-    /// Starts a program and looks at it and its descendants.
+    /// Starts a program, and profiles it and its descendants.
     ///
     /// # Errors
     ///
@@ -136,9 +137,9 @@ impl Profiler {
         let held = Held::spawn(program, arguments)?;
         let pid = held.pid();
         let mut events = open_events();
-        // What the program's threads inherit need not be opened for each of them.
+        // Events that the program's threads inherit need not be opened for each of them.
         let inherited = events.as_mut().is_ok_and(|events| events.follow_program(pid).is_ok());
-        // Opened while it is held: it may end as soon as it starts.
+        // Opened before the program may start, because it may end as soon as it does.
         let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
         let launched = LaunchedProgram::new(launched, &process);
@@ -191,26 +192,26 @@ impl Profiler {
         }
     }
 
-    /// Time that may have been spent so far on what this share of the budget is for.
+    /// Time that may have been spent so far on a task with this share of the budget.
     fn allowed(&self, share: f64) -> Duration {
         self.began.elapsed().max(FIRST).mul_f64(self.options.budget * share)
     }
 
-    /// Sends a signal to a launched program, unless it has ended.
+    /// Sends a signal to the launched program, unless it has ended.
     pub fn forward(&self, signal: i32) {
         if let Some(launched) = &self.launched {
             launched.forward(signal);
         }
     }
 
-    /// Exit code of a launched program that has ended, 128+S if signal S ended it.
+    /// Exit code of the launched program if it has ended: 128+S if signal S ended it.
     pub fn try_wait(&mut self) -> Option<u8> {
         self.launched.as_mut().and_then(LaunchedProgram::try_wait)
     }
 
-    /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` with
-    /// everything seen so far, at most once in `every`: less often if that would take more than a
-    /// twentieth of the budget.
+    /// Runs until `length` is over, `stop` is set, or every process has ended. Calls `each` with
+    /// everything seen so far, at most once in every `every`; less often if that would take more
+    /// than a twentieth of the budget.
     pub fn run(
         &mut self,
         length: Option<Duration>,
@@ -234,7 +235,7 @@ impl Profiler {
             if stretch_ended && Instant::now() >= due {
                 let began = Instant::now();
                 each(&self.profile(false));
-                // Long accounts take long to judge and to write.
+                // Large accounts take long to judge and to write.
                 let took = began.elapsed().div_f64(self.options.budget * WRITING_SHARE);
                 due = began + every.max(took);
             }
@@ -243,7 +244,7 @@ impl Profiler {
         self.profile(true)
     }
 
-    /// Every process has ended.
+    /// Returns `true` if every process has ended.
     fn has_ended(&mut self) -> bool {
         let runs =
             |profiler: &Profiler| profiler.watched.values().any(|watched| watched.ended.is_none());
@@ -262,11 +263,11 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
-        // Says how processes ended that have just done so.
+        // This learns how processes ended that have just done so.
         self.refresh_family();
     }
 
-    /// Takes in a report. Returns true if a stretch has ended.
+    /// Processes a report of the sampler. Returns `true` if a stretch has ended.
     fn take(&mut self, report: Report) -> bool {
         match report {
             Report::Looks(chunk) => self.fold(chunk),
@@ -303,7 +304,7 @@ impl Profiler {
         false
     }
 
-    /// Everything seen so far.
+    /// The profile of everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);

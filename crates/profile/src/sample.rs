@@ -1,9 +1,9 @@
-//! When to look, at what, and within which budget.
+//! Decides when to look, at what, and within which budget.
 //!
-//! One thread does nothing but look: at random times, drawn beforehand, it reads the words of all
-//! known locks and the system calls of a random subset of threads, and hands what it read to
-//! whoever folds it. Nothing that it sees decides when it looks next, so that the share of looks
-//! at which something was so is an unbiased estimate of the share of time.
+//! One thread does nothing but look. At random times, drawn beforehand, it reads the words of all
+//! known locks and the system calls of a random subset of threads, and sends what it read to the
+//! thread that folds it. Nothing that it sees decides when it looks next, so the share of looks
+//! that see a state is an unbiased estimate of the share of time spent in that state.
 
 mod budget;
 mod chunk;

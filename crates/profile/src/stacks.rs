@@ -1,4 +1,4 @@
-//! The stacks that were seen, each known by a number, and what they tell of waits and locks.
+//! The stacks that were seen, each with a number, and what they show about waits and locks.
 
 use std::time::Instant;
 
@@ -15,25 +15,25 @@ use crate::primitive::spinning::spins_for_a_lock;
 use crate::primitive::waiting::{Waiting, WaitingFrame};
 use crate::primitive::{Caller, is_runtime_file};
 
-/// Frames of a waiter that tell what it waits for.
+/// Number of a waiter's frames that are checked for what it waits for.
 const CALLERS: usize = 12;
 
 /// The stacks of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     pub(crate) table: StackTable,
-    /// By the stack's number.
+    /// Indexed by the stack's number.
     told: Vec<Told>,
-    /// Until then names include inlined functions, for which debug information is read.
+    /// Until this time, names include inlined functions, for which debug information is read.
     pub(crate) inlined_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Told {
     places: Vec<places::Place>,
-    /// Its innermost function spins for a lock, as far as that has been asked for.
+    /// True if its innermost function spins for a lock; `None` if that has not been asked.
     spins: Option<bool>,
-    /// It is a loop without a name in which threads spin.
+    /// True if it is in an unnamed loop in which threads spin.
     spins_in_loop: Option<bool>,
 }
 
@@ -44,14 +44,15 @@ impl Told {
             return_address: frame.address,
             frame: outermost.wrapping_sub(frame.frame_address),
         };
-        // Places of a stack that was cut would count from a frame that is not its outermost.
+        // If a stack was cut off, its places would be counted from a frame that is not the
+        // outermost.
         let frames = stack.frames.iter().filter(|_| !stack.cut);
         Told { places: frames.map(place).collect(), spins: None, spins_in_loop: None }
     }
 }
 
 impl Stacks {
-    /// The number of a stack; `None` if too many differ.
+    /// The number of a stack; `None` if there are too many different ones.
     pub(crate) fn number(
         &mut self,
         process: u32,
@@ -66,12 +67,12 @@ impl Stacks {
         Some(number)
     }
 
-    /// The places of a stack's frames; none of a stack that was cut.
+    /// The places of a stack's frames; empty if the stack was cut off.
     pub(crate) fn places(&self, number: u32) -> &[places::Place] {
         self.told.get(number as usize).map_or(&[], |told| &told.places)
     }
 
-    /// The functions that tell what a thread with this stack waits for.
+    /// The functions that show what a thread with this stack waits for.
     pub(crate) fn callers(&mut self, number: u32) -> Vec<Caller> {
         let mut places = self.instructions(number);
         places.truncate(CALLERS);
@@ -88,7 +89,7 @@ impl Stacks {
         places.into_iter().map(caller).collect()
     }
 
-    /// A running thread with this stack spins for a lock.
+    /// Returns `true` if a running thread with this stack spins for a lock.
     pub(crate) fn spins(&mut self, number: u32) -> bool {
         let Some(told) = self.told.get_mut(number as usize) else { return false };
         let table = &mut self.table;
@@ -100,8 +101,8 @@ impl Stacks {
         })
     }
 
-    /// A running thread with this stack spins in the program's own code, until another thread
-    /// changes a word, or yields its CPU meanwhile.
+    /// Returns `true` if a running thread with this stack spins in the program's own code until
+    /// another thread changes a word, possibly yielding its CPU.
     pub(crate) fn spins_in_loop(&mut self, number: u32) -> bool {
         if self.locks(number) {
             return false;
@@ -114,7 +115,7 @@ impl Stacks {
         *told.spins_in_loop.get_or_insert_with(spins)
     }
 
-    /// The names of a stack's functions, innermost first, and the number of inferred frames.
+    /// Names of the functions on a stack, innermost first, and the number of inferred frames.
     pub(crate) fn names(&mut self, number: u32) -> (Vec<String>, u32) {
         let mut names = Vec::new();
         for place in self.instructions(number) {
@@ -125,8 +126,8 @@ impl Stacks {
         (names, inferred as u32)
     }
 
-    /// The function that called for the wait: the innermost one that belongs neither to the runtime
-    /// nor to a lock. Where there is none, the innermost one of the runtime that is no lock's.
+    /// The function that caused the wait: the innermost one that belongs neither to the runtime nor
+    /// to a lock; if there is none, the runtime's innermost function that is not a lock's.
     pub(crate) fn caller(&mut self, number: u32) -> Option<String> {
         let (mut of_library, mut innermost) = (None, None);
         for place in self.instructions(number) {
@@ -142,8 +143,8 @@ impl Stacks {
         of_library.or(innermost)
     }
 
-    /// The plain names of a stack's functions, innermost first, and their parts. No function of
-    /// the runtime's files is the program's own.
+    /// Plain names of the functions on a stack, innermost first, each with the part of the code to
+    /// which it belongs. Functions in the runtime's files never count as the program's.
     pub(crate) fn parts(&mut self, number: u32) -> Vec<(String, Part)> {
         let mut parts = Vec::new();
         for place in self.instructions(number) {
@@ -160,7 +161,7 @@ impl Stacks {
         parts
     }
 
-    /// The plain name of the innermost function, by its symbol.
+    /// Plain name of the innermost function, by its symbol.
     pub(crate) fn innermost(&mut self, number: u32) -> Option<String> {
         self.innermost_function(number).map(|name| name.path().to_owned())
     }
@@ -170,14 +171,13 @@ impl Stacks {
         self.table.function_at(place).map(|name| FunctionName::parse(&name))
     }
 
-    /// A running thread with this stack takes or frees a lock.
+    /// Returns `true` if a running thread with this stack takes or releases a lock.
     pub(crate) fn locks(&mut self, number: u32) -> bool {
         let innermost = self.innermost_function(number);
         innermost.is_some_and(|name| name.part() == Part::Lock) || self.spins(number)
     }
 
-    /// The function of the runtime that took a lock inside it, for which a thread with this stack
-    /// waits.
+    /// The runtime's function that took an internal lock for which a thread with this stack waits.
     pub(crate) fn taker_in_runtime(&mut self, number: u32) -> Option<String> {
         for place in self.instructions(number) {
             let of_runtime = self.is_in_runtime(place);
@@ -192,14 +192,14 @@ impl Stacks {
         None
     }
 
-    /// The variable at an address of a process. `true` if it is the runtime's.
+    /// The variable at an address of a process; `true` if it belongs to the runtime.
     pub(crate) fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, bool)> {
         let (variable, image) = self.table.variable(process, address)?;
         let image = self.table.image(image);
         Some((variable, image.is_some_and(|image| is_runtime_file(image.name()))))
     }
 
-    /// The function of the program that waits with this stack.
+    /// The program's function that waits with this stack.
     pub(crate) fn waiting(&mut self, number: u32) -> Waiting {
         let mut frames = Vec::new();
         for place in self.instructions(number) {
@@ -210,8 +210,8 @@ impl Stacks {
         Waiting::of(&frames)
     }
 
-    /// Functions of the program on a stack, each with the address to which it returns, which tells
-    /// closures of one name apart.
+    /// Functions of the program on a stack, each with its return address, which distinguishes
+    /// closures of the same name.
     pub(crate) fn program_functions(&mut self, number: u32) -> Vec<(String, u64)> {
         let frames = self.table.stack(number).map_or(&[][..], |stack| &stack.frames);
         let returns: Vec<u64> = frames.iter().skip(1).map(|frame| frame.address).collect();
@@ -231,8 +231,8 @@ impl Stacks {
         frames.iter().map(Frame::instruction).collect()
     }
 
-    /// Names of the functions at an address, innermost first: inlined ones only for so long, and
-    /// none of the runtime's, whose debug information is large.
+    /// Names of the functions at an address, innermost first. Inlined ones are included until a
+    /// deadline, except the runtime's, whose debug information is large.
     fn functions(&mut self, place: Place) -> Vec<String> {
         let in_time = self.inlined_until.is_some_and(|until| Instant::now() < until);
         match in_time && !self.is_in_runtime(place) {
@@ -241,7 +241,7 @@ impl Stacks {
         }
     }
 
-    /// Code of the runtime, or of no file.
+    /// Returns `true` for code of the runtime, or of no file.
     fn is_in_runtime(&self, place: Place) -> bool {
         match place {
             Place::Image(code) => {

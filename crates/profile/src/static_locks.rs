@@ -1,4 +1,4 @@
-//! Static variables that are locks, or contain some, by their types in debug information.
+//! Finds static variables that are or contain locks, by their types in debug information.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -12,9 +12,9 @@ use crate::primitive::{Identity, Role, declared, is_runtime_file};
 /// The search for static locks in the files of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct StaticLocks {
-    /// Files whose static locks are not all known yet.
+    /// Files that have not been searched completely.
     scans: VecDeque<Scan>,
-    /// Locks at their addresses, as their files count.
+    /// Static locks of each file, at addresses relative to the file.
     known: HashMap<ImageId, Vec<Identity>>,
 }
 
@@ -22,19 +22,19 @@ pub(crate) struct StaticLocks {
 #[derive(Debug)]
 struct Scan {
     image: ImageId,
-    /// A process that has mapped it.
+    /// Index of a process that has mapped it.
     process: u32,
-    /// `None` before it has begun.
+    /// `None` before the search has begun.
     units: Option<StaticVariables<Identity>>,
 }
 
 impl StaticLocks {
-    /// Goes on to search the files that processes have mapped, until it is so late. Returns the
-    /// locks that were found, each with its process and at its address there.
+    /// Continues to search the files that processes have mapped, until `until`. Returns the locks
+    /// that were found, each with its process and its address there.
     pub(crate) fn find(&mut self, table: &mut StackTable, until: Instant) -> Vec<(u32, Identity)> {
         for (process, image) in table.newly_mapped() {
-            // The runtime's own locks are hardly ever at fault, and those that are waited for are
-            // seen all the same.
+            // The runtime's own locks are rarely at fault; those that threads wait for are seen
+            // anyway.
             let of_runtime = table.image(image).is_none_or(|image| is_runtime_file(image.name()));
             if !of_runtime {
                 self.scans.push_back(Scan { image, process, units: None });
@@ -79,7 +79,7 @@ fn lock_of(variable: StaticVariable<Identity>) -> Identity {
     variable.kind.at(variable.address)
 }
 
-/// The lock, at address 0, whose type has this path. `None` if it is no lock's.
+/// The lock, at address 0, whose type has this path; `None` if the type is not a lock.
 fn lock_of_type(path: &str) -> Option<Identity> {
     declared(path, 0).filter(|identity| identity.role() == Role::Lock)
 }

@@ -10,10 +10,10 @@ use threadtoll_stacks::process::{PipeEnd, Process};
 
 use crate::occupation::{Descriptors, Device, EventSet, Polled};
 
-/// Most descriptors of a process among which both ends of a pipe are looked for.
+/// Maximum number of descriptors of a process that are searched for pipes with both ends in it.
 const MAX_ENDS: usize = 1024;
 
-/// A program of a process, from its start or the process's last `exec` on.
+/// A program executed by a process, from the process's start or last `exec` on.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) pid: u32,
@@ -21,30 +21,31 @@ pub(crate) struct Watched {
     pub(crate) process: Option<Process>,
     pub(crate) is_32_bit: bool,
     pub(crate) command: Vec<OsString>,
-    /// The file of the program.
+    /// Path of the program's file.
     pub(crate) program: PathBuf,
     /// Number of programs that the process has executed, this one included.
     pub(crate) image: u32,
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
     pub(crate) signal: Option<u8>,
-    /// Names of threads, as they were when it was first seen that they use locks, or when their
-    /// states over time began to be kept.
+    /// Names of the threads that use locks, read when that was first seen, and of those whose
+    /// states over time are kept.
     pub(crate) names: HashMap<u32, String>,
-    /// Threads of other processes that use locks of this one, with their processes and names.
+    /// Threads of other processes that use locks of this one, each with its process and name.
     pub(crate) strangers: HashMap<u32, (u32, String)>,
-    /// When it was started, until its mappings are listed once more with its libraries.
+    /// When it was started; `None` once its mappings have been listed again, with its libraries.
     pub(crate) started: Option<Instant>,
-    /// Its threads when they were last listed, ascending.
+    /// Its threads when they were last listed, in ascending order.
     pub(crate) listed: Vec<u32>,
-    /// It executes another program by now, which has been known since then.
+    /// When it was noticed that the process has executed another program; `None` if it has not.
     pub(crate) replaced: Option<Instant>,
     pub(crate) followed: Vec<u32>,
     /// Threads whose events are not open yet.
     pub(crate) to_follow: VecDeque<u32>,
-    /// The last of these, which are to be listed once more before: most threads end by then.
+    /// Number of threads, at the end of that queue, to be listed again before they are followed:
+    /// most of them end by then.
     pub(crate) held_back: usize,
-    /// Threads that ended between two listings, up to a few.
+    /// Number of threads that ended between two listings, up to a few.
     pub(crate) ended_soon: u32,
 }
 
@@ -52,7 +53,7 @@ impl Descriptors for BTreeMap<u32, Watched> {
     fn device(&self, process: u32, descriptor: u32) -> Device {
         let Some(process) = process_of(self, process) else { return Device::Other };
         match link(process, descriptor) {
-            // A pipe may have a name.
+            // This may be a named pipe.
             Device::Disk if process.is_pipe(descriptor).is_ok_and(|pipe| pipe) => Device::Pipe,
             device => device,
         }

@@ -14,10 +14,9 @@ use crate::{BlockFigures, Count, Histogram, Ns, OwnProgram, Seconds, Text};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
-    /// Many round trips, or messages, between two stamps: the source of means, medians, rates and
-    /// ratios.
+    /// Many round trips, or messages, between two stamps: yields means, medians, rates and ratios.
     Stretch,
-    /// One stamp per message: the source of the distribution and its tail.
+    /// One stamp per message: yields the distribution and its tail.
     Stamped,
 }
 
@@ -39,7 +38,7 @@ pub struct Block {
     pub seq: u32,
     /// When the block ended, RFC 3339 UTC.
     pub at: Text,
-    /// The loop that produced it.
+    /// The loop that produced the block.
     pub kind: BlockKind,
     /// Number of round trips, of messages, of calls on a queue, or of acquisitions of a lock.
     pub count: Count,
@@ -54,12 +53,12 @@ pub struct Block {
     /// Stamped blocks: the round trips. Stretch blocks: the mean round trip, or mean time per
     /// message, of each stretch.
     pub histogram: Option<Histogram>,
-    /// Number of round trips longer than the plan's limit; null in a stretch block.
+    /// Number of round trips longer than the plan's limit; null in stretch blocks.
     pub over: Option<Count>,
-    /// Figures of its kind of cell.
+    /// Figures that depend on the kind of cell.
     #[serde(flatten)]
     pub figures: BlockFigures,
-    /// Cells that a program of another language measured itself only: how.
+    /// How the cell was measured, if a program of another language measured it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
     /// Samples of this block that were among the 64 longest of their cell when it ended.
@@ -124,13 +123,13 @@ pub struct BlockCost {
 pub enum Cause {
     /// The reference cell changed by more than 10% around the block.
     ReferenceDrift,
-    /// CPUs did over 10% more or less work together than when cells were predicted.
+    /// CPUs did over 10% more or less work when all ran at once than when cells were predicted.
     WorkDrift,
     /// A pinned end ran on the wrong CPU.
     Migration,
     /// Another thread preempted an end.
     InvoluntarySwitch,
-    /// An end waited in a run queue.
+    /// An end waited in a scheduler's run queue.
     RunQueueDelay,
     /// The hypervisor took CPU time.
     Steal,
@@ -168,7 +167,7 @@ impl fmt::Display for Cause {
 /// Disturbances of the machine during a block; null if the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
-    /// Those that reached their threshold.
+    /// The causes that reached their thresholds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// CPU migrations of the ends.

@@ -1,4 +1,5 @@
-//! Bursts of messages: in a block, in a record, and the way from one to the other.
+//! Bursts of messages: as measured in a block, as reported in a record, and how the former become
+//! the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,19 +9,19 @@ use threadtoll_stats::resample::{self, Processes};
 use crate::rounding::rounded_ns;
 use crate::{Count, Fraction, Ns};
 
-/// The bursts of a block. Times are medians over its bursts, in nanoseconds since the burst was
+/// The bursts of a block. Times are medians over its bursts, in nanoseconds from when the burst was
 /// due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstBlock {
     /// Number of bursts.
     pub bursts: Count,
-    /// Until the first message was received.
+    /// Time until the first message was received.
     pub first_ns: Ns,
-    /// Until the last message was received.
+    /// Time until the last message was received.
     pub last_ns: Ns,
-    /// From the end of the last send call until the last message was received.
+    /// Time from the end of the last send call until the last message was received.
     pub drain_ns: Ns,
-    /// Number of bursts that were due when all messages of the one before had been received.
+    /// Number of bursts that became due after all messages of the previous burst had been received.
     pub found_empty: Count,
 }
 
@@ -40,10 +41,11 @@ pub struct Burst {
 }
 
 impl BurstBlock {
-    /// Bursts of this size, without those before the message `lead`; `None` if none is complete.
+    /// Bursts of this size, ignoring messages before the index `lead`; `None` if no burst is
+    /// complete.
     ///
-    /// `times_ps` are when each message was due, when its send call had returned, and when the
-    /// receiver had it.
+    /// For each message, `times_ps` has the times when it was due, when its send call returned, and
+    /// when it was received.
     pub fn of(size: usize, lead: usize, times_ps: [&[u64]; 3]) -> Option<Self> {
         let [due_ps, after_ps, received_ps] = times_ps;
         let starts: Vec<usize> = (0..due_ps.len())
@@ -68,7 +70,7 @@ impl BurstBlock {
 }
 
 impl Burst {
-    /// Folds blocks, each with its process; `None` without any.
+    /// Folds blocks, each with the number of its process; `None` if there are none.
     pub(crate) fn of(blocks: impl Iterator<Item = (u32, BurstBlock)>, seed: u64) -> Option<Self> {
         let blocks: Vec<(u32, BurstBlock)> = blocks.collect();
         blocks.first()?;

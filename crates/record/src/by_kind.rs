@@ -1,7 +1,7 @@
 //! Figures that only one kind of cell has.
 //!
-//! In a file they stand among the members of the block, record or regime that has them. Which kind
-//! it is follows from a member that no other kind has.
+//! In a file, they are among the members of the block, record or regime. Their kind is recognised
+//! by a member that no other kind has.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,9 @@ use crate::{
     Lost, OpenLoopBlockFigures, OpenLoopFigures, Workers, WorkersBlock,
 };
 
-/// Declares an enum of figures: first kinds with several members, each told by the one that is
-/// named, then kinds with a single member, at last the kind of a line that has none of these.
+/// Declares an enum of figures: first the kinds with several members, each recognised by the member
+/// that is named; then the kinds with a single member; last the kind of a line with none of these
+/// members.
 macro_rules! by_kind {
     (
         $(#[$doc:meta])*
@@ -56,7 +57,8 @@ macro_rules! by_kind {
             }
         }
 
-        // Not derived: a spoilt member would make the line one of another kind.
+        // Not derived: with a derived implementation, an invalid member would make the line one of
+        // another kind.
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut members = Map::<String, Value>::deserialize(deserializer)?;
@@ -80,7 +82,7 @@ macro_rules! by_kind {
                 stringify!($name).into()
             }
 
-            /// The members of all kinds.
+            /// Schema of the members of all kinds.
             fn json_schema(generator: &mut SchemaGenerator) -> Schema {
                 let mut all = Map::new();
                 $(all.extend(members::<$of>(generator));)*
@@ -110,19 +112,19 @@ fn members<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value>
 by_kind! {
     /// Figures of a block.
     BlockFigures {
-        /// Messages that were sent when they were due: lateness, and messages that were due and
-        /// received. The values of the block are the times from the moment at which a message was
-        /// due until it was received.
+        /// Messages that were sent when they were due: lateness, and numbers of messages due and
+        /// received. The block's values are the times from when a message was due until it was
+        /// received.
         "open_loop" => open_loop: OpenLoop(OpenLoopBlockFigures),;
-        /// Acquisitions of a lock. The values of the block are their waits or, in a stretch block,
-        /// the mean time between acquisitions of all threads together.
+        /// Acquisitions of a lock. The block's values are waiting times or, in a stretch block, the
+        /// mean time between acquisitions by any thread.
         contention: Contention(ContentionBlock),
-        /// A queue that holds many messages. The values of the block are the times of a send call
-        /// and a receive call together.
+        /// A queue that holds many messages. Each of the block's values is the time of a send call
+        /// plus a receive call.
         calls: Depth(CallsBlock),
         /// Receivers that share messages.
         workers: Shared(WorkersBlock),
-        /// Sends into a flooded queue. The values of the block are the times of their send calls.
+        /// Sends into a flooded queue. The block's values are the times of send calls.
         sends: SendCall(Lost),;
         /// Round trips, or messages in one direction.
         hand_offs: HandOffs(HandOffBlockFigures)
@@ -133,7 +135,7 @@ by_kind! {
     /// Figures of a record, or of a regime.
     Figures {
         /// Messages that were sent when they were due: rate, lateness and saturation. The values
-        /// are the times from the moment at which a message was due until it was received.
+        /// are the times from when a message was due until it was received.
         "open_loop" => open_loop: OpenLoop(OpenLoopFigures),
         /// A queue that holds many messages: times of calls, and memory.
         "calls" => depth: Depth(DepthFigures),
@@ -141,7 +143,7 @@ by_kind! {
         "refused" => sends: SendCall(Lost),;
         /// Locks: speed-up, queue, fairness, and their prediction.
         contention: Contention(Contention),
-        /// Receivers that share messages: how evenly.
+        /// Receivers that share messages: how evenly they do.
         workers: Shared(Workers),;
         /// Round trips, or messages in one direction.
         hand_offs: HandOffs(HandOffFigures)
@@ -149,7 +151,7 @@ by_kind! {
 }
 
 impl BlockFigures {
-    /// Messages that were lost; `None` where none may be.
+    /// Messages that were lost; `None` if the queue may not lose any.
     pub fn lost(&self) -> Option<Lost> {
         match self {
             BlockFigures::OpenLoop(own) => own.sends,
@@ -160,7 +162,7 @@ impl BlockFigures {
 }
 
 impl Figures {
-    /// Messages that were lost; `None` where none may be.
+    /// Messages that were lost; `None` if the queue may not lose any.
     pub fn lost(&self) -> Option<Lost> {
         match self {
             Figures::OpenLoop(own) => Some(Lost { refused: own.refused?, dropped: own.dropped? }),

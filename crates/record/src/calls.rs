@@ -8,11 +8,11 @@ use crate::{Count, Ns};
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResidentBytes {
-    /// Before the queue is created.
+    /// Memory before the queue is created.
     pub before: Count,
-    /// While it holds its messages.
+    /// Memory while the queue holds its messages.
     pub full: Count,
-    /// After they have been received.
+    /// Memory after the messages have been received.
     pub drained: Count,
 }
 
@@ -23,7 +23,7 @@ pub struct CallsBlock {
     pub send_ns: Ns,
     /// Time of a receive call.
     pub receive_ns: Ns,
-    /// Memory of the process; null if the kernel does not tell.
+    /// Memory of the process; null if the kernel does not report it.
     pub resident_bytes: Option<ResidentBytes>,
 }
 

@@ -11,7 +11,7 @@ use crate::{Build, LockSubject, Placement, QueueSubject, Relation, Subject, Work
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Each counter in a cache line of its own.
+    /// Each counter in its own cache line.
     Own,
     /// Both counters in one cache line.
     Shared,
@@ -39,12 +39,12 @@ pub enum Neighbour {
     Spin,
     /// The other threads stream through memory larger than the caches.
     Memory,
-    /// The other threads sleep and wake all the time.
+    /// The other threads keep sleeping and waking up.
     Churn,
 }
 
 impl Neighbour {
-    /// The other threads, in words.
+    /// Describes the other threads.
     pub fn threads(self) -> &'static str {
         match self {
             Neighbour::Spin => "spinners",
@@ -66,9 +66,9 @@ pub struct Cell {
     pub subject: Subject,
     /// Placement of the ends.
     pub placement: Placement,
-    /// The CPUs. Pinned: of the first and the second end (for queues: all senders, then the
-    /// receiver, or all receivers that share messages, then the sender; for locks: those among
-    /// which the threads are distributed in turn); same-cpu: one; free: all allowed ones.
+    /// The CPUs. Pinned: those of the first and the second end (for queues, of all senders and then
+    /// the receiver, or of all receivers that share messages and then the sender; for locks, those
+    /// among which the threads are distributed in turn). Same CPU: one. Free: all allowed ones.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,
@@ -86,7 +86,7 @@ pub struct Cell {
     /// Load from other threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
-    /// The facts of its build; absent if it was built with this program.
+    /// Build of the subject; absent if it was built as part of this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built: Option<Build>,
 }
@@ -121,10 +121,10 @@ impl Cell {
         }
     }
 
-    /// Returns `true` if more threads compete for the CPUs than the cell has, so that the figure
+    /// Returns `true` if more threads compete for CPUs than the cell has CPUs, so that the figure
     /// includes the scheduler's time slices.
     ///
-    /// `false` if all threads were placed on one CPU on purpose, or sleep.
+    /// Returns `false` if all threads were placed on one CPU on purpose, or if they sleep.
     pub fn oversubscribed(&self) -> bool {
         let threads = match &self.subject {
             Subject::Queue(queue) => queue.threads(),

@@ -13,7 +13,7 @@ pub struct CellPrediction {
     pub run: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at the group.
+    /// Attempt at measuring the group.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -24,12 +24,12 @@ pub struct CellPrediction {
     pub refused: Option<Refusal>,
     /// The model: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
     pub model: Option<Text>,
-    /// Why that model was chosen.
+    /// Why this model was chosen.
     pub why: Option<Text>,
     /// Work per second, divided by that of one thread without the lock.
     pub speedup: Option<Ratio>,
-    /// 95% interval for the measured speed-up, from the errors of the calibration and of the
-    /// simulation; null in files written before it existed.
+    /// 95% interval for the measured speed-up, given the errors of the calibration and of the
+    /// simulation; null in files written before there was such an interval.
     #[serde(default)]
     pub speedup_interval95: Option<[Ratio; 2]>,
     /// Share of the threads' time spent waiting.
@@ -41,48 +41,49 @@ pub struct CellPrediction {
     pub queue_mean_interval95: Option<[Ratio; 2]>,
     /// Number of threads still waiting when one has just acquired the lock.
     pub queue_on_entry: Option<Ratio>,
-    /// Time for all tasks, in seconds; null without a number of tasks.
+    /// Time for all tasks, in seconds; null if there is no fixed number of tasks.
     pub total_s: Option<Seconds>,
     /// Inputs of the model; null if they could not be calibrated.
     pub from: Option<Calibrated>,
 }
 
-/// Reason not to predict a cell: no model describes it.
+/// Reason why no model describes a cell, so that it is not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// The lock is held for less than 1 µs: the cost of moving cache lines between CPUs, which
-    /// depends on how the threads happen to meet, decides.
+    /// The lock is held for less than 1 µs. Throughput then depends on the cost of moving cache
+    /// lines between CPUs, which depends on how the threads happen to meet.
     #[serde(rename = "below-1us")]
     Below1us,
-    /// More threads than CPUs compute: the scheduler's choices decide, down to the preemption of a
-    /// thread that holds the lock.
+    /// More threads than CPUs compute. Throughput then depends on the scheduler, which may even
+    /// preempt the thread that holds the lock.
     OversubscribedSpin,
 }
 
-/// Figures measured in the group before its cells are predicted, but not in those cells.
+/// Figures measured in the group before its cells are predicted, but in cells of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// Mean hold time, in nanoseconds.
     pub hold_ns: Ns,
-    /// Mean time of a thread without the lock, in nanoseconds.
+    /// Mean time that a thread spends without the lock, in nanoseconds.
     pub think_ns: Ns,
-    /// Time for both, of one thread without the lock, in nanoseconds.
+    /// Time that one thread alone needs for both, without the lock, in nanoseconds.
     pub alone_ns: Ns,
-    /// Time from a release until a sleeping thread that is woken has the lock, in nanoseconds,
-    /// after a short sleep.
+    /// Time from a release until a sleeping thread that was woken for it has the lock, in
+    /// nanoseconds. Calibrated with short sleeps.
     pub handoff_ns: Ns,
-    /// Time that waking a sleeping thread takes the thread that released the lock, in nanoseconds,
-    /// after a short sleep; null if none sleeps.
+    /// Time that the releasing thread spends on waking a sleeping thread, in nanoseconds.
+    /// Calibrated with short sleeps; null if no thread sleeps.
     pub wake_cost_ns: Option<Ns>,
     /// Time for which a thread spins before it sleeps, in nanoseconds; null if it never sleeps, or
     /// sleeps at once.
     pub spin_ns: Option<Ns>,
-    /// Time of a hand-off to a spinning thread, in nanoseconds; null if none spins.
+    /// Time of a hand-off to a spinning thread, in nanoseconds; null if no thread spins.
     pub takeover_ns: Option<Ns>,
-    /// Uncontended lock and unlock, in nanoseconds.
+    /// Time of an uncontended lock and unlock, in nanoseconds.
     pub pair_ns: Ns,
-    /// Factor by which threads that compute at once slow each other down; absent if they sleep.
+    /// Factor by which threads slow each other down when they compute at the same time; absent if
+    /// they sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Ratio>,
 }

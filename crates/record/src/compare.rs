@@ -11,10 +11,11 @@ pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
-/// Largest factor between the reference's times in one regime, whenever it was measured.
+/// Largest ratio between two times of the reference that count as the same regime, whenever they
+/// were measured.
 pub const ALIKE: f64 = 1.3;
 
-/// A round of a group: the process, and the number of the round in it.
+/// A round of a group: the number of the process, and of the round.
 pub type Round = (u32, u32);
 
 /// The ratio of two series that were measured in the same rounds.
@@ -28,7 +29,7 @@ pub struct Paired {
     pub pairs: usize,
 }
 
-/// Returns the ratio of `own` to `base`, paired by round, or `None` with fewer than two pairs.
+/// The ratio of `own` to `base`, paired by round; `None` if there are fewer than two pairs.
 pub fn paired(
     own: &BTreeMap<Round, f64>,
     base: &BTreeMap<Round, f64>,
@@ -47,7 +48,7 @@ pub fn paired(
     Some(Paired { ratio, interval95: interval95?, pairs: ratios.len() })
 }
 
-/// Verdict for times, where less is better.
+/// Verdict for times, which are better if smaller.
 pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     const LEAST: f64 = 1.0 / MARGIN;
     if pairs < PAIRS {
@@ -67,7 +68,7 @@ pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     }
 }
 
-/// Verdict for rates, where more is better.
+/// Verdict for rates, which are better if larger.
 pub fn verdict_of_rates([low, high]: [f64; 2], pairs: usize) -> Verdict {
     verdict([1.0 / high, 1.0 / low], pairs)
 }

@@ -1,13 +1,14 @@
-//! The comparison of two runs: changes beyond noise, cell by cell.
+//! Compares two runs: finds changes beyond noise, cell by cell.
 //!
-//! Figures of two runs differ although nothing was changed: by noise between blocks and processes,
-//! which the intervals of a record know, and by noise between runs, which they do not. Here the
-//! intervals hold both (`noise`), and also the ratio relative to a control of the same groups, so
-//! that a machine that became slower as a whole decides nothing. Bounds allow for the number of
-//! ratios (C. E. Bonferroni, 1936): of all comparisons of unchanged code, at most one in twenty
-//! says that any cell changed.
+//! Figures of two runs differ even if nothing was changed, because of two kinds of noise: between
+//! blocks and processes, which the intervals in a record include, and between runs, which they do
+//! not. Here the intervals include both (`noise`). They also cover the ratio relative to a control
+//! from the same groups, so that nothing is concluded if the whole machine has become slower. They
+//! are widened for the number of ratios (C. E. Bonferroni, 1936): of all comparisons of unchanged
+//! code, at most one in twenty reports that any cell changed.
 //!
-//! Figures are of one regime: those of the two runs are matched by the reference's time.
+//! Figures are taken within one regime of the machine; the regimes of the two runs are matched by
+//! the reference's time.
 
 mod compatible;
 mod noise;
@@ -27,27 +28,27 @@ pub use compatible::Refusal;
 use noise::{Family, Noise};
 use observed::{Key, Observation, Observed, Regimes};
 
-/// Largest ratio that is stated.
+/// Largest ratio that is reported.
 const MAX_RATIO: f64 = 1e16;
 
 /// The comparison of two runs, `base` and `new`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// The run that the other one is compared with.
+    /// The run with which the other is compared.
     pub base: ComparedRun,
     /// The run that is judged.
     pub new: ComparedRun,
-    /// A cell that is worse by surely more than this, in percent, is a regression.
+    /// A cell is a regression if it is certainly worse by more than this, in percent.
     pub fail_above_percent: Ratio,
     /// Differences of the machine, the tool and the plan.
     pub differences: Vec<Difference>,
-    /// Number of judged ratios; the intervals allow for that many.
+    /// Number of judged ratios, for which the intervals are widened.
     pub judged: u32,
-    /// Cells that stand in both files, once for each regime, in the order of `new`.
+    /// Cells in both files, once per regime, in the order in which `new` was measured.
     pub cells: Vec<ComparedCell>,
-    /// Cells that stand only in `base`.
+    /// Cells in `base` only.
     pub only_in_base: Vec<LoneCell>,
-    /// Cells that stand only in `new`.
+    /// Cells in `new` only.
     pub only_in_new: Vec<LoneCell>,
 }
 
@@ -75,7 +76,7 @@ pub struct Difference {
     pub new: Option<Text>,
 }
 
-/// A cell that stands in one file only.
+/// A cell that is in only one of the files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoneCell {
     /// The experiment.
@@ -84,7 +85,7 @@ pub struct LoneCell {
     pub cell: Cell,
 }
 
-/// A cell of both runs, in one regime.
+/// A cell that is in both runs, in one regime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedCell {
     /// The experiment.
@@ -101,10 +102,10 @@ pub struct ComparedCell {
     pub new: Ratio,
     /// `new` divided by `base`; null if they cannot be compared.
     pub ratio: Option<Ratio>,
-    /// Interval of the ratio, with and without the control's change; 95% for all judged ratios
-    /// together.
+    /// 95% interval of the ratio, with and without the control's change, simultaneous over all
+    /// judged ratios.
     pub interval95: Option<[Ratio; 2]>,
-    /// The cell whose change the interval allows for.
+    /// The control, whose change the interval takes into account.
     pub control: Option<Control>,
     /// Half the width of the interval, in percent; null without a verdict.
     pub noise_percent: Option<Ratio>,
@@ -118,7 +119,7 @@ pub struct ComparedCell {
     pub unjudged: Option<Unjudged>,
 }
 
-/// The change of the cell by which a machine is known.
+/// A cell whose change shows how the machine changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// Its name.
@@ -136,8 +137,8 @@ pub enum Figure {
     /// Messages per second: more is better.
     #[serde(rename = "rate_per_s")]
     Rate,
-    /// Median time in nanoseconds from the moment at which a message was due until it was received:
-    /// less is better.
+    /// Median time in nanoseconds from when a message was due until it was received: less is
+    /// better.
     #[serde(rename = "quantiles.p50")]
     DeliveryMedian,
     /// Time in nanoseconds of a burst, until its last message was received: less is better.
@@ -155,13 +156,14 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Returns `true` if a larger figure is better.
+    /// Returns `true` if larger is better.
     pub fn more_is_better(self) -> bool {
         matches!(self, Figure::Rate | Figure::Speedup)
     }
 }
 
-/// Verdict on a ratio: the first that fits its interval. The limit is `fail_above_percent`.
+/// Verdict on a ratio: the first one that applies to its interval. The limit is
+/// `fail_above_percent`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -177,12 +179,12 @@ pub enum Outcome {
     Better,
     /// The whole interval is within the limit in both directions.
     Same,
-    /// The interval does not decide, or nothing is judged.
+    /// The interval is inconclusive, or there is no interval.
     Open,
 }
 
 impl Outcome {
-    /// Judges the interval of a ratio of times, where less is better.
+    /// Verdict on the interval of a ratio of times, which are better if smaller.
     fn of([low, high]: [f64; 2], limit: f64) -> Self {
         if low > limit {
             Outcome::Regression
@@ -199,7 +201,7 @@ impl Outcome {
         }
     }
 
-    /// Returns `true` if the cell surely changed.
+    /// Returns `true` if the cell has certainly changed.
     pub fn changed(self) -> bool {
         !matches!(self, Outcome::Same | Outcome::Open)
     }
@@ -211,13 +213,13 @@ impl Outcome {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Unjudged {
-    /// It is the reference, by which the machine is known.
+    /// It is the reference, from which changes of the machine are inferred.
     Reference,
     /// The runs have no regime of the machine in common.
     OtherRegime,
-    /// The medians were obtained in different ways.
+    /// The medians were obtained by different methods.
     OtherMethod,
-    /// One process measured it once: how its time differs between processes is unknown.
+    /// Only one process measured it, so the variance between processes is unknown.
     OneProcess,
     /// One of the regimes has fewer than 21 blocks of the cell.
     FewBlocks,
@@ -227,7 +229,7 @@ pub enum Unjudged {
 ///
 /// # Errors
 ///
-/// If machine, clock, grade or contents of the two files forbid it.
+/// If the machine, clock, grade or contents of the two files do not allow a comparison.
 pub fn compare(
     base: &Results,
     new: &Results,
@@ -289,19 +291,19 @@ struct Compared<'a> {
     unjudged: Option<Unjudged>,
 }
 
-/// The change of a figure's logarithm.
+/// The change of a figure, as the difference of its logarithms.
 struct Change {
     log: f64,
     noise: Noise,
-    /// The control's name and change.
+    /// Name of the control, and its change.
     control: Option<(String, f64)>,
 }
 
 impl Change {
-    /// The interval of the change, with and without that of the control.
+    /// The interval of the change, with and without the control's change.
     fn bounds(&self, figure: Figure, judged: usize) -> [f64; 2] {
         let moved = self.control.as_ref().map_or(0.0, |(_, moved)| *moved);
-        // A rate falls where a time rises.
+        // A rate falls by the same factor by which a time rises.
         let relative = self.log + if figure == Figure::Rate { moved } else { -moved };
         let reach = self.noise.reach(judged.max(1));
         [self.log.min(relative) - reach, self.log.max(relative) + reach]
@@ -335,7 +337,8 @@ impl Side {
 }
 
 impl<'a> Comparing<'a> {
-    /// The cell in each regime that both runs saw or, without any, in those of the largest share.
+    /// The cell in each regime that both runs saw; if there is none, in the regimes with the
+    /// largest shares.
     fn cell(&self, key: &'a Key) -> Vec<Compared<'a>> {
         let by_regime = |run: usize| {
             let mut by_regime: BTreeMap<Option<usize>, Vec<&'a Observation>> = BTreeMap::new();
@@ -411,8 +414,9 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// The change of the cell that tells how the machine changed: the futex in the same groups for
-    /// threads that sleep, otherwise the reference. A speed-up is relative as it is.
+    /// The change of the cell that shows how the machine changed: for threads that sleep, the futex
+    /// in the same groups; otherwise the reference. A speed-up needs none, because it is relative
+    /// already.
     fn control(
         &self,
         key: &Key,

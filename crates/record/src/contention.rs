@@ -1,4 +1,4 @@
-//! Threads that contend for a lock, as blocks and records describe them.
+//! Threads that contend for a lock, in blocks and records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,18 @@ use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, Sign
 pub struct ContentionBlock {
     /// Work of all threads: units, or nanoseconds of intended sleep.
     pub work: Ratio,
-    /// Number of acquisitions by thread; empty if a program of another language does not tell.
+    /// Number of acquisitions by thread; empty if a program of another language does not report it.
     pub acquisitions: Vec<Count>,
-    /// Cells of one thread alone: its work per nanosecond on each CPU, worked on in turn, because
-    /// CPUs may differ in speed.
+    /// For cells of one thread alone: its work per nanosecond on each CPU, measured in turn,
+    /// because CPUs may differ in speed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
-    /// Such cells on several CPUs: the work per nanosecond of a thread on each of them at once,
-    /// together, just after the block. They share nothing.
+    /// For such cells on several CPUs: the total work per nanosecond of one thread on each of them,
+    /// running at the same time and sharing nothing, measured just after the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_together: Option<Ratio>,
-    /// Number of threads still waiting just after an acquisition, on average, where a program of
-    /// another language tells nothing else of them.
+    /// Mean number of threads still waiting just after an acquisition, if a program of another
+    /// language reports nothing else about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_on_entry_mean: Option<Ratio>,
     /// Times and queue lengths from stamps; absent in stretch blocks.
@@ -30,7 +30,7 @@ pub struct ContentionBlock {
 }
 
 impl ContentionBlock {
-    /// Validates what a file has for a block of `count` acquisitions.
+    /// Validates these figures, read from a file, for a block of `count` acquisitions.
     pub(crate) fn validate(&self, count: Count) -> Result<(), &'static str> {
         let known = !self.acquisitions.is_empty();
         if known && self.acquisitions.iter().copied().sum::<Count>() != count {
@@ -61,9 +61,9 @@ pub struct ContentionSeen {
     pub queue_on_entry: Count,
     /// Largest number of threads waiting at once.
     pub queue_max: u32,
-    /// Number of acquisitions by threads that were waiting at the release.
+    /// Number of acquisitions by threads that were already waiting when the lock was released.
     pub handoffs: Count,
-    /// Time from the release until such a thread had the lock, summed, in nanoseconds.
+    /// Total time from the release until such a thread had the lock, in nanoseconds.
     pub handoff_ns: SignedNs,
     /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Ns,
@@ -74,8 +74,8 @@ pub struct ContentionSeen {
 pub struct Contention {
     /// Number of threads.
     pub threads: u32,
-    /// Share of its time for which a thread that never waits holds the lock: intended or, for
-    /// threads that sleep, measured.
+    /// Share of its time for which a thread that never waits would hold the lock: intended, or
+    /// measured if threads sleep.
     pub hold_share: Option<Fraction>,
     /// Intended acquisitions per second of a thread that never waits.
     pub locks_per_s: PerSecond,
@@ -84,8 +84,9 @@ pub struct Contention {
     pub speedup: Option<Ratio>,
     /// Its 95% interval, from resampling pairs.
     pub speedup_interval95: Option<[Ratio; 2]>,
-    /// Cells of one thread alone: the work of a thread on each of its CPUs at once, which share
-    /// nothing, divided by that of one; median over blocks. No lock can do better.
+    /// For cells of one thread alone: the work of one thread on each of its CPUs, running at the
+    /// same time and sharing nothing, divided by that of one thread; median over blocks. No lock
+    /// can do better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_lock: Option<Ratio>,
     /// Its 95% interval, from resampling blocks.
@@ -110,7 +111,8 @@ pub struct Contention {
     pub hold_ns: Option<Ns>,
     /// Measured mean time of a thread without the lock, in nanoseconds.
     pub think_ns: Option<Ns>,
-    /// Time for all tasks, in seconds, median over blocks; null without a number of tasks.
+    /// Time for all tasks, in seconds, median over blocks; null if there is no fixed number of
+    /// tasks.
     pub total_s: Option<Seconds>,
     /// Its 95% interval, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,

@@ -46,12 +46,12 @@ impl Experiment {
         }
     }
 
-    /// Returns `true` if files keep the histograms of its cells on this machine.
+    /// Returns `true` if files keep histograms for its cells on this machine.
     pub fn keeps_histograms(&self, machine: &Machine) -> bool {
         *self != Experiment::Matrix || machine.cpus <= MATRIX_HISTOGRAM_CPUS
     }
 
-    /// Default kind of its cells with this subject; a plan may say otherwise.
+    /// Default kind of its cells for this subject; a plan may specify another.
     pub(crate) fn usual_kind(&self, subject: &Subject) -> Kind {
         match (self, subject) {
             (_, Subject::Lock(_)) => Kind::Contention,
@@ -122,13 +122,13 @@ impl JsonSchema for Experiment {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A message there and a reply back: round trips.
+    /// A message one way and a reply back: round trips.
     Exchange,
     /// Messages in one direction, as fast as the queue takes them: a rate.
     Stream,
-    /// Messages in one direction, each when it is due: how long until it is received.
+    /// Messages in one direction, each sent when it is due: how long until it is received.
     OpenLoop,
-    /// Messages sent to a queue that holds many, and received from it: the time of each call.
+    /// Sending messages to a queue that holds many, and receiving them: the time of each call.
     Depth,
     /// Messages sent to a queue that another thread floods: the time of each send call.
     SendCall,

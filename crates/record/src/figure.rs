@@ -1,8 +1,8 @@
 //! Fractional numbers, each with its valid range in files.
 //!
 //! Files may come from anywhere, and their figures are summed, sorted, drawn on logarithmic axes
-//! and printed. Reading refuses numbers out of range; code that measures or computes a figure
-//! guarantees its range.
+//! and printed. Reading a file rejects numbers out of range; code that measures or computes a
+//! figure ensures its range.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

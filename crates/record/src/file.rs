@@ -1,5 +1,5 @@
-//! Result files: created by rename, appended to block by block, validated on reading, and folded
-//! for keeping.
+//! Result files: created by a rename, extended block by block, validated when read, and folded for
+//! keeping.
 
 mod fold;
 mod former_profile;

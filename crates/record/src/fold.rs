@@ -1,10 +1,11 @@
 //! Folds the blocks of a group into its records.
 //!
 //! The measuring command and the reader of an interrupted file share this code, so a record never
-//! depends on who made it. The rules are those of `docs/method/statistics.md`: means, medians and
-//! ratios from stretches, the distribution from stamped blocks, intervals from resampling blocks,
-//! ratios only between blocks of one round, and never across a change of the reference. No figure
-//! spans two regimes of the machine. Each [`Kind`] of cell has a file here.
+//! depends on which of them made it. The rules are those of `docs/method/statistics.md`: means,
+//! medians and ratios come from stretches, the distribution from stamped blocks, and intervals from
+//! resampling blocks. Ratios are taken only between blocks of one round, and never across a change
+//! of the reference. No figure mixes two regimes of the machine. Each [`Kind`] of cell has a file
+//! here.
 
 mod calls;
 mod contention;
@@ -31,10 +32,10 @@ use crate::{
     Unit, Verdict, Wait, Warning, Work,
 };
 
-/// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
-/// stamped one-way times.
+/// Largest disagreement between two CPUs' clocks at which one-way times may be stamped directly, as
+/// a share of the median one-way time.
 pub const AGREEMENT: f64 = 0.05;
-/// Share of disturbed blocks from which a record warns.
+/// Share of disturbed blocks above which a record has a warning.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
 use distribution::{Distribution, intervals, quantiles_of, worst};
@@ -43,14 +44,13 @@ use marks::{Marked, stretch_median, summary};
 use states::State;
 pub use warnings::WARNINGS;
 
-/// Name of a rate in ratios.
+/// Name of rates among the ratios.
 const RATE: &str = "rate_per_s";
 
-/// Folds the blocks of one attempt at group `group`, in measuring order, into a record for each
-/// cell that has any block. `predictions` are those of the same attempt.
+/// Folds the blocks of one attempt at group `group`, in the order of measuring, into a record for
+/// each cell that has any block. `predictions` must be those of the same attempt.
 ///
-/// The caller must pass no blocks of other groups or attempts. `at` is the records' time of
-/// folding.
+/// Do not pass blocks of other groups or attempts. `at` is the time of folding, for the records.
 pub fn fold(
     machine: &Machine,
     plan: &Plan,
@@ -85,7 +85,7 @@ pub fn fold(
     (0..cells.len())
         .filter(has_blocks)
         .map(|index| {
-            // Each cell has a resampling seed of its own, so that a resumed run gets the same
+            // Each cell has its own seed for resampling, so that a resumed run gets the same
             // intervals.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
@@ -122,28 +122,28 @@ struct Folding<'a> {
     group: usize,
     attempt: u32,
     at: &'a str,
-    /// The cell, in its group.
+    /// Index of the cell in its group.
     index: usize,
-    /// Blocks of the whole group, in one regime.
+    /// Blocks of the whole group that belong to one regime.
     all: &'a [Marked<'a>],
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
     seed: u64,
 }
 
-/// Outcome of folding the blocks of a cell in one regime.
+/// Result of folding the blocks of a cell in one regime.
 struct Outcome {
     loop_kind: LoopKind,
     kind: RecordKind,
     count: Count,
     one_way: Option<OneWay>,
     distribution: Distribution,
-    /// Per second, with its interval.
+    /// Rate per second, and its interval.
     rate: Option<(f64, Option<[f64; 2]>)>,
     cost: Cost,
     figures: Figures,
     against: Vec<Against>,
-    /// Share of the variance between processes.
+    /// Share of the variance that is between processes.
     between_processes: Option<f64>,
     warnings: Vec<Warning>,
 }
@@ -169,7 +169,7 @@ impl Outcome {
     }
 }
 
-/// The figures that a regime has, too.
+/// The figures that also exist per regime.
 fn of_regime(figures: Figures) -> Figures {
     match figures {
         Figures::OpenLoop(own) => {
@@ -183,7 +183,7 @@ fn of_regime(figures: Figures) -> Figures {
 }
 
 struct Comparison {
-    /// Name of the figure.
+    /// Name of the compared figure.
     of: &'static str,
     own: fn(&Block) -> Option<f64>,
     base: fn(&Block) -> Option<f64>,
@@ -239,7 +239,7 @@ impl<'a> Folding<'a> {
         found: Paired,
         judge: fn([f64; 2], usize) -> Verdict,
     ) -> Against {
-        // Judged as it is printed.
+        // Judged by the digits that are printed.
         let interval95 = found.interval95.map(significant);
         Against {
             cell: cell.clone(),
@@ -276,7 +276,7 @@ impl<'a> Folding<'a> {
         blocks().next().map(|_| OwnProgram { warm_up_ms })
     }
 
-    /// The record with the `outcome` of the main regime; `self` has the blocks of all.
+    /// The record, given the `outcome` of the main regime. `self` has the blocks of all regimes.
     fn record(&self, outcome: Outcome, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
         let Outcome { distribution, rate, .. } = outcome;
@@ -322,7 +322,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The figures of a cell's usable blocks, by round.
+/// Figures of a cell's usable blocks, by round.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -337,7 +337,7 @@ fn by_round(
         .collect()
 }
 
-/// Cells can have regimes that the reference does not see.
+/// Warns if the cell itself has several regimes that the reference does not show.
 fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     let last = *levels.iter().max().filter(|last| **last > 0)?;
     let at = |level: usize| {
@@ -361,7 +361,7 @@ fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTree
     }
 }
 
-/// Times are compared by the medians of stretches even if the record's median comes from stamps: a
+/// Times are compared by the medians of stretches, even if the record's median comes from stamps: a
 /// ratio to another mechanism must not include the cost of stamps.
 fn times(_: Kind) -> Comparison {
     Comparison {
@@ -372,13 +372,13 @@ fn times(_: Kind) -> Comparison {
     }
 }
 
-/// The cells of a group with which the cell `index` is compared, the reference first.
+/// Indices of the cells in a group with which the cell `index` is compared, the reference first.
 ///
-/// A variant that signals after unlocking, or is kept awake, is compared with the plain one, and a
-/// sleeping mechanism with the futex. A threadtoll queue is compared with everything in the group
-/// that waits as it does; with itself spinning, if it may sleep but hardly does; and, in batches,
-/// with every bare copy. Any queue with several receivers is compared with itself with one. The
-/// plan decides which cells share a group.
+/// A variant that signals after unlocking, or that is kept awake, is compared with the plain
+/// variant, and a sleeping mechanism with the futex. A threadtoll queue is compared with everything
+/// in the group that waits in the same way; with its own spinning variant, if it may sleep but
+/// hardly ever does; and, in batches, with every bare copy. Any queue with several receivers is
+/// compared with the same queue with one. The plan determines which cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -391,14 +391,14 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
         Subject::Queue(queue) => {
             is_base_of(other, cell) || queue.origin == Origin::Ours && rivals(planned, queue, other)
         }
-        // Locks compare another figure: see `contention`.
+        // Locks are compared by another figure: see `contention`.
         Subject::Lock(_) => false,
     };
     let others = (1..cells.len()).filter(|other| like(&cells[*other].cell));
     std::iter::once(0).chain(others).filter(|other| *other != index).collect()
 }
 
-/// The plain variant of a cell that signals after unlocking or is kept awake.
+/// The plain variant of a cell that signals after unlocking, or that is kept awake.
 fn partner(cell: &Cell) -> Option<Cell> {
     match cell.mechanism()?.strip_suffix("-after") {
         Some(plain) => {
@@ -410,7 +410,7 @@ fn partner(cell: &Cell) -> Option<Cell> {
     }
 }
 
-/// Returns `true` if `other` is the plain futex, and `cell` another mechanism that sleeps.
+/// Returns `true` if `other` is the plain futex, and `cell` is another mechanism that sleeps.
 fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
     let futex = Subject::mechanism("futex", Class::Sleep);
     other.subject == futex
@@ -419,14 +419,14 @@ fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
         && cell.placement == other.placement
 }
 
-/// Returns `true` if `other` is the same queue with one receiver, or one hop, in place of several.
+/// Returns `true` if `other` is the same queue with one receiver, or one hop, instead of several.
 fn is_base_of(other: &Cell, cell: &Cell) -> bool {
     let Subject::Queue(queue) = &cell.subject else { return false };
     let base = queue.load.base().map(|load| QueueSubject { load, ..queue.clone() });
     base.is_some_and(|base| other.queue() == Some(&base)) && other.placement == cell.placement
 }
 
-/// Returns `true` if a cell with a threadtoll queue is compared with another one.
+/// Returns `true` if a cell with a threadtoll queue is compared with the cell `other`.
 fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
@@ -453,8 +453,8 @@ fn oversubscribed(cell: &Cell) -> Option<Warning> {
     cell.oversubscribed().then(warnings::oversubscribed)
 }
 
-/// CPU time and switches per operation; each counted exchange, message or acquisition is this many
-/// operations.
+/// CPU time and switches per operation; each exchange, message or acquisition that is counted
+/// stands for this many operations.
 fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Cost {
     let blocks: Vec<&Block> = blocks.collect();
     let sum = |of: fn(&Block) -> Count| blocks.iter().map(|block| of(block)).sum::<Count>();

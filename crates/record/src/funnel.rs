@@ -1,5 +1,5 @@
-//! Important messages among those of chatty senders: in a block, in a record, and the way from one
-//! to the other.
+//! Important messages among those of chatty senders: as measured in a block, as reported in a
+//! record, and how the former become the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,19 +13,19 @@ use crate::{Fraction, Histogram, Ns, Quantiles};
 /// The chatty senders of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunnelBlock {
-    /// Delivery times of their messages; null without any.
+    /// Delivery times of their messages; null if there are none.
     pub chatty: Option<Histogram>,
-    /// Mean delivery time by chatty sender.
+    /// Mean delivery time of each chatty sender.
     pub means_ns: Vec<Ns>,
 }
 
-/// Chatty senders next to those of important messages, of which the record's values are.
+/// The chatty senders; the record's own values are those of the important messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Funnel {
     /// Quantiles of the delivery times of their messages.
     pub chatty: Quantiles,
-    /// Jain's index of their mean delivery times in a block, mean over blocks; 1 if all are equal,
-    /// null without several.
+    /// Jain's index of the chatty senders' mean delivery times in a block, averaged over blocks. It
+    /// is 1 if all are equal, and null unless there are several.
     pub fairness: Option<Fraction>,
 }
 
@@ -44,7 +44,8 @@ impl FunnelBlock {
 }
 
 impl Funnel {
-    /// Folds blocks, each with its process; `None` if they tell no chatty senders apart.
+    /// Folds blocks, each with the number of its process; `None` if they do not list chatty
+    /// senders.
     pub(crate) fn of<'a>(
         blocks: impl Iterator<Item = (u32, &'a FunnelBlock)>,
         seed: u64,

@@ -1,4 +1,4 @@
-//! Round trips, and messages in one direction, as blocks and records describe them.
+//! Round trips, and messages in one direction, in blocks and records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use crate::{Count, Fraction, Histogram, Ns};
 /// Figures of a block of hand-offs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HandOffBlockFigures {
-    /// One-way times, if the clocks of both CPUs were shown to agree.
+    /// One-way times, if the clocks of both CPUs have been shown to agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWayBlock>,
-    /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free
-    /// placement.
+    /// Share of the exchanges that began with both ends on the same CPU; only in stamped blocks of
+    /// free placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<Fraction>,
 }
@@ -28,10 +28,10 @@ pub struct OneWayBlock {
     pub clock_bound_ns: Ns,
 }
 
-/// Figures of hand-offs beyond their times and their rate.
+/// Figures of hand-offs other than their times and their rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HandOffFigures {
-    /// Free placement only: share of the exchanges that began with both ends on one CPU.
+    /// Free placement only: share of the exchanges that began with both ends on the same CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<Fraction>,
 }

@@ -1,8 +1,8 @@
 //! A distribution of times in picoseconds with three significant digits, up to 60 seconds.
 //!
-//! The counts and the encoded form (V2, compressed with zlib, in base64) are those of
-//! [HdrHistogram](http://hdrhistogram.org), so other tools can read them. Encoded data is checked
-//! before it is unpacked, because it may come from anywhere.
+//! The counts and the encoded form (V2, compressed with zlib, in Base64) are those of
+//! [HdrHistogram](http://hdrhistogram.org), so that other tools can read them. Encoded data may
+//! come from anywhere, so it is checked before it is decompressed.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 /// Longest time that a histogram holds, in picoseconds; longer ones are clamped to it.
 const MAX_PS: u64 = 60_000_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Upper bound on the encoded size with our range, with every bucket in use.
+/// Upper bound on the encoded size for our range, with every bucket in use.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
-/// No real histogram holds more values, and sums of this many never overflow.
+/// Largest number of values: no real histogram has more, and sums of this many cannot overflow.
 const MAX_VALUES: u64 = 1 << 44;
 /// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
-/// Least number of values beyond a quantile for it to be reported.
+/// Minimum number of values beyond a quantile for it to be reported.
 const BEYOND: f64 = 20.0;
 
 /// A distribution of times.
@@ -36,12 +36,12 @@ pub struct Histogram {
 
 type All = hdrhistogram::Histogram<u64>;
 
-/// Buckets in use. All buckets take a quarter of a megabyte, and a long run keeps tens of thousands
-/// of histograms.
+/// The buckets in use. All buckets together take a quarter of a megabyte, and a long run keeps tens
+/// of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),
-    /// The midpoint of each used bucket in picoseconds, ascending, and its count.
+    /// Midpoint (in picoseconds, ascending) and count of each used bucket.
     Counted(Vec<(u64, u64)>),
 }
 
@@ -54,13 +54,13 @@ impl PartialEq for Histogram {
 /// Why an encoded histogram was rejected.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HistogramError {
-    /// The encoding or unit is not ours.
+    /// The encoding or unit is not the expected one.
     #[error("the histogram's encoding is “{0}”, not “HdrHistogram-V2-zlib-base64” in “ps”")]
     Encoding(String),
-    /// It is not base64, or not a compressed V2 histogram.
+    /// The data is not Base64, or not a compressed V2 histogram.
     #[error("the histogram's data is damaged ({0})")]
     Damaged(String),
-    /// Its range or precision is not ours.
+    /// The range or precision is not the expected one.
     #[error("the histogram's range or precision is not threadtoll's")]
     Foreign,
 }
@@ -97,8 +97,8 @@ impl Histogram {
         }
     }
 
-    /// Releases the memory of unused buckets, for a histogram that is kept but no longer counted
-    /// in.
+    /// Releases the memory of unused buckets, for a histogram that is kept but no longer counts
+    /// values.
     #[must_use]
     pub fn packed(self) -> Self {
         let counted = self.buckets().collect();
@@ -127,13 +127,13 @@ impl Histogram {
     }
 
     /// Returns `true` if at least 20 values lie beyond a quantile. The tolerance of a millionth is
-    /// for 200,000 × (1 - 0.9999), which is a little less than 20 in binary.
+    /// needed for 200,000 × (1 - 0.9999), which is slightly less than 20 in floating point.
     pub fn shows(&self, quantile: f64) -> bool {
         self.count() as f64 * (1.0 - quantile) >= BEYOND - 1e-6
     }
 
-    /// Returns the quantile (0..=1) in nanoseconds, or `None` if the histogram is empty. At most
-    /// 0.05% from the true value.
+    /// The quantile (0..=1) in nanoseconds, at most 0.05% from the true value; `None` if the
+    /// histogram is empty.
     pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
         let rank = ((self.count() as f64 * quantile).ceil() as u64).max(1);
         let mut seen = 0;
@@ -181,16 +181,16 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Reads the encoded form.
+    /// Decodes the encoded form.
     ///
     /// # Errors
     ///
-    /// If it is damaged, or its range or precision differs. At most 1 MiB is unpacked.
+    /// If the data is damaged, or its range or precision differs. At most 1 MiB is decompressed.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let damaged = |what: &str| HistogramError::Damaged(what.to_string());
         let bytes = BASE64.decode(text).map_err(|_| damaged("not base64"))?;
-        // The compressed form is a cookie, a length, and the compressed V2 form, whose header has
-        // the range.
+        // The compressed form is a cookie, a length, and the compressed V2 form, whose header
+        // contains the range.
         let compressed = bytes.get(8..).ok_or_else(|| damaged("too short"))?;
         let mut plain = Vec::new();
         flate2::read::ZlibDecoder::new(compressed)
@@ -228,7 +228,7 @@ impl Histogram {
 }
 
 thread_local! {
-    /// An empty histogram with all buckets. Kept, because allocating a quarter of a megabyte for
+    /// An empty histogram with all buckets, kept for reuse: allocating a quarter of a megabyte for
     /// each block of a run takes longer than counting.
     static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
 }
@@ -253,7 +253,7 @@ fn put_by(mut all: Box<All>) {
 const ENCODING: &str = "HdrHistogram-V2-zlib-base64";
 const VALUE_UNIT: &str = "ps";
 
-/// A histogram as files write it.
+/// A histogram as it is written to files.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Encoded {
     /// Always `HdrHistogram-V2-zlib-base64`.

@@ -1,5 +1,5 @@
-//! Idle states of the receiver's CPU: around a block, in a record, and the way from one to the
-//! other.
+//! Idle states of the receiver's CPU: as measured around a block, as reported in a record, and how
+//! the former become the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct IdleState {
 }
 
 impl Idle {
-    /// Sums up those around blocks; `None` if they were not read.
+    /// Sums the idle states around blocks; `None` if they were not read.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a IdleBlock>) -> Option<Self> {
         let blocks: Vec<&IdleBlock> = blocks.collect();
         let window_ns = blocks.iter().map(|block| block.window_ns).sum::<Count>().as_f64();
@@ -64,7 +64,7 @@ impl Idle {
         Some(Idle { states: names.enumerate().map(state).collect() })
     }
 
-    /// The deepest state that the CPU entered.
+    /// The deepest state that the CPU has entered.
     pub fn deepest(&self) -> Option<&IdleState> {
         self.states.iter().rfind(|state| state.entered.get() > 0)
     }

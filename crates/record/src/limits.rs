@@ -1,9 +1,9 @@
-//! Limits that both the types and the folding of blocks keep.
+//! Limits that apply both to the types and to the folding of blocks.
 
-/// Most threads that a cell may have.
+/// Maximum number of threads that a cell may have.
 pub(crate) const MAX_THREADS: u32 = 1 << 16;
-/// Number of longest samples in a record.
+/// Number of longest samples that a record keeps.
 pub const WORST: usize = 64;
-/// Largest change of the reference between two of its blocks for which the blocks between them
-/// count as undisturbed, unless it usually changes more.
+/// Largest change of the reference between two of its blocks at which the blocks in between count
+/// as undisturbed. It is larger if the reference usually changes by more.
 pub(crate) const DRIFT: f64 = 0.10;

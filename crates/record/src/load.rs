@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checksum, Count, Text};
 
-/// Times at which messages are sent. Scenarios that send as fast as they can have none of these.
+/// Times at which messages are sent. Scenarios that send as fast as possible have none of these.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -28,31 +28,31 @@ pub struct Load {
     /// Intended messages per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<Count>,
-    /// Messages that are due at the same time.
+    /// Number of messages that are due at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Count>,
     /// Time from one burst, or one message, to the next, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_ns: Option<Count>,
-    /// Messages that the queue holds while it is measured.
+    /// Number of messages that the queue holds while it is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<Count>,
-    /// Receivers that share the messages.
+    /// Number of receivers that share the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<Count>,
-    /// Message that is lost if the queue is full.
+    /// Which message is lost if the queue is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
-    /// Senders of rare, important messages; the others are chatty.
+    /// Number of senders of rare, important messages; the others are chatty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub important: Option<Count>,
-    /// Way in which the bytes of a message get into the queue and out of it.
+    /// How the bytes of a message get into the queue and out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Carry>,
 }
 
 impl Load {
-    /// The load of scenarios that send as fast as they can.
+    /// The load of scenarios that send as fast as possible.
     pub const NONE: Load = Load {
         arrivals: None,
         arrivals_file: None,
@@ -68,13 +68,13 @@ impl Load {
         carry: None,
     };
 
-    /// True if single messages are sent, each a given time after the one before.
+    /// Returns `true` if single messages are sent, each a fixed time after the previous one.
     pub fn is_rare(&self) -> bool {
         self.gap_ns.is_some() && self.burst.is_none()
     }
 
-    /// The load with which this one is compared: one receiver in place of several, or messages that
-    /// are moved.
+    /// The load with which this one is compared: with one receiver instead of several, or with
+    /// messages that are moved.
     pub fn base(&self) -> Option<Load> {
         if self.carry == Some(Carry::InPlace) {
             return Some(Load { carry: Some(Carry::Moved), ..self.clone() });
@@ -83,12 +83,12 @@ impl Load {
         several.then(|| Load { receivers: Some(1.into()), ..self.clone() })
     }
 
-    /// Threads in addition to the senders.
+    /// Number of threads in addition to the senders.
     pub fn other_threads(&self) -> u64 {
         self.receivers.map_or(1, Count::get)
     }
 
-    /// Its parameters as tables and labels name them, each with a comma before it.
+    /// Its parameters as they appear in tables and labels, each preceded by a comma.
     pub(crate) fn label(&self) -> String {
         let mut label = String::new();
         if let Some(arrivals) = self.arrivals {
@@ -131,7 +131,7 @@ impl Load {
     }
 }
 
-/// A duration as it is asked for, exactly.
+/// Formats a duration exactly as it is written in options.
 fn duration(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let whole = units.into_iter().find(|(_, unit)| ns >= *unit && ns.is_multiple_of(*unit));
@@ -146,7 +146,7 @@ fn duration(ns: u64) -> String {
 pub enum Arrivals {
     /// All times are equal.
     Uniform,
-    /// Exponential times, as of many independent sources.
+    /// Exponentially distributed times, as with many independent sources.
     Poisson,
     /// Times from a file.
     File,
@@ -162,7 +162,7 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// Message that is lost if a queue is full.
+/// Which message is lost if a queue is full.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -170,9 +170,9 @@ impl fmt::Display for Arrivals {
 pub enum Lose {
     /// None: the sender waits, or the queue grows.
     Never,
-    /// The one that is being sent: the queue refuses it.
+    /// The newest: the queue refuses the message that is being sent.
     Newest,
-    /// The one that has been in the queue for longest.
+    /// The oldest: the one that has been in the queue for longest.
     Oldest,
 }
 
@@ -187,20 +187,20 @@ impl Lose {
     }
 }
 
-/// Way in which the bytes of a message get into a queue and out of it.
+/// How the bytes of a message get into a queue and out of it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Carry {
-    /// The message is a value: moved into the queue, and out of it.
+    /// The message is a value that is moved into the queue, and out of it.
     Moved,
     /// The sender fills a free slot of the queue, and the receiver reads the message there.
     InPlace,
 }
 
 impl Carry {
-    /// All ways, in the order of tables.
+    /// All ways, in the order in which tables list them.
     pub const ALL: [Carry; 2] = [Carry::Moved, Carry::InPlace];
 
     /// Name on the command line and in files.
@@ -211,7 +211,7 @@ impl Carry {
         }
     }
 
-    /// In words, after a comma.
+    /// Its description, preceded by a comma.
     pub fn label(self) -> &'static str {
         match self {
             Carry::Moved => "moved",
@@ -226,7 +226,7 @@ impl fmt::Display for Carry {
     }
 }
 
-/// A factor in whole millionths, so that cells can be compared and sorted; in files, a number.
+/// A factor in whole millionths, so that cells can be compared and sorted; a number in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Scale(u64);

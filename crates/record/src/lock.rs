@@ -45,7 +45,7 @@ impl fmt::Display for Work {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// All equal.
+    /// All times are equal.
     Fixed,
     /// Exponential.
     Exponential,
@@ -98,7 +98,7 @@ impl LockSubject {
         self.hold_ns.saturating_add(self.think_ns)
     }
 
-    /// Share of that time for which it holds the lock.
+    /// Share of that time for which the thread holds the lock.
     pub fn hold_share(&self) -> f64 {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
@@ -111,8 +111,8 @@ impl LockSubject {
     /// Returns `true` if `alone` is the baseline of this cell's speed-up: one thread with the same
     /// work, without the lock.
     ///
-    /// The hold share does not matter to a thread that computes, but to one that sleeps it does,
-    /// because each sleep is a little too long.
+    /// The hold share makes no difference to a thread that computes. It does to one that sleeps,
+    /// because each sleep is slightly too long.
     pub fn is_against(&self, alone: &LockSubject) -> bool {
         let alike = match self.work {
             Work::Spin => self.cycle_ns() == alone.cycle_ns(),

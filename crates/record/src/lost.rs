@@ -1,15 +1,15 @@
-//! Messages that a queue may lose, as blocks and records describe them.
+//! Messages that a queue may lose, in blocks and records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Count;
 
-/// Messages of a block, or of all blocks of a cell, that were lost.
+/// Lost messages of a block, or of all blocks of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lost {
     /// Number of messages that the queue refused.
     pub refused: Count,
-    /// Number of messages that the queue took and dropped later.
+    /// Number of messages that the queue accepted and dropped later.
     pub dropped: Count,
 }

@@ -10,7 +10,7 @@ use crate::{Count, Fraction, Ns, Ratio, SignedRatio, Text, Warning};
 /// The machine at the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// Id of the run, repeated in every line of the file.
+    /// ID of the run, repeated in every line of the file.
     pub run: Text,
     /// When the run began, RFC 3339 UTC.
     pub at: Text,
@@ -18,8 +18,8 @@ pub struct Machine {
     pub tool: Text,
     /// True if the figures come from a simulated machine.
     pub simulated: bool,
-    /// True if the topology was read from a given directory, not from this machine; nothing was
-    /// measured then.
+    /// True if the topology was read from a given directory instead of this machine; nothing was
+    /// measured in that case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
     /// Model name of the CPU.
@@ -114,7 +114,7 @@ pub struct CpuNoise {
     pub cpu: u32,
     /// Duration of the test, in nanoseconds.
     pub watched_ns: Count,
-    /// Gaps by length: the lower bound of each class in nanoseconds, and its number of gaps.
+    /// Gaps by length: the lower bound of each bucket in nanoseconds, and the number of gaps in it.
     pub gaps: Vec<(Count, Count)>,
     /// Share of the time lost in gaps.
     pub lost_share: Fraction,
@@ -122,7 +122,7 @@ pub struct CpuNoise {
     pub longest_ns: Count,
 }
 
-/// Grade of a machine, A best. The thresholds are in `threadtoll check --help`.
+/// Grade of a machine; A is the best. The thresholds are in `threadtoll check --help`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -161,8 +161,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns why figures of `other` must not be combined with those of `self`, or `None` if they
-    /// may be.
+    /// Reason why figures of `other` must not be combined with those of `self`; `None` if they may
+    /// be.
     pub fn differs_from(&self, other: &Machine) -> Option<String> {
         if self.simulated != other.simulated {
             let kind = |simulated| if simulated { "a simulated machine" } else { "a real machine" };

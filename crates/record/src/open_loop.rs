@@ -1,4 +1,4 @@
-//! Messages at intended times, as blocks and records describe them.
+//! Messages sent at intended times, in blocks and records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use crate::{
 /// Figures of a block of an open loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlockFigures {
-    /// Lateness, and messages that were due and received.
+    /// Lateness, and numbers of messages due and received.
     pub open_loop: OpenLoopBlock,
     /// Bursts only: their first and last messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<BurstBlock>,
-    /// Messages that were lost; absent where none may be.
+    /// Messages that were lost; absent if the queue may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<Lost>,
-    /// Important messages among others only: the others.
+    /// Only if important messages are sent among others: the other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<FunnelBlock>,
     /// Rare messages only: idle states of the receiver's CPU.
@@ -35,14 +35,14 @@ pub struct OpenLoopFigures {
     /// Bursts only: their first and last messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
-    /// Number of messages that the queue refused; absent where none may be lost.
+    /// Number of messages that the queue refused; absent if it may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Count>,
-    /// Number of messages that the queue took and dropped later; absent as above.
+    /// Number of messages that the queue accepted and dropped later; absent if it may not lose any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Count>,
-    /// Important messages among others only: the others. The record's values are those of the
-    /// important ones.
+    /// Only if important messages are sent among others: the other messages. The record's own
+    /// values are those of the important ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub funnel: Option<Funnel>,
     /// Rare messages only: idle states of the receiver's CPU.
@@ -50,28 +50,29 @@ pub struct OpenLoopFigures {
     pub idle: Option<Idle>,
 }
 
-/// What a block of an open loop has in addition to the messages' delivery times.
+/// Figures of a block of an open loop, in addition to the messages' delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoopBlock {
-    /// Time from the moment at which a message was due, and the send calls before it would have
-    /// returned had the sender lost no time of its own, until its send call began.
+    /// Lateness of the sender itself: the time from the moment at which it should have sent a
+    /// message until it began the send call. That moment is when the message was due, or later if
+    /// earlier send calls would still have been running even without any delay of the sender's own.
     pub lateness: Histogram,
-    /// Time from the first message that counts to the last one, as intended, in nanoseconds.
+    /// Intended time from the first message that counts to the last, in nanoseconds.
     pub window_ns: Count,
-    /// Messages that were due in this time.
+    /// Number of messages due in this time.
     pub due: Count,
-    /// Messages that were received in this time.
+    /// Number of messages received in this time.
     pub received: Count,
-    /// CPU time of the receiver and time in send calls, over all messages of the block, in
-    /// nanoseconds. The time in which the sender waits for the next message is not part of it.
+    /// CPU time of the receiver plus time in send calls, over all messages of the block, in
+    /// nanoseconds. The sender's wait for the next message is not included.
     pub busy_ns: Count,
-    /// Number of messages that `busy_ns` covers; 0 if the time is not known.
+    /// Number of messages that `busy_ns` covers; 0 if the time is unknown.
     pub busy_messages: Count,
-    /// Number of messages that were received, by the clock of one CPU, before they were due by the
-    /// clock of another.
+    /// Number of messages that appear to have been received before they were due, because the two
+    /// times are from the clocks of two CPUs.
     pub negative: Count,
-    /// Two-sided bound on the disagreement of these clocks, in nanoseconds; null if the threads
-    /// were not pinned.
+    /// Two-sided bound on the disagreement between these clocks, in nanoseconds; null if the
+    /// threads were not pinned.
     pub clock_bound_ns: Option<Ns>,
 }
 
@@ -84,21 +85,21 @@ impl OpenLoopBlock {
     }
 }
 
-/// Figures of an open loop beyond the distribution of delivery times.
+/// Figures of an open loop other than the distribution of delivery times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoop {
-    /// Messages per second that were due.
+    /// Number of messages due per second.
     pub rate_per_s: Option<PerSecond>,
     /// Lateness of the sender.
     pub lateness: Lateness,
-    /// Messages per second that were received, median over blocks.
+    /// Number of messages received per second, median over blocks.
     pub achieved_per_s: Option<PerSecond>,
     /// Its 95% interval, from resampling blocks.
     pub achieved_interval95: Option<[PerSecond; 2]>,
-    /// True if surely fewer than 95% of the messages that were due were received meanwhile, in
+    /// True if certainly fewer than 95% of the messages due were received in the same time, in
     /// undisturbed blocks if there are at least six.
     pub saturated: bool,
-    /// Messages per second of a saturated queue.
+    /// Number of messages per second that a saturated queue transfers.
     pub saturated_at_per_s: Option<PerSecond>,
     /// Its 95% interval.
     pub saturated_at_interval95: Option<[PerSecond; 2]>,
@@ -106,7 +107,7 @@ pub struct OpenLoop {
     /// at the 99% quantile, or if a stamp takes more than a quarter of a saturated queue's time per
     /// message.
     pub generator_was_limit: bool,
-    /// CPU time of the receiver and time in send calls, per message.
+    /// CPU time of the receiver plus time in send calls, per message.
     pub cpu_ns_per_message: Option<Ns>,
     /// Its 95% interval, from resampling blocks; absent from files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,11 +116,11 @@ pub struct OpenLoop {
     pub clock_bound_ns: Option<Ns>,
 }
 
-/// Distribution of the sender's own lateness, which blocks define.
+/// Distribution of the sender's own lateness, as defined for blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// Its quantiles.
     pub quantiles: Quantiles,
-    /// The distribution; null without any.
+    /// The distribution; null if there is none.
     pub histogram: Option<Histogram>,
 }

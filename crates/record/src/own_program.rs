@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Count;
 
-/// A program that measured a cell itself: its figures are taken on its threads, by its clock.
+/// A program that measured a cell itself: the figures come from its own threads and clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnProgram {
-    /// Time for which it ran before its blocks until they levelled off, in milliseconds: the one
-    /// before this block, or the median over blocks; null if it does not say.
+    /// Warm-up time in milliseconds: for how long it ran before its blocks levelled off. For a
+    /// block, the warm-up before it; for a record, the median over blocks; null if the program does
+    /// not report it.
     pub warm_up_ms: Option<Count>,
 }

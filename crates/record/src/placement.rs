@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Each end is pinned to a CPU of its own (mechanisms with one thread: to one CPU).
+    /// Each end is pinned to its own CPU (mechanisms with one thread: to one CPU).
     Pinned,
     /// Both ends are pinned to the same CPU.
     SameCpu,
-    /// The scheduler places both ends among the allowed CPUs.
+    /// The scheduler places both ends on any of the allowed CPUs.
     Free,
 }
 
 impl Placement {
-    /// All placements, in the order of tables.
+    /// All placements, in the order in which tables list them.
     pub const ALL: [Placement; 3] = [Placement::Pinned, Placement::SameCpu, Placement::Free];
 
     /// Name on the command line and in files.
@@ -57,7 +57,7 @@ pub enum Relation {
     SameNode,
     /// Two cores of different NUMA nodes.
     OtherNode,
-    /// The scheduler decides.
+    /// Decided by the scheduler.
     Free,
 }
 

@@ -16,37 +16,38 @@ pub struct Plan {
     pub command: Vec<Text>,
     /// Seed of every random choice: order of blocks and resampling.
     pub seed: u64,
-    /// Limit for the share of longer round trips, in nanoseconds.
+    /// Limit above which a round trip counts as long, in nanoseconds.
     pub over_ns: u64,
-    /// Options that shaped the plan, by long name; a resumed run must not contradict them.
+    /// Options that shaped the plan, by their long names; a resumed run must not contradict them.
     pub options: BTreeMap<String, serde_json::Value>,
     /// Requested cells that are left out, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
-    /// Folded files only: the raw file.
+    /// Only in folded files: the raw file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
-    /// Number of processes that measure each group one after another, each a share of its rounds.
+    /// Number of processes that measure each group, one after another; each measures a share of its
+    /// rounds.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub processes: u32,
-    /// If given, the last group measures another one again.
+    /// If present, the last group measures an earlier one again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
-    /// True if the groups are a sweep of rates that ends where it saturates: a group is not
-    /// measured if each of its queues' rows was saturated at the highest rate below at which the
-    /// groups before it measured the row.
+    /// True if the groups are a sweep of rates that ends at saturation: a group is not measured if,
+    /// for each of its queues, the row was saturated at the highest lower rate at which earlier
+    /// groups measured it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_saturated: bool,
     /// The groups in measuring order. The first cell of a group is its reference.
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
-/// A group that is measured again as the last one, to tell how far figures of one run differ.
+/// A group that is measured again as the last one, to show how far figures of one run differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
     /// Index of the group.
     pub group: usize,
-    /// Minimum time from its end to its repetition, in nanoseconds.
+    /// Minimum time from the end of the group to its repetition, in nanoseconds.
     pub after_ns: u64,
 }
 
@@ -63,14 +64,14 @@ fn is_one(processes: &u32) -> bool {
 pub struct Refused {
     /// The requested cell or experiment.
     pub what: Text,
-    /// Reason for leaving it out.
+    /// Why it is left out.
     pub why: Text,
 }
 
 /// The raw file of a folded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
-    /// Number of blocks behind the records; the folded file has none of them.
+    /// Number of blocks from which the records were folded; the folded file does not contain them.
     pub blocks: Count,
     /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
     pub sha256: Checksum,
@@ -81,13 +82,13 @@ pub struct Folded {
 /// One cell of a group and its measuring time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedCell {
-    /// The experiment that it belongs to (`latency`, `matrix`, …).
+    /// The experiment to which it belongs (`latency`, `matrix`, …).
     pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
-    /// Amount of measuring.
+    /// How much to measure.
     pub budget: Budget,
-    /// Kind of loop, if the scenario's name does not imply it.
+    /// Kind of loop, if it does not follow from the scenario's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
 }
@@ -114,18 +115,18 @@ impl PlannedCell {
     }
 }
 
-/// Amount of measuring for one cell.
+/// How much to measure for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
     /// Number of rounds of the group, each with one stretch block and one stamped block.
     pub rounds: u32,
-    /// Intended duration of a stretch block, in nanoseconds; 0, if there are stamped blocks, for
-    /// none.
+    /// Intended duration of a stretch block, in nanoseconds; 0 for none, if there are stamped
+    /// blocks.
     pub stretch_ns: u64,
-    /// Intended duration of a stamped block, in nanoseconds; 0, without a number of exchanges, for
-    /// none.
+    /// Intended duration of a stamped block, in nanoseconds; 0 for none, if there is no number of
+    /// exchanges.
     pub stamped_ns: u64,
-    /// Number of stamped exchanges per block, if requested; null if the duration decides.
+    /// Number of stamped exchanges per block, if requested; null if the duration determines it.
     pub stamped_count: Option<u64>,
 }
 
@@ -142,8 +143,8 @@ impl Budget {
     }
 }
 
-/// Maximum number of rounds of a group: bounds the memory for reading a hostile plan and for
-/// measuring an honest one.
+/// Maximum number of rounds of a group. This limits the memory for reading a hostile plan, and for
+/// measuring a legitimate one.
 pub const MAX_ROUNDS: u32 = 10_000;
 /// Maximum number of processes.
 pub const MAX_PROCESSES: u32 = 100;
@@ -155,11 +156,13 @@ impl Plan {
         self.groups.is_empty() && self.command.first().is_some_and(|name| *name == "profile")
     }
 
-    /// The process that measures a round of a group with this number of rounds. Shares are
-    /// contiguous and differ by at most one round; a group with few rounds has fewer processes.
+    /// The process that measures a round of a group, which has `rounds` rounds. Each process
+    /// measures a contiguous share; shares differ by at most one round. A group with few rounds
+    /// uses fewer processes.
     pub fn process(&self, round: u32, rounds: u32) -> u32 {
         let processes = u64::from(self.processes.clamp(1, rounds.max(1)));
-        // The last one whose first round, `process * rounds / processes`, is not after this round.
+        // The last process whose first round, `process * rounds / processes`, is not after this
+        // round.
         (((u64::from(round) + 1) * processes - 1) / u64::from(rounds.max(1))) as u32
     }
 

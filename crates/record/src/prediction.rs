@@ -32,7 +32,8 @@ pub struct Prediction {
     pub handoff_ns: f64,
     /// Cores to run on; null without a limit.
     pub cores: Option<u32>,
-    /// Number of tasks in the run, each a hold and a think time; null for the long run.
+    /// Number of tasks in the run, each a hold and a think time; null for a run of unlimited
+    /// length.
     pub tasks: Option<u64>,
     /// Distribution of hold times: `fixed`, `exponential`, or the name of a file.
     pub hold_shape: String,
@@ -50,8 +51,8 @@ pub struct Prediction {
     pub seed: u64,
     /// Number of threads at which the asymptotes meet; null if nothing limits the threads.
     pub knee: Option<f64>,
-    /// Largest number of threads whose last one still adds at least half a thread's work in the
-    /// long run; null if nothing limits the threads, or only above ten million.
+    /// Largest number of threads at which one more thread still adds at least half a thread's work,
+    /// in the long run; null if nothing limits the threads, or if the limit is above ten million.
     pub recommended_threads: Option<u32>,
     /// A row for each requested number of threads, in that order.
     pub rows: Vec<PredictedRow>,
@@ -66,7 +67,7 @@ pub struct Prediction {
 pub enum PredictedPolicy {
     /// The longest waiter.
     Fifo,
-    /// Any thread that asks before the woken one runs.
+    /// Any thread that asks before the woken thread runs.
     Barging,
 }
 
@@ -98,18 +99,18 @@ pub struct PredictedRow {
     pub throughput_per_s: f64,
     /// Number of waiting threads, averaged over time, without the holder; summed over all stripes.
     pub queue_mean: f64,
-    /// 99% interval of the mean queue; null as above.
+    /// 99% interval of the mean queue; null in the same cases.
     pub queue_mean_interval99: Option<[f64; 2]>,
     /// Number of threads waiting for the lock (or stripe), as seen by a thread that has just
     /// acquired it.
     pub queue_on_entry: f64,
     /// Share of the threads' time spent waiting for the lock, 0 to 1.
     pub wait_share: f64,
-    /// Time for all tasks in seconds; null without a number of tasks.
+    /// Time for all tasks in seconds; null if there is no fixed number of tasks.
     pub total_s: Option<f64>,
     /// Upper bound on the speed-up.
     pub bound: f64,
-    /// Speed-up by Amdahl's law: a floor, not a prediction.
+    /// Speed-up by Amdahl's law: a lower limit, not a prediction.
     pub amdahl: f64,
 }
 

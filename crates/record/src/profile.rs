@@ -1,9 +1,9 @@
-//! A profile: where the threads of a running program spent their time, and the locks that they
-//! waited for.
+//! A profile: how the threads of a running program spent their time, and the locks for which they
+//! waited.
 //!
 //! [`Profile`] is a line of a profile's file, and the object that `profile --json` prints. It
-//! describes everything seen so far, so that the last complete line of a file is all that a reader
-//! needs. A figure that the method cannot know is `None`.
+//! describes everything seen so far, so a reader needs only the last complete line of a file. A
+//! figure that the method cannot determine is `None`.
 
 mod address;
 mod change;
@@ -44,12 +44,12 @@ pub struct Profile {
     pub run: Text,
     /// When the line was written, RFC 3339 UTC.
     pub at: Text,
-    /// True in the last line of a run that was not killed.
+    /// True in the last line of a run, unless the run was killed.
     pub finished: bool,
     /// The command line of the program.
     pub program: Vec<Text>,
     /// Exit code of a launched program, 128+S if signal S ended it; null while it runs, and for a
-    /// program that was running before.
+    /// program that was already running.
     pub exit_code: Option<u8>,
     /// Observed time.
     pub seconds: Seconds,
@@ -58,49 +58,49 @@ pub struct Profile {
     /// The machine; absent in a file, whose first line has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<Machine>>,
-    /// States of the threads over time; a line of its own in a file.
+    /// States of the threads over time; in a file, they are a line of their own.
     #[serde(skip)]
     pub trace: Option<Box<Trace>>,
-    /// Source of the figures.
+    /// How the figures were obtained.
     pub method: Method,
     /// Number of samples.
     pub samples: Count,
     /// Achieved number of samples per second.
     pub rate_per_s: Option<PerSecond>,
-    /// Lateness of samples.
+    /// How late samples were.
     pub late: Option<Late>,
     /// CPU time that the profiler may use, as a share of one CPU.
     pub budget: Ratio,
-    /// True if the kernel granted `perf_event`: without it, running, runnable and preempted threads
-    /// are not told apart, and running holders have no stacks.
+    /// True if the kernel granted `perf_event`. Without it, running, runnable and preempted threads
+    /// cannot be distinguished, and running holders have no stacks.
     pub perf_event: bool,
     /// Share of the stacks that end before the thread's start.
     pub stacks_cut_share: Option<Fraction>,
-    /// Time of the threads of all processes; null if none was sampled.
+    /// How the threads of all processes spent their time; null if no thread was sampled.
     #[serde(default)]
     pub time: Option<ThreadTime>,
-    /// The observed processes; one that executed another program has an entry for each image.
+    /// The observed processes. A process that executed another program has one entry per program.
     pub processes: Vec<Process>,
-    /// Processes that a launched program had left running when it ended, by their PIDs.
+    /// PIDs of processes that a launched program had left running when it ended.
     #[serde(default)]
     pub background: Vec<u32>,
-    /// Blind spots of this profile, and what would show them, as sentences.
+    /// What this profile could not see, and how to see it, as sentences.
     pub unseen: Vec<Text>,
-    /// Cost of profiling to the program and the machine.
+    /// Cost of profiling to the program and to the machine.
     pub perturbation: Perturbation,
 }
 
-/// Source of the figures.
+/// How the figures were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Samples at random times, from outside.
     Sampled,
-    /// Every acquisition, recorded by code in the program.
+    /// Every acquisition, recorded by code inside the program.
     Exact,
 }
 
-/// Lateness of samples: a sampler that waits for a CPU gets it when another thread lets go.
+/// Lateness of samples. A sampler that waits for a CPU gets one when another thread gives it up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Late {
     /// 99th percentile of the time from a sample's intended instant to the sample.
@@ -112,7 +112,7 @@ pub struct Late {
 /// Cost of profiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Perturbation {
-    /// Time added to each acquisition; null for a profiler that stays outside.
+    /// Time added to each acquisition; null for a profiler outside the program.
     pub per_acquisition_ns: Option<Ns>,
     /// CPU time of the profiler, as a share of one CPU.
     pub share_of_cpu: Option<Ratio>,

@@ -9,7 +9,7 @@ use crate::Histogram;
 pub(super) struct QuantileEstimate {
     /// The quantile in nanoseconds; `None` if fewer than 20 samples lie beyond it.
     pub(super) value: Option<f64>,
-    /// Its interval; `None` without a quantile, or with fewer than two blocks.
+    /// Its 95% interval; `None` if there is no quantile, or if there are fewer than two blocks.
     pub(super) interval95: Option<[f64; 2]>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn estimates(
         .collect()
 }
 
-/// The wanted quantiles of each resample of `blocks`, which are `merged`.
+/// The required quantiles for each resample of `blocks`; `merged` is their sum.
 fn drawn(
     blocks: &[&Histogram],
     merged: &Histogram,
@@ -55,7 +55,7 @@ fn drawn(
     wanted: &[f64],
     seed: u64,
 ) -> Vec<Vec<f64>> {
-    // Resampling only the used buckets: a few hundred instead of 37,000.
+    // Only the used buckets are resampled: a few hundred instead of 37,000.
     let values: Vec<u64> = merged.buckets().map(|(value, _)| value).collect();
     let counted: Vec<Vec<(usize, u64)>> = blocks
         .iter()

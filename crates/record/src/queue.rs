@@ -19,11 +19,11 @@ pub struct QueueSubject {
     pub origin: Origin,
     /// Wait strategy of the receiver.
     pub wait: Wait,
-    /// Capacity in messages; null for unbounded queues, and in files from before there was this
-    /// field.
+    /// Capacity in messages; null for unbounded queues, and in files from before this field
+    /// existed.
     #[serde(default)]
     pub capacity: Option<u64>,
-    /// Memory of these messages in bytes; null as above.
+    /// Memory of these messages in bytes; null in the same cases.
     #[serde(default)]
     pub ring_bytes: Option<u64>,
     /// Largest batch; 1 for one message at a time. For `raw-copy`: words per block.
@@ -95,12 +95,12 @@ pub enum Origin {
     D,
     /// Another language.
     Other,
-    /// A bare copy, which is the limit of any queue.
+    /// A bare copy, which is an upper limit for any queue.
     Raw,
 }
 
 impl Origin {
-    /// The origin of what is written in this language.
+    /// The origin of a program written in this language.
     pub fn of_language(language: &str) -> Self {
         let languages = [Origin::Rust, Origin::C, Origin::Cpp, Origin::Java, Origin::Go, Origin::D];
         let named = languages.into_iter().find(|one| one.name().eq_ignore_ascii_case(language));
@@ -141,19 +141,19 @@ pub enum Wait {
     SpinYield,
     /// Sleep in the kernel until woken.
     Park,
-    /// Spin for as long as that is likely to be cheaper, then sleep.
+    /// Spin for as long as that is probably cheaper, then sleep.
     Adaptive,
-    /// Call the queue's non-blocking receive in a tight loop, for queues without a spin of their
-    /// own.
+    /// Call the queue's non-blocking receive function in a tight loop, for queues that cannot spin
+    /// by themselves.
     Poll,
     /// Like `poll`, with about a hundred pause hints after each failed attempt.
     PollBackoff,
-    /// Call the queue's blocking receive.
+    /// Call the queue's blocking receive function.
     Block,
 }
 
 impl Wait {
-    /// All wait strategies, in the order of tables.
+    /// All wait strategies, in the order in which tables list them.
     pub const ALL: [Wait; 7] = [
         Wait::Spin,
         Wait::SpinYield,
@@ -178,7 +178,7 @@ impl Wait {
     }
 
     /// Returns `true` if `--wait` with this strategy includes rows that wait like `other`: a
-    /// strategy of threadtoll's queues brings in the peers with which they are compared.
+    /// strategy of threadtoll's queues also selects the peers with which they are compared.
     pub fn brings(self, other: Wait) -> bool {
         self == other
             || matches!(

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const MAX_WARNINGS: usize = 100;
-/// A regime has at least three blocks of the reference.
+/// Maximum number of regimes of a record: each has at least three blocks of the reference.
 const MAX_REGIMES: usize = MAX_ROUNDS as usize / 3;
 
 /// The result of a cell.
@@ -26,9 +26,9 @@ pub struct Record {
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// The attempt at the group that it comes from.
+    /// The attempt at the group that yielded the record.
     pub attempt: u32,
-    /// Index of the group of which this one is the repetition; absent in all others.
+    /// Index of the group that this one repeats; absent in all other groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<usize>,
     /// The experiment: `latency`, `matrix`, …
@@ -38,7 +38,7 @@ pub struct Record {
     /// True if the figures come from a simulated machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// Closed if each message waited for the reply to the previous one.
+    /// `closed` if each message waited for the reply to the previous one.
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
     /// Meaning of a value.
@@ -66,18 +66,18 @@ pub struct Record {
     pub resolution_ns: Ns,
     /// Share of round trips over the limit.
     pub over: Over,
-    /// Streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes per
-    /// second divided by 8). Locks: acquisitions per second. Null otherwise.
+    /// For streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes
+    /// per second divided by 8). For locks: acquisitions per second. Otherwise null.
     pub rate_per_s: Option<PerSecond>,
     /// The stamped round trips; null for streams, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
-    /// CPU time and context switches per hand-off, from stretches; for streams and open loops: per
-    /// message, in open loops including the sender's wait for the next message.
+    /// CPU time and context switches per hand-off, from stretches. For streams and open loops: per
+    /// message; in open loops, this includes the sender's wait for the next message.
     pub cost: Cost,
-    /// Figures of its kind of cell.
+    /// Figures that depend on the kind of cell.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Cells that a program of another language measured itself only: how.
+    /// How the cell was measured, if a program of another language measured it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_program: Option<OwnProgram>,
     /// Disturbances of the blocks.
@@ -87,22 +87,22 @@ pub struct Record {
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
     /// Regimes of the machine while the group was measured, the fastest first; empty if there was
-    /// one. The record's own figures are those of the regime with the largest share of the time;
-    /// its disturbance and its longest samples are of all blocks.
+    /// only one. The record's own figures are those of the regime with the largest share of the
+    /// time, but its disturbance and its longest samples cover all blocks.
     #[serde(default)]
     pub regimes: Vec<Regime>,
     /// Number of processes that measured the cell, one after another.
     #[serde(default = "one")]
     pub processes: u32,
-    /// Share of the variance of the blocks' main figure that lies between processes; null with one
-    /// process.
+    /// Share of the variance of the blocks' main figure that is between processes; null if there
+    /// was only one process.
     #[serde(default)]
     pub between_processes_share: Option<Fraction>,
     /// Warnings about the figures.
     pub warnings: Vec<Warning>,
 }
 
-/// Files from before there were several processes.
+/// The value for files from before there were several processes.
 fn one() -> u32 {
     1
 }
@@ -156,8 +156,8 @@ impl Record {
 pub struct Regime {
     /// One-way median of the reference.
     pub reference_ns: Ns,
-    /// Share of the group's measuring time; what is missing to 1 are blocks during which the
-    /// regime changed.
+    /// Share of the group's measuring time. If the shares sum to less than 1, the regime changed
+    /// during the remaining blocks.
     pub share: Fraction,
     /// Number of the cell's blocks, of both kinds.
     pub blocks: u32,
@@ -177,7 +177,7 @@ pub struct Regime {
     pub rate_per_s: Option<PerSecond>,
     /// CPU time and context switches per hand-off, as in the record.
     pub cost: Cost,
-    /// Figures of its kind of cell, as in the record.
+    /// Figures that depend on the kind of cell, as in the record.
     #[serde(flatten)]
     pub figures: Figures,
     /// Paired ratios to other cells of the group, the reference first.
@@ -200,15 +200,15 @@ pub enum LoopKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
-    /// There and back.
+    /// A message and its reply.
     RoundTrip,
     /// A stream in one direction, which has a rate but no single values.
     Stream,
     /// From requesting a lock to having it.
     Wait,
-    /// From the moment at which a message was due until it was received.
+    /// From when a message was due until it was received.
     Delivery,
-    /// A send call and a receive call together.
+    /// A send call plus a receive call.
     Calls,
     /// A send call.
     SendCall,
@@ -222,13 +222,13 @@ pub enum Unit {
     Ns,
 }
 
-/// Method for one-way times.
+/// How one-way times were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OneWayMethod {
     /// Half of a round trip.
     HalfRoundTrip,
-    /// Stamps on both CPUs, whose clocks were shown to agree.
+    /// Stamps on both CPUs, whose clocks have been shown to agree.
     Stamped,
 }
 
@@ -245,15 +245,15 @@ pub struct OneWay {
     pub mean_interval95: Option<[Ns; 2]>,
     /// 95% interval of the median, from resampling blocks.
     pub p50_interval95: Option<[Ns; 2]>,
-    /// Number of negative directly stamped times; absent without any stamps.
+    /// Number of negative directly stamped times; absent if there are no stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative: Option<Count>,
-    /// Two-sided bound on the clocks' disagreement; absent without any stamps.
+    /// Two-sided bound on the clocks' disagreement; absent if there are no stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<Ns>,
 }
 
-/// 95% intervals, from resampling blocks; null where the quantile is null.
+/// 95% intervals, from resampling blocks; null if the quantile is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Of the median.
@@ -268,7 +268,7 @@ pub struct Intervals {
     /// Of the 99.99% quantile.
     #[serde(rename = "p99.99")]
     pub p9999: Option<[Ns; 2]>,
-    /// Of the rate; absent without one.
+    /// Interval of the rate; absent if there is no rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<[PerSecond; 2]>,
 }
@@ -278,7 +278,7 @@ pub struct Intervals {
 pub struct Over {
     /// The limit in nanoseconds.
     pub limit_ns: u64,
-    /// Share of them that took longer; null without any.
+    /// Share of samples that took longer; null if there are no samples.
     pub share: Option<Fraction>,
 }
 
@@ -317,8 +317,8 @@ impl DisturbanceSummary {
     }
 }
 
-/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs: the first that fits its
-/// interval. Ratios of rates are judged by their reciprocals, because more is better.
+/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs: the first one that applies
+/// to its interval. Ratios of rates are judged by their reciprocals, because more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -332,7 +332,7 @@ pub enum Verdict {
     NoWorse,
     /// The lower bound is at least 1/1.05.
     NoBetter,
-    /// The pairs do not decide, or there are fewer than 21.
+    /// The pairs are inconclusive, or there are fewer than 21.
     Open,
 }
 
@@ -354,11 +354,12 @@ impl fmt::Display for Verdict {
 pub struct Against {
     /// The other cell.
     pub cell: Cell,
-    /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads, relative to
-    /// one alone).
+    /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (work of the threads,
+    /// relative to one thread alone).
     pub of: Text,
-    /// Median over the pairs of this cell's figure divided by the other's. For a stream and a cell
-    /// without a rate: number of its messages in the time of one hand-off of the other.
+    /// Median, over the pairs, of this cell's figure divided by the other's. If this cell is a
+    /// stream and the other has no rate: number of this cell's messages in the time of one hand-off
+    /// of the other.
     pub ratio: Ratio,
     /// 95% interval of the median, from resampling pairs.
     pub interval95: [Ratio; 2],

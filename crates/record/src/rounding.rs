@@ -1,8 +1,8 @@
-//! Digits of figures in files.
+//! Rounding of figures in files.
 
 use crate::Ns;
 
-/// Rounds to picoseconds: a histogram has no more digits.
+/// Rounds to picoseconds, the resolution of histograms.
 pub(crate) fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -11,7 +11,7 @@ pub(crate) fn rounded_ns(ns: f64) -> Ns {
     round(ns).into()
 }
 
-/// Rounds to four significant digits: costs per operation span nine orders of magnitude.
+/// Rounds to four significant digits, because costs per operation span nine orders of magnitude.
 pub(crate) fn significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

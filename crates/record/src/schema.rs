@@ -14,7 +14,7 @@ pub struct Described {
     pub name: &'static str,
     /// Version of the schema.
     version: u32,
-    /// Says where it stands.
+    /// Where it occurs.
     pub sentence: &'static str,
     schema: fn(&str) -> Schema,
 }
@@ -28,7 +28,7 @@ impl Described {
         Described { version, ..self }
     }
 
-    /// The name that its member `schema` has, such as `threadtoll.record/1`.
+    /// The value of its member `schema`, such as `threadtoll.record/1`.
     pub fn full_name(&self) -> String {
         format!("threadtoll.{}/{}", self.name, self.version)
     }

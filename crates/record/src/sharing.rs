@@ -1,5 +1,5 @@
-//! How evenly threads share something; receivers that share the messages of a sender: in a block,
-//! in a record, and the way from one to the other.
+//! How evenly threads share something. Receivers that share a sender's messages: as measured in a
+//! block, as reported in a record, and how the former become the latter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,26 +11,26 @@ use crate::{Count, Fraction};
 /// The receivers of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkersBlock {
-    /// True if each receiver has a queue of its own, among which the sender deals out messages in
-    /// turn; false if all take them from one queue.
+    /// True if each receiver has a queue of its own, over which the sender distributes messages in
+    /// turn; false if all receive from one queue.
     pub bundle: bool,
-    /// Messages by receiver.
+    /// Number of messages by receiver.
     pub messages: Vec<Count>,
 }
 
-/// Receivers that share the messages of a sender.
+/// Receivers that share a sender's messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workers {
-    /// True if each receiver has a queue of its own, among which the sender deals out messages in
-    /// turn; false if all take them from one queue.
+    /// True if each receiver has a queue of its own, over which the sender distributes messages in
+    /// turn; false if all receive from one queue.
     pub bundle: bool,
-    /// Jain's index of the receivers' messages in a block, mean over blocks; 1 if all received
-    /// equally many.
+    /// Jain's index of the receivers' numbers of messages in a block, averaged over blocks; 1 if
+    /// all received equally many.
     pub fairness: Option<Fraction>,
 }
 
 impl Workers {
-    /// Folds blocks; `None` if there is one receiver that does not share.
+    /// Folds blocks; `None` if there is only one receiver.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = &'a WorkersBlock>) -> Option<Self> {
         let blocks: Vec<&WorkersBlock> = blocks.collect();
         let bundle = blocks.first()?.bundle;
@@ -42,8 +42,8 @@ impl Workers {
     }
 }
 
-/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what each of `threads` got;
-/// those that are not listed got nothing.
+/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what each of `threads` threads
+/// got; threads that are not listed got nothing.
 pub(crate) fn jain(got: impl Iterator<Item = f64> + Clone, threads: usize) -> Option<f64> {
     let sum: f64 = got.clone().sum();
     let squares: f64 = got.map(|own| own.powi(2)).sum();

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Layout, Pause, Plan, Subject, Text};
 
-/// A cell that failed. It has no record, and neither have the other cells of its
-/// row that were not yet measured.
+/// A cell that failed. Neither this cell nor the cells of its row that had yet to be measured have
+/// a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strike {
     /// Id of the run.
@@ -15,7 +15,7 @@ pub struct Strike {
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at the group, which ended with this line.
+    /// Attempt at the group; this line ends it.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -24,8 +24,8 @@ pub struct Strike {
 }
 
 impl Strike {
-    /// Returns `true` if this line gives up a cell of the plan: the one that failed, or one of its
-    /// row in the same group or a later one.
+    /// Returns `true` if this line gives up a cell of the plan: the one that failed, or a cell of
+    /// its row in the same group or a later one.
     pub fn covers(&self, plan: &Plan, group: usize, cell: usize) -> bool {
         let (Some(failed), Some(other)) =
             (plan.find(self.group, self.cell), plan.find(group, cell))
@@ -62,7 +62,8 @@ impl Plan {
         Some(&self.groups.get(group)?.get(cell)?.cell)
     }
 
-    /// Returns `true` if a group means something without this cell: it is not the reference.
+    /// Returns `true` if a group is still meaningful without this cell, because it is not the
+    /// reference.
     pub fn may_strike(&self, group: usize, cell: usize) -> bool {
         let cells = self.find(group, 0).zip(self.find(group, cell));
         cells.is_some_and(|(reference, cell)| cell != reference)
@@ -70,7 +71,7 @@ impl Plan {
 }
 
 impl Cell {
-    /// Returns `true` if both cells measure one subject that waits in one way.
+    /// Returns `true` if both cells measure the same subject with the same wait strategy.
     fn same_row(&self, other: &Cell) -> bool {
         let same = match (&self.subject, &other.subject) {
             (Subject::Queue(one), Subject::Queue(other)) => one.wait == other.wait,

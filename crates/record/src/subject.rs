@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
-/// Keys of subjects that older versions measured. Without them, a cell would be taken for another.
+/// Keys of subjects that older versions measured. Without these keys, such a cell would be mistaken
+/// for another.
 const REMOVED: [&str; 3] = ["between", "hops", "stall_ns"];
 
 /// Subject of a cell. Files distinguish the kinds by their first field.
@@ -36,7 +37,7 @@ impl Subject {
         Subject::Mechanism { mechanism, class }
     }
 
-    /// Its name, of whatever kind it is.
+    /// Name of the mechanism, queue or lock.
     pub fn name(&self) -> &str {
         match self {
             Subject::Mechanism { mechanism, .. } => mechanism,
@@ -65,7 +66,7 @@ impl Subject {
     }
 }
 
-/// Written by hand, because the derived one only says that no variant fits.
+/// Written by hand, because a derived implementation would only report that no variant matches.
 impl<'de> Deserialize<'de> for Subject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -102,7 +103,7 @@ impl<'de> Deserialize<'de> for Subject {
 }
 
 /// Earlier versions measured some of our rows twice in a group, the second time with the origin
-/// `twin`. Such a row gets a name of its own.
+/// `twin`. This gives such a row a distinct name.
 fn rename_twin(members: &mut Map<String, Value>) {
     if members.get("origin").and_then(Value::as_str) != Some("twin") {
         return;

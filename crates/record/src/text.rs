@@ -7,8 +7,8 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A text of at most [`Text::MAX_BYTES`]. A longer one is truncated when it is made, and refused in
-/// a file.
+/// A text of at most [`Text::MAX_BYTES`]. A longer text is truncated when created, and rejected
+/// when read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Text(String);

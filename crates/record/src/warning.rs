@@ -1,4 +1,4 @@
-//! Warnings, and the forms that they are made from.
+//! Warnings, and the templates from which they are made.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,31 +10,31 @@ use crate::Text;
 pub struct Warning {
     /// A stable name for scripts.
     pub code: Text,
-    /// The finding and its remedy, as sentences.
+    /// The finding and its remedy, in sentences.
     pub text: Text,
 }
 
 impl Warning {
-    /// Makes a warning. Those about figures are declared by [`warnings!`](crate::warnings), so that
-    /// they are documented.
+    /// Creates a warning. Warnings about figures are declared by [`warnings!`](crate::warnings), so
+    /// that they are documented.
     pub fn new(code: impl Into<Text>, text: impl Into<Text>) -> Self {
         Warning { code: code.into(), text: text.into() }
     }
 }
 
-/// A warning before it is filled in.
+/// Template of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarningForm {
     /// Its stable name.
     pub code: &'static str,
-    /// The condition on which it is given.
+    /// The condition under which it is given.
     pub when: &'static str,
-    /// Its sentences, with the names of their parts in braces.
+    /// Its sentences, with placeholders in braces.
     pub text: &'static str,
 }
 
-/// Declares warnings: a condition, a code, a function with its parts, and the form; and `WARNINGS`,
-/// their list.
+/// Declares warnings: for each its condition, its code, a function with its placeholders, and its
+/// template. Also declares `WARNINGS`, the list of them.
 #[macro_export]
 macro_rules! warnings {
     ($($when:literal $code:literal $name:ident($($part:ident),*) = $text:literal;)+) => {

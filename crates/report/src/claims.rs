@@ -1,6 +1,6 @@
-//! What articles claimed about hand-offs, queues and locks, judged by the cells measured.
+//! Claims of articles about hand-offs, queues and locks, judged by the measured cells.
 //!
-//! `table` holds the claims, with the figures that were published for them.
+//! `table` contains the claims, with the published figures.
 
 mod cells;
 mod figure;
@@ -27,14 +27,15 @@ use cells::{Is, group, is_plain, name};
 enum Status {
     Confirmed,
     Refuted,
-    /// The interval contains a limit.
+    /// The interval contains a limit, so the claim is undecided.
     Open,
 }
 
 impl Status {
     const ALL: [Status; 3] = [Status::Confirmed, Status::Refuted, Status::Open];
 
-    /// Tests an interval of a figure that should be at least the first limit and below the second.
+    /// Tests an interval against a claim that the figure is at least the first limit and below the
+    /// second.
     fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> Status {
         if low >= least && high < limit {
             Status::Confirmed
@@ -57,14 +58,15 @@ impl Status {
 /// A claim tested against one cell.
 struct Answer {
     status: Status,
-    /// Cells that are counted together.
+    /// Name of the group in which answers are counted together.
     group: String,
-    /// `pipe (spin) yes (p99 312 ns, p99.9 4.1 µs, median 180 ns)`.
+    /// Text such as `pipe (spin) yes (p99 312 ns, p99.9 4.1 µs, median 180 ns)`.
     text: String,
 }
 
 impl Claim {
-    /// Returns `true` for a record measured as its figure was.
+    /// Returns `true` for a record that was measured in the way to which the published figure
+    /// refers.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
         self.admits(self.cells, record, record)
     }
@@ -80,7 +82,7 @@ impl Claim {
             && conditions.iter().all(|condition| condition.met_by(record, compared))
     }
 
-    /// Tests the claim against all cells that it is about.
+    /// Tests the claim against all cells to which it applies.
     fn judge(&self, records: &[&Record]) -> Vec<Answer> {
         let placed = |record: &&&Record| {
             record.cell.lock().is_some() || record.cell.placement == Placement::Pinned
@@ -115,7 +117,7 @@ impl Claim {
         ];
         let named = name(record, self.cells);
         let against = name(other, self.against.unwrap_or_default());
-        // A larger burst through the same queue.
+        // This is a larger burst through the same queue.
         let same = named.starts_with(&against);
         let named = if same { named } else { format!("{named} against {against}") };
         Some(self.answered(record, times.interval95, named, figures))
@@ -135,10 +137,10 @@ impl Claim {
     }
 }
 
-/// Most cells that are named one by one.
+/// Maximum number of cells that are named individually.
 const MAX_NAMED: usize = 3;
 
-/// All answers, or the number of each and an example of each.
+/// All answers, or the number of each kind with an example.
 fn told(answers: &[Answer]) -> Option<String> {
     let all = |answers: &[&Answer]| -> Vec<String> {
         answers.iter().map(|answer| answer.text.clone()).collect()
@@ -181,7 +183,7 @@ fn counts(answers: &[&Answer]) -> String {
     counts.join(", ")
 }
 
-/// A sentence for each claim about a measured cell.
+/// A sentence for each claim that applies to a measured cell.
 pub(crate) fn sentences(claims: &[Claim], records: &[&Record]) -> Vec<Sentence> {
     let sentence = |claim: &Claim| {
         let answers = told(&claim.judge(records))?;
@@ -228,7 +230,7 @@ pub(crate) fn published(record: &Record) -> Vec<&'static Published> {
 }
 
 /// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; for streams
-/// `≥25.0 M/s (2011)`. `None` without figures.
+/// `≥25.0 M/s (2011)`. `None` if there are no figures.
 pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let text = if first.is_rate {
@@ -240,7 +242,8 @@ pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     Some(format!("{text} ({})", first.source.year))
 }
 
-/// `Published: M. Thompson, …; an article on Habr ….`; `None` without figures.
+/// Sentence on the sources, such as `Published: M. Thompson, …; an article on Habr ….`; `None` if
+/// no record has a published figure.
 pub(crate) fn sources<'a>(records: impl Iterator<Item = &'a Record>) -> Option<String> {
     let sources: BTreeSet<_> = records.flat_map(published).map(|figure| figure.source).collect();
     let names: Vec<String> = sources.into_iter().map(Source::to_string).collect();

@@ -10,8 +10,8 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
     }
 }
 
-/// Returns `true` if the ends slept at each hand-off, judging by the context switches. A queue’s
-/// receiver may find a message before it sleeps, so it must have been seen to.
+/// Returns `true` if the ends slept at each hand-off, according to their context switches. A
+/// queue's receiver may find a message before it sleeps, so it counts only if it was seen to sleep.
 pub(crate) fn slept(record: &Record) -> bool {
     let switches = record.cost.voluntary_switches_per_op;
     match record.cell.queue() {

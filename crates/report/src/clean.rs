@@ -1,10 +1,10 @@
-//! Makes texts from files safe to show: a file may come from anywhere.
+//! Makes text from files safe to display: a file may come from anywhere.
 
-/// Longer texts would only flood the reader.
+/// Longest text that is displayed; a longer one would only flood the reader.
 const MAX_CHARS: usize = 2000;
 
-/// Strips control characters, and invisible ones that hide text or change its direction. Tabs and
-/// line feeds become spaces. A text that is far too long is truncated, with an ellipsis.
+/// Removes control characters, and invisible characters that hide text or change its direction.
+/// Tabs and line feeds become spaces. A text that is far too long is truncated, with an ellipsis.
 pub fn clean(text: &str) -> String {
     let mut kept: String = text
         .chars()
@@ -21,13 +21,13 @@ pub fn clean(text: &str) -> String {
     kept
 }
 
-/// Strips the same characters, except line feeds, from a text of any length.
+/// Removes the same characters, except line feeds, from a text of any length.
 pub(crate) fn strip(mut text: String) -> String {
     text.retain(|c| c == '\n' || !steers(c));
     text
 }
 
-/// Invisible characters that change how others show.
+/// Returns `true` for invisible characters that change how others are displayed.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,4 +1,5 @@
-//! The comparison of two runs: differences of the machine, a table by experiment, and findings.
+//! The comparison of two runs: differences between the machines, a table per experiment, and
+//! findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Note, Section};
 use crate::units::{UNKNOWN, digits, digits_range, per_second, ratio, share, time};
 
-/// Most cells that a sentence names.
+/// Maximum number of cells that a sentence names.
 const MAX_NAMED: usize = 5;
 
 /// Rows of one experiment.
@@ -77,7 +78,7 @@ fn word(outcome: Outcome, limit: &str) -> String {
     }
 }
 
-/// The limit of regressions: `5%`.
+/// The limit above which a change is a regression: `5%`.
 pub(crate) fn limit(comparison: &Comparison) -> String {
     format!("{}%", comparison.fail_above_percent.get())
 }
@@ -102,9 +103,9 @@ pub(crate) fn name(cell: &MeasuredCell) -> String {
     }
 }
 
-/// What the names of cells must tell apart.
+/// Distinguishes cells that would otherwise have the same name.
 struct Names<'a> {
-    /// The different CPUs of cells with one name.
+    /// The different CPUs of cells with the same name.
     cpus: BTreeMap<(&'a Experiment, String), BTreeSet<&'a [u32]>>,
     /// Number of regimes in which a cell was compared.
     regimes: BTreeMap<(&'a Experiment, &'a MeasuredCell), usize>,
@@ -123,7 +124,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// The name, with the CPUs if cells on others have it too.
+    /// The name, followed by the CPUs if a cell on other CPUs has the same name.
     fn name(&self, experiment: &Experiment, cell: &MeasuredCell) -> String {
         let name = name(cell);
         match self.cpus.get(&(experiment, name.clone())) {
@@ -132,7 +133,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// With the reference's time if the cell was compared in several regimes.
+    /// The name, followed by the reference's time if the cell was compared in several regimes.
     fn in_regime(&self, one: &ComparedCell) -> String {
         let name = self.name(&one.experiment, &one.cell);
         match (one.reference_ns, self.regimes.get(&(&one.experiment, &one.cell))) {
@@ -248,7 +249,7 @@ pub(crate) fn runs(comparison: &Comparison) -> [String; 2] {
     [line("BASE", &comparison.base), line("NEW ", &comparison.new)]
 }
 
-/// The differences of machine, tool and options as sentences.
+/// Sentences on differences between the machines, tools and options.
 pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     let value = |text: &Option<threadtoll_record::Text>| {
         text.as_ref().map_or_else(|| "none".to_string(), |text| clean(text))
@@ -262,7 +263,7 @@ pub(crate) fn differences(comparison: &Comparison) -> Vec<Sentence> {
     }
 }
 
-/// Names with semicolons between them, because they contain commas.
+/// Joins names with semicolons, because the names contain commas.
 fn named(names: &[String]) -> String {
     if names.len() <= MAX_NAMED {
         return names.join("; ");
@@ -304,7 +305,7 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<Sentence> {
     findings
 }
 
-/// Cells that did not change beyond noise, and how large that is.
+/// Sentence on cells that did not change beyond noise, and on the size of the noise.
 fn unchanged(rows: &[Row<'_>]) -> Option<Sentence> {
     let mut noise: Vec<f64> = rows
         .iter()

@@ -2,7 +2,7 @@
 
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 
-/// Returns `true` if the share of disturbed blocks calls for another measurement.
+/// Returns `true` if so many blocks were disturbed that the measurement should be repeated.
 pub(crate) fn too_disturbed(summary: &DisturbanceSummary) -> bool {
     f64::from(summary.disturbed) > fold::DISTURBED_SHARE * f64::from(summary.blocks)
 }

@@ -1,4 +1,4 @@
-//! Two-dimensional figures, which a renderer may draw above a section's rows.
+//! Two-dimensional figures, which a format may draw above a section's rows.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(crate) enum Figure {
     Pairs(Pairs),
 }
 
-/// Speed-ups by threads (rows) and hold share or interval (columns).
+/// Speed-ups by number of threads (rows) and by hold share or interval (columns).
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     /// Quantity along the columns.
@@ -19,7 +19,7 @@ pub(crate) struct Map {
     pub(crate) columns: Vec<String>,
     pub(crate) measured: Vec<Vec<Option<f64>>>,
     pub(crate) predicted: Vec<Vec<Option<f64>>>,
-    /// The reasons for which cells have no prediction.
+    /// Reasons why cells have no prediction.
     pub(crate) unpredicted: Vec<String>,
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct Pairs {
     pub(crate) label: String,
     /// The CPUs, in the order of the machine: by node, last-level cache, core.
     pub(crate) cpus: Vec<u32>,
-    /// Places of these CPUs, as far as the machine describes them.
+    /// Places of these CPUs, if the machine's description has them.
     pub(crate) places: BTreeMap<u32, CpuPlace>,
     /// One-way medians in nanoseconds, by the CPUs of the first and second end.
     pub(crate) values: BTreeMap<(u32, u32), f64>,
-    /// Their 95% intervals, as far as known.
+    /// 95% intervals of those medians that have one.
     pub(crate) intervals: BTreeMap<(u32, u32), [f64; 2]>,
     pub(crate) relations: BTreeMap<(u32, u32), Relation>,
 }
 
 impl Pairs {
-    /// The median of a pair as measured, or else of the opposite direction.
+    /// The median of a pair as measured, or else that of the opposite direction.
     pub(crate) fn value(&self, a: u32, b: u32) -> Option<f64> {
         self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
     }
 
-    /// Width of the interval of that median, as a share of it.
+    /// Width of that median's interval, as a share of the median.
     pub(crate) fn spread(&self, a: u32, b: u32) -> Option<f64> {
         let pair = if self.values.contains_key(&(a, b)) { (a, b) } else { (b, a) };
         let [low, high] = *self.intervals.get(&pair)?;

@@ -1,4 +1,4 @@
-//! The table and the finding of a curve through measured throughput.
+//! The table, and the finding, for a curve through measured throughput.
 
 use threadtoll_record::{Fit, FittedRow};
 
@@ -37,10 +37,10 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-/// Share of the highest throughput by which the last point must be lower.
+/// Smallest share of the highest throughput by which the last point must be lower.
 const FALL: f64 = 0.01;
 
-/// Returns `true` if throughput with the most threads is below the highest.
+/// Returns `true` if throughput with the largest number of threads is below the highest.
 fn falls(fit: &Fit) -> bool {
     let measured = || fit.rows.iter().filter_map(|row| row.measured.map(|of| (row.threads, of)));
     let last = measured().max_by_key(|(threads, _)| *threads);

@@ -1,8 +1,8 @@
-//! Folded stacks, the input of flame graphs: a line for each stack, outermost function first, and
-//! its number of samples.
+//! Folded stacks, the input of flame graphs: one line for each stack, outermost function first,
+//! with its number of samples.
 //!
 //! The first frame is the role of the threads (`waiter`, `holder`, `candidate`, or `idle` for waits
-//! that are not for a lock), the second one the lock. The format is that of Brendan Gregg's
+//! that are not for a lock), the second is the lock. The format is that of Brendan Gregg's
 //! `stackcollapse` scripts.
 
 use std::collections::BTreeMap;

@@ -4,12 +4,12 @@ use crate::report::Report;
 
 /// An output format.
 ///
-/// A new one is a file with a type that implements this, and an entry of
+/// To add one, write a file with a type that implements this trait, and add an entry to
 /// [`FORMATS`](crate::FORMATS).
 pub trait Format: Sync {
     /// Name of the format.
     fn name(&self) -> &'static str;
 
-    /// Renders the reports of one run or several.
+    /// Renders the reports of one or several runs.
     fn render(&self, reports: &[Report<'_>]) -> String;
 }

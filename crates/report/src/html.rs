@@ -1,7 +1,8 @@
-//! HTML: one page that works offline, from a file, in light and dark.
+//! HTML: a single page that works offline, as a local file, in light and dark mode.
 //!
-//! All of it is there without scripts; the only one sorts tables. Templates escape all texts. In
-//! addition, the Content-Security-Policy allows only that script, by hash, and no requests.
+//! Everything is readable without scripts; the only script sorts tables. Templates escape all
+//! texts. In addition, the Content-Security-Policy allows only that script, by its hash, and no
+//! requests.
 
 mod chart;
 mod charts;
@@ -26,10 +27,10 @@ use section::contents;
 
 const CSS: &str = include_str!("html/page.css");
 const JS: &str = include_str!("html/page.js");
-/// Of [`JS`], for the Content-Security-Policy.
+/// Hash of [`JS`], for the Content-Security-Policy.
 const JS_HASH: &str = "sha256-DxCBqKsFuXe6g432aBUnOWOd7bee5d2IT4JiAJA1CoI=";
 
-/// Beginnings of the titles of pages, by which a newer page knows one that it may replace.
+/// Beginnings of the titles of our pages, by which a newer page recognises one that it may replace.
 pub const TITLES: [&str; 6] = [
     "What a hand-off costs",
     "Hand-offs between CPUs",
@@ -64,7 +65,7 @@ impl Format for Html {
     }
 }
 
-/// Makes a page of the results of one file or several, and of profiles.
+/// A page with the results from one or several files, and with profiles.
 ///
 /// The page stays below 5 MB, however many records there are; it says what is left out.
 pub fn page(results: &[Results], profiles: &[Profiled]) -> String {
@@ -92,7 +93,7 @@ fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
         "default-src 'none'; script-src '{JS_HASH}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     );
     let curves = runs.iter().map(|run| run.curves(runs.len())).max().unwrap_or(0);
-    // All texts are clean already; this catches any that was forgotten.
+    // All texts should be clean already; this catches any that was forgotten.
     let main = strip(body(runs, profiles).into_string());
     html! {
         (PreEscaped("<!doctype html>\n"))

@@ -1,4 +1,4 @@
-//! Words for values of records.
+//! Texts for values in records.
 
 use threadtoll_record::{Machine, Relation};
 

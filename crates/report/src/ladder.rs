@@ -21,13 +21,13 @@ use crate::regimes::Regimes;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::UNKNOWN;
 
-/// One variant of a mechanism in all its placements.
+/// One variant of a mechanism, in all its placements.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     pub(crate) label: String,
     /// In the order of [`Placement::ALL`].
     records: [Option<Cow<'a, Record>>; 3],
-    /// `None` without an interval.
+    /// Place in the ranking; `None` if there is no interval.
     place: Option<Place>,
 }
 
@@ -36,7 +36,7 @@ impl Row<'_> {
         self.records[index(placement)].as_deref()
     }
 
-    /// The record of the first placement with a median, pinned before the others.
+    /// The record of the first placement that has a median; pinned comes before the others.
     pub(crate) fn main(&self) -> Option<&Record> {
         let known = self.records.iter().flatten().find(|record| record.one_way_p50().is_some());
         known.or_else(|| self.records.iter().flatten().next()).map(|record| &**record)
@@ -112,8 +112,8 @@ impl<'a> Variant<'a> {
 
 /// The rows of the ladder, cheapest first, then those without a median.
 ///
-/// A cell measured in several groups, such as the reference, becomes one record by [`merged`].
-/// Further pairs of CPUs of a variant become rows of their own.
+/// If a cell was measured in several groups, such as the reference, [`merged`] combines its
+/// records. If a variant was measured on further pairs of CPUs, these become rows of their own.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut cells: BTreeMap<&Cell, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.experiment == Experiment::Latency) {
@@ -147,7 +147,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The cell that all others are compared with.
+/// The cell with which all others are compared.
 fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r Cell> {
     rows.iter().filter_map(Row::main).find_map(|main| Some(&main.against.first()?.cell))
 }

@@ -6,10 +6,10 @@ use threadtoll_record::file::Results;
 use crate::clean::clean;
 use crate::label::list;
 
-/// Maximum number of reasons, and of cells per reason.
+/// Maximum numbers of reasons, and of cells per reason.
 const MAX: usize = 4;
 
-/// What a run lacks: cells that its plan left out, then rows that failed.
+/// What a run does not include: cells that its plan left out, and then rows that failed.
 pub(crate) fn missing(results: &Results) -> Vec<Refused> {
     let plan = &results.plan;
     let failed = results
@@ -32,7 +32,8 @@ pub(crate) fn by_reason(refused: &[Refused]) -> Vec<(String, Vec<String>)> {
     reasons
 }
 
-/// `futex pinned and park pinned (only one CPU is allowed)`; long lists are cut.
+/// Texts such as `futex pinned and park pinned (only one CPU is allowed)`; long lists are cut
+/// short.
 pub fn left_out(refused: &[Refused]) -> Vec<String> {
     let reasons = by_reason(refused);
     let mut parts: Vec<String> = reasons

@@ -1,8 +1,8 @@
 //! Renders records, predictions and profiles.
 //!
-//! A [`Report`] holds the tables and findings of a result file, and a [`Format`] renders it:
+//! A [`Report`] contains the tables and findings of a result file, and a [`Format`] renders it:
 //! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: characters
-//! that would affect the reader's terminal or page are stripped from texts, and odd or missing
+//! that would affect the reader's terminal or page are removed from texts, and odd or missing
 //! figures do not make rendering fail. This crate measures nothing and writes no files.
 //!
 //! A comparison of two runs is rendered by [`text::comparison()`] and [`markdown()`]. A profile is

@@ -1,4 +1,4 @@
-//! Locks: the speed-up of threads that share one, measured and predicted.
+//! Locks: the speed-up of threads that share a lock, measured and predicted.
 
 mod card;
 mod cards;
@@ -34,7 +34,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The properties that distinguish it from other rows of its sweep.
+    /// Name of the row by the properties that distinguish it from other rows of its sweep.
     fn name(&self, axis: Axis) -> String {
         let threads = match self.subject.threads {
             1 => "1 thread".to_string(),
@@ -55,7 +55,7 @@ impl Row<'_> {
         Marks::of(self.record)
     }
 
-    /// The prediction, unless no model describes the cell.
+    /// The prediction; `None` if no model describes the cell.
     fn predicted(&self) -> Option<&CellPrediction> {
         self.contention.predicted.as_ref().filter(|told| told.refused.is_none())
     }
@@ -64,15 +64,16 @@ impl Row<'_> {
         self.contention.predicted.as_ref()?.refused
     }
 
-    /// Returns `true` if the measured speed-up lies in the predicted interval.
+    /// Returns `Some(true)` if the measured speed-up lies in the predicted interval; `None` if
+    /// there is no such interval.
     fn within(&self) -> Option<bool> {
         let [low, high] = self.predicted()?.speedup_interval95?;
         let measured = self.contention.speedup?;
         Some(low <= measured && measured <= high)
     }
 
-    /// Error of the prediction as a share of the measured speed-up, or of the measured time for all
-    /// tasks.
+    /// Error of the prediction, relative to the measured speed-up or, for a pool, to the measured
+    /// time for all tasks.
     fn error(&self) -> Option<f64> {
         let prediction = self.predicted()?;
         let (predicted, measured) = match prediction.total_s.zip(self.contention.total_s) {
@@ -83,7 +84,7 @@ impl Row<'_> {
     }
 }
 
-/// The properties that distinguish sweeps.
+/// The properties that distinguish one sweep from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: &'a str,
@@ -94,7 +95,7 @@ struct Criteria<'a> {
     spread: Spread,
 }
 
-/// The property, apart from threads, that varies within a sweep.
+/// The property, other than the number of threads, that varies within a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Axis {
     HoldShare,
@@ -118,7 +119,7 @@ impl Axis {
     }
 }
 
-/// Cells of one lock that differ in threads and in one other property.
+/// Cells of one lock that differ in the number of threads and in one other property.
 #[derive(Debug)]
 struct Sweep<'a> {
     criteria: Criteria<'a>,
@@ -174,7 +175,7 @@ impl<'a> Sweep<'a> {
         parts.join(", ")
     }
 
-    /// The reasons for which cells have no prediction.
+    /// The reasons why cells have no prediction.
     fn unpredicted(&self) -> Vec<String> {
         unpredicted(slice::from_ref(self)).into_iter().map(|note| note.text).collect()
     }
@@ -190,7 +191,7 @@ impl<'a> Sweep<'a> {
 }
 
 /// The sweeps among the records, in the order of the plan. Baselines, with one thread and no lock,
-/// are in none of them.
+/// do not belong to any.
 fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     let mut sweeps: BTreeMap<Criteria<'_>, (usize, Vec<Row<'_>>)> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
@@ -218,7 +219,7 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     sweeps.into_iter().map(|(criteria, (_, rows))| Sweep::new(criteria, rows)).collect()
 }
 
-/// The sweeps among some of the records, whose cells are named as among all.
+/// The sweeps among some of the records. Their cells have the same names as among all records.
 fn within<'r>(all: &[Sweep<'_>], some: &'r [Record]) -> Vec<Sweep<'r>> {
     let mut found = sweeps(some);
     for sweep in &mut found {

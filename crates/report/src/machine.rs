@@ -71,7 +71,7 @@ pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// `2 nodes, 4 last-level caches, 32 cores with 2 hardware threads each`.
+/// Text such as `2 nodes, 4 last-level caches, 32 cores with 2 hardware threads each`.
 fn topology(places: &[CpuPlace]) -> String {
     let different = |of: &dyn Fn(&CpuPlace) -> Option<u32>| {
         places.iter().filter_map(of).collect::<BTreeSet<u32>>().len() as u64
@@ -99,7 +99,7 @@ fn topology(places: &[CpuPlace]) -> String {
     parts.join(", ")
 }
 
-/// All CPUs, or the `max_cpus` that lost most, in order.
+/// All CPUs, or the `max_cpus` CPUs that lost the most time, in order.
 pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     let mut shown: Vec<&CpuNoise> = noise.iter().collect();
     if shown.len() > max_cpus {
@@ -110,7 +110,7 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     shown
 }
 
-/// The lower bounds of the gap classes, at most six, as in our files.
+/// Lower bounds of the gap classes, at most six, as in our files.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     let bounds: BTreeSet<u64> = noise
         .iter()
@@ -119,7 +119,7 @@ pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     bounds.into_iter().take(6).collect()
 }
 
-/// The classes as ranges: `1–10 µs`, and `≥1 ms` for the last.
+/// Names of the classes as ranges: `1–10 µs`, and `≥1 ms` for the last.
 pub(crate) fn class_names(classes: &[u64]) -> Vec<String> {
     let named = |(index, low): (usize, &u64)| match classes.get(index + 1) {
         Some(high) => {

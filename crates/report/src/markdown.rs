@@ -7,7 +7,8 @@ use threadtoll_record::Comparison;
 use crate::comparison::{differences, findings, notes, runs, sections, summary};
 use crate::table::Section;
 
-/// Draws the comparison: changes and findings at once, all cells in a part that opens.
+/// Renders the comparison: changes and findings are visible at once, all cells in a section that
+/// can be opened.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = format!("### threadtoll: {}\n", escaped(summary(comparison)));
     if comparison.base.simulated || comparison.new.simulated {
@@ -46,7 +47,7 @@ fn table(text: &mut String, section: &Section) {
     }
 }
 
-/// A text that Markdown leaves as it is.
+/// A text as inline code, which Markdown leaves unchanged.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
 }

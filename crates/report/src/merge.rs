@@ -1,4 +1,4 @@
-//! Chooses the figures of a cell that was measured in several groups.
+//! Chooses the figures for a cell that was measured in several groups.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use threadtoll_record::{Against, Record, Worst};
 
 use crate::disturbance::sum;
 
-/// The records of one cell from several groups as one.
+/// Merges the records of one cell from several groups.
 ///
-/// All figures are those of one group, because groups are minutes apart, and a ratio and the figure
-/// next to it must be of the same minutes: of `group` if it is given, or else of the group that saw
-/// the most regimes and, among several, has the median figure. Ratios to cells of other groups,
-/// disturbances, longest samples and warnings are of all groups.
+/// All figures come from one group, because groups are minutes apart, and a ratio and the figure
+/// next to it must be from the same time. The group is `group` if given; otherwise the one that saw
+/// the most regimes or, among several such groups, the one with the median figure. Ratios to cells
+/// of other groups, disturbances, longest samples and warnings come from all groups.
 pub(crate) fn merged<'a>(records: &[&'a Record], group: Option<usize>) -> Cow<'a, Record> {
     let [first, rest @ ..] = records else {
         unreachable!("a cell is only known through its records")
@@ -39,7 +39,8 @@ pub(crate) fn merged<'a>(records: &[&'a Record], group: Option<usize>) -> Cow<'a
     Cow::Owned(joined)
 }
 
-/// The record with the most regimes or, of several, the lower median of their figures.
+/// The record with the most regimes; if there are several, the one with the lower median of their
+/// figures.
 fn typical<'a>(first: &'a Record, records: &[&'a Record]) -> &'a Record {
     let most = records.iter().map(|record| record.regimes.len()).max().unwrap_or(0);
     let figure = |record: &Record| match record.rate_per_s {

@@ -1,8 +1,8 @@
 //! A profile in the OpenMetrics text format, for monitoring.
 //!
 //! See <https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md>. Shares
-//! have the unit `ratio`. A figure that is unknown has no sample, and a verdict that is undecided
-//! has several states.
+//! have the unit `ratio`. A figure that is unknown has no sample, and an undecided verdict has
+//! several states.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,17 +12,17 @@ use threadtoll_record::profile::{Interval, Lock, Process, Profile, ThreadTime, V
 use crate::clean::clean;
 use crate::profile::{lock_name, waits, words};
 
-/// Locks of a process that are exported, so that a program with thousands of them does not flood
-/// the monitoring.
+/// Maximum number of locks of a process that are exported, so that a program with thousands of
+/// locks does not flood the monitoring.
 const MAX_LOCKS: usize = 100;
 
-/// Renders the figures of all processes and of the locks that cost most.
+/// Renders the figures of all processes, and of the locks that cost most.
 pub fn openmetrics(profile: &Profile) -> String {
     OpenMetrics::default().render(profile)
 }
 
-/// Metrics of a profile that goes on. Time that threads waited is a mean times the time so far,
-/// but does not go down when later looks lower the mean.
+/// Metrics of an ongoing profile. The time for which threads waited is the mean multiplied by the
+/// time so far, but never decreases when later samples lower the mean.
 #[derive(Debug, Default)]
 pub struct OpenMetrics {
     lock_waits: HashMap<LockOf, LockWait>,
@@ -31,11 +31,11 @@ pub struct OpenMetrics {
 /// PID, image and number of a lock.
 type LockOf = (u32, u32, u32);
 
-/// Time that threads waited for a lock.
+/// Time for which threads waited for a lock.
 #[derive(Clone, Copy, Debug, Default)]
 struct LockWait {
     generation: u32,
-    /// For locks that were at this address before.
+    /// The same for locks that were at this address before.
     before: f64,
     seconds: f64,
 }
@@ -102,18 +102,18 @@ impl OpenMetrics {
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The text so far. A family without samples is left out.
+/// The text so far. A family without samples is omitted.
 #[derive(Default)]
 struct Page {
     text: String,
     name: &'static str,
     head: String,
-    /// Series of the family, none of which may have two samples.
+    /// Series of the family; none of them may have two samples.
     series: HashSet<String>,
 }
 
 impl Page {
-    /// Begins a family of metrics. `unit` is the end of `name`, or empty.
+    /// Begins a family of metrics. `unit` is the suffix of `name`, or empty.
     fn family(&mut self, name: &'static str, kind: &str, unit: &str, help: &str) {
         let unit = if unit.is_empty() { String::new() } else { format!("# UNIT {name} {unit}\n") };
         self.name = name;
@@ -121,7 +121,7 @@ impl Page {
         self.series.clear();
     }
 
-    /// Adds a sample. Labels without a value are left out.
+    /// Adds a sample. Labels without a value are omitted.
     fn sample(&mut self, suffix: &str, labels: &[(&'static str, String)], value: f64) {
         let labels: Vec<String> = labels
             .iter()
@@ -209,7 +209,7 @@ fn labelled(profile: &Profile) -> Vec<Labelled<'_>> {
         .collect()
 }
 
-/// A family of one sample for each lock.
+/// A family with one sample per lock.
 struct Figure {
     name: &'static str,
     unit: &'static str,

@@ -1,20 +1,21 @@
-//! Places in a ranking, as far as intervals tell rows apart.
+//! Places in a ranking, as far as intervals distinguish rows.
 
 use crate::table::Cell;
 use crate::units::UNKNOWN;
 
-/// Figures that decide a row's place; less is better.
+/// Figures that determine a row's place; smaller is better.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
     /// 95% interval of its figure.
     pub(crate) figure: Option<[f64; 2]>,
-    /// 95% interval of its paired ratio to the row with which all are compared.
+    /// 95% interval of its paired ratio to the row with which all rows are compared.
     pub(crate) ratio: Option<[f64; 2]>,
 }
 
 impl Standing {
-    /// Returns `true` if both intervals say so: paired ratios of different groups share only the
-    /// row that they refer to, and figures of different groups not even the state of the machine.
+    /// Returns `true` if both intervals show it. Both are needed, because paired ratios from
+    /// different groups have only their base row in common, and figures from different groups not
+    /// even the state of the machine.
     fn beats(&self, other: &Standing) -> bool {
         let below = |one: Option<[f64; 2]>, other: Option<[f64; 2]>| Some(one?[1] < other?[0]);
         below(self.figure, other.figure) == Some(true)
@@ -32,7 +33,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) const NOTE: &str = "place: first and last that the intervals of the figures allow; a ratio of paired blocks can tell more.";
 
-    /// The column’s cell.
+    /// The cell in the column.
     pub(crate) fn cell(place: Option<Place>) -> Cell {
         match place {
             None => Cell::text(UNKNOWN),
@@ -45,7 +46,7 @@ impl Place {
     }
 }
 
-/// The places of rows; `None` without an interval.
+/// The places of rows; `None` for a row without an interval.
 pub(crate) fn places(rows: &[Standing]) -> Vec<Option<Place>> {
     let ranked = rows.iter().filter(|row| row.figure.is_some()).count();
     let place = |row: &Standing| {

@@ -36,7 +36,7 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
             Cell::figure(row.total_s, |total| time(total * 1e9))
         }));
     }
-    // With hand-offs that take time, threads can do less than the law says.
+    // If hand-offs take time, threads can do less than Amdahl's law says.
     let limits = if prediction.handoff_ns > 0.0 { "" } else { "ceiling, floor" };
     columns.extend([
         Column::new(limits, "bound", 4, "", |row| Cell::figure(Some(row.bound), ratio))
@@ -52,7 +52,7 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
 /// Least gain of a change that helps.
 pub(crate) const HELPS: f64 = 1.01;
 
-/// The changes that help; `None` if none does.
+/// The changes that improve throughput; `None` if there are none.
 pub(crate) fn changes(prediction: &Prediction) -> Option<Section> {
     let helpful: Vec<&PredictedChange> =
         prediction.what_if.iter().filter(|change| change.gain >= HELPS).collect();

@@ -1,11 +1,11 @@
-//! The column of the variance between processes.
+//! The column for the variance between processes.
 
 use threadtoll_record::Record;
 
 use crate::table::{Cell, Column};
 use crate::units::share;
 
-/// The column; `None` if each cell was measured by one process.
+/// The column; `None` if each cell was measured by a single process.
 pub(crate) fn column<'c, R>(
     rank: u8,
     rows: &[R],

@@ -1,5 +1,5 @@
 //! A profile in sentences and tables, independent of the format: the answer to "is it locks?", the
-//! locks that cost most, their causes and mends, and what would help.
+//! locks that cost most, their causes with advice, and what would help.
 
 mod answer;
 pub(crate) mod kinds;
@@ -23,21 +23,21 @@ use crate::units::{digits, percent, range_of_shares, ratio, share, time as durat
 
 pub(crate) use answer::answer;
 
-/// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
+/// Share of the threads' time, and gain in throughput, above which locks deserve attention.
 const WORTHWHILE: f64 = 0.05;
 
-/// Share of stacks cut short from which it is said on the first screen.
+/// Share of stacks that were cut off above which the first screen mentions it.
 const STACKS_CUT: f64 = 0.2;
 
-/// Longest command line in the title, which the figures after it need as well.
+/// Longest command line in the title, in characters; the figures after it need room, too.
 const MAX_COMMAND: usize = 40;
 
-/// A lock and its process.
+/// A lock, with its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) process: &'a Process,
     pub(crate) lock: &'a Lock,
-    /// True if the title names another process, which the lock may be taken to belong to.
+    /// True if the title names a different process, to which readers might think the lock belongs.
     pub(crate) ambiguous: bool,
 }
 
@@ -50,14 +50,14 @@ impl Seen<'_> {
         if self.ambiguous { format!("{name} ({})", tree::process(self.process)) } else { name }
     }
 
-    /// True if a thread was seen waiting for the lock.
+    /// Returns `true` if a thread was seen waiting for the lock.
     pub(crate) fn waited(&self) -> bool {
         !self.lock.causes.is_empty()
             || !self.lock.waiters.is_empty()
             || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
-    /// Name of another lock of this process.
+    /// Name of another lock in this process.
     pub(crate) fn name_of(&self, id: u32) -> String {
         let other = self.process.locks.iter().find(|lock| lock.id == id);
         other.map_or_else(|| format!("lock {id}"), lock_name)
@@ -82,7 +82,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     let cost = |seen: &Seen<'_>| {
         let (gain, queue) = seen.lock.cost();
         let lived = tree::lived(profile, seen.process);
-        // Of a lock for which nobody waits it is a rank.
+        // For a lock for which no thread waits, the gain is a rank and not an amount.
         (if gain > 0.0 { gain * lived } else { gain }, queue * lived)
     };
     locks.sort_by(|a, b| {
@@ -92,7 +92,7 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
     locks
 }
 
-/// The process to name: that of the lock that costs most or, without locks, the one with the
+/// The process to name: that of the lock that costs most; if there are no locks, the one with the
 /// most threads.
 pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     let of_lock = by_cost(profile).first().map(|seen| seen.process);
@@ -103,43 +103,45 @@ pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     of_lock.filter(|process| process.time.is_some()).or_else(busiest)
 }
 
-/// Time of the threads of all processes. Older files have it for each process only.
+/// How the threads of all processes spent their time. Older files have this for each process only.
 pub(crate) fn thread_time(profile: &Profile) -> Option<&ThreadTime> {
     profile.time.as_ref().or_else(|| main_process(profile)?.time.as_ref())
 }
 
-/// The code in which threads spin most, if they spin for locks often enough to say it.
+/// The code in which threads spin most, if they spin for locks often enough to mention it.
 pub(crate) fn spin(profile: &Profile) -> Option<&Site> {
     thread_time(profile).filter(|time| time.spinning.get() >= WORTHWHILE)?;
     let sites = profile.processes.iter().filter_map(|process| process.spins.first());
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which threads take or free locks most, while they run.
+/// The code in which running threads take or release locks most often.
 pub(crate) fn locking(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.locking.first());
     sites.max_by_key(|site| site.samples)
 }
 
-/// The code in which threads spin most without a name that tells of a lock.
+/// The code in which threads spin most, if no name shows that it is for a lock.
 pub(crate) fn spin_loop(profile: &Profile) -> Option<&Site> {
     let sites = profile.processes.iter().filter_map(|process| process.spin_loops.first());
     sites.max_by_key(|site| site.samples)
 }
 
-/// The unit that the profile counts: processes, if each of several has one thread.
+/// The unit in which the profile counts: processes if there are several, each with one thread;
+/// otherwise threads.
 pub(crate) fn unit(profile: &Profile) -> &'static str {
     let alone = profile.processes.iter().all(|process| process.threads_max <= 1);
     if alone && profile.processes.len() > 1 { "processes" } else { "threads" }
 }
 
-/// A command line. A program that gives itself a title pads it to the length of its arguments.
+/// A command line as text. A program that sets its own title pads it to the length of its
+/// arguments.
 pub(crate) fn words(texts: &[Text]) -> String {
     let words: Vec<String> = texts.iter().map(|text| clean(text)).collect();
     words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A command line with as many arguments as the title has room for, and no path of the program.
+/// A command line with as many arguments as fit into the title, and without the program's path.
 pub(crate) fn short_command(texts: &[Text]) -> String {
     let all = words(texts);
     let (program, arguments) = all.split_once(' ').unwrap_or((&all, ""));
@@ -200,7 +202,7 @@ fn phrase(cause: &Cause) -> String {
     }
 }
 
-/// The reason for which a lock that was waited for has no cause, to go on with after "unknown".
+/// Why a lock for which threads waited has no cause; the text continues after "unknown".
 pub(crate) fn no_cause(lock: &Lock) -> String {
     if let Some(pid) = lock.holders.first().and_then(|holder| holder.pid) {
         return format!(
@@ -215,12 +217,12 @@ pub(crate) fn no_cause(lock: &Lock) -> String {
             ": too few agree on one, of {} in which a thread waited",
             plural(samples.get(), "sample")
         ),
-        // Older files do not say how many samples there were.
+        // Older files do not have the number of samples.
         (None, _) => String::new(),
     }
 }
 
-/// The lock would gain the program enough to be worth a change.
+/// Returns `true` if removing the lock's queue would gain the program enough to be worth a change.
 pub(crate) fn gains(lock: &Lock) -> bool {
     lock.gain.is_some_and(|gain| gain.get() >= WORTHWHILE)
 }
@@ -234,8 +236,8 @@ pub(crate) fn change(change: Change) -> String {
     }
 }
 
-/// The most helpful change to a lock as a question, and its effect for as many threads as it was
-/// predicted.
+/// The most beneficial change to a lock, as a question, and its effect for the number of threads
+/// for which it was predicted.
 pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let best = lock.what_if.first()?;
     let question = match best.change {
@@ -277,7 +279,7 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     Some(format!("{question} {}{all}.", effects.join(", ")))
 }
 
-/// The sentence on a gain that is not told although the queue is known.
+/// Sentence for a lock whose gain is not reported although its queue is known.
 pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     let lock = seen.lock;
     let known = lock.gain.is_some() || lock.queue_mean.is_none() || lock.waiting_samples.is_none();
@@ -298,7 +300,7 @@ fn within(interval: Option<Interval<Ratio>>) -> String {
     })
 }
 
-/// What the method cannot see, this profile's own gaps first.
+/// What the method cannot see; gaps of this profile come first.
 pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     let mut unseen: Vec<String> = profile.unseen.iter().map(|text| clean(text)).collect();
     if profile.method == Method::Sampled {

@@ -1,4 +1,4 @@
-//! Queues: the cost of a message, each queue compared with similar ones.
+//! Queues: the cost of a message, with each queue compared with similar ones.
 
 mod ask_reply;
 mod base;
@@ -42,7 +42,7 @@ use crate::{claims, regimes, sentences};
 
 use view::View;
 
-/// The views of all scenarios, in the order of tables.
+/// The views of all scenarios, in the order in which tables list them.
 static VIEWS: &[View] = &[
     ask_reply::VIEW,
     stream::VIEW,
@@ -61,11 +61,11 @@ static VIEWS: &[View] = &[
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     record: Cow<'a, Record>,
-    /// `None` without an interval.
+    /// Place in the ranking; `None` if there is no interval.
     place: Option<Place>,
 }
 
-/// Our own pipe, loaded as a peer is, to measure the cost of that.
+/// Our own pipe, loaded like a peer, to measure the cost of the adapter interface.
 const OWN_ADAPTERS: [&str; 2] = ["pipe-adapter", "pipe-adapter-park"];
 
 fn is_peer(cell: &Cell) -> bool {
@@ -131,7 +131,7 @@ impl Scenario {
     }
 }
 
-/// Properties that comparable rows share, in the order of tables.
+/// Properties that comparable rows have in common, in the order in which tables list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: Scenario,
@@ -190,7 +190,7 @@ impl Comparison<'_> {
         self.best(|row| row.origin() == Some(Origin::Raw))
     }
 
-    /// The row of ours with which the most others are paired: all others' ratios refer to it.
+    /// Our row with which most other rows are paired; all ratios refer to it.
     fn base(&self) -> Option<&Row<'_>> {
         let paired = |row: &&Row<'_>| {
             self.rows.iter().filter(|other| row.against(&other.record.cell).is_some()).count()
@@ -201,7 +201,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// The paired ratio of a row to the base; `None` for the base itself, and without pairs.
+    /// The paired ratio of a row to the base; `None` for the base itself, or if there are no pairs.
     fn to_base(&self, row: &Row<'_>) -> Option<Against> {
         let base = self.base()?;
         if base.record.cell == row.record.cell {
@@ -213,7 +213,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// The ratio to the base in each regime, with its verdict; `None` with one regime.
+    /// The ratio to the base in each regime, with its verdict; `None` if there is only one regime.
     fn to_base_by_regime(&self, row: &Row<'_>) -> Option<String> {
         let base = self.base()?;
         let judged = |against: Against| {
@@ -244,7 +244,8 @@ impl Comparison<'_> {
         places(&self.rows.iter().map(standing).collect::<Vec<_>>())
     }
 
-    /// The peer against which the row does worst of those it was paired with, and the ratio.
+    /// Among the peers with which the row is paired, the one against which it does worst, and the
+    /// ratio.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.is_peer() && other.ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
@@ -255,7 +256,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The ratio the other way round, if it can be inverted.
+/// The inverse ratio, if the ratio can be inverted.
 fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
     let [low, high] = against.interval95.map(|bound| 1.0 / bound.get());
     let ratio = 1.0 / against.ratio.get();
@@ -279,12 +280,13 @@ fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
     })
 }
 
-/// The group that measured a cell with the peer against which it does worst. Its figures are those
-/// of that group: groups are minutes apart, and only figures of one group can be ranked.
+/// The group that measured a cell together with the peer against which it does worst. The cell's
+/// figures are taken from that group: groups are minutes apart, and only figures from the same
+/// group can be ranked.
 fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
-        // A higher rate, or a shorter time, is better.
+        // Higher rates and shorter times are better.
         peers.map(|against| {
             let ratio = against.ratio.get();
             (if scenario.view().rates { ratio } else { -ratio }, record.group)
@@ -296,8 +298,8 @@ fn toughest_group(scenario: Scenario, records: &[&Record]) -> Option<usize> {
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario, &Cell), Vec<&Record>> = BTreeMap::new();
-    // A mechanism measured along with streams, or with another scenario's exchanges, is not a row
-    // of theirs.
+    // A mechanism that is measured along with streams, or with the exchanges of another scenario,
+    // is not one of their rows.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)
@@ -359,12 +361,12 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
 
 const VERDICTS: &str = "Verdicts judge the 95% interval of a ratio of paired blocks, with a margin of 5%; undecided: it allows more than one. None is given with fewer than 21 pairs.";
 
-/// The verdict, if there are enough pairs for one.
+/// The verdict, if there are enough pairs.
 fn decided(against: &Against) -> Option<Verdict> {
     (against.blocks as usize >= compare::PAIRS).then_some(against.verdict)
 }
 
-/// The builds of peers that are not part of the program, a line for each compiler and its flags.
+/// The builds of peers that are not part of the program, one line for each compiler and its flags.
 fn built(comparisons: &[Comparison<'_>]) -> Vec<String> {
     let mut names: BTreeMap<[&str; 3], BTreeSet<&str>> = BTreeMap::new();
     for row in comparisons.iter().flat_map(|comparison| &comparison.rows) {
@@ -432,13 +434,13 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
-/// The size of messages, if the scenario has several.
+/// The message size, if the scenario has several.
 fn payload(criteria: &Criteria<'_>) -> Option<String> {
     let told = criteria.load.carry.is_some() || criteria.payload_bytes != 8;
     told.then(|| payload::size(criteria.payload_bytes))
 }
 
-/// A load in words; `None` if messages are sent as fast as possible.
+/// Text for a load; `None` if messages are sent as fast as possible.
 fn load(load: &Load) -> Option<String> {
     let parts: Vec<String> = load_parts(load).into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -474,8 +476,7 @@ fn load_parts(load: &Load) -> [Option<String>; 8] {
     [times, bursts, rare, depth, lose, important, carry, receivers]
 }
 
-/// Sentence on the sizes of bounded queues; `None` if no record has one that does not follow from
-/// its depth.
+/// Sentence on the sizes of bounded queues; `None` if all sizes follow from the queues' depths.
 pub(crate) fn capacities(comparisons: &[Comparison<'_>]) -> Option<String> {
     let all = || comparisons.iter().flat_map(|comparison| &comparison.rows).filter_map(Row::queue);
     let queues = || all().filter(|queue| queue.load.depth.is_none());
@@ -504,8 +505,8 @@ pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     recommendations.chain(answers).chain(idle::finding(&comparisons)).collect()
 }
 
-/// Answers to published claims about queues of other languages and about CPU time, and the cost of
-/// the interface of adapters. The records may be of several regimes.
+/// Answers to published claims about queues in other languages and about CPU time, and the cost of
+/// the adapter interface. The records may be from several regimes.
 pub(crate) fn peer_findings(records: &[Record]) -> Vec<Sentence> {
     let comparisons = comparisons(records);
     let mut findings = claims::sentences(&claims::OTHER_QUEUES, &measured(&comparisons));
@@ -518,7 +519,8 @@ fn measured<'r>(comparisons: &'r [Comparison<'_>]) -> Vec<&'r Record> {
     rows.map(|row| &*row.record).collect()
 }
 
-/// The sentence on traffic for which no queue can be recommended; `None` if there is no such.
+/// The sentence on traffic for which no queue can be recommended; `None` if there is no such
+/// traffic.
 pub fn no_recommendation(results: &Results, records: &[Record]) -> Option<Sentence> {
     let comparisons = comparisons(records);
     let answers = for_me::answers(results, &comparisons);
@@ -531,8 +533,8 @@ pub(crate) struct Card {
     pub(crate) detail: String,
 }
 
-/// Recommendations for the user's traffic; without any, the best queues of each comparison: those
-/// that no interval tells apart from the fastest.
+/// Recommendations for the user's traffic. If there are none, the best queues of each comparison:
+/// those whose intervals do not distinguish them from the fastest.
 pub(crate) fn cards(results: &Results, comparisons: &[Comparison<'_>]) -> Vec<Card> {
     const MAX_CARDS: usize = 3;
     let answers = for_me::answers(results, comparisons);
@@ -559,7 +561,7 @@ fn card(comparison: &Comparison<'_>) -> Option<Card> {
     names.retain(|name| seen.insert(name.clone()));
     let figure = (comparison.view().text)(&first.record);
     let ours = |row: &&Row<'_>| row.origin() == Some(Origin::Ours);
-    // Compared with our best or, if that is the first, with the best peer: the best with pairs.
+    // Compared with our best queue; if that is the first, with the best peer that has pairs.
     let others = || ranked().filter(|row| if ours(&first) { row.is_peer() } else { ours(row) });
     let paired = |other: &&Row<'_>| {
         let inverted = || inverse(other.against(&first.record.cell)?, other);

@@ -12,16 +12,16 @@ use crate::units::{digits_range, ratio};
 pub(crate) struct Quotient {
     pub(crate) ratio: f64,
     pub(crate) interval95: [f64; 2],
-    /// Number of pairs, if they would decide were they not too few for a verdict.
+    /// Number of pairs, if they would be conclusive but are too few for a verdict.
     few_pairs: Option<usize>,
 }
 
 impl Quotient {
-    /// The paired ratio or, if the two were not paired, the quotient of their ratios to the
-    /// reference, with the quotients of their intervals' far ends, which is wider than needed: the
-    /// machine may have been slower while one of them was measured. `None` if the reference was in
-    /// another regime then. Pairs that are too few for a verdict get the interval that contains
-    /// both.
+    /// The paired ratio; if the two were not paired, the quotient of their ratios to the reference.
+    /// The interval of the latter is bounded by the opposite ends of both intervals, which is wider
+    /// than necessary, because the machine may have been slower while one of them was measured.
+    /// `None` if the reference was in different regimes. If there are too few pairs for a verdict,
+    /// the interval contains both intervals.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
         let paired = Self::paired(record, base).or_else(|| {
             let (inverse, pairs) = Self::paired(base, record)?;
@@ -84,7 +84,7 @@ impl Quotient {
         Quotient { ratio: 1.0 / self.ratio, interval95: [1.0 / high, 1.0 / low], ..self }
     }
 
-    /// The reason why the interval decides nothing: `with only 9 pairs`, or the interval itself.
+    /// Why the interval is inconclusive: `with only 9 pairs`, or the interval itself.
     pub(crate) fn doubt(&self) -> String {
         match self.few_pairs.filter(|_| contains_1(self.interval95)) {
             Some(pairs) => format!("with only {}", plural(pairs as u64, "pair")),
@@ -100,7 +100,7 @@ impl Quotient {
         self.interval95[1] < 1.0
     }
 
-    /// The verdict on the interval, which is wide enough however few the pairs.
+    /// The verdict on the interval, which is wide enough even if there are few pairs.
     pub(crate) fn verdict(&self) -> Verdict {
         compare::verdict(self.interval95, compare::PAIRS)
     }

@@ -1,4 +1,5 @@
-//! Figures of several regimes side by side: `63.0 | 275 ns (75 | 21%)`; and those of one.
+//! Figures of several regimes next to each other: `63.0 | 275 ns (75 | 21%)`; and figures of a
+//! single regime.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -53,34 +54,35 @@ impl<'a> InRegime<'a> {
     }
 }
 
-/// A regime of a whole run: levels of the reference in its groups that are alike.
+/// A regime of a whole run: similar levels of the reference in several groups.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Median over groups of the reference’s one-way median.
+    /// Median, over groups, of the reference's one-way median.
     pub(crate) reference_ns: f64,
-    /// Share of the run’s blocks; what is missing to 1 are blocks during which the regime changed.
+    /// Share of the run's blocks. If the shares sum to less than 1, the regime changed during the
+    /// remaining blocks.
     pub(crate) share: f64,
-    /// Least and largest of the groups’ levels.
+    /// The lowest and the highest of the groups' levels.
     range: [f64; 2],
 }
 
-/// A speed of the machine in one group.
+/// A speed of the machine within one group.
 struct Level {
     reference_ns: f64,
     blocks: u64,
 }
 
-/// The regimes of a run, in which single figures must be of one.
+/// The regimes of a run. A figure on its own must be from one of them.
 #[derive(Debug)]
 pub(crate) struct Regimes {
     /// The fastest first; empty if there is only one.
     pub(crate) states: Vec<State>,
-    /// The level of each group in which no regime changed; `None` if its blocks were not alike.
+    /// The level of each group in which the regime did not change; `None` if its blocks differed.
     steady: BTreeMap<usize, Option<f64>>,
 }
 
 impl Regimes {
-    /// The regimes of `records`, and of the group that was measured again.
+    /// The regimes in `records`, and in the group that was measured again.
     pub(crate) fn of(results: &Results, records: &[Record]) -> Self {
         let again = results.repetition().map_or(&[][..], |[_, again]| again);
         let all = || records.iter().chain(again);
@@ -115,12 +117,13 @@ impl Regimes {
         Regimes { states: if several { states } else { Vec::new() }, steady: of_steady }
     }
 
-    /// The regime of most blocks; `None` if there is only one.
+    /// The regime with the most blocks; `None` if there is only one.
     pub(crate) fn main(&self) -> Option<&State> {
         self.states.iter().rev().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// The records with the figures of the main regime, without those that did not see it.
+    /// The records with their figures in the main regime; records that did not see this regime are
+    /// left out.
     pub(crate) fn records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
         match self.main() {
             None => Cow::Borrowed(records),
@@ -128,8 +131,8 @@ impl Regimes {
         }
     }
 
-    /// As [`Regimes::records`], but with the figures of all blocks of the records that did not see
-    /// the main regime, or whose group had no steady level.
+    /// Like [`Regimes::records`], but records that did not see the main regime, or whose group had
+    /// no steady level, are included with the figures of all blocks.
     pub(crate) fn all_records<'r>(&self, records: &'r [Record]) -> Cow<'r, [Record]> {
         let Some(main) = self.main() else { return Cow::Borrowed(records) };
         let all = |record: &Record| self.within(main, record).unwrap_or_else(|| record.clone());
@@ -157,7 +160,7 @@ fn blocks<'r>(records: impl Iterator<Item = &'r Record>) -> u64 {
     records.map(|record| u64::from(record.disturbance.blocks)).sum()
 }
 
-/// The levels of a group in which a regime changed.
+/// The levels of a group in which the regime changed.
 fn split(records: &[&Record]) -> Vec<Level> {
     let most = records.iter().rev().max_by_key(|record| record.regimes.len());
     let level = |(nth, regime): (usize, &Regime)| Level {
@@ -170,8 +173,8 @@ fn split(records: &[&Record]) -> Vec<Level> {
     most.into_iter().flat_map(|record| record.regimes.iter().enumerate().map(level)).collect()
 }
 
-/// The level of a group in which no regime changed; `None` if its reference is not known, or its
-/// blocks were not alike.
+/// The level of a group in which the regime did not change; `None` if its reference is unknown, or
+/// if its blocks differed.
 fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
     let planned = results.plan.groups.get(group)?.first()?;
     let reference = records.iter().find(|record| record.cell == planned.cell)?;
@@ -180,7 +183,7 @@ fn steady(results: &Results, group: usize, records: &[&Record]) -> Option<f64> {
     (!reference.one_way_p50_interval95().is_some_and(is_wide)).then_some(reference_ns)
 }
 
-/// The record with the figures of one of its regimes.
+/// The record with its figures in one of its regimes.
 fn of_one(record: &Record, regime: &Regime) -> Record {
     Record {
         one_way: regime.one_way.clone(),
@@ -191,7 +194,7 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
         interval95: regime.interval95,
         rate_per_s: regime.rate_per_s,
         cost: regime.cost,
-        // Those of queues are of the regime with the largest share.
+        // Figures of queues exist only for the regime with the largest share.
         figures: match &regime.figures {
             figures @ Figures::Contention { .. } => figures.clone(),
             _ => record.figures.clone(),
@@ -202,7 +205,8 @@ fn of_one(record: &Record, regime: &Regime) -> Record {
     }
 }
 
-/// A figure of each regime, with the regimes' shares of the time; sorted by the main one.
+/// A figure for each regime, with the regimes' shares of the time; sorted by the main regime's
+/// figure.
 pub(crate) fn figure(
     record: &Record,
     figure: impl Fn(&InRegime<'_>) -> Option<f64>,
@@ -231,7 +235,7 @@ pub(crate) fn each(record: &Record, text: impl Fn(&InRegime<'_>) -> Option<Strin
     Cell::text(joined(&texts, unit))
 }
 
-/// Texts with a bar between them, and the unit only at the end if it is that of all.
+/// Joins texts with a bar. If all have the same unit, it appears only at the end.
 fn joined(texts: &[String], unit: &str) -> String {
     let [first @ .., last] = texts else { return String::new() };
     let alike = !unit.is_empty() && texts.iter().all(|text| text.ends_with(unit));

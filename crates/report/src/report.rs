@@ -2,8 +2,7 @@
 
 use threadtoll_record::{Record, file::Results};
 
-use crate::findings::findings;
-use crate::sentences::Sentence;
+use crate::findings::{Findings, findings};
 use crate::table::{Table, Topic};
 use crate::{ladder, locks, matrix, queues};
 
@@ -13,11 +12,11 @@ pub struct Report<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
     pub(crate) tables: Vec<Table>,
-    pub(crate) findings: Vec<Sentence>,
+    pub(crate) findings: Findings,
 }
 
 impl<'a> Report<'a> {
-    /// Makes the report of `records`, all or some of those in `results`.
+    /// Creates the report of `records`, which are all or some of those in `results`.
     pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
         Report {
             results,
@@ -32,7 +31,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The table of these records, if any of them belongs in it.
+/// The table of these records; `None` if none of them belongs to the topic.
 pub(crate) fn table(topic: Topic, results: &Results, records: &[Record]) -> Option<Table> {
     match topic {
         Topic::Ladder => ladder::table(results, records),

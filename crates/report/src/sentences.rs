@@ -1,14 +1,14 @@
-//! The sentences that can be printed about figures: a registry.
+//! The sentences about figures that can be printed: a registry.
 //!
-//! Each entry is a function that fills in a form, with the condition on which it is called. Nothing
-//! else makes a [`Sentence`], so none is printed that is not in the list that [`sentences()`]
-//! makes, with the warnings that stand in records.
+//! Each entry is a function that fills in a template, with the condition under which it is called.
+//! A [`Sentence`] can be made in no other way, so every printed sentence is in the list that
+//! [`sentences()`] returns, or is one of the warnings in records.
 
 use std::fmt::{self, Display};
 
 use threadtoll_record::{Verdict, WarningForm, fold};
 
-/// A sentence of the registry, filled in.
+/// A sentence from the registry, filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence(String);
 
@@ -38,7 +38,8 @@ struct Chapter {
     forms: &'static [Form],
 }
 
-/// Declares chapters of sentences: a condition, a name with its parts, and the form.
+/// Declares chapters of sentences: for each sentence its condition, a name with placeholders, and
+/// its template.
 macro_rules! sentences {
     ($($heading:literal: { $($when:literal $name:ident($($part:ident),*) = $text:literal;)+ })+) => {
         $($(
@@ -58,18 +59,6 @@ macro_rules! sentences {
 
 sentences! {
     "Mechanisms": {
-        "A rung of one thread, atomic-store or futex was measured, pinned. If one of these two was \
-         not, the only other mechanism that spins or sleeps stands for it."
-        one_hand_off(costs) = "One hand-off costs {costs}.";
-
-        "The sleeping mechanism above has CPU times. They have no interval."
-        wake_costs_cpu(cpu, mechanism) =
-            "Waking a sleeper costs about {cpu} of CPU time ({mechanism}): between threads pinned to two CPUs, spin if you expect to wait less than that, sleep if longer.";
-
-        "The ratio of the two mechanisms above is surely larger than 1."
-        sleeping_adds(difference, mechanism, ratio, other) =
-            "Sleeping adds {difference} of latency to each hand-off: {mechanism} takes {ratio} the time of {other}.";
-
         "A larger message surely takes longer than one of 8 bytes, through a mechanism that spins."
         fat_message(bytes, ratio, mechanism, time, small, each) =
             "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
@@ -77,10 +66,6 @@ sentences! {
         "The ratio of a larger message to one of 8 bytes is surely below 1."
         fat_message_is_faster(bytes, ratio, mechanism, time, small) =
             "A message of {bytes} B took less time than one of 8 B, {ratio} of it: {mechanism} {time} against {small}.";
-
-        "The ratio of a larger message to one of 8 bytes can be on both sides of 1."
-        fat_message_undecided(bytes, mechanism, time, small, doubt) =
-            "These figures do not tell if {bytes} B costs more than 8 B: {mechanism} {time} against {small}, {doubt}.";
 
         "Mechanisms slept, and the verdict on their ratio of unpinned to pinned is better or worse: \
          the least and the largest of these ratios."
@@ -90,27 +75,14 @@ sentences! {
         unpinned_same(mechanisms) =
             "Pinned or not, sleeping threads took equal times within 5%: {mechanisms}.";
 
-        "Mechanisms slept, and that ratio has another verdict."
-        unpinned_undecided(mechanisms) =
-            "These figures do not tell if pinning makes more than 5% of difference to sleeping threads: {mechanisms}.";
-
-        "One of the three above is said, and the blocks counted where their exchanges began."
+        "One of the two above is said, and the blocks counted where their exchanges began."
         began_on_one_cpu(share) =
             "{share} of the unpinned exchanges began with both threads on one CPU.";
 
-        "With the CPUs kept awake, a wake-up surely takes less time: futex or, without it, the first \
-         by name. The share is what is missing to 1 in the ratio of both. The spinner costs time \
-         itself, so leaving idle takes no less."
-        leaving_idle(mechanism, time, share, awake) =
-            "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
-
-        "With the CPUs kept awake, the same wake-up surely takes more time."
+        "With the CPUs kept awake, a wake-up surely takes more time: futex or, without it, the first by \
+         name."
         awake_is_slower(mechanism, awake, time) =
             "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
-
-        "The ratio of the two can be on both sides of 1."
-        awake_undecided(mechanism, time, awake, doubt) =
-            "These figures do not tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake, {doubt}.";
 
         "A condition variable was measured both ways, and the verdict on the ratio is better or worse."
         signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
@@ -118,10 +90,6 @@ sentences! {
         "The same, and the verdict is within 5%."
         signal_same(mechanisms) =
             "Signalling after unlocking, or before, took equal times within 5%: {mechanisms}.";
-
-        "The same, with another verdict."
-        signal_undecided(mechanisms) =
-            "These figures do not tell if signalling after unlocking makes more than 5% of difference: {mechanisms}.";
 
         "The first screen: a rung of a cache line and one of a sleeper were measured, and the second \
          takes longer. The ratio is that of the two figures."
@@ -584,7 +552,7 @@ fn word(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-/// The registry as Markdown: every sentence and its condition, with the warnings about a machine.
+/// The registry as Markdown: every sentence with its condition, and the warnings about a machine.
 pub fn sentences(about_the_machine: &[WarningForm]) -> String {
     let mut text = String::from(
         "# Sentences\n\n\

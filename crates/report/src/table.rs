@@ -1,12 +1,12 @@
 //! The tables of a report, independent of the format that renders them.
 //!
-//! A [`Table`] holds the measurements of one [`Topic`], in [`Section`]s of comparable rows. The
+//! A [`Table`] contains the measurements of one [`Topic`], in [`Section`]s of comparable rows. The
 //! module of a topic (`ladder`, `matrix`, `queues`, `locks`, `prediction`) lists its columns once:
 //! a [`Column`] is a [`Heading`] and a function from the topic's own row type to a [`Cell`].
 //! [`Section::new`] applies all functions to all rows, and renderers see only the result.
 //!
-//! A cell holds its figure, for sorting and export, its text, and its importance, but not its
-//! looks. Texts are [clean](crate::clean()) but not escaped, because only a format knows its
+//! A cell contains its figure (for sorting and export), its text, and its importance, but not its
+//! appearance. Texts are [clean](crate::clean()) but not escaped, because only a format knows its
 //! special characters.
 
 use std::borrow::Cow;
@@ -28,7 +28,7 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
-    /// In the order of display.
+    /// All topics, in the order of display.
     pub(crate) const ALL: [Topic; 4] = [Topic::Ladder, Topic::Matrix, Topic::Queues, Topic::Locks];
 
     pub(crate) fn of(experiment: &Experiment) -> Self {
@@ -51,11 +51,11 @@ impl Topic {
     }
 }
 
-/// Measurements of one topic, with the words above and below them.
+/// Measurements of one topic, with the texts above and below them.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) topic: Topic,
-    /// Empty if the sections' headings suffice.
+    /// Empty if the sections' headings are enough.
     pub(crate) heading: String,
     pub(crate) introduction: String,
     pub(crate) sections: Vec<Section>,
@@ -102,7 +102,7 @@ impl Section {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) label: Label,
-    /// One for each column of the section.
+    /// One cell for each column of the section.
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -110,8 +110,8 @@ pub(crate) struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Label {
     pub(crate) text: String,
-    /// Placement of the row's figures if it is not the expected one, for renderers without a column
-    /// for each.
+    /// Placement of the row's figures if it is not the expected one, for renderers that have no
+    /// column for each placement.
     pub(crate) placement: Option<Placement>,
     pub(crate) marks: Marks,
 }
@@ -176,7 +176,7 @@ impl fmt::Display for Marks {
 #[derive(Debug)]
 pub(crate) struct Note {
     pub(crate) text: String,
-    /// The column without which the note makes no sense.
+    /// The column without which the note would be meaningless.
     pub(crate) column: Option<&'static str>,
 }
 
@@ -193,12 +193,12 @@ pub(crate) struct Heading {
     pub(crate) group: &'static str,
     pub(crate) text: Cow<'static, str>,
     pub(crate) title: &'static str,
-    /// Order in which a narrow terminal drops columns, the highest first. It never drops 0, and
-    /// never shows `None`.
+    /// Order in which a narrow terminal drops columns, the highest rank first. Rank 0 is never
+    /// dropped, and `None` is never shown.
     pub(crate) rank: Option<u8>,
-    /// Group and text for a page, which has room for longer texts and fewer groups.
+    /// Group and text for a page, which has room for longer texts, and for fewer groups.
     pub(crate) in_page: Option<(&'static str, Cow<'static, str>)>,
-    /// True if the figures come from elsewhere, and a page may break them into two lines.
+    /// True if the figures were published elsewhere, so that a page may break them into two lines.
     pub(crate) published: bool,
 }
 
@@ -227,7 +227,7 @@ impl<'a, R> Column<'a, R> {
         Column { heading, emphasis: Emphasis::Plain, cell: Box::new(cell) }
     }
 
-    /// Sets the emphasis of all cells without their own.
+    /// Sets the emphasis of all cells that have none of their own.
     pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {
         Column { emphasis, ..self }
     }
@@ -241,7 +241,7 @@ impl<'a, R> Column<'a, R> {
         self
     }
 
-    /// Gives the column with this heading another rank.
+    /// Gives the column with this heading a different rank.
     pub(crate) fn ranked(mut self, heading: &str, rank: u8) -> Self {
         if self.heading.text == heading {
             self.heading.rank = Some(rank);
@@ -256,7 +256,8 @@ impl<'a, R> Column<'a, R> {
     /// The column of references to rows.
     pub(crate) fn of_reference<'r>(self) -> Column<'a, &'r R>
     where
-        R: 'r,
+        R: 'a,
+        'a: 'r,
     {
         let Column { heading, emphasis, cell } = self;
         Column { heading, emphasis, cell: Box::new(move |row: &&R| cell(row)) }

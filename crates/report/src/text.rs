@@ -23,6 +23,7 @@ pub use profile::{first_screen, profile};
 pub use screen::screen;
 
 use crate::figure::Figure;
+use crate::findings::Findings;
 use crate::format::Format;
 use crate::report::{Report, table};
 use crate::sentences::Sentence;
@@ -30,7 +31,7 @@ use crate::table::{Table, Topic};
 
 const NO_BREAK: char = '\u{A0}';
 
-/// Ties figures to their units, so that no line ends between them.
+/// Binds figures to their units, so that no line is broken between them.
 fn unbroken(text: &str) -> String {
     const UNITS: [&str; 11] = ["ns", "µs", "ms", "s", "min", "h", "B", "KiB", "ppm", "M/s", "M"];
     let mut tied = String::with_capacity(text.len());
@@ -67,7 +68,8 @@ impl Text {
     fn report(&self, report: &Report<'_>) -> String {
         let mut parts: Vec<String> =
             report.tables.iter().map(|table| draw(table, &self.style)).collect();
-        parts.push(self.style.bullets(&report.findings));
+        parts.push(undecided(&report.findings, &self.style));
+        parts.push(self.style.bullets(&report.findings.told));
         self.style.simulated(report.results.machine.simulated) + &parts.join("\n")
     }
 }
@@ -77,7 +79,8 @@ impl Text {
 pub struct Style {
     /// True if colours may be used.
     pub color: bool,
-    /// Columns of the terminal; `None` if it is not one, so that nothing is wrapped or dropped.
+    /// Number of columns of the terminal; `None` if it is not one, so that nothing is wrapped or
+    /// dropped.
     pub width: Option<usize>,
 }
 
@@ -89,10 +92,10 @@ const MIDDLING: anstyle::Style = AnsiColor::Yellow.on_default().effects(Effects:
 const BAD: anstyle::Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
-/// Maximum line length of running text, however wide the terminal: longer lines are hard to read.
+/// Longest line of running text, however wide the terminal: longer lines are hard to read.
 const MAX_TEXT_WIDTH: usize = 100;
 
-/// Minimum, apart from the indent: narrower terminals break lines themselves.
+/// Shortest line, without the indentation: narrower terminals break lines themselves.
 const MIN_TEXT_WIDTH: usize = 12;
 
 impl Style {
@@ -104,7 +107,7 @@ impl Style {
         }
     }
 
-    /// Wraps text at words; lines after the first begin with `indent` spaces.
+    /// Wraps text between words; all lines but the first begin with `indent` spaces.
     fn wrap(&self, text: &str, indent: usize) -> Vec<String> {
         let blank = " ".repeat(indent);
         let least = indent + MIN_TEXT_WIDTH;
@@ -120,7 +123,7 @@ impl Style {
         self.wrap(text, 0).iter().map(|line| self.paint(with, line) + "\n").collect()
     }
 
-    /// Wraps text at words on a terminal.
+    /// Wraps text between words, on a terminal.
     pub fn wrapped(&self, text: &str) -> String {
         match self.width {
             Some(_) => self.wrap(text, 0).join("\n"),
@@ -137,7 +140,7 @@ impl Style {
         sentences.iter().map(bullet).collect()
     }
 
-    /// A banner for simulated results; empty for real ones.
+    /// Banner for simulated results; empty for real ones.
     fn simulated(&self, simulated: bool) -> String {
         if !simulated {
             return String::new();
@@ -147,10 +150,10 @@ impl Style {
     }
 }
 
-/// Draws a table for each experiment with records.
+/// Renders a table for each experiment that has records.
 ///
 /// A cell measured in several groups, such as the reference, has one row. If `style` has a width,
-/// columns are dropped until the others fit, and named below.
+/// columns are dropped until the others fit, and listed below the table.
 pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     let measured = |topic: &Topic| records.iter().any(|one| Topic::of(&one.experiment) == *topic);
     let mut text = String::new();
@@ -159,7 +162,7 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
         if table.as_ref().is_some_and(|table| table.sections.is_empty()) {
             continue;
         }
-        // A heading would separate it from the table.
+        // A heading would separate this text from the table.
         if table.as_ref().is_some_and(|table| table.heading.is_empty()) {
             text.push('\n');
         }
@@ -172,9 +175,15 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// The findings as bullets; empty without any.
+/// The findings as bullets; empty if there are none.
 pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
-    style.bullets(&crate::findings::findings(results, records))
+    let findings = crate::findings::findings(results, records);
+    undecided(&findings, style) + &style.bullets(&findings.told)
+}
+
+fn undecided(findings: &Findings, style: &Style) -> String {
+    let Some(section) = findings.undecided() else { return String::new() };
+    format!("{}{}\n", style.paragraph(BOLD, &section.heading), table::draw(&section, style).0)
 }
 
 fn draw(table: &Table, style: &Style) -> String {

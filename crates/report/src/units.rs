@@ -1,4 +1,4 @@
-//! Figures for people: three significant digits, with units.
+//! Figures for human readers: three significant digits, with units.
 
 pub(crate) const UNKNOWN: &str = "–";
 
@@ -40,7 +40,7 @@ fn without_zeros(figure: &str) -> &str {
     if figure.contains('.') { figure.trim_end_matches('0').trim_end_matches('.') } else { figure }
 }
 
-/// Two times as a range, with one unit if both have it: `2.08–2.36 µs`.
+/// Two times as a range, with a single unit if both have the same: `2.08–2.36 µs`.
 pub(crate) fn range(low_ns: f64, high_ns: f64) -> String {
     let ((low, low_unit), (high, high_unit)) = (scaled(low_ns), scaled(high_ns));
     if (&low, low_unit) == (&high, high_unit) {
@@ -61,7 +61,7 @@ fn scaled(ns: f64) -> (String, &'static str) {
     (digits(ns / scale), unit)
 }
 
-/// Three significant digits, or all digits before the point, grouped as in [`count`].
+/// Three significant digits, or all digits before the decimal point, grouped as in [`count`].
 pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -144,7 +144,7 @@ pub(crate) fn range_of_shares(low: f64, high: f64) -> String {
     if low == high { low } else { format!("{}–{high}", low.trim_end_matches('%')) }
 }
 
-/// A share with the distance of its interval's farther end, in percent: `97 ±1%`.
+/// A share, followed by the distance to the farther end of its interval, in percent: `97 ±1%`.
 pub(crate) fn share_within(value: f64, interval: Option<[f64; 2]>) -> String {
     match reach(value * 100.0, interval.map(|ends| ends.map(|end| end * 100.0))) {
         Some((value, reach)) => format!("{value} ±{reach}%"),
@@ -152,7 +152,7 @@ pub(crate) fn share_within(value: f64, interval: Option<[f64; 2]>) -> String {
     }
 }
 
-/// A figure with the distance of its interval's farther end: `5.20 ±0.08`.
+/// A figure, followed by the distance to the farther end of its interval: `5.20 ±0.08`.
 pub(crate) fn digits_within(value: f64, interval: Option<[f64; 2]>) -> String {
     match reach(value, interval) {
         Some((value, reach)) if value.contains(|c| matches!(c, '1'..='9')) => {
@@ -162,7 +162,8 @@ pub(crate) fn digits_within(value: f64, interval: Option<[f64; 2]>) -> String {
     }
 }
 
-/// A figure and the distance of its interval's farther end, to that distance's first digit.
+/// A figure, and the distance to the farther end of its interval, both rounded to the first digit
+/// of that distance.
 fn reach(value: f64, interval: Option<[f64; 2]>) -> Option<(String, String)> {
     let [low, high] = interval?;
     let reach = (high - value).max(value - low);
@@ -177,7 +178,7 @@ fn reach(value: f64, interval: Option<[f64; 2]>) -> Option<(String, String)> {
         .then(|| (format!("{value:.decimals$}"), format!("{reach:.decimals$}")))
 }
 
-/// A relative error: `+3.1%`, or `12.0×` from tenfold on.
+/// A relative error: `+3.1%`, or `12.0×` if it is tenfold or more.
 pub(crate) fn deviation(value: f64) -> String {
     let percent = value * 100.0;
     if percent.abs() < 999.5 { format!("{percent:+.1}%") } else { ratio(1.0 + value) }
@@ -196,13 +197,13 @@ pub(crate) fn coefficient(value: f64) -> String {
     }
 }
 
-/// An interval of figures: `0.985–0.991`, or one figure if both ends look alike.
+/// An interval of figures: `0.985–0.991`, or a single figure if both ends look the same.
 pub(crate) fn digits_range([low, high]: [f64; 2]) -> String {
     let (low, high) = (digits(low), digits(high));
     if low == high { low } else { format!("{low}–{high}") }
 }
 
-/// An interval of times: `1.38–1.40 µs`, or one time if both ends look alike.
+/// An interval of times: `1.38–1.40 µs`, or a single time if both ends look the same.
 pub(crate) fn time_range([low, high]: [f64; 2]) -> String {
     if time(low) == time(high) { time(low) } else { range(low, high) }
 }

@@ -1,9 +1,9 @@
 //! The ELF files that a program has mapped, held open so that they outlive it.
 //!
-//! A file is found by its path under `/proc/PID/root`, or, once deleted or replaced, as
-//! `/proc/PID/exe`, by `/proc/PID/map_files`, or in the program's memory. Files are read with
-//! `pread` and never mapped: a file that shrinks would end the profiler with `SIGBUS`. Nothing
-//! that a file says is believed: sizes are bounded, and what makes no sense is left out.
+//! A file is found by its path under `/proc/PID/root`; if it was deleted or replaced, as
+//! `/proc/PID/exe`, in `/proc/PID/map_files`, or in the program's memory. Files are read with
+//! `pread` and never mapped: a file that shrinks would kill the profiler with `SIGBUS`. Nothing in
+//! a file is trusted: sizes are bounded, and malformed parts are skipped.
 //!
 //! 32-bit files are not read.
 
@@ -22,30 +22,30 @@ use elf::{Elf, FilePart};
 use source::Source;
 pub use space::{AddressSpace, Place, SharedPlace};
 
-/// Images that are kept at most; those of programs that map more stay unnamed.
+/// Maximum number of images that are kept. If programs map more, the rest stay unnamed.
 const MAX_IMAGES: usize = 4096;
 
-/// Bytes of a `.gnu_debuglink` that are read.
+/// Number of bytes of a `.gnu_debuglink` that are read.
 const MAX_DEBUG_LINK: usize = 256;
 
-/// An image, for as long as its [`Images`] live.
+/// Id of an image, valid as long as its [`Images`] live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(u32);
 
 impl ImageId {
-    /// Position among the images, counted from 0.
+    /// Index among the images, starting at 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An address in the words of the ELF file that contains it: the same in every process that maps
-/// the file, wherever it lies there.
+/// A virtual address in an ELF file: the same in every process that maps the file, wherever it is
+/// mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeAddress {
     /// The ELF file.
     pub image: ImageId,
-    /// Virtual address, as the file's headers count.
+    /// Virtual address according to the file's headers.
     pub address: u64,
 }
 
@@ -55,7 +55,8 @@ pub struct Image {
     name: String,
     source: Source,
     elf: Elf,
-    /// Process that mapped the file first: its root directory has the separate debug information.
+    /// Process that mapped the file first: separate debug information is looked up in its root
+    /// directory.
     pid: u32,
 }
 
@@ -66,14 +67,14 @@ pub(crate) struct UnwindTables {
     pub(crate) index: Option<(u64, Bytes)>,
 }
 
-/// Identity of a file among those of all processes.
+/// Identifies a file among those of all processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     File { device: u64, inode: u64, size: u64 },
     BuildId(Vec<u8>),
 }
 
-/// The ELF files of all programs that are looked at.
+/// The ELF files of all observed programs.
 #[derive(Debug, Default)]
 pub struct Images {
     images: Vec<Arc<Image>>,
@@ -81,7 +82,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// No images.
+    /// Creates a collection without images.
     pub fn new() -> Images {
         Images::default()
     }
@@ -134,7 +135,7 @@ impl Image {
         &self.name
     }
 
-    /// Build id that the linker gave the file.
+    /// Build ID that the linker gave the file.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.elf.build_id.as_deref()
     }
@@ -156,8 +157,7 @@ impl Image {
         &self.elf.sections
     }
 
-    /// Bytes of a section. One that is compressed is read as a whole, if it has at most `most`
-    /// bytes.
+    /// Bytes of a section. A compressed section is read as a whole, if it has at most `most` bytes.
     pub(crate) fn bytes(self: &Arc<Image>, section: &Section, most: u64) -> Option<Bytes> {
         match section.file_range() {
             Some((offset, size)) => Some(Bytes::of_file(self, offset, size)),
@@ -170,16 +170,16 @@ impl Image {
         section.read_at(&self.source, at, buffer)
     }
 
-    /// Exception handler frames and their index, each with its virtual address, where the program
-    /// headers say they are: sections may be stripped.
+    /// Exception handler frames and their index, each with its virtual address. They are located by
+    /// the program headers, because sections may be stripped.
     pub(crate) fn unwind_tables(self: &Arc<Image>) -> UnwindTables {
         let tables = self.elf.unwind_tables(&self.source);
         let bytes = |part: FilePart| (part.address, Bytes::of_file(self, part.offset, part.size));
         UnwindTables { frames: tables.frames.map(bytes), index: tables.index.map(bytes) }
     }
 
-    /// Copies what the file has from a virtual address on; returns true if that is anything. Bytes
-    /// that belong to no segment stay as they are.
+    /// Copies the file's contents from a virtual address on; returns `true` if any bytes were
+    /// copied. Bytes that belong to no segment are left as they are.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         let mut any = false;
         let end = address.saturating_add(buffer.len() as u64);
@@ -195,8 +195,8 @@ impl Image {
         any
     }
 
-    /// Opens the separate debug information of a file: by its build id, or by the name in the file
-    /// if what has that name has the same build id.
+    /// Opens the separate debug information of a file: by its build ID, or by the name in the file
+    /// if the file of that name has the same build ID.
     pub(crate) fn open_debug_file(&self) -> Option<Image> {
         let id = self.elf.build_id.as_ref().filter(|id| id.len() >= 2)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -216,8 +216,8 @@ impl Image {
         })
     }
 
-    /// Files that `.gnu_debuglink` may mean: those of its name beside the file, below it, and in
-    /// the folder for such files.
+    /// Files to which `.gnu_debuglink` may refer: files of that name in the same folder, in its
+    /// subfolder `.debug`, and in the global folder for debug information.
     fn linked_debug_files(&self) -> Vec<PathBuf> {
         let found = || {
             let section = self.section(".gnu_debuglink")?;

@@ -1,13 +1,15 @@
-//! A stack with names for a thread of another process that is never stopped.
+//! Unwinds the stacks of another process's threads, and names their functions, without ever
+//! stopping the process.
 //!
-//! Threads, what each does, memory and mappings are read from `/proc` and with `process_vm_readv`.
-//! Registers and a copy of a stack become call frames, and frames become names. Nothing is
-//! injected, traced or written to, and data of a process or its files is validated before use.
+//! Threads and their activity, memory and mappings are read from `/proc` and with
+//! `process_vm_readv`. Registers and a copy of a stack become call frames, and frames become names.
+//! Nothing is injected, traced or written to, and all data from a process or its files is validated
+//! before use.
 //!
-//! It does not promise a consistent view: a thread may run while its stack is copied. A stack whose
-//! return addresses make no sense is marked as cut. Frames that no unwind table leads to are
-//! inferred where the evidence allows it, and marked as inferred. Scripts, and code that a virtual
-//! machine generates, have no names.
+//! Views are not guaranteed to be consistent: a thread may run while its stack is copied. A stack
+//! with implausible return addresses is marked as cut. Frames to which no unwind table leads are
+//! inferred where the evidence allows it, and marked as inferred. Scripts, and code that a JIT
+//! compiler generates, have no names.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,13 +1,13 @@
-//! A process under observation: its threads, its memory and its mappings, from outside.
+//! A process under observation: its threads, memory and mappings, seen from outside.
 //!
 //! Everything comes from `/proc/PID` (proc(5)) and `process_vm_readv(2)`; the process is never
-//! stopped, traced or written to. What it can influence (names, arguments, paths, mappings, its
-//! very existence) is taken as hostile: reads are bounded, and a process that ends, executes
-//! another program or unmaps memory meanwhile is an answer, not an error.
+//! stopped, traced or written to. Everything that it can influence (names, arguments, paths,
+//! mappings, its very existence) is treated as hostile: reads are bounded, and a process that ends,
+//! executes another program or unmaps memory in the meantime is an answer, not an error.
 //!
-//! A process is held by its directory in `/proc`, which stays that of this process after its PID
-//! has been given to another. Only [`Memory`] goes by PID: its bytes count if the process still
-//! [runs](Process::is_running) afterwards.
+//! A process is held by its directory in `/proc`, which still belongs to this process after its PID
+//! has been given to another. Only [`Memory`] goes by PID: its bytes count only if the process
+//! still [runs](Process::is_running) afterwards.
 //!
 //! | module | contents |
 //! |---|---|
@@ -71,19 +71,20 @@ pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
 pub use thread::{Look, Thread};
 
-/// Most threads that are asked whether a debugger has stopped them, too.
+/// Maximum number of threads that are checked for having been stopped by a debugger as well.
 const MAX_TRACED: usize = 64;
 /// Longest command line that is read.
 const MAX_COMMAND_LINE: usize = 64 << 10;
 /// Longest auxiliary vector that is read; the kernel's own have about 20 entries of 16 bytes.
 const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 
-/// TIDs of a container's threads: those that its own PID namespace counts, with ours. Words of its
-/// memory hold the former, and all else the latter.
+/// TIDs of a container's threads: keys are numbered by its own PID namespace, values by ours. Words
+/// in its memory contain the former; everything else uses the latter.
 pub type InnerTids = HashMap<u32, u32>;
 
-/// A listing of as many threads is taken for the same one for this long, and for this many times
-/// as long as it took: a thousand threads take milliseconds.
+/// How long a listing is reused if the number of threads stays the same: this long, or this many
+/// times as long as the listing took, whichever is longer. Listing a thousand threads takes
+/// milliseconds.
 const LISTING_HOLDS: Duration = Duration::from_secs(1);
 const LISTING_HOLDS_TIMES: u32 = 1_000;
 
@@ -94,21 +95,21 @@ pub struct Process {
     start_time: u64,
     directory: Arc<OwnedFd>,
     tasks: OwnedFd,
-    /// `None` before Linux 5.3, or where a sandbox refuses it.
+    /// `None` before Linux 5.3, or if a sandbox refuses it.
     pidfd: Option<OwnedFd>,
-    /// A thread that still has the memory of the process: the first one gives it up when it ends,
-    /// even if others go on.
+    /// A thread that still has the memory of the process: the first thread gives it up when it
+    /// ends, even if others go on.
     witness: u32,
     threads: Vec<Thread>,
     listing: Vec<u32>,
-    /// Links of the folder of its threads, two more than there were threads, and the time, when
-    /// they were listed.
+    /// Link count of the directory of its threads (two more than the number of threads), and the
+    /// time, when they were last listed.
     listed: Option<(u64, Instant)>,
     listing_took: Duration,
     inner: Option<InnerTids>,
-    /// Threads that were new when they were listed, but for the first listing.
+    /// Number of threads that were new in a listing, except the first one.
     births: u64,
-    /// The first thread has ended, and others go on: it stays in the folder of threads.
+    /// True if the first thread has ended and others go on: it stays in the directory of threads.
     first_ended: bool,
 }
 
@@ -156,7 +157,8 @@ impl Process {
             Err(Errno::SRCH) => return Err(ProcessError::Ended(pid)),
             pidfd => pidfd.ok(),
         };
-        // Read after the pidfd was opened: the PID was still this process's, so the pidfd is.
+        // Read after the pidfd was opened: if the PID still belonged to this process then, so does
+        // the pidfd.
         let stat = Stat::read(&directory, &stat_path()).map_err(unreadable)?;
         if stat.kernel_thread() {
             return Err(ProcessError::KernelThread { pid, name: stat.name });
@@ -198,11 +200,11 @@ impl Process {
         Ok(process)
     }
 
-    /// Opens a process once more that has been seen to start at this time.
+    /// Opens a process again that is known to have started at this time.
     ///
     /// # Errors
     ///
-    /// As [`open`](Process::open): it has ended if its PID is another process's by now.
+    /// Like [`open`](Process::open). If its PID now belongs to another process, this one has ended.
     pub fn open_again(pid: u32, start_time: u64) -> Result<Process, ProcessError> {
         let process = Process::open(pid)?;
         match process.start_time == start_time {
@@ -213,12 +215,12 @@ impl Process {
 
     fn check_permission(&self, owner: u32) -> Result<(), ProcessError> {
         let pid = self.pid;
-        // The files of a thread without memory are root's.
+        // The files of a thread without memory belong to root.
         let tid = self.witness;
         let refused = || ProcessError::NotPermitted { pid, refusal: Refusal::diagnose(owner) };
         match files::open(&self.directory, &ShortPath::task(tid, "syscall")) {
             Err(Errno::ACCESS | Errno::PERM) => return Err(refused()),
-            // That thread has just ended; others may go on.
+            // This thread has just ended; others may go on.
             Err(Errno::NOENT | Errno::SRCH) if tid != pid => return Ok(()),
             Err(Errno::NOENT | Errno::SRCH) if self.is_running() => {
                 return Err(ProcessError::Unsupported("/proc/PID/syscall"));
@@ -237,7 +239,7 @@ impl Process {
             }
             Err(Errno::PERM | Errno::ACCESS) => Err(refused()),
             Err(Errno::NOSYS) => Err(ProcessError::Unsupported("process_vm_readv")),
-            // Also of a thread that has just ended; there may be others to ask.
+            // Also if the thread has just ended; there may be others to ask.
             Err(_) | Ok(()) => Ok(()),
         }
     }
@@ -252,7 +254,8 @@ impl Process {
         self.witness
     }
 
-    /// Its start, in clock ticks since boot: with the PID, an identity that no other process has.
+    /// Its start time, in clock ticks since boot. Together with the PID, this identifies it: no
+    /// other process has both.
     pub fn start_time(&self) -> u64 {
         self.start_time
     }
@@ -262,7 +265,7 @@ impl Process {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns `true` while any thread of it runs. One system call.
+    /// Returns `true` while any of its threads runs. Takes one system call.
     pub fn is_running(&self) -> bool {
         match &self.pidfd {
             Some(pidfd) => {
@@ -274,8 +277,8 @@ impl Process {
         }
     }
 
-    /// Its exit status. `None` if it still runs, or the kernel does not say: before Linux 6.15, it
-    /// forgets as soon as the parent has asked.
+    /// Its exit status. `None` if it still runs, or if the kernel does not report the status:
+    /// before Linux 6.15, the kernel forgets it as soon as the parent has asked for it.
     pub fn ending(&self) -> Option<ExitStatus> {
         if self.is_running() {
             return None;
@@ -286,7 +289,7 @@ impl Process {
         }
     }
 
-    /// Its session: that of its parent, unless it has begun one of its own, as daemons do.
+    /// Its session: that of its parent, unless it has started one of its own, like a daemon.
     ///
     /// # Errors
     ///
@@ -295,7 +298,7 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.session)
     }
 
-    /// The PID of its parent now.
+    /// The PID of its present parent.
     ///
     /// # Errors
     ///
@@ -304,8 +307,8 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.parent)
     }
 
-    /// Clock ticks for which its threads, those that have ended included, were on a CPU: in its own
-    /// code, and in the kernel.
+    /// Number of clock ticks for which its threads, including those that have ended, were on a CPU:
+    /// in its own code, and in the kernel.
     ///
     /// # Errors
     ///
@@ -314,15 +317,15 @@ impl Process {
         Ok(Stat::read(&self.directory, &stat_path())?.ticks)
     }
 
-    /// The nice value of a thread, from -20, which goes before others, to 19, which gives way to
-    /// them. `None` if the thread has ended.
+    /// The nice value of a thread, from -20 (highest priority) to 19 (lowest). `None` if the thread
+    /// has ended.
     pub fn thread_nice(&self, tid: u32) -> Option<i64> {
         let path = ShortPath::task(tid, "stat");
         Stat::read(&self.directory, &path).ok().map(|stat| stat.nice)
     }
 
-    /// How often one of its threads had left its CPU, if a signal or a debugger has stopped it with
-    /// all its threads: that number grows once it goes on. `None` if it runs.
+    /// If a signal or a debugger has stopped it with all its threads, the number of times that one
+    /// of its threads had left its CPU: this grows once the process goes on. `None` if it runs.
     ///
     /// # Errors
     ///
@@ -333,7 +336,7 @@ impl Process {
             Ok(ThreadState::of(stat.state))
         };
         let first = state(self.witness)?;
-        // A debugger may have stopped this thread alone.
+        // A debugger may have stopped only this thread.
         let mut others = self.threads.iter().take(MAX_TRACED);
         let mut all =
             || others.all(|thread| state(thread.tid()).is_ok_and(ThreadState::is_stopped));
@@ -366,7 +369,7 @@ impl Process {
         Ok(OsString::from_vec(name))
     }
 
-    /// Its command line, up to 64 KiB. A process may have rewritten it.
+    /// Its command line, up to 64 KiB. The process may have rewritten it.
     ///
     /// # Errors
     ///
@@ -381,8 +384,8 @@ impl Process {
         Ok(bytes.split(|&byte| byte == 0).map(|word| OsStr::from_bytes(word).into()).collect())
     }
 
-    /// The path of the program that it executes, as the kernel names it: ` (deleted)` follows if
-    /// the file is gone.
+    /// The path of the program that it executes, as the kernel names it: followed by ` (deleted)`
+    /// if the file is gone.
     ///
     /// # Errors
     ///
@@ -416,8 +419,9 @@ impl Process {
     pub fn image(&self) -> io::Result<Image> {
         let path = ShortPath::task(self.witness, "auxv");
         let vector = files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?;
-        // As it ends, a process gives up its memory first: then there is no vector. As it executes
-        // a program, it has the new memory before the kernel writes the vector: then it is zeros.
+        // When a process ends, it gives up its memory first, so there is no vector. When it
+        // executes a program, it has the new memory before the kernel writes the vector, which is
+        // then all zeros.
         let none = vector.iter().all(|&byte| byte == 0);
         if none { Err(Errno::SRCH.into()) } else { Ok(Image(vector)) }
     }
@@ -447,36 +451,38 @@ impl Process {
         &self.threads
     }
 
-    /// A thread of it.
+    /// One of its threads.
     #[inline]
     pub fn thread(&self, tid: u32) -> Option<&Thread> {
         let place = self.threads.binary_search_by_key(&tid, Thread::tid).ok()?;
         self.threads.get(place)
     }
 
-    /// It has this thread now: another process's may have got the TID.
+    /// Returns `true` if this is one of its threads now. The TID may since have been given to a
+    /// thread of another process.
     pub fn has_thread(&self, tid: u32) -> bool {
         let path = ShortPath::task(tid, "stat");
         rustix::fs::accessat(&self.directory, path.as_str(), Access::EXISTS, AtFlags::empty())
             .is_ok()
     }
 
-    /// The TIDs of its threads as its own PID namespace counts, if that is another one.
+    /// The TIDs of its threads in its own PID namespace, if that differs from ours.
     #[inline]
     pub fn inner_tids(&self) -> Option<&InnerTids> {
         self.inner.as_ref()
     }
 
-    /// The next [refresh](Process::refresh) lists the threads, even if there are as many as before.
+    /// Makes the next [refresh](Process::refresh) list the threads even if their number has not
+    /// changed.
     pub fn list_anew(&mut self) {
         self.listed = None;
     }
 
-    /// Lists the threads again, and opens those that are new. A process that has ended has none.
-    /// As many threads as a moment ago, none of which was seen to be gone, are most likely the
-    /// same ones, and not listed.
+    /// Lists the threads again, and opens the new ones. A process that has ended has none. If there
+    /// are as many threads as a moment ago, and none of them was seen to be gone, they are most
+    /// likely the same ones, so they are not listed.
     ///
-    /// Returns true if they have changed.
+    /// Returns `true` if they have changed.
     ///
     /// # Errors
     ///
@@ -491,8 +497,8 @@ impl Process {
         files::list_numbers(&self.tasks, &mut self.listing)?;
         let first_listing = self.listed.is_none() && self.threads.is_empty();
         (self.listed, self.listing_took) = (Some((links, now)), now.elapsed());
-        // It stays on the list for as long as others go on. One that executes a program takes over
-        // the TID.
+        // The first thread stays listed for as long as others go on. A thread that executes a
+        // program takes over its TID.
         let listed = self.listing.binary_search(&self.pid).is_ok();
         if listed && self.thread(self.pid).is_some_and(Thread::is_gone) {
             self.first_ended = self.unlisted(self.pid).look() == Look::Gone;
@@ -501,7 +507,7 @@ impl Process {
             self.listing.retain(|&tid| tid != self.pid);
         }
         let listing = &self.listing;
-        // The TID of a thread that is gone may be that of a new one by now.
+        // The TID of a thread that is gone may now belong to a new one.
         let before = self.threads.len();
         self.threads
             .retain(|thread| !thread.is_gone() && listing.binary_search(&thread.tid()).is_ok());
@@ -538,10 +544,11 @@ fn stat_path() -> ShortPath {
     ShortPath::new(format_args!("stat"))
 }
 
-/// A program image: two of one process are equal if it has not executed another program meanwhile.
+/// A program image. Two images of one process are equal if it has not executed another program in
+/// between.
 ///
-/// It is the auxiliary vector, which holds the addresses at which the kernel placed the program,
-/// its loader and its random bytes. Where address randomisation is off, a process that executes
-/// the same program again looks unchanged; its code is then where it was.
+/// This is the auxiliary vector, which contains the addresses at which the kernel placed the
+/// program, its loader and its random bytes. If address randomisation is off, a process that
+/// executes the same program again appears unchanged; its code is then where it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image(Vec<u8>);

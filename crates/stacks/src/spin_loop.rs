@@ -1,14 +1,16 @@
-//! Loops in which a thread spins until another one changes a word, by their instructions: locks
-//! that were inlined into the program's own code have no name.
+//! Recognises, by its instructions, a loop in which a thread spins until another one changes a
+//! word. Locks that were inlined into the program's own code have no name by which to recognise
+//! them.
 //!
-//! On x86-64 such a loop has a `pause`, or exchanges a word and jumps back at once; on AArch64 it
-//! has a `yield` or an `isb`. What looks like one in the middle of other instructions is one in
-//! some thousands. Loops that compare and exchange are left out: they are those of counters, too.
+//! On x86-64, such a loop contains a `pause`, or exchanges a word and jumps back at once; on
+//! AArch64 it contains a `yield` or an `isb`. About one in some thousands of other instruction
+//! sequences looks like one by chance. Loops that compare and exchange are not recognised, because
+//! counters use them, too.
 
-/// Bytes of code before and after an instruction that are searched.
+/// Number of bytes of code before and after an instruction that are searched.
 pub(crate) const AROUND: usize = 24;
 
-/// The code has such a loop around the instruction at a place in it.
+/// Returns `true` if there is such a loop around the instruction at a position in the code.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const PAUSE: [u8; 2] = [0xf3, 0x90];
@@ -23,7 +25,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
         });
         jump.is_some_and(|(end, back)| (from + end).checked_sub(back).is_some_and(|it| it <= to))
     };
-    // `xchg` of a register and memory.
+    // `xchg` of a register with memory.
     let exchanges = |place: usize| {
         let is_exchange = matches!(code[place], 0x86 | 0x87);
         let memory = code.get(place + 1).is_some_and(|byte| byte >> 6 != 3);
@@ -32,7 +34,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     code.windows(2).any(|pair| *pair == PAUSE) || (0..code.len()).any(exchanges)
 }
 
-/// The code has such a loop around the instruction at a place in it.
+/// Returns `true` if there is such a loop around the instruction at a position in the code.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const YIELD: u32 = 0xd503_203f;
@@ -41,7 +43,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     code[at % 4..].chunks_exact(4).any(|bytes| matches!(word(bytes), YIELD | ISB))
 }
 
-/// Not known of other machines.
+/// Not implemented for other architectures.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn is_spin_loop(_: &[u8], _: usize) -> bool {
     false

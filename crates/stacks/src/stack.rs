@@ -1,23 +1,24 @@
-//! Call stacks, worked out from outside: from registers and a copy of the stack.
+//! Unwinds call stacks from outside, given registers and a copy of the stack.
 //!
-//! Rules come from the exception handler frames of each ELF file (`.eh_frame`, DWARF 5 section
-//! 6.4, read by `gimli`), without them from frame pointers.
+//! Rules come from the exception handler frames of each ELF file (`.eh_frame`, DWARF 5 section 6.4,
+//! read by `gimli`); if a file has none, frame pointers are used.
 //!
-//! Of a thread that sleeps only the program counter and the stack pointer are known, and glibc's
-//! lock and sleep functions save no frame pointer. Where a rule needs a register that no frame
-//! saved, [`Unwinder`] looks for a place on the stack that fits: a return address after a call of
-//! the function in question, at the distance that the function's first instructions make, and from
-//! which the rest of the stack can be unwound to the thread's start. Frames found so, and those
-//! that follow from them, are marked as inferred.
+//! For a sleeping thread, only the program counter and the stack pointer are known, and glibc's
+//! lock and sleep functions save no frame pointer. If a rule needs a register that no frame saved,
+//! [`Unwinder`] searches the stack for a return address that fits: it follows a call of the
+//! function in question, it is at the distance that the function's first instructions imply, and
+//! the rest of the stack can be unwound from there to the thread's start. Frames found in this way,
+//! and those that follow from them, are marked as inferred.
 //!
 //! `ci/long/profile-stacks.sh` compares 5,488 stacks of 28 builds in C, C++ and Rust (gcc 12 and
-//! rustc 1.95 on x86-64, glibc 2.36) with the chains that the programs wrote down: all were right,
-//! none was cut short, and 12 to 74% of a build's stacks needed an inferred frame. An unwind of 21
-//! to 24 frames took 5 to 8 µs in a build without optimisation, and 27 µs where functions align
-//! their stacks or use `alloca` without saving what a sleeper lacks.
+//! rustc 1.95 on x86-64, glibc 2.36) with the call chains that the programs recorded: all were
+//! right, none was cut off, and 12 to 74% of a build's stacks needed an inferred frame. Unwinding
+//! 21 to 24 frames took 5 to 8 µs in a build without optimisation, and 27 µs if functions align
+//! their stacks or use `alloca` and do not save the registers that are unknown in a sleeping
+//! thread.
 //!
-//! The stack may change while it is copied. A return address that follows no call ends the stack,
-//! which is then marked as cut.
+//! The stack may change while it is copied. A return address that does not follow a call ends the
+//! stack, which is then marked as cut.
 
 mod bare;
 mod call;
@@ -35,7 +36,7 @@ pub use unwinder::Unwinder;
 
 use crate::image::Place;
 
-/// Frames that a stack has at most.
+/// Maximum number of frames of a stack.
 pub const MAX_FRAMES: usize = 256;
 
 /// A copy of a thread's stack.
@@ -64,29 +65,30 @@ impl StackBytes<'_> {
 pub struct Stack {
     /// Its frames.
     pub frames: Vec<Frame>,
-    /// The thread's start was not reached: outer frames are missing.
+    /// True if the thread's start was not reached, so that outer frames are missing.
     pub cut: bool,
-    /// A longer copy of the stack may show more.
+    /// True if a longer copy of the stack may show more.
     pub copy_ended: bool,
 }
 
 /// A function in the middle of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Program counter of the innermost frame, return address in the others.
+    /// Program counter in the innermost frame; return address in the others.
     pub address: u64,
-    /// The address is a return address: names and lines are those of the byte before it.
+    /// True if the address is a return address: names and lines are then those of the byte before
+    /// it.
     pub is_return_address: bool,
     /// Place of the code.
     pub place: Place,
     /// Stack pointer in this frame, once the function that it called has returned.
     pub frame_address: u64,
-    /// Found by inference, or from a frame that was.
+    /// True if found by inference, or from a frame that was.
     pub inferred: bool,
 }
 
 impl Frame {
-    /// Place of the instruction that the frame is at: of the call, for a return address.
+    /// Place of the current instruction: of the call, for a return address.
     pub fn instruction(&self) -> Place {
         match self.place {
             Place::Image(mut code) if self.is_return_address => {

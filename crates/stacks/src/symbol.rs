@@ -1,15 +1,14 @@
-//! Names of functions and data, and static variables by their types.
+//! Names of functions and data, and static variables found by their types.
 //!
-//! Names come from the symbol table, inlined functions and types from DWARF, either of them
-//! from the file itself or from its separate debug information, found by build id. Everything is
-//! read when it is first asked for, from files that [`Images`] keeps open: the program may have
-//! ended by then.
+//! Names come from the symbol table, inlined functions and types from DWARF; each is in the file
+//! itself or in its separate debug information, which is found by build ID. Everything is read when
+//! it is first needed, from files that [`Images`] keeps open: the program may have ended by then.
 //!
-//! Of a file with 200 MB of debug information some 10 MB are in memory, of its symbols all.
+//! Of 200 MB of debug information, about 10 MB are in memory at a time; a file's symbols all are.
 //!
-//! Debug information in pieces (`.dwo`), compressed with zstd, or compressed and larger than 16 MB
-//! is not read, nor are units that are larger than 8 MB: names then come from the symbol table
-//! alone.
+//! Not read: split debug information (`.dwo`), debug information compressed with zstd, compressed
+//! debug information larger than 16 MB, and units larger than 8 MB. Names then come from the symbol
+//! table alone.
 
 mod inlined;
 mod statics;
@@ -24,11 +23,11 @@ use inlined::Functions;
 pub use statics::{StaticVariable, StaticVariables, Wanted};
 use table::SymbolTable;
 
-/// Descriptions that are remembered at most.
+/// Maximum number of descriptions that are cached.
 const MAX_REMEMBERED: usize = 1 << 14;
-/// Symbols of all files that are kept at most, 16 MB.
+/// Maximum number of symbols of all files that are kept: 16 MB.
 const MAX_SYMBOLS: usize = 1 << 20;
-/// Files whose debug information is open at a time, each of which takes up to 10 MB.
+/// Maximum number of files whose debug information is open at a time; each takes up to 10 MB.
 const MAX_OPEN: usize = 2;
 
 /// Names of the files in [`Images`].
@@ -45,7 +44,7 @@ pub struct Symbols {
 pub struct Variable {
     /// Its name, demangled.
     pub name: String,
-    /// Distance of the address that was asked for from its start.
+    /// Distance from the start of the variable to the address that was asked for.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
@@ -66,20 +65,20 @@ struct File {
     debug: Option<Arc<Image>>,
     functions: SymbolTable,
     data: SymbolTable,
-    /// `Some(None)` if it has no debug information.
+    /// `Some(None)` if the file has no debug information.
     inlined: Option<Option<Functions>>,
 }
 
 impl Symbols {
-    /// Knows nothing yet.
+    /// Creates a collection without any names.
     pub fn new() -> Symbols {
         Symbols::default()
     }
 
-    /// Names of the functions at an address, demangled, innermost first: those inlined, then the
+    /// Demangled names of the functions at an address, innermost first: the inlined ones, then the
     /// one that contains them. A function without a symbol is named by its file and address.
     ///
-    /// For a return address, take [`Frame::instruction`](crate::stack::Frame::instruction).
+    /// For a return address, pass [`Frame::instruction`](crate::stack::Frame::instruction).
     pub fn describe(&mut self, images: &Images, place: Place) -> Arc<[String]> {
         let Place::Image(code) = place else { return Arc::new([self.name(images, place)]) };
         if let Some(known) = self.described.get(&code) {
@@ -100,7 +99,7 @@ impl Symbols {
         functions
     }
 
-    /// Name of the function at an address, by the symbol table alone; without a symbol, its file
+    /// Name of the function at an address, from the symbol table alone; without a symbol, its file
     /// and address.
     pub fn name(&mut self, images: &Images, place: Place) -> String {
         let code = match place {
@@ -115,8 +114,8 @@ impl Symbols {
         }
     }
 
-    /// Name of the function at an address, by the symbol table alone, if it
-    /// has one: cheaper than [`describe`](Symbols::describe), and blind to inlined functions.
+    /// Name of the function at an address, from the symbol table alone, if it has one. Cheaper than
+    /// [`describe`](Symbols::describe), but ignores inlined functions.
     pub fn function_at(&mut self, images: &Images, place: Place) -> Option<Arc<str>> {
         let Place::Image(code) = place else { return None };
         self.file(images, code.image)?;
@@ -142,7 +141,7 @@ impl Symbols {
         Some(Variable { name, offset, size: symbol.size.into() })
     }
 
-    /// Static variables of wanted types in a file; `None` if it has no debug information.
+    /// Static variables of certain types in a file; `None` if it has no debug information.
     pub fn static_variables<K: Copy>(
         &mut self,
         images: &Images,

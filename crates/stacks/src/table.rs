@@ -1,4 +1,4 @@
-//! The stacks that were seen, each known by a number, and names for what is in them.
+//! The stacks that were seen, each with a number, and the names of their functions.
 
 mod known;
 mod longer;
@@ -16,7 +16,7 @@ use known::{KnownStacks, Position};
 use longer::LongerCopy;
 use mappings::Mappings;
 
-/// The stacks of all processes, which the caller numbers, and the names in them.
+/// The numbered stacks of all processes, and the names in them. The caller numbers the processes.
 #[derive(Debug, Default)]
 pub struct StackTable {
     images: Images,
@@ -31,23 +31,23 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// A table without stacks.
+    /// Creates a table without stacks.
     pub fn new() -> StackTable {
         StackTable::default()
     }
 
-    /// Reads the mappings of a process that was found.
+    /// Reads the mappings of a newly found process.
     pub fn open(&mut self, process: u32, of: &Process) {
         self.mappings.open(process, of, &mut self.images);
     }
 
-    /// Lists the mappings of a process that was [opened](StackTable::open). Those that are known
-    /// stay if it has ended or executes another program by now.
+    /// Lists the mappings of a process that was [opened](StackTable::open). Known ones are kept if
+    /// it has ended or has executed another program.
     pub fn list(&mut self, process: u32, of: &Process) {
         self.mappings.list(process, of, &mut self.images);
     }
 
-    /// A process has ended: what it had mapped where goes on to be known.
+    /// Notes that a process has ended; its mappings stay known.
     pub fn close(&mut self, process: u32) {
         self.mappings.close(process);
     }
@@ -57,8 +57,7 @@ impl StackTable {
         self.mappings.forget(process);
     }
 
-    /// Allows this much time in all for listing mappings anew where stacks show code in none of
-    /// them.
+    /// Sets the total time for listing mappings again when stacks show code outside all known ones.
     pub fn allow_listing(&mut self, time: Duration) {
         self.mappings.listing_allowed = time;
     }
@@ -73,18 +72,18 @@ impl StackTable {
         self.mappings.any_image(process, &self.images, is_such)
     }
 
-    /// A file that some process has, or had, mapped.
+    /// A file that some process has mapped, now or earlier.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.images.get(id).map(Arc::as_ref)
     }
 
-    /// Address in a process of what a file has at this address.
+    /// Address at which a process has mapped this place in a file.
     pub fn address_of(&self, process: u32, place: CodeAddress) -> Option<u64> {
         self.mappings.get(process)?.address_of(place)
     }
 
-    /// The number of a thread's stack; `None` if too many differ. The process has been
-    /// [opened](StackTable::open).
+    /// The number of a thread's stack; `None` if there are too many different ones. The process
+    /// must have been [opened](StackTable::open).
     pub fn number(
         &mut self,
         process: u32,
@@ -157,20 +156,21 @@ impl StackTable {
             }
             let Some(space) = self.mappings.get(process) else { return };
             self.unwinder.unwind(space, &self.images, registers, stack, unwound);
-            // A library that was loaded meanwhile shows as an address in no mapping.
+            // If a library has been loaded in the meantime, the stack contains an address outside
+            // all known mappings.
             if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
                 return;
             }
         }
     }
 
-    /// The stack of this number.
+    /// The stack with this number.
     #[inline]
     pub fn stack(&self, number: u32) -> Option<&Stack> {
         self.known.get(number)
     }
 
-    /// Number of stacks, which are numbered from 0.
+    /// Number of stacks; they are numbered from 0.
     pub fn len(&self) -> usize {
         self.known.len()
     }
@@ -180,7 +180,7 @@ impl StackTable {
         self.len() == 0
     }
 
-    /// Stacks that were to be numbered, and how many of them lacked their outer frames.
+    /// Number of stacks that were to be numbered, and of those among them that lacked outer frames.
     pub fn seen_and_cut(&self) -> (u64, u64) {
         (self.seen, self.cut)
     }
@@ -190,7 +190,7 @@ impl StackTable {
         self.symbols.name(&self.images, place)
     }
 
-    /// Names of the functions at an address, inlined ones among them; see [`Symbols::describe`].
+    /// Names of the functions at an address, including inlined ones; see [`Symbols::describe`].
     pub fn describe(&mut self, place: Place) -> Arc<[String]> {
         self.symbols.describe(&self.images, place)
     }
@@ -200,7 +200,8 @@ impl StackTable {
         self.symbols.function_at(&self.images, place)
     }
 
-    /// The code at an address is a loop that spins until another thread changes a word.
+    /// Returns `true` if the code at an address is a loop that spins until another thread changes a
+    /// word.
     pub fn is_spin_loop(&self, place: Place) -> bool {
         let Place::Image(CodeAddress { image, address }) = place else { return false };
         let mut code = [0; 2 * AROUND];
@@ -209,18 +210,18 @@ impl StackTable {
         read && is_spin_loop(&code, (address - from) as usize)
     }
 
-    /// The variable at an address of a process, and its file.
+    /// The variable at an address in a process, and its file.
     pub fn variable(&mut self, process: u32, address: u64) -> Option<(Variable, ImageId)> {
         let data = self.mappings.get(process)?.data(address)?;
         Some((self.symbols.variable(&self.images, data)?, data.image))
     }
 
-    /// The place that an address of a process means to all processes that share it.
+    /// The place of an address in shared memory, common to all processes that share it.
     pub fn shared_place(&self, process: u32, address: u64) -> Option<SharedPlace> {
         self.mappings.get(process)?.shared_place(address)
     }
 
-    /// Static variables of wanted types in a file; see [`Symbols::static_variables`].
+    /// Static variables of certain types in a file; see [`Symbols::static_variables`].
     pub fn static_variables<K: Copy>(
         &mut self,
         image: ImageId,

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 
-/// The mean, or `None` without values.
+/// The mean; `None` if there are no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The median (of an even number of values, the mean of the middle two), or `None` without values.
+/// The median (of an even number of values, the mean of the middle two); `None` if there are no
+/// values.
 pub fn median<T: Into<f64> + From<f64>>(values: impl IntoIterator<Item = T>) -> Option<T> {
     let mut values: Vec<f64> = values.into_iter().map(Into::into).collect();
     let upper = upper_median(&mut values, f64::total_cmp)?;
@@ -18,8 +19,8 @@ pub fn median<T: Into<f64> + From<f64>>(values: impl IntoIterator<Item = T>) -> 
     Some(((below + upper) / 2.0).into())
 }
 
-/// The upper median (of an even number of values, the larger of the middle two), or `None` without
-/// values. Reorders the values.
+/// The upper median (of an even number of values, the larger of the middle two); `None` if there
+/// are no values. Reorders the values.
 pub fn upper_median<T: Copy>(values: &mut [T], compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, compare).1)

@@ -1,10 +1,10 @@
 //! Quantiles of the normal distribution and of Student's t.
 
-/// Half the width of a 95% interval, in standard errors: `normal(0.025)`, to the last digit.
+/// Half-width of a 95% interval in standard errors: `normal(0.025)`, to the last digit.
 pub const Z95: f64 = 1.959_963_984_540_054;
 
-/// The quantile that the normal distribution exceeds with probability `tail`, of at most 7.5%, to
-/// seven digits.
+/// The quantile that the normal distribution exceeds with probability `tail`, accurate to seven
+/// digits. `tail` must be at most 7.5%.
 ///
 /// M. J. Wichura, *Algorithm AS 241: the percentage points of the normal distribution*, Applied
 /// Statistics 37, 1988, without its middle part.
@@ -22,8 +22,8 @@ pub fn normal(tail: f64) -> f64 {
     }
 }
 
-/// The quantile that Student's t exceeds with probability `tail`, of at most 7.5%. Fewer than 2.5
-/// degrees of freedom count as one or two.
+/// The quantile that Student's t exceeds with probability `tail`, which must be at most 7.5%. Fewer
+/// than 2.5 degrees of freedom count as one or two.
 ///
 /// G. W. Hill, *Algorithm 396: Student's t-quantiles*, Communications of the ACM 13, 1970.
 pub fn student(tail: f64, freedom: f64) -> f64 {

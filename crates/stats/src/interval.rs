@@ -1,10 +1,11 @@
-//! Estimates from samples at independent, uniform times, with 95% intervals of this run's figure.
+//! Estimates from samples at independent, uniformly distributed times, with 95% intervals for the
+//! figure of this run.
 //!
-//! Shares get the score interval (E. B. Wilson, *Probable inference, the law of succession, and
-//! statistical inference*, JASA 22, 1927). Means of non-negative values get the same interval with
-//! the variance that their squares show: a mean of zeros and ones is a share.
+//! Shares have the score interval (E. B. Wilson, *Probable inference, the law of succession, and
+//! statistical inference*, JASA 22, 1927). Means of non-negative values have the same interval,
+//! with the variance derived from their squares: a mean of zeros and ones is a share.
 //!
-//! An interval is about the run that was sampled and says nothing about the next one.
+//! An interval is about the run that was sampled, and says nothing about the next run.
 
 use crate::Z95;
 
@@ -20,28 +21,28 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A figure that is known.
+    /// A figure that is known exactly.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
-    /// Returns `true` if the interval holds `value`.
+    /// Returns `true` if the interval contains `value`.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// The figure after a change that never decreases with it.
+    /// Applies a function that never decreases to the figure and its interval.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
     }
 
-    /// The figure after a change that never increases with it.
+    /// Applies a function that never increases to the figure and its interval.
     pub fn map_falling(self, falling: impl Fn(f64) -> f64) -> Self {
         Self { value: falling(self.value), low: falling(self.high), high: falling(self.low) }
     }
 }
 
-/// The share that `count` of `of` samples estimate; `None` without samples.
+/// The share estimated from `count` of `of` samples; `None` if there are no samples.
 ///
 /// ```
 /// use threadtoll_stats::interval;
@@ -54,15 +55,15 @@ pub fn share(count: u64, of: u64) -> Option<Estimate> {
     share_at(count, of, Z95)
 }
 
-/// The share that `count` of `of` samples estimate, taken at this many times: samples of one time
-/// may all be alike.
+/// The share estimated from `count` of `of` samples that were taken at `times` different times:
+/// samples of the same time may all be alike.
 pub fn share_of(count: u64, of: u64, times: u64) -> Option<Estimate> {
     let value = share(count, of)?.value;
     let times = times.clamp(1, of);
     Some(mean(value, 1.0, times as f64).map(|end| end.clamp(0.0, 1.0)))
 }
 
-/// As [`share`], for another quantile of the normal distribution.
+/// Like [`share`], with another quantile of the normal distribution.
 pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
     if of == 0 {
         return None;
@@ -73,15 +74,15 @@ pub fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
 
 /// The mean of non-negative samples.
 ///
-/// `size` is the sum of their squares over their sum or, if none was above zero, the smallest value
-/// above zero that one could have shown: it bounds a mean of which no sample showed anything.
-/// `samples` is their number; of weighted ones, the number of equal ones that tell as much.
+/// `size` is the sum of their squares divided by their sum. If none was above zero, it is the
+/// smallest value above zero that a sample could have had, which bounds the mean. `samples` is
+/// their number or, if they are weighted, the equivalent number of samples with equal weights.
 pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
     mean_at(value, size, samples, Z95)
 }
 
 fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
-    // A sample's variance is `size × mean − mean²` for every mean near the value.
+    // A sample's variance is `size × mean − mean²` for every mean close to the value.
     let spread = quantile * quantile / samples;
     let (a, half_b) = (1.0 + spread, value + spread * size / 2.0);
     let root = (half_b * half_b - a * value * value).max(0.0).sqrt();

@@ -1,35 +1,36 @@
-//! Regimes: states of the machine that last, found from the reference's blocks.
+//! Regimes: lasting states of the machine, detected from the reference's blocks.
 //!
-//! The cores of a virtual machine may be 63 ns apart for a minute and 275 ns the next; a median
+//! Two cores of a virtual machine may be 63 ns apart for a minute and 275 ns in the next; a median
 //! over both describes neither. [`regimes`] clusters the logarithms of the reference's medians,
-//! without a boundary that is known in advance. There are several regimes only if the clusters
+//! without knowing a boundary in advance. There are several regimes only if the clusters
 //!
 //! - are *apart*: the gap between two of them is at least [`APART`] times as wide as the wider one.
-//!   From a factor of 1 on, any two blocks of one cluster are more alike than two of different
-//!   clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in detecting
-//!   compact well-separated clusters*, Journal of Cybernetics 3, 1973). No cut through a slow drift
-//!   or a long tail is like that: there, the halves are wider than the gap. Edges are the 10% and
-//!   90% quantiles, so that a few outliers neither fill a gap nor widen a cluster;
+//!   With a factor of at least 1, any two blocks in the same cluster are more alike than two in
+//!   different clusters (J. C. Dunn, *A fuzzy relative of the ISODATA process and its use in
+//!   detecting compact well-separated clusters*, Journal of Cybernetics 3, 1973). Cutting a slow
+//!   drift or a long tail in two never yields such clusters, because the halves are wider than the
+//!   gap. The edges are the 10% and 90% quantiles, so that a few outliers neither fill a gap nor
+//!   widen a cluster;
 //! - *last*: a cluster is either one uninterrupted stay of at least [`LEAST`] blocks, or its blocks
-//!   follow each other more often than in a random order (the exact test of A. Wald and
-//!   J. Wolfowitz, *On a test whether two samples are from the same population*, Annals of
-//!   Mathematical Statistics 11, 1940). Outliers fail this however large they are;
+//!   follow each other more often than in a random order (the exact test of A. Wald and J.
+//!   Wolfowitz, *On a test whether two samples are from the same population*, Annals of
+//!   Mathematical Statistics 11, 1940). Outliers fail this test, however large they are;
 //! - differ by more than the drift that does not disturb a block.
 //!
-//! Two regimes that alternate faster than the reference is measured are not told apart, nor are
-//! regimes that overlap, or that lasted for fewer than three of the reference's blocks.
+//! Not distinguished are two regimes that alternate faster than the reference is measured, regimes
+//! that overlap, and regimes that lasted for fewer than three of the reference's blocks.
 
-/// Gap between two regimes, relative to the wider one.
+/// Smallest gap between two regimes, relative to the wider one.
 const APART: f64 = 2.0;
-/// Fewest blocks of the reference in a regime.
+/// Minimum number of blocks of the reference in a regime.
 const LEAST: usize = 3;
-/// Share of a cluster's blocks beyond each of its edges.
+/// Share of a cluster's blocks that lie beyond each of its edges.
 const TRIMMED: f64 = 0.1;
-/// Largest probability that blocks in random order would form so few stays.
+/// Largest probability with which blocks in random order may form as few stays.
 const CHANCE: f64 = 0.05;
 
-/// The regime of each of the reference's `medians`, which are in measuring order: 0 is the fastest.
-/// Medians that differ by no more than the share `drift` are of one regime.
+/// The regime of each of the reference's `medians`, which must be in the order of measuring; 0 is
+/// the fastest. Medians that differ by no more than the share `drift` belong to the same regime.
 pub fn regimes(medians: &[f64], drift: f64) -> Vec<usize> {
     let drift = drift.ln_1p();
     let logs: Vec<f64> = medians.iter().map(|median| median.max(f64::MIN_POSITIVE).ln()).collect();
@@ -37,14 +38,15 @@ pub fn regimes(medians: &[f64], drift: f64) -> Vec<usize> {
     sorted.sort_by(f64::total_cmp);
     let mut clusters = linked(&sorted, drift);
     while let Some(index) = spurious(&clusters, &sorted, &logs, drift) {
-        // The cluster at `index` becomes part of the previous one.
+        // The cluster at `index` is merged into the previous one.
         clusters.remove(index);
     }
     let starts: Vec<f64> = clusters.iter().map(|start| sorted[*start]).collect();
     logs.iter().map(|log| starts.partition_point(|start| start <= log).max(1) - 1).collect()
 }
 
-/// First members of the clusters that are formed by joining neighbours up to `drift` apart.
+/// Index of the first member of each cluster, formed by joining neighbours that are at most `drift`
+/// apart.
 fn linked(sorted: &[f64], drift: f64) -> Vec<usize> {
     let first = sorted.first().map(|_| 0);
     let gaps = sorted.windows(2).enumerate();
@@ -52,7 +54,7 @@ fn linked(sorted: &[f64], drift: f64) -> Vec<usize> {
     first.into_iter().chain(further).collect()
 }
 
-/// A cluster that should be part of the previous one; `None` if all clusters are regimes.
+/// Index of a cluster that should be part of the previous one; `None` if all clusters are regimes.
 fn spurious(clusters: &[usize], sorted: &[f64], logs: &[f64], drift: f64) -> Option<usize> {
     if clusters.len() < 2 {
         return None;
@@ -98,15 +100,15 @@ fn separation(below: &[f64], above: &[f64], drift: f64) -> f64 {
     if gap > drift { gap / f64::max(width(below), width(above)) } else { 0.0 }
 }
 
-/// A quantile of sorted values, interpolated.
+/// A quantile of sorted values, with interpolation.
 fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let at = quantile * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     below + (above - below) * at.fract()
 }
 
-/// The probability that a random order would form as few runs as `inside`; 0 if the members form
-/// one.
+/// The probability that a random order would form no more runs than `inside` does; 0 if the members
+/// form a single run.
 fn chance(inside: impl Iterator<Item = bool>) -> f64 {
     let inside: Vec<bool> = inside.collect();
     let changes = inside.windows(2).filter(|pair| pair[0] != pair[1]).count();
@@ -119,7 +121,7 @@ fn chance(inside: impl Iterator<Item = bool>) -> f64 {
     runs_at_most(changes + 1, members, inside.len() - members)
 }
 
-/// The probability of at most `runs` runs in a random order of `a` things of one kind and `b` of
+/// The probability of at most `runs` runs in a random order of `a` items of one kind and `b` of
 /// another.
 fn runs_at_most(runs: usize, a: usize, b: usize) -> f64 {
     let mut factorials = vec![0.0f64];
@@ -127,7 +129,7 @@ fn runs_at_most(runs: usize, a: usize, b: usize) -> f64 {
         *sum += (factor as f64).ln();
         Some(*sum)
     }));
-    // Logarithms, because the counts themselves overflow.
+    // Uses logarithms, because the counts themselves would overflow.
     let choose = |n: usize, k: usize| {
         if k > n { f64::NEG_INFINITY } else { factorials[n] - factorials[k] - factorials[n - k] }
     };

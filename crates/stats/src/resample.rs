@@ -1,14 +1,14 @@
 //! Intervals by resampling blocks.
 //!
 //! The percentile bootstrap (B. Efron, *Bootstrap methods: another look at the jackknife*, Annals
-//! of Statistics 7, 1979), drawing whole blocks: exchanges within a block are correlated, so
-//! drawing single exchanges would give far too narrow intervals.
+//! of Statistics 7, 1979), which draws whole blocks: exchanges within a block are correlated, so
+//! drawing individual exchanges would yield intervals that are far too narrow.
 //!
-//! The blocks of one process share its addresses and pages, so that processes are drawn first, and
-//! then blocks of each (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their Application*,
-//! 1997, section 3.8). Few blocks, or processes, show too little of the variance between them, so
-//! that intervals are widened to those of Student's t (T. C. Hesterberg, *What Teachers Should Know
-//! About the Bootstrap*, The American Statistician 69, 2015, section 4.3).
+//! The blocks of one process share its addresses and pages, so processes are drawn first, and then
+//! the blocks of each (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their Application*,
+//! 1997, section 3.8). A small number of blocks or processes shows too little of the variance
+//! between them, so intervals are widened to those of Student's t (T. C. Hesterberg, *What Teachers
+//! Should Know About the Bootstrap*, The American Statistician 69, 2015, section 4.3).
 
 use std::collections::BTreeMap;
 
@@ -20,17 +20,19 @@ use crate::{Z95, median, student};
 /// Number of resamples per interval.
 const RESAMPLES: usize = 1000;
 
-/// Fewer blocks are not resampled: their interval is that of Student's t, see [`of_few`].
+/// With fewer blocks than this, nothing is resampled: the interval is that of Student's t; see
+/// [`of_few`].
 const FEW: usize = 6;
-/// Standard errors of a mean and of a median, relative to that of a mean of normal values.
+/// Standard errors of a mean and of a median, relative to that of a mean of normally distributed
+/// values.
 const MEAN: f64 = 1.0;
 const MEDIAN: f64 = 1.253;
 
-/// Largest factor between a value and a bound. Of two processes that differ, Student's t gives
-/// bounds without end, which no file takes, and which tell no more than this.
+/// Largest factor between a value and a bound. For two processes that differ, Student's t yields
+/// bounds so wide that no file could hold them; they would say no more than this.
 const MAX_REACH: f64 = 1e6;
 
-/// Blocks by the process that measured them.
+/// Blocks, grouped by the process that measured them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processes(Vec<Vec<usize>>);
 
@@ -44,7 +46,7 @@ impl Processes {
         Processes(members.into_values().collect())
     }
 
-    /// `blocks` blocks of one process.
+    /// `blocks` blocks, all from one process.
     pub fn one(blocks: usize) -> Self {
         Processes(vec![(0..blocks).collect()])
     }
@@ -54,16 +56,16 @@ impl Processes {
         self.0.len()
     }
 
-    /// Share of the variance of `values`, one for each block, that lies between processes; `None`
-    /// with one process, or without variance.
+    /// Share of the variance of `values`, one per block, that is between processes; `None` if there
+    /// is only one process, or no variance.
     pub fn share_between(&self, values: &[f64]) -> Option<f64> {
         let Variance { within, between, size } = self.variance(values)?;
         let component = (between - within).max(0.0) / size;
         Some(component / (component + within)).filter(|share| share.is_finite())
     }
 
-    /// The 95% interval of a quantile `value` of all blocks, from the quantile of each block and
-    /// from that of each of the [draws](Self::draws).
+    /// The 95% interval of a quantile `value` over all blocks, derived from the quantile of each
+    /// block, and from that of each [draw](Self::draws).
     pub fn interval95(&self, value: f64, of_blocks: &[f64], drawn: Vec<f64>) -> Option<[f64; 2]> {
         self.interval95_of(value, of_blocks, drawn, MEDIAN)
     }
@@ -81,19 +83,19 @@ impl Processes {
         Some(widened(value, middle95(drawn)?, self.widening(of_blocks)))
     }
 
-    /// Factor by which resampling underestimates the reach of an interval.
+    /// Factor by which resampling underestimates the half-width of an interval.
     fn widening(&self, values: &[f64]) -> f64 {
         let of_blocks = widening_of(values.len());
         let Some(Variance { within, between, .. }) = self.variance(values) else {
             return of_blocks;
         };
-        // Of the variance of the processes' means.
+        // Share of the variance of the processes' means.
         let share = (1.0 - within / between).clamp(0.0, 1.0);
         let of_processes = widening_of(self.count());
         ((1.0 - share) * of_blocks.powi(2) + share * of_processes.powi(2)).sqrt()
     }
 
-    /// Analysis of variance of the logarithms. Outliers in a process count as three deviations.
+    /// Analysis of variance of the logarithms. Outliers within a process count as three deviations.
     fn variance(&self, values: &[f64]) -> Option<Variance> {
         let groups: Vec<Vec<f64>> =
             self.0.iter().map(|members| without_outliers(members, values)).collect();
@@ -118,8 +120,9 @@ impl Processes {
         (variance.between > 0.0 && variance.between.is_finite()).then_some(variance)
     }
 
-    /// Draws processes and then blocks with replacement, a thousand times, and passes each draw's
-    /// multiplicities to `visit`. Fewer than six blocks are not drawn.
+    /// Draws processes, and then blocks, with replacement, a thousand times. Passes the number of
+    /// times that each block was drawn to `visit`. If there are fewer than six blocks, nothing is
+    /// drawn.
     pub fn draws(&self, seed: u64, mut visit: impl FnMut(&[u32])) {
         let blocks = self.0.iter().map(Vec::len).sum();
         if blocks < FEW {
@@ -143,16 +146,17 @@ impl Processes {
     }
 }
 
-/// Mean squares of blocks in processes.
+/// Mean squares of blocks within processes.
 struct Variance {
     within: f64,
     between: f64,
-    /// Blocks in a process.
+    /// Number of blocks in a process.
     size: f64,
 }
 
-/// Factor by which resampling so many of a kind underestimates the reach of their mean: it knows
-/// the variance from them alone, and divides by their number in place of the degrees of freedom.
+/// Factor by which resampling `count` items underestimates the half-width of the interval of their
+/// mean: it knows the variance only from these items, and divides by their number instead of the
+/// degrees of freedom.
 fn widening_of(count: usize) -> f64 {
     match count {
         0 | 1 => 1.0,
@@ -163,18 +167,18 @@ fn widening_of(count: usize) -> f64 {
     }
 }
 
-/// Logarithms of the members' values, none of them further than three deviations from the median.
+/// Logarithms of the members' values, each limited to three deviations from the median.
 fn without_outliers(members: &[usize], values: &[f64]) -> Vec<f64> {
     let logs: Vec<f64> =
         members.iter().map(|member| values[*member].max(f64::MIN_POSITIVE).ln()).collect();
     let Some(middle) = median(logs.iter().copied()) else { return logs };
     let deviation = median(logs.iter().map(|log| (log - middle).abs())).unwrap_or(0.0);
-    // The median deviation of normal values is 1/1.4826 of the standard deviation.
+    // The median deviation of normally distributed values is 1/1.4826 of the standard deviation.
     let reach = 3.0 * 1.4826 * deviation;
     logs.iter().map(|log| log.clamp(middle - reach, middle + reach)).collect()
 }
 
-/// An interval whose bounds are `factor` times as far from the value, in logarithms.
+/// An interval whose bounds are `factor` times as far from the value, on a logarithmic scale.
 fn widened(value: f64, [low, high]: [f64; 2], factor: f64) -> [f64; 2] {
     if factor <= 1.0 || [low, value, high].iter().any(|figure| *figure <= 0.0) {
         return [low, high];
@@ -186,11 +190,11 @@ fn reachable(off: f64) -> f64 {
     off.clamp(1.0 / MAX_REACH, MAX_REACH)
 }
 
-/// Interval of a value that was found from fewer than [`FEW`] blocks, from the logarithms of the
-/// blocks' own values, or of the processes' means of them if there are several: their range alone
-/// would hold the median of all blocks in 50% (of two) to 94% (of five) of the cases. `error` is
-/// the standard error relative to that of a mean. `None` with fewer than two, or without
-/// logarithms.
+/// Interval of a value that is based on fewer than [`FEW`] blocks, from the logarithms of the
+/// blocks' own values or, if there are several processes, of the processes' means: the range of
+/// these values would contain the median of all blocks only in 50% (two values) to 94% (five
+/// values) of the cases. `error` is the standard error relative to that of a mean. `None` if there
+/// are fewer than two values, or if a value has no logarithm.
 fn of_few(value: f64, values: &[f64], processes: &Processes, error: f64) -> Option<[f64; 2]> {
     if value <= 0.0 || values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -227,8 +231,8 @@ fn middle95(mut values: Vec<f64>) -> Option<[f64; 2]> {
     Some([at(0.025), at(0.975)])
 }
 
-/// The mean of block means, weighted by their counts, and its 95% interval (`None` with fewer than
-/// two blocks).
+/// The mean of block means, weighted by their counts, and its 95% interval (`None` if there are
+/// fewer than two blocks).
 pub fn mean_with_interval(
     blocks: &[(f64, u64)],
     processes: &Processes,
@@ -254,8 +258,8 @@ pub fn mean_with_interval(
     Some((value, processes.interval95_of(value, &means, drawn, MEAN)))
 }
 
-/// The median of `values`, one for each block, and its 95% interval (`None` with one value), or
-/// `None` without values.
+/// The median of `values`, one per block, and its 95% interval (`None` if there is only one value);
+/// `None` if there are no values.
 pub fn median_with_interval(
     values: &[f64],
     processes: &Processes,
@@ -266,8 +270,8 @@ pub fn median_with_interval(
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut medians = Vec::new();
     processes.draws(seed, |times| {
-        // Walking the sorted values with their multiplicities finds a draw's median. Processes may
-        // have different numbers of blocks.
+        // A draw's median is found by walking through the sorted values with their multiplicities.
+        // Processes may have different numbers of blocks.
         let drawn = times.iter().sum::<u32>() as usize;
         let (low, high) = ((drawn - 1) / 2, drawn / 2);
         let mut seen = 0;

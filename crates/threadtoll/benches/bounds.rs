@@ -10,8 +10,8 @@
 //!
 //! *By the CPUs' own speed*: blocks of a stream. Before and after each, both CPUs run a loop that
 //! fills their execution units and touches no shared line. A CPU that needs over a quarter longer
-//! for this than at its best shared its core meanwhile: with its other hyperthread or, on a virtual
-//! machine, with another guest. Blocks are classified by that alone.
+//! for this than at its best shared its core during the block: with its other hyperthread or, on a
+//! virtual machine, with another guest. Blocks are classified by that alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

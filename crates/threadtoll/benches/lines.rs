@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An end that goes to sleep may call `membarrier(2)`, of which Linux executes one at a time since
-//! 6.9. Lines with `Options::fence` never do, so the ratio of the two tells what the call costs as
+//! 6.9. Lines with `Options::fence` never do, so the ratio of the two shows what the call costs as
 //! lines are added. Blocks of both alternate. With more lines than CPUs the figures include the
 //! scheduler's time slices: those rows are called oversubscribed.
 

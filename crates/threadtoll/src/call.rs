@@ -26,13 +26,13 @@
 //! - **Withdraw a request.** [`Caller::call`] waits until the callee answers, forever if it
 //!   hangs. [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but the callee may
 //!   still serve the request, and the next call first waits until it has.
-//! - **Drop a late answer at once.** It stays in the line until the caller calls again or is
-//!   dropped.
+//! - **Drop a late answer at once.** A late answer stays in the line until the caller calls again
+//!   or is dropped.
 //! - **Sleep without disturbing others.** An end that goes to sleep may interrupt every CPU that
-//!   runs a thread of the process (`membarrier(2)`), so that calls between ends that are awake need
-//!   no fence. Ends that [sleep often](crate::wait#what-a-sleep-costs-others) fence instead. Use
-//!   [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never
-//!   sleep, or [`Options::fence`] if other threads must not be interrupted.
+//!   runs a thread of the process (`membarrier(2)`). In return, calls between ends that are awake
+//!   need no fence. Ends that [sleep often](crate::wait#what-a-sleep-costs-others) fence instead.
+//!   If other threads must not be interrupted, use [`Spin`](crate::wait::Spin) or
+//!   [`SpinYield`](crate::wait::SpinYield), which never sleep, or [`Options::fence`].
 //!
 //! # What it promises
 //!
@@ -44,10 +44,10 @@
 //!
 //! # How it works
 //!
-//! Request, answer and a word that says whose turn it is are stored together, in one cache line if
-//! they fit. A waiting end fetches that cache line *for writing* (`prefetchw`), so it arrives once,
-//! ready for the answer. If the caller spins while the callee computes, it moves to the caller once
-//! more, and back for the answer.
+//! The request, the answer and a word that says whose turn it is are stored together, in one cache
+//! line if they fit. A waiting end fetches that cache line *for writing* (`prefetchw`), so that it
+//! arrives only once, ready for the answer. If the caller spins while the callee computes, the line
+//! moves to the caller once more, and back for the answer.
 
 mod callee;
 mod caller;
@@ -64,8 +64,8 @@ use shared::Shared;
 
 /// Creates a line between one caller and one callee.
 ///
-/// The first queue of a process that has other threads takes some milliseconds to make, unless
-/// [`prepare`](crate::prepare) was called.
+/// If the process already has other threads, its first queue takes some milliseconds to create,
+/// unless [`prepare`](crate::prepare) was called.
 ///
 /// ```
 /// let (mut caller, mut callee) = threadtoll::call::line();
@@ -112,8 +112,8 @@ impl<W: Wait> Options<W> {
         Options { fence: self.fence, _wait: PhantomData }
     }
 
-    /// Makes each request and each answer execute a fence, so that an end that goes to sleep
-    /// interrupts no other thread.
+    /// Makes each request and each answer execute a fence, so that an end that goes to sleep does
+    /// not interrupt other threads.
     ///
     /// Choose this if ends sleep often and other threads of the process must not be interrupted:
     /// see [what a sleep costs others](crate::wait#what-a-sleep-costs-others).

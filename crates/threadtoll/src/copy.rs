@@ -1,21 +1,21 @@
-//! Copying messages into and out of memory that two CPUs share.
+//! Copies messages into and out of memory that two CPUs share.
 //!
-//! For some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`, in which an AMD Zen 3 seems to wait
-//! for earlier stores to lines that another CPU has: with one such copy for each slice of 4 KiB, a
-//! sender took 2.8 µs in place of 0.3. A call also costs more than the copy of a few words.
+//! For some kilobytes, `memcpy` of glibc 2.36 uses `rep movsb`, during which an AMD Zen 3 seems to
+//! wait for earlier stores to lines that another CPU owns: with one such copy for each slice of 4
+//! KiB, a sender took 2.8 µs instead of 0.3 µs. A call also costs more than copying a few words.
 
 use std::mem::MaybeUninit;
 
-/// Bytes that a compiler copies without a call.
+/// Largest size in bytes that a compiler copies without a call.
 const INLINE_BYTES: usize = 128;
-/// Bytes of a pass through the loop.
+/// Number of bytes that the loop copies per iteration.
 const PASS: usize = 64;
 
 /// Moves a message to `to`.
 ///
 /// # Safety
 ///
-/// `to` is valid for writes and aligned.
+/// `to` must be valid for writes and aligned.
 #[inline(always)]
 pub(crate) unsafe fn write<T>(to: *mut T, message: T) {
     if size_of::<T>() <= INLINE_BYTES {
@@ -32,7 +32,7 @@ pub(crate) unsafe fn write<T>(to: *mut T, message: T) {
 ///
 /// # Safety
 ///
-/// `from` is valid for reads and aligned, and holds a message, which is moved out once.
+/// `from` must be valid for reads, aligned, and hold a message, which is moved out only once.
 #[inline(always)]
 pub(crate) unsafe fn read<T>(from: *const T) -> T {
     if size_of::<T>() <= INLINE_BYTES {
@@ -50,18 +50,18 @@ pub(crate) unsafe fn read<T>(from: *const T) -> T {
 ///
 /// # Safety
 ///
-/// `from` is valid for reads and `to` for writes of `count` messages. They do not overlap.
+/// `from` must be valid for reads, and `to` for writes, of `count` messages. They must not overlap.
 #[inline(always)]
 pub(crate) unsafe fn copy<T>(from: *const T, to: *mut T, count: usize) {
     // SAFETY: the caller's promise.
     unsafe { copy_bytes(from.cast(), to.cast(), count * size_of::<T>()) };
 }
 
-/// As [`copy`], in bytes, which may be parts of messages and hold pointers or nothing.
+/// Like [`copy`], for bytes, which may be parts of messages, contain pointers or be uninitialised.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
-    /// Copies an `N`, which a register holds, at an offset.
+    /// Copies a value of type `N`, which fits into a register, at an offset.
     macro_rules! part {
         ($N:ty, $at:expr) => {{
             // SAFETY: inside what is copied.
@@ -76,7 +76,8 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
     use std::arch::x86_64::__m128i as Wide;
 
-    /// Copies an `N` if the length has its bit: the part after all larger ones.
+    /// Copies a value of type `N` if the length has the bit of that size: this is the part after
+    /// all larger ones.
     macro_rules! rest {
         ($($N:ty)+) => {$(
             if bytes & size_of::<$N>() != 0 {
@@ -86,7 +87,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
 
     let mut at = 0;
-    // Four parts, or the compiler would turn the loop into a call of `memcpy`.
+    // Four parts; otherwise the compiler would turn the loop into a call of `memcpy`.
     while at + PASS <= bytes {
         part!(Wide, at);
         part!(Wide, at + 16);

@@ -1,4 +1,4 @@
-//! Errors of sending and receiving. A message that was not sent comes back in the error.
+//! Errors of sending and receiving. A message that was not sent is returned in the error.
 //!
 //! In a [forked child](crate#after-a-fork), all inherited queues are disconnected.
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 pub use call::{CallError, CallTimeoutError};
 
-/// Errors that carry the message that was not sent.
+/// Errors that contain the message that was not sent.
 macro_rules! handing_back {
     ($($(#[$meta:meta])* $name:ident {
         $($(#[$case_meta:meta])* $case:ident, $is_case:ident => $text:literal;)+
@@ -42,7 +42,7 @@ macro_rules! handing_back {
             }
         }
 
-        // Without the message, so that `T` need not be `Debug`.
+        // Does not print the message, so that `T` need not be `Debug`.
         impl<T> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
@@ -55,7 +55,7 @@ macro_rules! handing_back {
     )+};
 }
 
-/// Errors that carry nothing.
+/// Errors that contain nothing.
 macro_rules! plain {
     ($($(#[$meta:meta])* $name:ident {
         $($(#[$case_meta:meta])* $case:ident, $is_case:ident => $text:literal;)+
@@ -87,7 +87,7 @@ macro_rules! plain {
     )+};
 }
 
-/// The receiver is gone. Holds the message that was not sent, or what the method documents.
+/// The receiver is gone. Contains the message that was not sent, or what the method documents.
 ///
 /// ```
 /// use threadtoll::error::SendError;
@@ -112,7 +112,7 @@ impl<T> fmt::Display for SendError<T> {
     }
 }
 
-// Without the message, so that `T` need not be `Debug`.
+// Does not print the message, so that `T` need not be `Debug`.
 impl<T> fmt::Debug for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SendError(..)")
@@ -141,7 +141,7 @@ handing_back! {
     }
 }
 
-/// All senders are gone and every message was received.
+/// All senders are gone, and every message has been received.
 ///
 /// ```
 /// use threadtoll::error::RecvError;
@@ -167,7 +167,7 @@ plain! {
     TryRecvError {
         /// No message is ready.
         Empty, is_empty => "no message is ready";
-        /// All senders are gone and every message was received.
+        /// All senders are gone, and every message has been received.
         Disconnected, is_disconnected => "all senders are gone";
     }
 
@@ -176,7 +176,7 @@ plain! {
     RecvTimeoutError {
         /// No message was ready by the deadline.
         Timeout, is_timeout => "no message was ready by the deadline";
-        /// All senders are gone and every message was received.
+        /// All senders are gone, and every message has been received.
         Disconnected, is_disconnected => "all senders are gone";
     }
 }

@@ -1,4 +1,4 @@
-//! Dropping many values of which some may panic. Each is dropped once, and the first panic resumes
+//! Drops many values, some of which may panic. Each is dropped once, and the first panic is resumed
 //! afterwards.
 
 use std::any::Any;
@@ -13,17 +13,17 @@ impl FirstPanic {
         if !std::mem::needs_drop::<T>() {
             return;
         }
-        // Nobody can see the value half dropped, since it is not used again.
+        // Nobody can observe the half-dropped value, because it is not used again.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             match self.0 {
-                // Forgotten, since the payload's own destructor may panic.
+                // Forgotten, because the payload's own destructor may panic.
                 Some(_) => std::mem::forget(payload),
                 None => self.0 = Some(payload),
             }
         }
     }
 
-    /// Resumes the panic, unless this thread is panicking already.
+    /// Resumes the panic, unless this thread is already panicking.
     pub(crate) fn resume(self) {
         match self.0 {
             Some(payload) if !std::thread::panicking() => resume_unwind(payload),

@@ -1,7 +1,7 @@
 //! The funnel: a channel with many senders and one receiver (MPSC), bounded or unbounded.
 //!
 //! [`bounded`] makes its senders wait while it is full. [`unbounded`] never makes a sender wait,
-//! and grows while its receiver is behind. Waiting threads spin briefly and then sleep, unless
+//! and grows while its receiver falls behind. Waiting threads spin briefly and then sleep, unless
 //! [`Options::wait`] says otherwise.
 //!
 //! With a single sender, a [pipe](crate::pipe) is faster. A funnel takes less CPU time if its
@@ -25,25 +25,26 @@
 //!
 //! # How it works
 //!
-//! A funnel is a linked list of *chunks* of *slots*. A send draws a *ticket*, by one atomic
-//! read-modify-write, which numbers its slot; then it stores its message there. The receiver reads
-//! the slots in order.
+//! A funnel is a linked list of *chunks* of *slots*. A send draws a *ticket* by one atomic
+//! read-modify-write. The ticket is the number of its slot, in which the send then stores its
+//! message. The receiver reads the slots in order.
 //!
 //! # What it does not do
 //!
 //! - **Deliver past a stopped sender.** A send first draws a ticket and then stores its message. If
 //!   the sender is stopped in between, by the scheduler, a signal or a debugger, the receiver
 //!   cannot deliver anything behind that ticket until the sender continues, because a funnel keeps
-//!   the order of its messages. Meanwhile `recv` sleeps, and `try_recv` returns
+//!   the order of its messages. In the meantime, `recv` sleeps, and `try_recv` returns
 //!   [`Empty`](crate::error::TryRecvError::Empty) although [`Receiver::len`] is not 0. Other
-//!   senders can go on until a bounded funnel is full; an unbounded funnel grows meanwhile.
+//!   senders can go on until a bounded funnel is full; an unbounded funnel grows in the meantime.
 //! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
 //!   senders that send at the same time. Under constant pressure one of them may get almost nothing
 //!   through.
 //! - **Save memory with large messages.** A chunk has at least 32 slots and a funnel starts with
 //!   one chunk: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
-//! - **Return memory to the system.** Chunks that have been read are kept up to [`Options::retain`]
-//!   bytes, but at least two; the rest goes back to the allocator, which may keep it.
+//! - **Return memory to the system.** Chunks that have been read are kept, up to
+//!   [`Options::retain`] bytes, but at least two. The rest is returned to the allocator, which may
+//!   keep it.
 //!
 //! # What it promises
 //!
@@ -52,33 +53,33 @@
 //! - An accepted message is received or dropped exactly once, even if destructors panic. A message
 //!   that is not accepted is handed back.
 //! - A send to an unbounded funnel waits neither for the receiver nor for another sender, not even
-//!   for one that sends a large batch. It may call the allocator once per chunk, if no chunk is
-//!   kept. `try_recv`, `drain` and `peek` never wait.
-//! - A sleeping receiver is woken when the next message is there, also if another thread was in the
+//!   for one that sends a large batch. It may call the allocator once per chunk, if no chunk has
+//!   been kept. `try_recv`, `drain` and `peek` never wait.
+//! - A sleeping receiver is woken when the next message is there, even if another thread was in the
 //!   middle of sending it when the receiver went to sleep. Senders that sleep because the funnel is
-//!   full are woken as room is made, as many as there is room for.
-//! - Dropping the receiver drops every message whose send had returned, even if its sender is
-//!   alive, so whoever waits for a reply to such a message learns that none will come. A send in
-//!   progress either hands its message back or leaves it to the receiver to drop. Of a batch in
-//!   progress, the messages whose tickets were drawn count as accepted and are dropped.
+//!   full are woken when there is room: as many as there are free slots.
+//! - Dropping the receiver drops every message whose send has returned, even if its sender is
+//!   alive, so that a thread that waits for a reply to such a message learns that none will come. A
+//!   send in progress either returns its message or leaves it to the receiver to drop. In a batch
+//!   in progress, the messages whose tickets were drawn count as accepted and are dropped.
 //!
 //! # What a send costs
 //!
-//! One atomic read-modify-write, which draws the ticket and tells whether the receiver sleeps or is
-//! gone; two stores into the slot; and one load of a word that hardly ever changes. A send makes a
-//! system call only to wake a sleeping thread. Every chunk (16 KiB of slots, and at least 32 of
-//! them) costs four or five more read-modify-writes, or up to eight if two senders reach its end
-//! together. The cost does not depend on the number of waiting messages, apart from page faults in
-//! memory that was never touched. A bounded funnel draws tickets by compare-and-swap, so senders
-//! that collide retry.
+//! A send executes one atomic read-modify-write, which draws the ticket and shows if the receiver
+//! sleeps or is gone; two stores into the slot; and one load of a word that hardly ever changes. It
+//! makes a system call only to wake a sleeping thread. Every chunk (16 KiB of slots, and at least
+//! 32 of them) costs four or five more read-modify-writes, or up to eight if two senders reach its
+//! end together. The cost does not depend on the number of waiting messages, apart from page faults
+//! in memory that has never been touched. A bounded funnel draws tickets by compare-and-swap, so
+//! senders that collide retry.
 //!
-//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Three others call
-//! `membarrier(2)`, which interrupts every CPU that runs a thread of the process, unless
-//! [`Options::fence`] avoids it: a receiver that goes to sleep while a send is in progress; a
+//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Unless
+//! [`Options::fence`] avoids it, three other ends call `membarrier(2)`, which interrupts every CPU
+//! that runs a thread of the process: a receiver that goes to sleep while a send is in progress; a
 //! sender that sleeps because a bounded funnel is full, unless senders sleep often; and, once, a
 //! receiver that is dropped while a send is in progress, if messages have a destructor. While
-//! senders sleep often (more than once in 64 messages), the receiver fences for each message
-//! instead.
+//! senders sleep often (more than once in 64 messages), the receiver executes a fence for each
+//! message instead.
 
 mod chunk;
 mod chunks;

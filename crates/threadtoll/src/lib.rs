@@ -10,8 +10,8 @@
 //! | delivery by a funnel | Not lock-free: a sender that is stopped in the middle of a send holds back every later message. |
 //! | [`Caller::call`](call::Caller::call) | Waits for the callee. |
 //!
-//! Waking a sleeping thread takes a system call, in each of these. Threads that only use `try_`
-//! methods, or that wait with [`Spin`](wait::Spin), [`SpinBackoff`](wait::SpinBackoff) or
+//! In each of these queues, waking a sleeping thread takes a system call. Threads that use only
+//! `try_` methods, or that wait with [`Spin`](wait::Spin), [`SpinBackoff`](wait::SpinBackoff) or
 //! [`SpinYield`](wait::SpinYield), never sleep, except that dropping a receiver may take a
 //! millisecond ([below](#without-membarrier)).
 //!
@@ -19,7 +19,7 @@
 //!
 //! A child process inherits its parent's queues but not the threads at their other ends. On Linux,
 //! every queue that a child inherits is disconnected: sending and receiving return an error, never
-//! wait, and never hand out a message, even if the fork happened in the middle of an operation.
+//! wait, and never return a message, even if the fork happened in the middle of an operation.
 //! Queues that the child creates work as usual. Two details:
 //!
 //! - If the child drops an inherited end, it drops its own copies of the messages, as it would with
@@ -28,23 +28,24 @@
 //!
 //! On other systems, and on Linux before 4.14, a child notices only when it would wait: `recv` on
 //! an empty queue and `send` on a full one return an error, but the other methods work on the
-//! child's copy. It may then receive or drop copies of messages that its parent receives too.
-//! There, a child should not touch inherited queues, and should end by `exec` or `_exit`.
+//! child's copy. It may then receive or drop copies of messages that its parent receives as well.
+//! On these systems, a child should not touch inherited queues, and should end by `exec` or
+//! `_exit`.
 //!
 //! # Without membarrier
 //!
-//! On Linux, senders need no fence because an end that goes to sleep calls `membarrier(2)`. Without
-//! that call, before Linux 4.14, under a sandbox that refuses it or does not name it when asked, on
-//! a CPU other than x86-64 and aarch64, or on another system, both ends of a call, both ends of a
-//! bounded pipe, the sender of an unbounded pipe, the senders of a funnel, and the receiver of a
-//! bounded one execute a fence for each message. If a sandbox begins to refuse the call after the
-//! first queue was created or [`prepare`] was called, ends sleep for at most a millisecond at a
-//! time, and dropping an end may take a millisecond. A sandbox that begins to answer with a false
-//! success cannot be noticed then, and wake-ups may be lost.
+//! On Linux, senders need no fence because an end that goes to sleep calls `membarrier(2)`. That
+//! call is missing before Linux 4.14, under a sandbox that refuses it or does not list it when
+//! queried, on CPUs other than x86-64 and AArch64, and on other systems. Without it, a fence is
+//! executed for each message by both ends of a call, both ends of a bounded pipe, the sender of an
+//! unbounded pipe, the senders of a funnel, and the receiver of a bounded one. If a sandbox begins
+//! to refuse the call after the first queue was created or [`prepare`] was called, ends sleep for
+//! at most a millisecond at a time, and dropping an end may take a millisecond. If a sandbox begins
+//! to report success without executing the call, that cannot be detected, and wake-ups may be lost.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
-//! sleeper then take a lock for a moment, which queues share. A thread that is stopped while it
-//! holds this lock blocks the threads that sleep or wake meanwhile, so the guarantees above hold
+//! sleeper then take a lock for a moment, which queues share. If a thread is stopped while it holds
+//! this lock, it blocks the threads that try to sleep or wake others, so the guarantees above hold
 //! only for ends that never sleep.
 //!
 //! # Measured
@@ -53,7 +54,7 @@
 //!
 //! # Bugs of other queues
 //!
-//! Bugs that other queues have had, and the tests that would notice each of them here:
+//! Bugs that other queues have had, and the tests that would detect each of them here:
 //!
 #![doc = include_str!("../docs/known-bugs.md")]
 

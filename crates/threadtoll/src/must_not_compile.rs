@@ -1,5 +1,5 @@
-//! Programs that must not compile, as doctests: unsound bounds of `Send` and lifetimes would let
-//! them.
+//! Programs that must not compile, as doctests. With unsound `Send` bounds or lifetimes, they
+//! would.
 //!
 //! A message that stays with its thread cannot be sent.
 //!
@@ -45,7 +45,8 @@
 //! let second = caller.clone();
 //! ```
 //!
-//! A batch, a claim or a peeked message does not outlive its end, which cannot be used meanwhile.
+//! A batch, a claim or a peeked message does not outlive its end, which cannot be used while it
+//! exists.
 //!
 //! ```compile_fail,E0505
 //! let (sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();

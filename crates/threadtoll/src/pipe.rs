@@ -1,8 +1,8 @@
 //! The pipe: a channel with one sender and one receiver (SPSC), bounded or unbounded.
 //!
 //! [`bounded`] makes its sender wait while it is full. [`unbounded`] never makes its sender wait,
-//! and takes memory while its receiver is behind. Both ends [wait](crate::wait) by spinning briefly
-//! and then sleeping, unless [`Options::wait`] says otherwise.
+//! and uses more memory while its receiver falls behind. Both ends [wait](crate::wait) by spinning
+//! briefly and then sleeping, unless [`Options::wait`] says otherwise.
 //!
 //! ```
 //! use std::thread;
@@ -22,19 +22,19 @@
 //!
 //! A pipe is a ring of cache lines. Each line holds a few messages and a count that says how many
 //! are there, so a message and its notice arrive together, in one transfer. The ring starts with 4
-//! KiB, or with less if its capacity needs less. It grows while the receiver is behind, up to its
-//! capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that size,
-//! and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at least 16
-//! messages, so one of `[u8; 65536]` takes 1 MiB from the start.
+//! KiB, or with less if its capacity needs less. It grows while the receiver falls behind, up to
+//! its capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that
+//! size, and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at
+//! least 16 messages, so a pipe of `[u8; 65536]` takes 1 MiB from the start.
 //!
 //! # What it does not do
 //!
-//! - The ends cannot be cloned or shared. For several senders take a [funnel](crate::funnel).
+//! - The ends cannot be cloned or shared. For several senders, use a [funnel](crate::funnel).
 //! - The ring never shrinks. Memory for a burst beyond the ring is freed once it has been read,
 //!   except for [`Options::retain`] bytes; the allocator may keep what is freed.
-//! - Messages do not share a cache line if they are larger than 28 bytes, and take several lines if
-//!   they are larger than 56. Those of 64 bytes, or a multiple, are best: up to seven share the
-//!   line that tells the receiver of them.
+//! - Messages larger than 28 bytes do not share a cache line, and messages larger than 56 bytes
+//!   take several lines. Sizes of 64 bytes or a multiple are best: up to seven such messages share
+//!   the line that announces them to the receiver.
 //! - Dropping the receiver of a used pipe, while the sender is alive, calls `membarrier(2)` if the
 //!   messages have a destructor. This interrupts every CPU that runs a thread of the process. A
 //!   `bounded(1)` pipe that has delivered its only message does not need it, nor does one with
@@ -55,9 +55,9 @@
 //! - A `send` that finds room and has nobody to wake executes no fence, no locked instruction and
 //!   no system call, apart from those of the allocator. There are three exceptions. A pipe executes
 //!   two locked instructions when it is first used, and up to two for each chunk of a burst. After
-//!   the receiver has slept, each send fences until the receiver has taken 64 messages without
-//!   sleeping. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each send
-//!   fences.
+//!   the receiver has slept, each send executes a fence until the receiver has taken 64 messages
+//!   without sleeping. With [`Options::fence`], or if the kernel lacks `membarrier(2)`, each send
+//!   executes a fence.
 
 mod memory;
 mod reader;
@@ -180,7 +180,8 @@ impl<W: Wait> Options<W> {
     }
 
     /// Sets the size of an unbounded pipe's largest ring and of each chunk beyond it, in bytes. The
-    /// default is 256 KiB; the least is memory for 16 messages. Has no effect on a bounded pipe.
+    /// default is 256 KiB; the minimum is the memory for 16 messages. Has no effect on a bounded
+    /// pipe.
     pub fn segment(self, bytes: usize) -> Self {
         Options { segment: bytes, ..self }
     }

@@ -1,7 +1,7 @@
-//! The seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers, time.
+//! Interface to the standard library, loom or shuttle: atomics, cells, futexes, barriers, time.
 //!
-//! All that two threads touch comes from here, so that a model checker sees it. A build with `--cfg
-//! threadtoll_loom` or `--cfg threadtoll_shuttle` uses the checker's types.
+//! Everything that two threads access comes from here, so that a model checker sees it. A build
+//! with `--cfg threadtoll_loom` or `--cfg threadtoll_shuttle` uses the checker's types.
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod real;
@@ -14,7 +14,7 @@ mod modelled;
 pub(crate) use modelled::*;
 
 /// A value on cache lines of its own: 128 bytes, because the adjacent-line prefetcher of x86 and
-/// some cores of aarch64 move pairs of lines.
+/// some AArch64 cores move pairs of lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);

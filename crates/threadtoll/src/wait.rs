@@ -1,7 +1,7 @@
 //! Ways for an end of a queue to wait: [`Spin`], [`SpinBackoff`], [`SpinYield`], [`Park`] and
 //! [`Adaptive`].
 //!
-//! [`Adaptive`] is the default. Choose another one if you know what the CPU is for:
+//! [`Adaptive`] is the default. Choose another one if you know what the CPU is to be used for:
 //!
 //! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
@@ -11,8 +11,8 @@
 //! | [`Park`] | once for a message, 64 times for room or behind a send in progress | after that, by `futex(2)` | a wake-up: microseconds |
 //! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | after that, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
 //!
-//! `Adaptive` pays for its latency with CPU time: if the gaps between messages are
-//! shorter than a sleep takes, it spins all the time. [Figures](crate#measured).
+//! `Adaptive` pays for its latency with CPU time: if the gaps between messages are shorter than a
+//! sleep takes, it spins all the time. [Figures](crate#measured).
 //!
 //! ```
 //! use threadtoll::funnel;
@@ -26,9 +26,9 @@
 //!
 //! # What a sleep costs others
 //!
-//! A send need not fence for the sake of sleeping receivers. In return, **a thread that goes to
-//! sleep may interrupt every CPU that runs a thread of this process**: it calls `membarrier(2)`,
-//! which makes each of them execute a barrier.
+//! A send does not have to execute a fence for the sake of sleeping receivers. In return, **a
+//! thread that goes to sleep may interrupt every CPU that runs a thread of this process**: it calls
+//! `membarrier(2)`, which makes each of them execute a barrier.
 //!
 //! | who goes to sleep | interrupts other threads |
 //! |---|---|
@@ -39,21 +39,22 @@
 //! | either end of a [call](crate::call) | until an end sleeps often |
 //! | any end, with `Options::fence` | never, but each message costs a fence |
 //!
-//! Where ends sleep often, they fence for each message instead, for now:
+//! Ends that sleep often temporarily execute a fence for each message instead:
 //!
-//! - A pipe's receiver interrupts others if it received at least 64 messages since its last sleep,
-//!   and the first time that it received fewer. From then on the sender fences for each message,
-//!   and so does the receiver if the pipe is bounded, until 64 messages are received without a
-//!   sleep.
-//! - A funnel's senders interrupt others if none slept for the last 64 messages, and the first time
-//!   that one did. From then on the receiver fences for each message, until 64 are received without
-//!   a sleep of a sender.
-//! - An end of a call interrupts others the first time that one sleeps. From then on both fence for
-//!   each request and answer, until one of them has sent 64 without a sleep of its own.
+//! - A pipe's receiver interrupts others if it has received at least 64 messages since its last
+//!   sleep, and the first time that it has received fewer. From then on, the sender executes a
+//!   fence for each message, and so does the receiver if the pipe is bounded, until 64 messages are
+//!   received without a sleep.
+//! - A funnel's sender interrupts others if no sender has slept during the last 64 messages, and
+//!   the first time that one has. From then on, the receiver executes a fence for each message,
+//!   until 64 are received without a sleep of a sender.
+//! - An end of a call interrupts others the first time that it sleeps. From then on, both ends
+//!   execute a fence for each request and answer, until one of them has sent 64 without sleeping
+//!   itself.
 //!
-//! Since Linux 6.9 the kernel executes one `membarrier(2)` at a time. A thread that goes to sleep
-//! while another one is in that call polls its queue meanwhile, for at most some 25 µs, and one
-//! call serves all threads that came before it.
+//! Since Linux 6.9, the kernel executes one `membarrier(2)` at a time. If another thread is in that
+//! call, a thread that goes to sleep polls its queue in the meantime, for at most about 25 µs, and
+//! one call serves all threads that came before it.
 //!
 //! A fence makes its thread wait until its last store is visible. If the other end is polling that
 //! line, this takes about as long as moving the line.
@@ -66,13 +67,13 @@
 //! once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
 //! algorithms for non-uniform problems*, SODA 1990).
 //!
-//! The cost of a sleep is the time to fall asleep plus the time from the wake-up, which the waker
-//! notes, until the thread runs. The percentile is low so that a busy machine, on which woken
-//! threads wait for a CPU, does not make threads spin for longer. The waker's note also says when
-//! the message came, so a queue notices that its waits have become short even while it sleeps
+//! The cost of a sleep is the time to fall asleep, plus the time from the wake-up, which the waker
+//! records, until the thread runs. The percentile is low so that a busy machine, on which woken
+//! threads wait for a CPU, does not make threads spin for longer. The waker's record also shows
+//! when the message came, so a queue notices that its waits have become short even while it sleeps
 //! through them.
 //!
-//! If both ends are pinned to the same CPU, `Adaptive` does not spin. Of a funnel's senders, the
+//! If both ends are pinned to the same CPU, `Adaptive` does not spin. Among a funnel's senders, the
 //! one that last waited or woke the receiver counts.
 
 mod for_now;
@@ -91,7 +92,7 @@ pub(crate) use pause::calibrate_pause;
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
 
-/// A way of waiting. Implemented by the types of this module only.
+/// A wait strategy. Implemented only by the types in this module.
 pub trait Wait: strategy::Strategy {}
 
 /// Polls until there is something to do; never sleeps.
@@ -103,21 +104,21 @@ pub struct Spin;
 
 /// Polls with a pause of about a microsecond before each poll; never sleeps.
 ///
-/// For throughput, in queues that hold what comes in a few microseconds. A receiver that is faster
-/// than its sender polls lines that the sender is about to write, and takes each message as soon as
-/// it comes: both ends then pay for each line that moves between them. A receiver that stays away
-/// for a moment finds many messages, whose transfers overlap. A message that comes meanwhile waits
-/// for the rest of the pause. Needs a CPU of its own, as [`Spin`] does.
+/// For throughput, in queues that have room for the messages of a few microseconds. A receiver that
+/// is faster than its sender polls lines that the sender is about to write, and takes each message
+/// as soon as it comes: both ends then pay for each line that moves between them. A receiver that
+/// stays away for a moment finds many messages, whose transfers overlap. A message that comes
+/// during a pause waits for the rest of it. Needs a CPU of its own, as [`Spin`] does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinBackoff;
 
-/// Polls and yields in turn; never sleeps.
+/// Alternates between polling and yielding; never sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
 
 /// Sleeps at once if there is no message. If there is no room, or if another thread is in the
-/// middle of sending the message, it polls 64 times before it sleeps, since a thread that is awake
-/// ends the wait sooner than this one can fall asleep.
+/// middle of sending the message, it polls 64 times before it sleeps, because a thread that is
+/// awake ends the wait sooner than this one can fall asleep.
 ///
 /// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

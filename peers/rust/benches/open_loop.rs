@@ -38,7 +38,7 @@ const MESSAGES: u64 = 100;
 const WARM_UP: f64 = 0.2;
 /// The receiver reads the clock at most once in this time: a reading takes about 25 ns.
 const STAMP_NS: u64 = 160;
-/// Fewest latencies for a 99th percentile.
+/// Minimum number of latencies for a 99th percentile.
 const ENOUGH: u64 = 1000;
 
 type Measure = fn([u32; 2], u64) -> Vec<f64>;

@@ -123,7 +123,7 @@ fn answer<Q: QueueKind, K: QueueKind>(mut requests: Q::Receiver<Request<K>>) {
     }
 }
 
-/// Most loops that the asker spins before it drops its receiver.
+/// Maximum number of loops that the asker spins before it drops its receiver.
 const SPINS: u32 = 1_000;
 const STRANDED: Duration = Duration::from_millis(100);
 

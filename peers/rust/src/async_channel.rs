@@ -1,4 +1,4 @@
-//! `async-channel`, its blocking ends.
+//! The blocking ends of `async-channel`.
 
 use async_channel::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

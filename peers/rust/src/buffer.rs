@@ -1,6 +1,6 @@
-//! Messages that a batch call took from a queue.
+//! Messages that a batch call has taken from a queue.
 
-/// A batch handed on in parts: some queues give all their messages or none.
+/// A batch that is handed on in parts: some queues can only return all of their messages or none.
 #[derive(Clone)]
 pub(crate) struct Buffer<M> {
     messages: Vec<M>,
@@ -19,8 +19,8 @@ pub(crate) fn buffered<S, R, B: Default>((sender, receiver): (S, R)) -> (S, (R, 
 }
 
 impl<M> Buffer<M> {
-    /// Hands at most `limit` messages to `take`, after a `refill` if none are left; returns how
-    /// many.
+    /// Passes at most `limit` messages to `take`, after a `refill` if none are left; returns the
+    /// number.
     #[inline(always)]
     pub(crate) fn hand_on(
         &mut self,

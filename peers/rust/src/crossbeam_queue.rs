@@ -1,4 +1,4 @@
-//! `crossbeam-queue`: non-blocking queues, shared by reference.
+//! `crossbeam-queue`: non-blocking queues that are shared by reference.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! `flume`: a deque behind a lock. Its asynchronous part is left out, since the blocking ends do
+//! `flume`: a deque behind a lock. Its asynchronous part is left out, because the blocking ends do
 //! not use it.
 //!
-//! Its batch is `drain`: all available messages, under one lock.
+//! Its batch call is `drain`: all available messages, under one acquisition of the lock.
 
 use flume::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

@@ -1,7 +1,7 @@
-//! `kanal`, its blocking ends: a deque behind a lock, and messages copied from stack to stack if an
-//! end waits.
+//! The blocking ends of `kanal`: a deque behind a lock; if an end waits, messages are copied
+//! directly from stack to stack.
 //!
-//! Its batch is `drain_into`: all available messages, under one lock.
+//! Its batch call is `drain_into`: all available messages, under one acquisition of the lock.
 
 use kanal::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

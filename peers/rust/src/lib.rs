@@ -1,10 +1,11 @@
-//! Adapters of Rust's common channels and rings to the lab's queues.
+//! Adapters from common Rust channels and rings to the lab's queues.
 //!
-//! A peer is one file and one line in `peers!`. Each is used as its documentation recommends for
-//! speed, and its version is part of every cell. A *polled* row calls the non-blocking receive in a
-//! loop, and the non-blocking send while the peer is full, without a pause or with one after each
-//! failure. A row that *blocks* makes the blocking calls, however they wait before they sleep. The
-//! slots of a bounded peer are those in its source.
+//! A peer is one file, and one line in `peers!`. Each is used in the way that its documentation
+//! recommends for speed, and its version is part of every cell. A *polled* row calls the
+//! non-blocking receive function in a loop, and the non-blocking send function while the peer is
+//! full, either without a pause or with one after each failure. A row that *blocks* makes the
+//! blocking calls, however these wait before they sleep. The slots of a bounded peer have the
+//! layout that is in its source.
 
 mod buffer;
 mod peer;
@@ -17,7 +18,7 @@ macro_rules! peers {
     ($($module:ident: $($row:ident),+;)+) => {
         $(mod $module;)+
 
-        /// Returns all peers, those of a library next to each other.
+        /// All peers; those of the same library are next to each other.
         pub fn peers() -> Vec<Queue> {
             vec![$($($module::$row()),+),+]
         }

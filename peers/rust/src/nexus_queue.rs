@@ -1,4 +1,4 @@
-//! `nexus-queue`: its ring for one sender and one receiver, whose ends cache each other's position.
+//! `nexus-queue`: its ring for one sender and one receiver; each end caches the other's position.
 
 use nexus_queue::spsc::{Consumer, Producer, ring_buffer};
 use threadtoll_lab::queue::{Capacity, Slots};

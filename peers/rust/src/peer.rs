@@ -1,5 +1,5 @@
-//! Adapts peers to the lab's queues. A peer gives its constructor and its calls; the loops that
-//! poll it are common to all.
+//! Adapts peers to the lab's queues. A peer provides its constructor and its calls; all peers share
+//! the loops that poll it.
 
 use std::marker::PhantomData;
 
@@ -7,27 +7,27 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::queue::{Channel, Message, Sink, Source, Way, Words};
 use threadtoll_record::Wait;
 
-/// Received if all senders are gone.
+/// The message that is received when all senders are gone.
 pub(crate) fn nobody<M: Message>() -> M {
     M::all(u64::MAX)
 }
 
-/// Polls without a pause.
+/// Number of pause hints for polling without a pause.
 const TIGHT: u32 = 0;
-/// Polls with this number of pause hints after a failed attempt: a few microseconds in which the
-/// other end fills or empties many lines undisturbed.
+/// Number of pause hints after a failed attempt: a few microseconds, in which the other end fills
+/// or empties many lines undisturbed.
 const BACKOFF: u32 = 100;
 const BLOCK: u32 = u32::MAX;
 
-/// A peer's calls; [`peer!`] implements it. An end is alone only after a run is over or has failed:
-/// its sends are lost, and it receives [`nobody`].
+/// A peer's calls, implemented by [`peer!`]. An end finds the other end gone only after a run has
+/// ended or failed; messages that it sends are then lost, and it receives [`nobody`].
 pub(crate) trait Peer<M: Message = u64>: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
 
     /// True if it has `send` and `receive`.
     const BLOCKS: bool = false;
-    /// True if it has a batch call that returns at once.
+    /// True if it has a batch call that does not block.
     const POLLS_BATCHES: bool = false;
     /// True if it has a batch call that blocks.
     const AWAITS_BATCHES: bool = false;
@@ -39,17 +39,17 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
 
     fn try_receive(receiver: &mut Self::Receiver) -> Option<M>;
 
-    /// Returns `true` if `try_send` would fail, as far as this end can tell without it.
+    /// Returns `true` if `try_send` would fail, as far as this end knows without calling it.
     #[inline(always)]
     fn is_full(_: &mut Self::Sender) -> bool {
         false
     }
 
-    /// True if messages can be written and read in slots: it has `try_send_in_place` and
-    /// `try_receive_in_place`, and, if it blocks, `send_in_place` and `receive_in_place`.
+    /// True if messages can be written and read in slots: the peer then has `try_send_in_place` and
+    /// `try_receive_in_place` and, if it blocks, `send_in_place` and `receive_in_place`.
     const IN_PLACE: bool = false;
 
-    /// Sends the message with this number, written in its slot, unless the queue is full.
+    /// Writes the message with this number in a slot and sends it, unless the queue is full.
     fn try_send_in_place(_: &mut Self::Sender, _number: u64) -> bool {
         unreachable!("this peer has no slots to write in")
     }
@@ -79,18 +79,19 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
     /// True if it has `force_send`.
     const OVERWRITES: bool = false;
 
-    /// Drops the oldest message if the queue is full, and returns `true` then.
+    /// Sends the message; if the queue is full, first drops the oldest one. Returns `true` if it
+    /// dropped one.
     fn force_send(_: &mut Self::Sender, _: M) -> bool {
         unreachable!("this peer drops no message")
     }
 
-    /// Sends as many of `messages` as fit, at least one given; returns how many.
+    /// Sends as many of `messages` as fit; `messages` is not empty. Returns how many were sent.
     #[inline(always)]
     fn try_send_batch(sender: &mut Self::Sender, messages: &[M]) -> usize {
         usize::from(Self::try_send(sender, messages[0]))
     }
 
-    /// Hands at most `limit` messages to `take`; returns how many.
+    /// Passes at most `limit` messages to `take`; returns the number.
     #[inline(always)]
     fn try_receive_batch(
         receiver: &mut Self::Receiver,
@@ -103,7 +104,7 @@ pub(crate) trait Peer<M: Message = u64>: 'static {
         })
     }
 
-    /// As [`try_receive_batch`](Self::try_receive_batch), but waits for the first message.
+    /// Like [`try_receive_batch`](Self::try_receive_batch), but waits for the first message.
     #[inline(always)]
     fn receive_batch(
         receiver: &mut Self::Receiver,
@@ -147,8 +148,9 @@ impl<P> ManySenders for P where
 {
 }
 
-/// Declares the rows of a peer whose ends have equal calls. See the modules of `rtrb` for a ring,
-/// of `crossbeam-channel` for blocking calls, of `flume` for batches. `M` is the type of messages.
+/// Declares the rows of a peer, bounded, unbounded or both, whose ends have the same calls in
+/// either form. For examples, see the modules `rtrb` (a ring), `crossbeam_channel` (blocking calls)
+/// and `flume` (batches). `M` is the type of messages.
 macro_rules! peer {
     (
         package: $package:literal;
@@ -322,13 +324,13 @@ macro_rules! calls {
 
 pub(crate) use {calls, peer};
 
-/// The ways of waiting of a peer with one sender.
+/// The wait strategies of a peer with one sender.
 pub(crate) fn one_sender<P: AnySize>() -> Vec<Way> {
     let polls = [
         Way::one_sender::<Row<P, TIGHT>>(Wait::Poll),
         Way::one_sender::<Row<P, BACKOFF>>(Wait::PollBackoff),
     ];
-    // Not a closure: without blocking calls, no loop is compiled for them.
+    // Not a closure, so that no loop is compiled for peers without blocking calls.
     let blocks = if <P as Peer>::BLOCKS {
         Some(Way::one_sender::<Row<P, BLOCK>>(Wait::Block))
     } else {
@@ -337,7 +339,7 @@ pub(crate) fn one_sender<P: AnySize>() -> Vec<Way> {
     ways::<P>(polls, blocks)
 }
 
-/// The ways of waiting of a peer whose sender is cloned.
+/// The wait strategies of a peer whose sender can be cloned.
 pub(crate) fn many_senders<P: ManySenders>() -> Vec<Way> {
     let polls = [
         Way::many_senders::<Row<P, TIGHT>>(Wait::Poll),
@@ -351,7 +353,7 @@ pub(crate) fn many_senders<P: ManySenders>() -> Vec<Way> {
     ways::<P>(polls, blocks)
 }
 
-/// The ways of waiting of a peer whose ends are both cloned.
+/// The wait strategies of a peer whose ends can both be cloned.
 pub(crate) fn many_receivers<P: ManySenders + Peer<Sender: Clone, Receiver: Clone>>() -> Vec<Way> {
     let polls = [
         Way::many_receivers::<Row<P, TIGHT>>(Wait::Poll),
@@ -371,7 +373,7 @@ fn ways<P: AnySize>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {
     polls.into_iter().chain(blocks.map(|way| batched(way, <P as Peer>::AWAITS_BATCHES))).collect()
 }
 
-/// A peer's channel with one way of waiting.
+/// A peer's channel with one wait strategy.
 struct Row<P, const WAIT: u32>(PhantomData<fn() -> P>);
 
 impl<P, const WAIT: u32> Clone for Row<P, WAIT> {
@@ -396,9 +398,9 @@ impl<M: Message, P: Peer<M>, const WAIT: u32> Channel<M> for Row<P, WAIT> {
     }
 }
 
-/// A way of waiting.
+/// A wait strategy.
 trait Waiting: Copy + Send + 'static {
-    /// Pause hints after a failed attempt, or [`BLOCK`].
+    /// Number of pause hints after a failed attempt, or [`BLOCK`].
     fn pauses(self) -> u32;
 
     #[inline(always)]
@@ -408,7 +410,7 @@ trait Waiting: Copy + Send + 'static {
         }
     }
 
-    /// Attempts until one succeeds.
+    /// Repeats the attempt until it succeeds.
     #[inline(always)]
     fn poll<T>(self, mut attempt: impl FnMut() -> Option<T>) -> T {
         loop {
@@ -420,8 +422,8 @@ trait Waiting: Copy + Send + 'static {
     }
 }
 
-/// Known when the loops are compiled: to choose it at run time made some peers three times as slow
-/// with messages of 512 bytes.
+/// A strategy that is known when the loops are compiled: choosing it at run time made some peers
+/// three times as slow with messages of 512 bytes.
 #[derive(Clone, Copy)]
 struct Compiled<const WAIT: u32>;
 
@@ -447,7 +449,8 @@ impl<M: Message, P: Peer<M>, W: Waiting> Source<M> for To<M, P, W> {
             P::send(&mut self.0, message);
             return;
         }
-        // An attempt that fails copies the message there and back, which takes longer than to ask.
+        // A failed attempt would copy the message there and back, which takes longer than asking
+        // first.
         while size_of::<M>() > size_of::<u64>() && P::is_full(&mut self.0) {
             self.1.pause();
         }

@@ -1,5 +1,5 @@
-//! `ringbuf`: a ring for one sender and one receiver, whose ends cache each other's position.
-//! Batches are copied through its slices.
+//! `ringbuf`: a ring for one sender and one receiver; each end caches the other's position. Batches
+//! are copied through its slices.
 
 use ringbuf::traits::{Consumer, Observer, Producer, Raw, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};

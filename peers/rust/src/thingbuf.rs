@@ -1,4 +1,4 @@
-//! `thingbuf`, its blocking channel: an array of slots in which messages are written in place.
+//! The blocking channel of `thingbuf`: an array of slots, in which messages are written in place.
 
 use thingbuf::mpsc::blocking::{Receiver, Sender, with_recycle};
 use thingbuf::recycling::Recycle;
@@ -40,8 +40,9 @@ peer! {
     }
 }
 
-/// Leaves messages of several words in their slots until they are overwritten: to clear them, as
-/// the channel does by default, would be to write them twice. Clears words.
+/// Does not clear messages of several words in their slots, because they will be overwritten
+/// anyway: clearing them, as the channel does by default, would mean writing them twice. Single
+/// words are cleared.
 #[derive(Clone)]
 struct Reuse;
 

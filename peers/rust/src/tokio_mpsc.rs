@@ -1,6 +1,6 @@
-//! `tokio::sync::mpsc` outside of a runtime: its blocking ends, and its non-blocking calls.
+//! `tokio::sync::mpsc`, used outside of a runtime: its blocking ends, and its non-blocking calls.
 //!
-//! Its batch is `blocking_recv_many`, so only the row that blocks has batches.
+//! Its batch call is `blocking_recv_many`, so only the row that blocks has batches.
 
 use threadtoll_lab::queue::{Capacity, Slots};
 use tokio::sync::mpsc::{
@@ -15,7 +15,7 @@ peer! {
     bounded: {
         name: "tokio-mpsc-bounded",
         sentence: "tokio::sync::mpsc::channel with its blocking ends, outside of a runtime",
-        // Blocks of 32 messages and four words.
+        // Blocks with 32 messages and four additional words.
         capacity: Capacity::Slots(Slots::groups(32, 288)),
         open: |capacity| buffered(channel(capacity)),
     };

@@ -12,7 +12,7 @@ use crate::entry::{Command, CommonArgs};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 
-/// Long enough that a gap that recurs twice a second is likely seen.
+/// Long enough to probably see a gap that recurs twice a second.
 const NOISE: Duration = Duration::from_millis(1000);
 
 /// Grade this machine from A to D, with advice

@@ -56,7 +56,7 @@ scenarios! {
     pool::Pool,
 }
 
-/// The options of a scenario, with its locks.
+/// The options of a scenario, together with the names of its locks.
 #[derive(Debug, Args, Serialize)]
 struct Names<T: Args> {
     /// Locks to measure, as named by `threadtoll list locks` [default: depends on the scenario]
@@ -68,12 +68,12 @@ struct Names<T: Args> {
     options: T,
 }
 
-/// The options that one scenario takes. A plan keeps them by field name.
+/// Options that only one scenario takes. A plan stores them by field name.
 trait ScenarioOptions {
-    /// Returns the loads, or why they cannot be had.
+    /// The loads, or why they are impossible.
     fn loads(&self, work: Option<Work>) -> Result<Vec<Load>, Failure>;
 
-    /// Shares of acquisitions that only read, if given.
+    /// Requested shares of acquisitions that only read.
     fn read_shares(&self) -> Option<&[Share]> {
         None
     }
@@ -171,7 +171,7 @@ impl Request {
 
 fn lock_name(name: &str) -> Result<String, Failure> {
     let error = match registry().locks.parse(name) {
-        // Every group has the baseline without a lock anyway.
+        // Every group includes the baseline without a lock anyway.
         Ok(LockSpec { lock: None, .. }) => NameError::Unknown(name.to_string()),
         Ok(_) => return Ok(name.to_string()),
         Err(error) => error,

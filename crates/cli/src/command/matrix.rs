@@ -16,7 +16,7 @@ use crate::mechanisms::find;
 use crate::parse::{choice, optional};
 use crate::registry::registry;
 
-/// Default measuring time per pair: there are many pairs.
+/// Default measuring time per pair; short, because there are many pairs.
 const TIME_NS: u64 = 210_000_000;
 
 /// Measure the latency between pairs of CPUs

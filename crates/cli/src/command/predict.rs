@@ -1,4 +1,4 @@
-//! `threadtoll predict`: how many threads are worth having.
+//! `threadtoll predict`: the number of threads worth having.
 
 mod distribution;
 mod durations;
@@ -54,10 +54,10 @@ const WORKLOAD: [&str; 11] = [
     "seed",
 ];
 
-/// Last row up to which a default table has a row for every number of threads.
+/// Largest number of threads up to which a default table has a row for every number.
 const EVERY_NUMBER: u32 = 32;
 const MAX_CORES: u64 = 1_000_000;
-/// With more stripes, threads would never contend for one of them.
+/// Largest number of stripes: with more, threads would never contend for one.
 const MAX_STRIPES: u64 = 100_000;
 const MAX_TASKS: u64 = 1_000_000_000;
 
@@ -69,9 +69,9 @@ const CHANGES: [Change; 5] = [
     Change::Stripe(8),
 ];
 
-/// Simulated acquisitions from which a note announces the wait.
+/// Number of simulated acquisitions above which a note announces the wait.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// Upper bound on simulated acquisitions, a matter of patience.
+/// Maximum number of simulated acquisitions, so that the user need not wait too long.
 const MAX_SIMULATED: u64 = 2_000_000_000;
 
 /// Predict speed-up, queue and wait of threads that share a lock
@@ -235,15 +235,16 @@ impl Request {
     }
 }
 
-/// A model's error is about its input.
+/// A model's error is due to its input.
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         Failure::usage(error.to_string()).hint("see `threadtoll predict --help`")
     }
 }
 
-/// Numbers of threads up to a quarter beyond the knee and the number worth having: all of them, or
-/// steps of a third if there are many. Without a knee, up to twice the CPUs.
+/// Numbers of threads up to a quarter beyond both the knee and the number worth having: every
+/// number, or steps of a third if there are many. If there is no knee, up to twice the number of
+/// CPUs.
 fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> {
     let knee = workload.knee()?;
     if !knee.is_finite() {
@@ -278,7 +279,7 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     }
     let found = predict(&workload, &threads, options)?;
     let most = threads.iter().copied().max().unwrap_or(1);
-    // Without a hold time, no change to the lock has an effect.
+    // If the hold time is zero, no change to the lock has an effect.
     let changes: &[Change] = if workload.hold.mean_ns() > 0.0 { &CHANGES } else { &[] };
     let what_if = what_if(&workload, most, changes, options)?;
     Ok(Prediction {

@@ -1,4 +1,5 @@
-//! `threadtoll profile`: which lock, who holds it, doing what, and what would help.
+//! `threadtoll profile`: which lock threads wait for, who holds it, what the holder does, and what
+//! would help.
 
 mod engine;
 mod fail_if;
@@ -41,9 +42,10 @@ EXPR is one comparison or several joined by `and`: efficiency < 80%, held_share 
 queue_mean > 0.5, queue_max >= 8, name = GLOB, stuck, deadlock. With --fail-if, the exit code is 5 \
 if one lock meets all of them, or if `stuck` or `deadlock` alone is true of the program.";
 
-/// Default sampling time of a running program.
+/// Default sampling time for a program that is already running.
 const SECONDS_NS: u64 = 10_000_000_000;
-/// Samples a second; more would come closer together than a sample takes.
+/// Maximum number of samples per second; with more, the time between samples would be shorter than
+/// a sample.
 const MAX_RATE: u64 = 20_000;
 const DEFAULT_RATE: u64 = 1000;
 const DEFAULT_BUDGET: f64 = 0.01;
@@ -151,7 +153,7 @@ struct Request {
     outputs: OutputArgs,
     quiet: bool,
     replay: Option<PathBuf>,
-    /// The given options, as a plan keeps them.
+    /// The given options, in the form in which a plan stores them.
     given: Options,
 }
 
@@ -261,14 +263,14 @@ fn subject(args: &Profile) -> Result<Subject, Failure> {
     }
 }
 
-/// Reads `--seconds`, in nanoseconds: a duration, or a number of seconds.
+/// Parses `--seconds` into nanoseconds: a duration, or a number of seconds.
 fn seconds(text: &str) -> Result<u64, Failure> {
     let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let spelt = if bare { format!("{text}s") } else { text.to_string() };
     duration_ns("--seconds", &spelt).map_err(|failure| failure.or_hint(|| DURATIONS.to_string()))
 }
 
-/// With less, hours pass between two looks.
+/// Smallest budget; with less, there could be hours between two samples.
 const LEAST_BUDGET: f64 = 1e-4;
 
 fn budget(text: &str) -> Result<f64, Failure> {

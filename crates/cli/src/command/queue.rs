@@ -1,4 +1,4 @@
-//! `threadtoll queue`: queues between threads, in scenarios.
+//! `threadtoll queue`: queues between threads, in various scenarios.
 
 mod args;
 
@@ -53,7 +53,7 @@ scenarios! {
     for_me::ForMe,
 }
 
-/// The options of a scenario, with its queues.
+/// The options of a scenario, together with the names of its queues.
 #[derive(Debug, Args, Serialize)]
 struct Names<T: Args> {
     /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
@@ -66,18 +66,18 @@ struct Names<T: Args> {
     options: T,
 }
 
-/// The options that one scenario takes. A plan keeps them by field name.
+/// Options that only one scenario takes. A plan stores them by field name.
 trait ScenarioOptions {
-    /// Returns what they change, or why they cannot be had. `time_ns` is the measuring time per
-    /// cell, if given.
+    /// The settings that they change, or why they are impossible. `time_ns` is the measuring time
+    /// per cell, if given.
     fn overrides(&self, time_ns: Option<u64>) -> Result<Overrides, Failure>;
 
-    /// True if the plan is a sweep of rates that ends where it saturates.
+    /// Returns `true` if the plan is a sweep of rates that ends at saturation.
     fn until_saturated(&self) -> bool {
         false
     }
 
-    /// Checks that the queues can do what is asked of them.
+    /// Checks that the queues support what is requested.
     fn check_queues(&self, _: &Request) -> Result<(), Failure> {
         Ok(())
     }
@@ -190,7 +190,7 @@ impl MeasureCommand for Queue {
 }
 
 impl Request {
-    /// Returns `true` if it measures everything that the scenario has, for its own time.
+    /// Returns `true` if the request measures everything in the scenario, for its default time.
     fn is_default(&self, common: &MeasureRequest) -> bool {
         let Request { queues, wait, neighbour, own, .. } = self;
         queues.is_empty()
@@ -200,8 +200,8 @@ impl Request {
             && common.time_ns.is_none()
     }
 
-    /// Leaves out queues that have no row for `--wait`, each with the reason, and names those that
-    /// cannot take part where none was named.
+    /// Leaves out queues that have no row for `--wait`, and returns them with the reasons. If no
+    /// queues were requested by name, those that do not support the request are left out, too.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(String, String)>, Failure> {
         if self.queues.is_empty() {
             return Ok(self.cannot(scenario, registry().queues.all().collect()));
@@ -229,7 +229,7 @@ impl Request {
         }
         self.queues = left;
         let lacking = lacking.into_iter().map(|queue| (queue.name.clone(), why(queue)));
-        // One that cannot run the scenario at all is an error.
+        // A queue that does not support the scenario at all is an error.
         let able = self.queues.iter().copied();
         let able = able.filter(|queue| ways(queue, scenario).next().is_some()).collect();
         Ok(lacking.chain(self.cannot(scenario, able)).collect())

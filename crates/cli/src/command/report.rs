@@ -128,7 +128,7 @@ impl Command for Report {
 }
 
 impl Report {
-    /// Refuses an impossible fold before anything is read or written.
+    /// Rejects an impossible fold before anything is read or written.
     fn check_fold(&self, out: &Path) -> Result<(), Failure> {
         if self.files.len() > 1 {
             return Err(Failure::usage(format!("--fold takes one file, not {}", self.files.len()))
@@ -176,7 +176,8 @@ fn notes_on(path: &Path, results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     let missing = missing(results);
     if missing > 0 {
-        // The command is a text from the file: shown as something to type only if it is a command.
+        // The command is text from the file: it is shown as something to type only if it is a valid
+        // command.
         let made_by = results.plan.command.first().filter(|name| is_resumable(name));
         let hint = made_by.filter(|_| results.not_resumable().is_none());
         let hint = hint.map_or_else(String::new, |name| {

@@ -1,4 +1,4 @@
-//! Options of all measuring commands.
+//! Options that all measuring commands share.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub(crate) struct SamplesArgs {
     pub(crate) samples: Option<u64>,
 }
 
-/// Where a run is kept.
+/// Where the results of a run are kept.
 pub(super) enum Keep<'a> {
     Nothing,
     At(&'a Path),
@@ -78,7 +78,7 @@ impl MeasureArgs {
     }
 }
 
-/// The options that shape a plan, which keeps them by field name.
+/// Options that shape a plan, which stores them by field name.
 #[derive(Clone, Debug, Args, Serialize)]
 pub(crate) struct MeasureRequest {
     /// Measuring time per cell (250ns, 2.5us, 5ms, 2s)
@@ -128,7 +128,7 @@ pub(crate) struct MeasureRequest {
 }
 
 impl MeasureRequest {
-    /// The options of a command, with its placements in order and each only once.
+    /// Validates the options of a command; placements are put in order, without duplicates.
     pub(super) fn check(args: &MeasureArgs) -> Result<Self, Failure> {
         let mut request = args.request.clone();
         request.placement.sort();
@@ -139,7 +139,7 @@ impl MeasureRequest {
         }
     }
 
-    /// Limit for the share of longer round trips.
+    /// Limit above which a round trip counts as long.
     pub(super) fn over_ns(&self) -> u64 {
         self.over_ns.unwrap_or(10_000)
     }
@@ -165,10 +165,10 @@ fn faults(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// Longest range: more CPUs than any kernel has.
+/// Longest range of CPUs; no kernel supports that many.
 const MAX_RANGE: u32 = 1 << 13;
 
-/// Reads CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.
+/// Parses CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.
 fn cpus(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
     let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
     let number = |part: &str| {

@@ -1,4 +1,4 @@
-//! A measuring command, and its options once they are validated.
+//! A measuring command, and its validated options.
 
 use std::path::Path;
 
@@ -19,12 +19,12 @@ pub(crate) trait MeasureCommand: Args {
     const NAME: &'static str;
     /// True if blocks may be split to fit between disturbances of this machine.
     const SPLITS_BLOCKS: bool = true;
-    /// The hint if nothing is left to measure.
+    /// The hint to print if nothing is left to measure.
     const NOTHING_LEFT: &'static str =
         "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
     /// A command to try after a complete run, and the question that it answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
-    /// The command's own options, validated. A plan keeps them by field name and omits those that
+    /// The command's own options, validated. A plan stores them by field name and omits those that
     /// are `None`, false or empty.
     type Request: Serialize;
 
@@ -43,20 +43,21 @@ pub(crate) trait MeasureCommand: Args {
     /// Validates the command's own options.
     fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
 
-    /// Makes the groups and the list of omitted cells. Not called if a run is resumed.
+    /// Returns the groups, and the cells that are left out. Not called if a run is resumed.
     fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
 
-    /// Number of processes that measure the plan without `--relaunch`.
+    /// Number of processes that measure the plan unless `--relaunch` is given.
     fn processes(_: &Self::Request) -> u32 {
         1
     }
 
-    /// True if the plan is a sweep of rates that ends where it saturates.
+    /// Returns `true` if the plan is a sweep of rates that ends at saturation.
     fn until_saturated(_: &Self::Request) -> bool {
         false
     }
 
-    /// Time after which the first group is measured again without `--repeat`, in nanoseconds.
+    /// Time after which the first group is measured again unless `--repeat` is given, in
+    /// nanoseconds.
     fn repeat_ns(_: &Self::Request, _: &MeasureRequest) -> Option<u64> {
         None
     }
@@ -66,12 +67,12 @@ pub(super) struct Checked<'a, C: MeasureCommand> {
     pub(super) args: &'a MeasureArgs,
     pub(super) common: MeasureRequest,
     pub(super) request: C::Request,
-    /// The given options, as a plan keeps them.
+    /// The given options, in the form in which a plan stores them.
     pub(super) options: Options,
 }
 
 impl<'a, C: MeasureCommand> Checked<'a, C> {
-    /// `resumed` is the run that is completed.
+    /// `resumed` is the run to complete.
     pub(super) fn new(command: &'a C, resumed: Option<&Results>) -> Result<Self, Failure> {
         let args = command.measure_args();
         let common = MeasureRequest::check(args)?;

@@ -1,4 +1,4 @@
-//! Options as a plan keeps them.
+//! Options in the form in which a plan stores them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn peers(plan: &Plan) -> Option<&str> {
     plan.options.get("peers").and_then(Value::as_str)
 }
 
-/// True if the run also measures twins.
+/// Returns `true` if the run also measures twins.
 pub(super) fn twins(plan: &Plan) -> bool {
     plan.options.get("twins").and_then(Value::as_bool) == Some(true)
 }
@@ -39,7 +39,7 @@ pub(super) fn simulated_machine(plan: &Plan) -> Option<u64> {
     plan.options.get("simulated_machine").and_then(Value::as_u64)
 }
 
-/// Cells of the simulated machine that fail, by name.
+/// Cells of the simulated machine that are to fail, by name.
 pub(super) fn simulated_faults(plan: &Plan) -> Vec<(String, Fault)> {
     let faults = plan.options.get("simulated_faults").and_then(Value::as_array);
     faults.into_iter().flatten().filter_map(|fault| Fault::of_cell(fault.as_str()?)).collect()

@@ -18,7 +18,7 @@ pub(super) enum Page {
 }
 
 impl Page {
-    /// Refuses a path where a page must not be written.
+    /// Rejects a path at which a page must not be written.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self {
             Page::At(path) => page::check(path),
@@ -26,7 +26,7 @@ impl Page {
         }
     }
 
-    /// Chooses the path and makes sure that it can be written.
+    /// Determines the path and checks that it can be written.
     fn prepare(&self, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         let page = match self {
             Page::BesideResults => results.map(|path| path.with_extension("html")),
@@ -68,7 +68,7 @@ impl Output {
         Ok(Output { appender, page })
     }
 
-    /// Writes the page and prints the paths.
+    /// Writes the page and prints the paths of the files.
     pub(super) fn close<C: MeasureCommand>(
         &self,
         results: &Results,

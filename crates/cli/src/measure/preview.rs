@@ -1,4 +1,4 @@
-//! The cells of a run, and its duration, before it starts.
+//! Shows the cells of a run, and its duration, before it starts.
 
 use std::borrow::Cow;
 
@@ -92,7 +92,7 @@ fn remaining(results: &Results) -> impl Iterator<Item = (usize, Cow<'_, [Planned
         .map(|(index, _)| (index, results.remaining_cells(index)))
 }
 
-/// `about 50 s`; `at most about 12 min` of a sweep that ends where it saturates.
+/// `about 50 s`; `at most about 12 min` for a sweep that ends at saturation.
 fn forecast(results: &Results, now_ns: i128) -> String {
     let most = if results.plan.until_saturated { "at most " } else { "" };
     format!("{most}{}", format_forecast(remaining_ns(results, now_ns)))

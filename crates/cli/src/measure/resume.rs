@@ -1,4 +1,4 @@
-//! Completing the file of an interrupted run.
+//! Completes the file of an interrupted run.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::testbed::Testbed;
 use crate::failure::Failure;
 use crate::registry::registry;
 
-/// Reads the file of a run that this command started.
+/// Reads the file of a run that was started with this command.
 pub(super) fn read<C: MeasureCommand>(path: &Path) -> Result<Results, Failure> {
     let results = file::read(path)?;
     if let Some((why, hint)) = results.not_resumable() {
@@ -34,14 +34,14 @@ pub(super) fn read<C: MeasureCommand>(path: &Path) -> Result<Results, Failure> {
     Ok(results)
 }
 
-/// Refuses options that contradict the run.
+/// Rejects options that contradict those of the run.
 pub(super) fn refuse_contradictions<C: MeasureCommand>(
     path: &Path,
     results: &Results,
     checked: &Checked<'_, C>,
 ) -> Result<(), Failure> {
     for (name, value) in &checked.options {
-        // A default of the plan is not a contradiction.
+        // An option equal to the plan's default is not a contradiction.
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
@@ -100,7 +100,7 @@ fn validate_cpus(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
     }
 }
 
-/// An option as typed, from its name and value in a plan.
+/// An option as it would be typed, given its name and value in a plan.
 fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
     let value = format_value(name, value);
     let id = name.trim_end_matches("_ns").trim_end_matches("_bytes");
@@ -114,7 +114,7 @@ fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
         Some((arg, Some(long))) if !arg.get_action().takes_values() => format!("--{long}"),
         Some((_, Some(long))) => format!("--{long} {value}"),
         None if declaration.find_subcommand(&value).is_some() => value,
-        // Several flags set it, each named after its value.
+        // Several flags set it, each of which is named after its value.
         None => format!("--{value}"),
     }
 }

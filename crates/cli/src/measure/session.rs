@@ -62,7 +62,8 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// Becomes true at the first signal. The second ends the program at once, in case a block hangs.
+/// Returns a flag that the first signal sets. The second signal ends the program at once, in case a
+/// block hangs.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -1,4 +1,4 @@
-//! Shares of a run that other processes of this program measure.
+//! Shares of a run that are measured by other processes of this program.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,13 +18,13 @@ use crate::patience::patience;
 use crate::registry::{self, registry};
 use crate::this_program::{PATH, this_program};
 
-/// The word on the command line of the other processes. No command has this name.
+/// First argument on the command line of such a process. No command has this name.
 pub(crate) const COMMAND: &str = "--measure-share";
 
-/// Processes that measure shares of a plan until `stop` is true.
+/// Starts processes that measure shares of a plan, until `stop` is true.
 ///
-/// A simulated machine measures its first shares in this process, unless its cells are to fail, and
-/// so does one without `/proc`.
+/// For a simulated machine, this process measures the first shares itself, unless cells are to
+/// fail; so it does if there is no `/proc`.
 pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
     let simulated = simulated_machine(plan).is_some();
     let faulty = !simulated_faults(plan).is_empty();
@@ -32,14 +32,14 @@ pub(super) fn launcher(plan: &Plan, stop: Arc<AtomicBool>) -> Launcher {
         command: || this_program(COMMAND),
         stop,
         every_share: Path::new(PATH).exists() && (!simulated || faulty),
-        // A simulated cell takes milliseconds.
+        // A simulated cell takes only milliseconds.
         silence: faulty.then(patience),
         patience: patience(),
         peers: registry::added().clone(),
     }
 }
 
-/// Measures the share that standard input describes.
+/// Measures the share that is described on standard input.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
     serve_share(|task| {
         if twins(&task.plan) {

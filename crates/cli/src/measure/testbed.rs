@@ -25,7 +25,7 @@ pub(super) struct Testbed {
     pub(super) machine: Machine,
     pub(super) topology: Topology,
     pub(super) rig: Box<dyn Backend>,
-    /// Held so that a second threadtoll can warn.
+    /// Held so that a second threadtoll can warn about this one.
     _lock: Option<MachineLock>,
 }
 
@@ -66,7 +66,7 @@ fn all(topology: &Topology) -> Vec<u32> {
     topology.places.iter().map(|place| place.cpu).collect()
 }
 
-/// Refuses unusable `--cpus` before the noise test, which takes a while.
+/// Rejects unusable `--cpus` before the noise test, which takes a while.
 fn check_cpus(
     common: &MeasureRequest,
     topology: &Topology,

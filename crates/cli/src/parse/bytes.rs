@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// Reads a whole number of bytes, such as `512`, `64B`, `4KiB` or `1MiB`.
+/// Parses a whole number of bytes, such as `512`, `64B`, `4KiB` or `1MiB`.
 pub(crate) fn bytes(option: &str, text: &str) -> Result<u64, Failure> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 pub(crate) const DURATIONS: &str = "write durations as 250ns, 2.5us, 5ms or 2s";
 
-/// Reads a duration of at least a nanosecond, rounded to whole ones.
+/// Parses a duration of at least a nanosecond, rounded to whole nanoseconds.
 pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     match duration_or_zero_ns(option, text)? {
         0 => Err(bad(option, text, "it must be longer than zero")),
@@ -15,7 +15,7 @@ pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     }
 }
 
-/// Reads a list of durations of at most this many nanoseconds.
+/// Parses a list of durations of at most this many nanoseconds.
 pub(crate) fn durations_ns(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
     list(option, text, "time", |part| match duration_ns(option, part)? {
         ns if ns <= most => Ok(ns),
@@ -40,7 +40,7 @@ fn bad(option: &str, text: &str, why: &str) -> Failure {
     Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS)
 }
 
-/// Reads a duration in nanoseconds, zero and fractions included. The error is the reason alone.
+/// Parses a duration in nanoseconds; zero and fractions are allowed. The error is only the reason.
 pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
     let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

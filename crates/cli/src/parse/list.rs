@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// Reads distinct values; `twice` makes the error for a repeated one.
+/// Parses distinct values; `twice` creates the error for a repeated one.
 pub(super) fn distinct<'a, T: PartialEq>(
     texts: impl IntoIterator<Item = &'a str>,
     read: impl Fn(&'a str) -> Result<T, Failure>,
@@ -19,7 +19,7 @@ pub(super) fn distinct<'a, T: PartialEq>(
     Ok(values)
 }
 
-/// Reads a comma-separated list of distinct values; `noun` names them.
+/// Parses a comma-separated list of distinct values; `noun` names them.
 pub(crate) fn list<T: PartialEq>(
     option: &str,
     text: &str,
@@ -32,7 +32,7 @@ pub(crate) fn list<T: PartialEq>(
     })
 }
 
-/// Reads distinct names from arguments; `noun` says what they name.
+/// Parses distinct names from arguments; `noun` says what they name.
 pub(crate) fn names<T: PartialEq>(
     texts: &[String],
     noun: &str,

@@ -3,9 +3,9 @@
 use super::list::list;
 use crate::failure::Failure;
 
-/// More than any process has.
+/// Largest number of threads; no process has more.
 const MAX_THREADS: u64 = 1_000_000;
-/// Maximum length of a list of thread numbers, and so of a table.
+/// Longest list of thread numbers, and so the longest table.
 const MAX_ROWS: usize = 1000;
 
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn counts(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Fa
     list(option, text, "number", |part| count(option, part, 1, most))
 }
 
-/// Reads `--threads`: `1,2,4`, `1..32`, or both together.
+/// Parses `--threads`: `1,2,4`, `1..32`, or a mixture of both.
 pub(crate) fn numbers_of_threads(text: &str) -> Result<Vec<u32>, Failure> {
     let number =
         |part: &str| count("--threads", part.trim(), 1, MAX_THREADS).map(|number| number as u32);

@@ -1,4 +1,4 @@
-//! Values of options, read while clap parses them.
+//! Values of options, parsed while clap parses the command line.
 
 use std::ffi::OsStr;
 
@@ -8,19 +8,19 @@ use clap::{Arg, Command};
 use super::number::{count, counts};
 use crate::failure::Failure;
 
-/// A list in one argument. To clap, a `Vec` is an option that may be repeated.
+/// A list in one argument. For clap, a `Vec` would be an option that may be repeated.
 pub(crate) type List<T> = Vec<T>;
 
-/// Reads an option with a function of its name and text, whose errors are printed as they are.
+/// Parses an option with a function of its name and text, whose errors are printed unchanged.
 #[derive(Clone)]
 pub(crate) struct Reader<F>(pub(crate) F);
 
-/// Reads a whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`.
 pub(crate) fn number(least: u64, most: u64) -> impl TypedValueParser<Value = u64> {
     Reader(move |option: &str, text: &str| count(option, text, least, most))
 }
 
-/// Reads a list of whole numbers from 1 to `most`.
+/// Parses a list of whole numbers from 1 to `most`.
 pub(crate) fn numbers(most: u64) -> impl TypedValueParser<Value = List<u64>> {
     Reader(move |option: &str, text: &str| counts(option, text, most))
 }

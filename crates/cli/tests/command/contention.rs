@@ -10,13 +10,7 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{Contention, LockSubject, NO_LOCK, Record, RecordKind, Refusal};
 
-use crate::program::{Ended, command, ran, threadtoll, words};
-
-fn run_in(directory: &Path, line: &str) -> Ended {
-    let mut command = command();
-    command.current_dir(directory).args(words(line, &[]));
-    ran(command)
-}
+use crate::program::{command, ran, run_in, threadtoll, words};
 
 /// The lines of a run's file.
 fn measured(directory: &Path, line: &str) -> Results {

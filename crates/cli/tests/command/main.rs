@@ -21,6 +21,7 @@ mod queue;
 mod real;
 mod relaunched;
 mod repeated;
+mod screens;
 mod sentences;
 mod simulated;
 mod strikes;

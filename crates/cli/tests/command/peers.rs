@@ -11,7 +11,7 @@ use threadtoll_record::file::read;
 
 use crate::interrupted::{Started, wait_until};
 use crate::lines::{lines, plan, records};
-use crate::program::{Ended, Held, command, ran, words};
+use crate::program::{Ended, Held, command, ran, run_in, words};
 
 /// Seconds after which what hangs is left out.
 pub(crate) const PATIENCE: (&str, &str) = ("THREADTOLL_PATIENCE_S", "2");
@@ -38,12 +38,6 @@ fn built(names: &[&str]) -> TempDir {
     std::fs::create_dir(folder.path().join("peers")).unwrap();
     build(&folder.path().join("peers"), names);
     folder
-}
-
-fn run_in(folder: &TempDir, line: &str) -> Ended {
-    let mut command = command();
-    command.current_dir(folder.path()).args(words(line, &[]));
-    ran(command)
 }
 
 /// Numbers of the processes whose environment has this variable.
@@ -112,14 +106,14 @@ fn a_folder_without_peers_is_bad_input() {
         ("empty", "empty: no peers are there, neither adapters (NAME.so) nor programs"),
     ] {
         for start in ["queue ask-reply", "latency", "contention hold-sweep", "list peers"] {
-            run_in(&folder, &format!("{start} --peers {given}")).bad().says(why);
+            run_in(folder.path(), &format!("{start} --peers {given}")).bad().says(why);
         }
     }
     build(&folder.path().join("empty"), &["good"]);
     let plan = "latency futex --peers empty --simulated-machine 5 --plan";
-    run_in(&folder, plan).done().says("adapters are queues");
-    run_in(&folder, "list queues --peers empty").bad().says("--peers does not apply to queues");
-    run_in(&folder, "matrix --peers empty").bad();
+    run_in(folder.path(), plan).done().says("adapters are queues");
+    run_in(folder.path(), "list queues --peers empty").bad().says("--peers does not apply to queues");
+    run_in(folder.path(), "matrix --peers empty").bad();
 }
 
 #[test]
@@ -127,7 +121,7 @@ fn peers_stand_in_the_groups_of_ours_and_in_the_file_with_their_build() {
     let folder = built(&["good", "full", "lacking"]);
     let line = "queue stream pipe full good rtrb --peers peers --wait spin --time 4ms \
                 --simulated-machine 5 --out run.jsonl";
-    let ended = run_in(&folder, line).done();
+    let ended = run_in(folder.path(), line).done();
     let lacking = "warning: lacking.so was left out: it has no function tt_create.";
     assert_eq!(ended.err.matches("warning: ").count(), 1, "{}", ended.err);
     assert!(ended.err.contains(lacking), "{}", ended.err);
@@ -150,16 +144,16 @@ fn peers_stand_in_the_groups_of_ours_and_in_the_file_with_their_build() {
         };
         assert_eq!(built, expected, "{}", record.cell.label());
     }
-    let report = run_in(&folder, "report run.jsonl --text --html page.html").done();
+    let report = run_in(folder.path(), "report run.jsonl --text --html page.html").done();
     assert!(report.out.contains(built), "{}", report.out);
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains(built));
-    run_in(&folder, "report run.jsonl --fold folded.jsonl.gz").done();
-    let folded = run_in(&folder, "report folded.jsonl.gz --text").done();
+    run_in(folder.path(), "report run.jsonl --fold folded.jsonl.gz").done();
+    let folded = run_in(folder.path(), "report folded.jsonl.gz --text").done();
     assert_eq!(folded.out, report.out);
     // A queue that was left out cannot be named.
-    run_in(&folder, "queue stream lacking --peers peers").failed(2).says("no queue is called");
-    run_in(&folder, "queue stream good").bad().says("no queue is called “good”");
+    run_in(folder.path(), "queue stream lacking --peers peers").failed(2).says("no queue is called");
+    run_in(folder.path(), "queue stream good").bad().says("no queue is called “good”");
 }
 
 #[test]
@@ -167,7 +161,7 @@ fn a_resumed_run_has_its_peers_or_says_what_is_wrong_with_them() {
     let folder = built(&["good", "full"]);
     let line = "queue ask-reply pipe good --peers peers --wait spin --time 4ms --quiet \
                 --simulated-machine 5 --out run.jsonl";
-    let whole = run_in(&folder, line).done();
+    let whole = run_in(folder.path(), line).done();
     let path = folder.path().join("run.jsonl");
     let text = std::fs::read(&path).unwrap();
     let begun: Vec<u8> =
@@ -185,14 +179,14 @@ fn a_resumed_run_has_its_peers_or_says_what_is_wrong_with_them() {
     let peers = folder.path().join("peers");
     std::fs::create_dir(folder.path().join("others")).unwrap();
     std::fs::copy(peers.join("full.so"), folder.path().join("others/full.so")).unwrap();
-    run_in(&folder, &format!("{resume} --peers others")).bad().says("contradicts run.jsonl");
+    run_in(folder.path(), &format!("{resume} --peers others")).bad().says("contradicts run.jsonl");
     let good = std::fs::read(peers.join("good.so")).unwrap();
     std::fs::write(peers.join("good.so"), [&good[..], b"\0"].concat()).unwrap();
-    run_in(&folder, resume).bad().says("that peer has changed since the run began");
+    run_in(folder.path(), resume).bad().says("that peer has changed since the run began");
     std::fs::remove_file(peers.join("good.so")).unwrap();
-    run_in(&folder, resume).bad().says("that peer is not in the folder any more");
+    run_in(folder.path(), resume).bad().says("that peer is not in the folder any more");
     std::fs::remove_dir_all(&peers).unwrap();
-    run_in(&folder, resume).bad().says("there is no such folder");
+    run_in(folder.path(), resume).bad().says("there is no such folder");
     held.unchanged();
 }
 

@@ -53,6 +53,18 @@ pub(crate) fn threadtoll<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>
     ran(command)
 }
 
+/// Runs a command line in a folder.
+pub(crate) fn run_in(folder: &Path, line: &str) -> Ended {
+    let mut command = command();
+    command.current_dir(folder).args(words(line, &[]));
+    ran(command)
+}
+
+/// What it printed.
+pub(crate) fn printed_in(folder: &Path, line: &str) -> String {
+    run_in(folder, line).done().out
+}
+
 /// Splits a command line at its blanks and appends paths.
 pub(crate) fn words<'a>(line: &'a str, paths: &[&'a Path]) -> Vec<&'a OsStr> {
     line.split_whitespace()

@@ -11,13 +11,7 @@ use threadtoll_record::{
 };
 
 use crate::lines::{blocks, line, lines, plan, records};
-use crate::program::{Held, command, ran, threadtoll, words};
-
-fn run_in(directory: &Path, line: &str) -> String {
-    let mut command = command();
-    command.current_dir(directory).args(words(line, &[]));
-    ran(command).done().out
-}
+use crate::program::{Held, command, printed_in, threadtoll, words};
 
 /// The tables of a stream and of an ask-reply, without the versions of peers, which change with the
 /// lock file.
@@ -26,7 +20,7 @@ fn the_tables_of_queues() {
     let directory = TempDir::new().unwrap();
     let queues = "rtrb crossbeam-unbounded crossbeam-bounded";
     let tables =
-        |line: &str| plain(&run_in(directory.path(), &format!("{line} --simulated-machine 7")));
+        |line: &str| plain(&printed_in(directory.path(), &format!("{line} --simulated-machine 7")));
     insta::assert_snapshot!("stream", tables(&format!("queue stream {queues} raw-copy")));
     insta::assert_snapshot!("ask_reply", tables(&format!("queue ask-reply {queues}")));
     insta::assert_snapshot!(
@@ -39,11 +33,11 @@ fn the_tables_of_queues() {
 #[test]
 fn a_page_draws_each_table() {
     let directory = TempDir::new().unwrap();
-    run_in(
+    printed_in(
         directory.path(),
         "queue stream rtrb crossbeam-bounded raw-copy --simulated-machine 7 --out r.jsonl",
     );
-    run_in(directory.path(), "report r.jsonl --html page.html");
+    printed_in(directory.path(), "report r.jsonl --html page.html");
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
     let charts: Vec<&str> = page.split("<figure class=\"chart list\"").skip(1).collect();
     assert_eq!(charts.len(), page.matches("<h3>Stream").count());
@@ -244,7 +238,7 @@ fn a_run_with_arrivals_from_a_file_is_resumed_only_with_that_file() {
 fn the_tables_of_loads() {
     let directory = TempDir::new().unwrap();
     let tables =
-        |line: &str| plain(&run_in(directory.path(), &format!("{line} --simulated-machine 7")));
+        |line: &str| plain(&printed_in(directory.path(), &format!("{line} --simulated-machine 7")));
     let rates = "--rate 64000,4096000,16384000";
     insta::assert_snapshot!("open_loop", tables(&format!("queue open-loop rtrb pipe {rates}")));
     insta::assert_snapshot!("burst", tables("queue burst rtrb pipe --wait spin --gap 10us"));
@@ -442,7 +436,7 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
 fn neighbours_are_measured_in_turn_and_have_tables_of_their_own() {
     let directory = TempDir::new().unwrap();
     let line = "queue ask-reply pipe --wait spin --neighbour none,churn --simulated-machine 7";
-    let tables = run_in(directory.path(), line);
+    let tables = printed_in(directory.path(), line);
     let headings: Vec<&str> =
         tables.lines().filter(|line| line.starts_with("Ask-reply: receivers")).collect();
     assert_eq!(
@@ -478,7 +472,7 @@ fn a_run_of_queues_is_completed_from_its_file_alone() {
     let path = directory.path().join("run.jsonl");
     let begin =
         "queue stream rtrb gil raw-copy --senders 1 --simulated-machine 7 --quiet --out run.jsonl";
-    run_in(directory.path(), begin);
+    printed_in(directory.path(), begin);
     let whole = std::fs::read(&path).unwrap();
     let before = lines(&path);
     std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();

@@ -8,13 +8,7 @@ use threadtoll_record::{Block, Line};
 
 use crate::interrupted::{Started, wait_until};
 use crate::lines::{blocks, lines, plan, records};
-use crate::program::{Ended, command, ran, threadtoll, words};
-
-fn run_in(directory: &Path, line: &str) -> Ended {
-    let mut command = command();
-    command.current_dir(directory).args(words(line, &[]));
-    ran(command)
-}
+use crate::program::{command, run_in, threadtoll, words};
 
 fn measured(line: &str) -> Vec<Line> {
     let directory = TempDir::new().unwrap();

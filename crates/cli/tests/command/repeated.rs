@@ -1,6 +1,5 @@
 //! Runs that measure their first group again at the end, and say how far the two differ.
 
-use std::path::Path;
 
 use tempfile::TempDir;
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend, Variation};
@@ -10,18 +9,12 @@ use threadtoll_record::{Line, PlannedCell, Record};
 use threadtoll_report::text::{Style, findings, tables};
 
 use crate::lines::{lines, plan, records};
-use crate::program::{Ended, command, ran, threadtoll, words};
+use crate::program::{run_in, threadtoll, words};
 
 const WIDE: Style = Style { color: false, width: None };
 const QUEUE: &str = "queue stream pipe --wait spin --relaunch 1 --simulated-machine 5";
 const ONE_RUN: &str = "One run: ";
 const AGAIN: &str = "Measured again ";
-
-fn run_in(directory: &Path, line: &str) -> Ended {
-    let mut command = command();
-    command.current_dir(directory).args(words(line, &[]));
-    ran(command)
-}
 
 #[test]
 fn default_queues_and_full_surveys_measure_their_first_group_again() {

@@ -7,16 +7,10 @@ use tempfile::TempDir;
 use threadtoll_record::Line;
 
 use crate::lines::{line, lines, plan, records};
-use crate::program::{command, ran, words};
+use crate::program::{command, printed_in, ran, words};
 
 /// Runs a command line in a directory for `run.jsonl` and its page, so that two runs have equal
 /// arguments.
-fn run_in(directory: &Path, line: &str) -> String {
-    let mut command = command();
-    command.current_dir(directory).args(words(line, &[]));
-    ran(command).done().out
-}
-
 #[test]
 fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
     for line in [
@@ -27,7 +21,7 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
     ] {
         let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         assert!(
-            run_in(one.path(), line) == run_in(other.path(), line),
+            printed_in(one.path(), line) == printed_in(other.path(), line),
             "{line}: the tables differ"
         );
         for name in ["run.jsonl", "run.html"] {
@@ -41,7 +35,7 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
 #[test]
 fn seeds_of_machine_and_order_make_other_figures() {
     let directory = TempDir::new().unwrap();
-    let of = |options: &str| run_in(directory.path(), &format!("latency futex {options}"));
+    let of = |options: &str| printed_in(directory.path(), &format!("latency futex {options}"));
     assert_ne!(of("--simulated-machine 7"), of("--simulated-machine 8"));
     assert_eq!(
         of("--simulated-machine 7 --seed 1"),
@@ -56,7 +50,7 @@ fn the_futex_stands_for_all_that_sleeps() {
     let directory = TempDir::new().unwrap();
     // On these CPUs the channel is cheaper.
     let line = "latency atomic-store std-mpsc --simulated-machine 7 --placement pinned --cpus 1,3";
-    let found = run_in(directory.path(), line);
+    let found = printed_in(directory.path(), line);
     assert!(found.contains("if a sleeping thread must be woken (futex)"), "{found}");
     assert!(found.contains("CPU time (futex)"), "{found}");
 }
@@ -66,7 +60,7 @@ fn the_futex_stands_for_all_that_sleeps() {
 #[test]
 fn the_card_of_a_machine() {
     let directory = TempDir::new().unwrap();
-    insta::assert_snapshot!(run_in(
+    insta::assert_snapshot!(printed_in(
         directory.path(),
         "survey --quick --simulated-machine 7 --out run.jsonl"
     ));
@@ -82,7 +76,7 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
         "queue stream funnel crossbeam-bounded --wait spin --senders 1,9 --simulated-machine 3 --out run.jsonl",
     ] {
         let directory = TempDir::new().unwrap();
-        run_in(directory.path(), line);
+        printed_in(directory.path(), line);
         let lines = lines(&directory.path().join("run.jsonl"));
         assert!(matches!(lines[..2], [Line::Machine(_), Line::Plan(_)]));
         let cells: usize = plan(&lines).groups.iter().map(Vec::len).sum();
@@ -160,9 +154,9 @@ fn every_measuring_command_keeps_its_run_and_page() {
 #[test]
 fn a_run_is_not_kept_if_nobody_wants_it() {
     let directory = TempDir::new().unwrap();
-    run_in(directory.path(), "latency futex --simulated-machine 7 --out -");
+    printed_in(directory.path(), "latency futex --simulated-machine 7 --out -");
     assert!(names(directory.path()).is_empty());
-    run_in(directory.path(), "latency futex --simulated-machine 7 --out - --html page.html");
+    printed_in(directory.path(), "latency futex --simulated-machine 7 --out - --html page.html");
     assert_eq!(names(directory.path()), ["page.html"]);
 }
 
@@ -180,7 +174,7 @@ fn without_a_folder_to_keep_it_nothing_is_measured() {
 #[test]
 fn pairs_of_a_matrix_are_written_as_csv() {
     let directory = TempDir::new().unwrap();
-    run_in(directory.path(), "matrix --simulated-machine 7 --csv pairs.csv");
+    printed_in(directory.path(), "matrix --simulated-machine 7 --csv pairs.csv");
     let csv = std::fs::read_to_string(directory.path().join("pairs.csv")).unwrap();
     let fields: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     // A line for each of the 28 pairs of 8 CPUs, and for the reference of each further group.
@@ -198,7 +192,7 @@ fn what_was_asked_for_stands_in_the_plan() {
     let planned = |options: &str| {
         let path = directory.path().join("run.jsonl");
         let _ = std::fs::remove_file(&path);
-        run_in(
+        printed_in(
             directory.path(),
             &format!("latency {options} --simulated-machine 7 --quiet --out run.jsonl"),
         );

@@ -1,13 +1,13 @@
-//! Threads at one look at a lock, and the places at which they stand.
+//! Threads at one look at a lock, and the places in the code where they are.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-/// Frames of the places at which threads without a stack stand: on a CPU, and woken.
+/// Frame numbers that stand for the places of threads without a stack: on a CPU, and just woken.
 const ON_CPU: u64 = u64::MAX;
 const WOKEN: u64 = u64::MAX - 1;
 
-/// Frame of the places that whole stacks are.
+/// Frame number that stands for a whole stack.
 pub(super) const WHOLE: u64 = u64::MAX - 2;
 
 /// A return address on a thread's stack, and the position of its frame.
@@ -15,30 +15,30 @@ pub(super) const WHOLE: u64 = u64::MAX - 2;
 pub struct Place {
     /// The return address.
     pub return_address: u64,
-    /// Position of the frame, measured so that threads in one call chain agree: its distance from
-    /// the thread's outermost frame.
+    /// Position of the frame, measured so that it is equal for threads in the same call chain: its
+    /// distance from the thread's outermost frame.
     pub frame: u64,
 }
 
-/// A thread that was looked at.
+/// A thread at one look.
 #[derive(Clone, Copy, Debug)]
 pub struct Stand<'a> {
-    /// Its number.
+    /// Number of the thread.
     pub thread: u32,
-    /// It waits for the lock.
+    /// True if it waits for the lock.
     pub waits: bool,
-    /// It has been woken from that wait, and the lock may have been handed to it.
+    /// True if it has been woken from that wait and may have been given the lock.
     pub granted: bool,
-    /// Places on its stack; empty if it shows none, as a thread on a CPU does.
+    /// Places on its stack; empty if it shows no stack, as a thread on a CPU does.
     pub places: &'a [Place],
-    /// It sleeps: without places it is not known where.
+    /// True if it sleeps: without places, it is unknown where.
     pub asleep: bool,
-    /// It has been woken, and has no CPU yet: it is still where it slept.
+    /// True if it has been woken and has no CPU yet, so that it is still where it slept.
     pub woken: bool,
-    /// It does not hold the lock: it has not run since the word was free, or none of those has of
-    /// whom one held it.
+    /// True if it cannot hold the lock: it has not run since the word was free, or none of the
+    /// threads that may hold the lock has run.
     pub bystander: bool,
-    /// Time since which it has not run; `None` if it does, or that is not known.
+    /// Time since when it has not run; `None` if it runs, or if that is unknown.
     pub still_since: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Stand<'_> {
         }
     }
 
-    /// The place that its whole stack is; `None` if it is not known.
+    /// The place that stands for its whole stack; `None` if the stack is unknown.
     pub(super) fn whole(&self) -> Option<Place> {
         if self.places.is_empty() {
             return (!self.asleep).then(|| self.without_stack());
@@ -60,7 +60,7 @@ impl Stand<'_> {
         Some(Place { return_address: hasher.finish(), frame: WHOLE })
     }
 
-    /// Calls `visit` with each of its places once.
+    /// Calls `visit` once with each of its places.
     pub(super) fn visit_places(&self, mut visit: impl FnMut(Place)) {
         self.whole().into_iter().for_each(&mut visit);
         for (index, &place) in self.places.iter().enumerate() {
@@ -70,24 +70,26 @@ impl Stand<'_> {
         }
     }
 
-    /// It shows no stack, or has left the place that it shows with the lock.
+    /// Returns `true` if the thread shows no stack, or has been given the lock since and may have
+    /// left the place that it shows.
     pub(super) fn may_be_anywhere(&self) -> bool {
         self.places.is_empty() || self.granted
     }
 
-    /// It may hold a lock that is held, for all that is known without its place.
+    /// Returns `true` if it may hold a lock that is held, judged without its place.
     pub(super) fn may_hold(&self) -> bool {
         !self.waits && !self.bystander || self.granted
     }
 }
 
-/// One sample of a lock's word and of threads.
+/// One sample of a lock's word, and of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
-    /// The lock is held. Leave scenes out whose word changed while threads were looked at.
+    /// True if the lock is held. Leave out scenes in which the word changed while the threads were
+    /// read.
     pub held: bool,
     /// Threads that were looked at.
     pub threads: &'a [Stand<'a>],
-    /// No thread was left out that may hold it.
+    /// True if every thread that may hold it is included.
     pub complete: bool,
 }

@@ -1,4 +1,4 @@
-//! Bounds that late samples leave to a figure.
+//! Bounds on a figure, given that late samples are uncertain.
 
 use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
@@ -6,8 +6,8 @@ use threadtoll_stats::interval::Estimate;
 use super::moments::{HELD, Moments};
 use super::{Figure, LockSamples};
 
-/// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
-/// queue relative to it where it exceeds one thread.
+/// Largest distance between the bounds at which a figure is still reported: absolute for a share;
+/// for a queue longer than one thread, relative to the queue.
 pub const MAX_BIAS: f64 = 0.1;
 
 impl LockSamples {
@@ -28,7 +28,7 @@ impl LockSamples {
         })
     }
 
-    /// Bounds that late samples leave to a figure, without their chance error.
+    /// Bounds on a figure due to late samples, without sampling error.
     fn bounds(&self, figure: usize) -> (f64, f64) {
         let (on_time, late) = (self.on_time.weights[figure], self.late.weights[figure]);
         let all = on_time + late;
@@ -36,7 +36,7 @@ impl LockSamples {
         let read = sums / all;
         let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
         let share = late / all;
-        // Zero and one are unlike for any number of late samples.
+        // Zero and one are implausible for any number of late samples.
         let chance = |moments: &Moments| match moments.estimate(figure) {
             Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z95),
             None => f64::INFINITY,

@@ -1,4 +1,4 @@
-//! Weighted sums of samples, from which means, their intervals and covariances follow.
+//! Weighted sums of samples, which yield means, their intervals and covariances.
 
 use threadtoll_stats::interval::{self, Estimate};
 
@@ -9,7 +9,7 @@ pub(super) const HELD: usize = 0;
 pub(super) const QUEUE: usize = 1;
 pub(super) const WAKING: usize = 2;
 
-/// Weighted sums, for each pair of figures over the samples that have both.
+/// Weighted sums, and for each pair of figures weighted sums over the samples that have both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moments {
     /// Sum of weights.
@@ -58,7 +58,8 @@ impl Moments {
         self
     }
 
-    /// Takes the looks at threads from `all`, at which nothing was seen but what is here.
+    /// Takes over the number of looks at threads from `all`: the looks that are only in `all` saw
+    /// nothing.
     pub(super) fn take_looks(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {
             self.weights[i] = all.weights[i];

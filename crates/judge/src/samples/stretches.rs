@@ -2,10 +2,10 @@
 
 use super::moments::{HELD, QUEUE};
 
-/// Most stretches kept; neighbours are merged when there are more.
+/// Maximum number of stretches kept; neighbours are merged when there are more.
 pub(super) const MAX_STRETCHES: usize = 32;
 
-/// Fewest stretches that show a variance.
+/// Minimum number of stretches from which a variance is estimated.
 const MIN_STRETCHES: usize = 5;
 
 /// Weighted sums of a stretch of the run.
@@ -24,7 +24,7 @@ impl Stretch {
     }
 }
 
-/// The stretches of a run, all of one length.
+/// The stretches of a run, all equally long.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stretches {
     pub(super) all: Vec<Stretch>,
@@ -33,7 +33,7 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// The stretch of this second of the run.
+    /// The stretch to which this second of the run belongs.
     pub(super) fn at(&mut self, second: u64) -> &mut Stretch {
         while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
             self.merge_neighbours();
@@ -68,7 +68,8 @@ impl Stretches {
         self.all = self.all.chunks(2).map(merged).collect();
     }
 
-    /// Covariance of the means by the differences between stretches, and their number.
+    /// Covariance of the means, from the differences between stretches, and the number of
+    /// stretches.
     pub(super) fn between(&self, means: [f64; 3]) -> Option<([[f64; 3]; 3], f64)> {
         let most = self.all.iter().map(|each| each.weights[QUEUE]).fold(0.0, f64::max);
         let full: Vec<&Stretch> = self

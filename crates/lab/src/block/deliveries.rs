@@ -1,5 +1,5 @@
-//! Deliveries of an open loop: how long after they were due messages were received, how late they
-//! were sent, and how many were received meanwhile.
+//! Deliveries of an open loop: how long after their due times messages were received, how late they
+//! were sent, and how many were received in the measured time.
 
 use threadtoll_record::{
     BlockFigures, BurstBlock, FunnelBlock, Histogram, OpenLoopBlock, OpenLoopBlockFigures,
@@ -31,7 +31,7 @@ pub(super) fn summary(messages: Deliveries, context: Context<'_>) -> Summary {
     };
     let elapsed_ps = received_ps.iter().max().unwrap_or(&end).saturating_sub(begin).max(1000);
     Summary {
-        // A clock that is that far off gives nothing.
+        // If a clock is this far off, the block yields nothing.
         count: count.max(1),
         elapsed_ps,
         mean_ns: values.sum_ps as f64 / 1000.0 / count.max(1) as f64,

@@ -1,4 +1,4 @@
-//! The longest samples of a cell and their likely causes.
+//! The longest samples of a cell, with their likely causes.
 
 use threadtoll_record::limits::WORST;
 use threadtoll_record::{BlockCost, Cause, Disturbance, Worst};
@@ -17,15 +17,15 @@ pub(super) struct Excess<'a> {
 }
 
 impl Excess<'_> {
-    /// Most likely cause of an excess over the median: the one that took at least half of it from
-    /// the block. `None` if no counter accounts for that much. Never a cost of the mechanism itself
-    /// at its placement.
+    /// Most likely cause of an excess over the median: the one that cost the block at least half as
+    /// much time. `None` if no counter accounts for that much. Costs of the mechanism itself at its
+    /// placement are never a cause.
     fn likely_cause(&self, excess_ps: u64) -> Option<Cause> {
         let Excess { disturbance, cost, pinned } = *self;
         let enough_ns = excess_ps / 2000;
         let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
-        // No switch, fault or hypervisor exit is shorter than this; shorter excesses come from the
-        // caches.
+        // Switches, faults and hypervisor exits all take longer than this; shorter excesses come
+        // from the caches.
         if excess_ps < MIN_CAUSE_PS {
             return None;
         }
@@ -89,7 +89,7 @@ pub(super) fn of_round_trips(
     candidates.sort_unstable_by(|a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
     candidates.retain(|at| longest.take(samples[*at]));
     let mut ended_ps = vec![0u64; candidates.len()];
-    // A sample ends at the sum of all up to it.
+    // A sample ends at the sum of all samples up to and including it.
     let mut by_time: Vec<usize> = (0..candidates.len()).collect();
     by_time.sort_unstable_by_key(|index| candidates[*index]);
     let (mut at, mut sum) = (0, 0u64);

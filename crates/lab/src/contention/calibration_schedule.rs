@@ -1,39 +1,40 @@
-//! Number and length of the calibration runs before a group of locks.
+//! Number and length of the calibration runs before a group of locks is measured.
 
 use threadtoll_record::{LockSubject, Work};
 
 use super::repeated::BATCHES;
 
-/// Passes through all measurements of a group, so that each of them spans over as long as all take
-/// together: wake-ups and speeds drift from one second to the next.
+/// Number of passes through all measurements of a group, so that each measurement is spread over
+/// the whole calibration: wake-ups and speeds drift from one second to the next.
 pub(crate) const PASSES: usize = 3;
 
-/// Slices per median, over all passes.
+/// Number of slices per median, over all passes.
 pub(crate) const SLICES: usize = 45;
-/// Time that a CPU which has been idle for some milliseconds takes to reach its frequency: on a
-/// virtual machine of an EPYC it computed 19% more slowly for the first 0.5 to 0.75 ms, and as fast
-/// as ever after 1.5 ms.
+/// Time that a CPU needs to reach its frequency after idling for some milliseconds: on a virtual
+/// machine with an EPYC, it computed 19% more slowly for the first 0.5 to 0.75 ms, and at full
+/// speed after 1.5 ms.
 pub(crate) const SETTLING_NS: u64 = 2_000_000;
-/// Length of a slice: long enough for ticks, which belong to blocks too.
+/// Length of a slice: long enough to include timer ticks, as blocks do.
 pub(crate) const SLICE_NS: u64 = 5_000_000;
-/// A slice's warm-up.
+/// Warm-up of a slice.
 pub(crate) const SLICE_WARM_UP_NS: u64 = SETTLING_NS;
-/// Time until all threads have a slice's task, about.
+/// Approximate time until all threads have received a slice's task.
 const LEAD_NS: u64 = 500_000;
-/// Slices for measuring how much threads slow each other down, because load on resources shared
-/// with other tenants changes every tenth of a second.
+/// Number of slices for measuring how much threads slow each other down; many, because load from
+/// other tenants on shared resources changes every tenth of a second.
 const SLOWDOWN_SLICES: usize = 135;
-/// Cycles in such a slice, if they take longer than a usual one.
+/// Number of cycles in such a slice, if that makes it longer than a usual slice.
 const SLOWDOWN_CYCLES: u64 = 20;
 /// Longest such slice.
 const MAX_SLOWDOWN_NS: u64 = 50_000_000;
-/// Most CPUs on which single-thread speed is measured.
+/// Maximum number of CPUs on which single-thread speed is measured.
 pub(crate) const MAX_ALONE: usize = 8;
-/// Sleeps whose overshoot is measured, over all threads and passes, if time allows.
+/// Number of sleeps whose overshoot is measured, over all threads and passes, if there is time.
 const SLEEPS: u64 = 400;
 const SLEEPING_NS: u64 = 3_000_000_000;
 
-/// Rounds of slices in a pass: in each, one on each of some CPUs alone, and one on all together.
+/// Number of rounds of slices in a pass. In each round, some CPUs are measured alone, one slice
+/// each, and all together in one slice.
 pub(crate) fn slowdown_rounds(alone_on: usize) -> usize {
     (SLOWDOWN_SLICES / (alone_on + 1)).max(BATCHES) / PASSES
 }
@@ -43,7 +44,7 @@ pub(crate) fn slowdown_slice_ns(subject: &LockSubject) -> u64 {
     subject.cycle_ns().saturating_mul(SLOWDOWN_CYCLES).clamp(SLICE_NS, MAX_SLOWDOWN_NS)
 }
 
-/// Sleep cycles to measure per thread in a pass, and the time limit in nanoseconds.
+/// Number of sleep cycles to measure per thread in a pass, and the time limit in nanoseconds.
 pub(crate) fn sleeps(subject: &LockSubject, threads: u32) -> (u64, u64) {
     let passes = PASSES as u64;
     let cycles = (SLEEPS / passes / u64::from(threads.max(1))).max(2);
@@ -56,7 +57,7 @@ pub(crate) fn sleeps(subject: &LockSubject, threads: u32) -> (u64, u64) {
 pub(crate) fn calibration_ns(subject: &LockSubject) -> u64 {
     match subject.work {
         Work::Sleep => PASSES as u64 * sleeps(subject, subject.threads).1,
-        // Single-thread speed, all-thread speed, and the cost of the loop with and without the
+        // Single-thread speed, speed of all threads, and the cost of the loop with and without the
         // lock.
         Work::Spin => {
             let alone_on = (subject.threads as usize).min(MAX_ALONE);

@@ -1,5 +1,5 @@
 //! The second half of *Locks aren't slow* (J. Preshing, 2011): two threads take a lock for a short
-//! time at increasing rates, until the lock costs more than the work. A single thread shows the
+//! time, at increasing rates, until the lock costs more than the work. A single thread shows the
 //! uncontended cost.
 
 use threadtoll_record::{Share, Work};
@@ -8,7 +8,7 @@ use super::{Load, Scenario, budget};
 
 /// Time between acquisitions of an uncontended thread: 10 ns to 31 µs.
 const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
-/// The article uses short holds without giving their length.
+/// The article uses short holds but does not say how short.
 const HOLD_SHARE: f64 = 0.1;
 
 /// The scenario.
@@ -32,8 +32,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares, at this rate of an uncontended thread per second; `None` for the
-/// usual ones.
+/// Loads with these hold shares, and this number of cycles per second of an uncontended thread;
+/// `None` for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

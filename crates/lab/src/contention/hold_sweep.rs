@@ -1,5 +1,5 @@
 //! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share from
-//! 0 to 100%, on one thread up to more threads than CPUs.
+//! 0 to 100%, with one thread up to more threads than CPUs.
 
 use threadtoll_record::{Share, Work};
 
@@ -22,8 +22,8 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// Loads with these hold shares, at this rate of an uncontended thread per second; `None` for the
-/// usual ones.
+/// Loads with these hold shares, and this number of cycles per second of an uncontended thread;
+/// `None` for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_shares: Option<&[Share]>,

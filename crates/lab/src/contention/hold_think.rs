@@ -8,7 +8,7 @@ use super::{Load, Scenario, budget, steps};
 
 const HOLD_NS: u64 = 5_000;
 const THINK_NS: u64 = 45_000;
-/// Factor by which the times are longer if threads sleep.
+/// Factor by which both times are longer if threads sleep.
 const ASLEEP: u64 = 200;
 
 /// The scenario.
@@ -21,7 +21,7 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// The load with these hold and think times; `None` for the usual ones.
+/// The load with these hold and think times; `None` for the defaults.
 pub fn loads(work: Option<Work>, hold_ns: Option<u64>, think_ns: Option<u64>) -> Vec<Load> {
     let work = work.unwrap_or(Work::Spin);
     let longer = if work == Work::Sleep { ASLEEP } else { 1 };

@@ -5,7 +5,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// Distinct steps of a thread, after which they repeat.
+/// Number of different steps of a thread, after which they repeat.
 pub(crate) const STEPS: usize = 2048;
 
 /// One acquisition: the times around it, and the stripe that it takes.
@@ -22,9 +22,9 @@ pub(crate) struct Step {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeDistributions {
-    /// For hold and think times.
+    /// Distributions of hold and think times.
     pub(crate) spread: [Spread; 2],
-    /// Means, in units of work.
+    /// Means in units of work.
     pub(crate) hold: f64,
     pub(crate) think: f64,
     pub(crate) stripes: u32,
@@ -54,14 +54,14 @@ impl TimeDistributions {
     }
 }
 
-/// Quantiles of a distribution with this mean, which is also their own mean.
+/// Quantiles of a distribution with this mean; their average is exactly the mean.
 pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
     match spread {
         Spread::Fixed => vec![mean; count],
         Spread::Exponential => {
             let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
             let all: Vec<f64> = (0..count).map(middle).collect();
-            // The midpoint of a slice is not its mean; in the last slice the error is about 0.1%.
+            // The midpoint of a slice is not its mean; the error in the last slice is about 0.1%.
             let found = all.iter().sum::<f64>() / count as f64;
             if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
         }

@@ -1,9 +1,9 @@
 //! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks, each a hold time followed
 //! by a think time. The queue length is read on entry.
 //!
-//! A block is a complete run, from its start, when all threads contend at once, to its last task.
-//! The article sleeps for 5 ms with the lock and 95 ms without it; the defaults here are a tenth of
-//! that, because a single thread takes a thousand times their sum.
+//! A block is one complete run, from its start, when all threads contend at once, to its last task.
+//! The article sleeps for 5 ms with the lock and 95 ms without it. The defaults here are a tenth of
+//! that, because a single thread needs a thousand times their sum.
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
@@ -16,7 +16,7 @@ const THINK_NS: u64 = 9_500_000;
 /// Factor by which both times are shorter if the threads compute.
 const SPINNING: u64 = 10;
 const TASKS: u64 = 1000;
-/// Rounds, if each takes long.
+/// Number of rounds, if each takes long.
 const ROUNDS: u64 = 5;
 
 /// The scenario.
@@ -29,7 +29,7 @@ pub const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-/// The load with these hold and think times and this many tasks; `None` for the usual ones.
+/// The load with these hold and think times and this many tasks; `None` for the defaults.
 pub fn loads(
     work: Option<Work>,
     hold_ns: Option<u64>,
@@ -47,7 +47,7 @@ pub fn loads(
     }]
 }
 
-/// The article's thread counts, if threads sleep.
+/// The thread counts of the article if threads sleep, and others if they compute.
 fn threads(work: Work, cpus: u32) -> Vec<u32> {
     match work {
         Work::Spin => steps(cpus + 1),
@@ -55,7 +55,7 @@ fn threads(work: Work, cpus: u32) -> Vec<u32> {
     }
 }
 
-/// Plans the time of a single thread; a block takes as long as its tasks.
+/// Plans for the time of a single thread; the length of a block depends on its tasks.
 fn budget(time_ns: Option<u64>, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match time_ns {

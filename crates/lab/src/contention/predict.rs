@@ -13,16 +13,16 @@ use super::repeated::Part;
 /// Calibration of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Inputs from all that was measured.
+    /// Inputs of the models, from all repeats.
     inputs: Inputs,
-    /// Inputs from each batch of the repeats: their spread is the error of the calibration.
+    /// Inputs from each batch of repeats: their spread shows the error of the calibration.
     batches: Vec<Inputs>,
 }
 
 impl Calibration {
     /// Evaluates the inputs for all repeats and for each batch.
     ///
-    /// `None` if any of them is outside the range that the models accept.
+    /// Returns `None` if any of them is outside the range that the models accept.
     pub(crate) fn by_part(inputs: impl Fn(Part) -> Option<Inputs>) -> Option<Self> {
         Some(Calibration {
             inputs: inputs(Part::All)?,
@@ -47,23 +47,23 @@ impl Inputs {
         Answers::new(&self.workload, options).answer(threads)
     }
 
-    /// A model's speed-up is relative to a single thread that pays for the lock; the measured one
-    /// is relative to a thread without it.
+    /// Converts the model's speed-up, which is relative to a single thread that pays for the lock,
+    /// to the measured one, which is relative to a thread without the lock.
     fn speedup(&self, answer: &Answer) -> f64 {
         answer.performance.throughput_per_s * self.figures.alone_ns.get() / 1e9
     }
 
-    /// The acquisition of a free lock takes no time in models, where it is a part of thinking; a
-    /// thread that is measured waits for its cache line.
+    /// Converts the model's mean queue. In the models, acquiring a free lock takes no time, because
+    /// that is part of the think time; a measured thread has to wait for the lock's cache line.
     fn queue_mean(&self, answer: &Answer) -> f64 {
         answer.performance.queue_mean + answer.performance.throughput_per_s * self.free_ns / 1e9
     }
 
-    /// Standard errors of a speed-up and a mean queue that are measured in this number of
-    /// acquisitions, if times vary as in the simulation.
+    /// Standard errors of a speed-up and of a mean queue if they are measured over this number of
+    /// acquisitions and times vary as in the simulation.
     ///
-    /// A speed-up is the work that was done, and threads do work whenever they do not wait: it
-    /// varies as the queue does. That of a pool is from the time that all tasks took.
+    /// The speed-up is the amount of work done, and threads work whenever they do not wait, so it
+    /// varies with the queue. For a pool, it is computed from the time that all tasks took.
     fn sampling_errors(&self, answer: &Answer, acquisitions: f64) -> [f64; 2] {
         let Some(report) = &answer.simulated else { return [0.0; 2] };
         let fewer = (report.acquisitions as f64 / acquisitions.max(1.0)).sqrt() / normal(0.005);
@@ -92,35 +92,36 @@ pub fn refusal(cell: &Cell) -> Option<Refusal> {
     }
 }
 
-/// Number of CPUs that the cell's threads run on.
+/// Number of CPUs on which the cell's threads run.
 pub(crate) fn cpus(cell: &Cell) -> u32 {
     if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 }
 }
 
-/// Half the width of the 95% interval for one more value, as a multiple of the winsorised standard
-/// deviation of nine normal ones, around their mean; found by drawing 400,000 times.
+/// Half-width of the 95% interval for one more value around the mean, as a multiple of the
+/// winsorised standard deviation of nine normal values; found by 400,000 random draws.
 const ONE_MORE_95: f64 = 3.33;
 
-/// Share of the work of which no prediction is surer: models know nothing of caches, timers and
-/// ticks. It is about the error of predictions on calm machines, beyond that of their inputs.
+/// Error of every prediction, as a share of the work: the models ignore caches, timers and ticks.
+/// It is about the error of predictions on quiet machines, beyond that of the inputs.
 const UNMODELLED: f64 = 0.01;
 
-/// 95% interval for a figure that is measured as it was predicted: from predictions by batches,
-/// from the standard error of a measured figure with as few acquisitions as the cell will see, and
-/// from `unmodelled`, half the width of an interval for what no model describes.
+/// 95% interval for the measured value of a predicted figure. It combines the spread of the
+/// predictions by batch, the standard error of the figure when measured over as few acquisitions as
+/// in the cell, and `unmodelled`, the half-width for effects that no model describes.
 ///
-/// Batches are spread over the calibration of a group, and differ by chance and by what the machine
-/// does in one second and not in the next. A cell finds the machine as one of them did: the
-/// interval is that of one more batch. The lowest and the highest count as their neighbours do (J.
-/// W. Tukey and D. H. McLaughlin, *Sankhyā* A 25, 1963): a second in which the host took the CPU
-/// away spoils one batch, and cells that are disturbed so are marked.
+/// Batches are spread over the calibration of a group. They differ by chance, and because the
+/// machine differs from one second to the next. A cell will find the machine in the state of one
+/// more such batch, so the interval is the one for a further batch. The lowest and the highest
+/// value are replaced by their neighbours (J. W. Tukey and D. H. McLaughlin, *Sankhyā* A 25, 1963):
+/// if the host takes the CPU away for a second, that spoils only one batch, and cells disturbed in
+/// this way are marked.
 fn interval95(predicted: f64, batches: &[f64], error: f64, unmodelled: f64) -> [f64; 2] {
     let calibration = ONE_MORE_95 * winsorised_deviation(batches);
     let half_width = calibration.hypot(Z95 * error).hypot(unmodelled);
     [(predicted - half_width).max(0.0), predicted + half_width]
 }
 
-/// Standard deviation of values of which the lowest and the highest are replaced by their
+/// Standard deviation after the lowest and the highest value have been replaced by their
 /// neighbours.
 fn winsorised_deviation(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -132,20 +133,21 @@ fn winsorised_deviation(values: &[f64]) -> f64 {
     (squares / (sorted.len() - 1) as f64).sqrt()
 }
 
-/// Hand-offs within this factor of the shortest went to a thread that was still spinning.
+/// Hand-offs that take at most this multiple of the shortest one went to a thread that was still
+/// spinning.
 const SPINNING: f64 = 3.0;
 /// Shortest plausible wake-up of a sleeping thread.
 const MIN_WAKE_NS: f64 = 1_000.0;
 /// Practically infinite, but still a valid time.
 const NEVER_NS: f64 = 1e15;
 
-/// A hand-off to a thread that has waited, in nanoseconds.
+/// A hand-off to a thread that has waited; times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct WaitedHandoff {
     pub(crate) waited_ns: f64,
-    /// From the release until the waiting thread has the lock.
+    /// Time from the release until the waiting thread has the lock.
     pub(crate) took_ns: f64,
-    /// From the release until the thread that held the lock goes on.
+    /// Time from the release until the releasing thread goes on.
     pub(crate) release_ns: f64,
 }
 
@@ -155,7 +157,7 @@ impl WaitedHandoff {
     }
 }
 
-/// Hand-offs by the time waited.
+/// The hand-off model for these hand-offs, which have waited for different times.
 pub(crate) fn hand_off(handoffs: &[WaitedHandoff]) -> Result<HandOff, ModelError> {
     let points = |ns: fn(&WaitedHandoff) -> f64| -> Vec<(f64, f64)> {
         handoffs.iter().map(|handoff| (handoff.waited_ns, ns(handoff).max(0.0))).collect()
@@ -171,13 +173,13 @@ pub(crate) struct HandoffModel {
     pub(crate) spin_ns: Option<f64>,
     pub(crate) takeover_ns: Option<f64>,
     pub(crate) wake_ns: f64,
-    /// Time that waking a thread takes the one that released the lock.
+    /// Time that the releasing thread spends on waking another.
     pub(crate) wake_cost_ns: Option<f64>,
 }
 
 impl HandoffModel {
-    /// Order and sleeping follow from the policy; the spin time is read off the jump in hand-off
-    /// times.
+    /// Service order and sleeping follow from the policy; the spin time is where hand-off times
+    /// jump.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[WaitedHandoff],
@@ -212,7 +214,7 @@ impl HandoffModel {
             hand_off(&after.map(shifted).collect::<Vec<_>>())
         };
         let model = match (spun, slept) {
-            // No overtaking: hand-off time depends on the time waited, asleep or not.
+            // Threads cannot overtake: the hand-off time depends on the time waited, asleep or not.
             _ if policy.in_order() => HandoffModel {
                 spin_ns: spun.filter(|_| slept.is_some()),
                 takeover_ns: spun.map(|_| takeover_ns),
@@ -226,7 +228,7 @@ impl HandoffModel {
                 HandoffModel { takeover_ns: Some(takeover_ns), ..model }
             }
             (Some(spun), Some(slept)) => {
-                // It went to sleep between these two waits.
+                // It went to sleep somewhere between these two waiting times.
                 let spin_ns = (spun.max(1.0) * slept.waited_ns).sqrt();
                 let policy = Policy::SpinThenPark { spin_ns, takeover_ns };
                 HandoffModel {
@@ -243,7 +245,7 @@ impl HandoffModel {
         })
     }
 
-    /// Without spinning or sleeping.
+    /// A model without spinning or sleeping.
     fn new(policy: Policy, hand_off: HandOff) -> HandoffModel {
         HandoffModel {
             policy,
@@ -256,20 +258,19 @@ impl HandoffModel {
     }
 }
 
-/// Times of a cell's threads, without a lock.
+/// Hold and think times of a cell's threads, and other times that do not depend on the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadTimes {
     pub(crate) hold: Shape,
     pub(crate) think: Shape,
-    /// Mean of both on a thread alone.
+    /// Mean of hold and think time together, for a thread alone.
     pub(crate) alone_ns: f64,
-    /// Factor by which threads that compute at once slow each other down.
+    /// Factor by which threads slow each other down when they compute at the same time.
     pub(crate) slowdown: Option<f64>,
 }
 
 /// Half the cost of an uncontended acquisition and release (`pair_ns`) is added to each of the
-/// times. `free_ns` is the time from the request of a free lock until it is acquired, between
-/// stamps.
+/// times. `free_ns` is the time from requesting a free lock until it is acquired, between stamps.
 pub(crate) fn inputs(
     subject: &LockSubject,
     cpus: u32,
@@ -305,14 +306,14 @@ pub(crate) fn inputs(
     Ok(Inputs { workload, figures, free_ns })
 }
 
-/// The cell that a prediction is for, at one attempt to measure its group.
+/// The cell for which a prediction is made, in one attempt at measuring its group.
 #[derive(Clone, Debug)]
 pub struct CellAttempt<'a> {
-    /// Identifier of the run.
+    /// ID of the run.
     pub run: &'a str,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt to measure the group.
+    /// Attempt at measuring the group.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -321,7 +322,7 @@ pub struct CellAttempt<'a> {
 }
 
 impl CellAttempt<'_> {
-    /// The line of a cell that no model predicts.
+    /// The line for a cell that no model predicts.
     pub fn refuse(&self, why: Refusal, calibration: Option<&Calibration>) -> CellPrediction {
         CellPrediction {
             run: self.run.into(),
@@ -343,8 +344,8 @@ impl CellAttempt<'_> {
         }
     }
 
-    /// Predicts the cell with the model that suits the question (see
-    /// [`threadtoll_model::choose`]), from nothing that was measured in the cell itself.
+    /// Predicts the cell with the model that suits the question (see [`threadtoll_model::choose`]),
+    /// without using anything that was measured in the cell itself.
     ///
     /// # Errors
     ///
@@ -377,7 +378,7 @@ impl CellAttempt<'_> {
             }
         };
         let [speedup_error, queue_error] = inputs.sampling_errors(&answer, acquisitions);
-        // Work that is not done is waiting, so that both are off by the same number of threads.
+        // A thread that does not work waits, so both figures are off by the same number of threads.
         let unmodelled = UNMODELLED * speedup;
         let interval = |predicted: f64, batches: &[f64], error: f64| {
             Some(interval95(predicted, batches, error, unmodelled).map(Into::into))

@@ -1,12 +1,13 @@
-//! Figures of a calibration that were measured repeatedly. Consecutive repeats form batches, which
-//! show how far a calibration of that length may be off, although the machine's speed drifts.
+//! Calibration figures that were measured repeatedly. Consecutive repeats form batches, whose
+//! spread shows how far off a calibration of that length may be, even though the machine's speed
+//! drifts.
 
 use threadtoll_stats::{mean, upper_median};
 
-/// Number of batches: enough to estimate an error by, few enough to predict from each.
+/// Number of batches: enough to estimate an error, and few enough to make a prediction from each.
 pub(crate) const BATCHES: usize = 9;
 
-/// The repeats that a figure is from.
+/// The repeats from which a figure is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     All,
@@ -18,8 +19,8 @@ impl Part {
         (0..BATCHES).map(Part::Batch)
     }
 
-    /// The part of these repeats, which are in the order in which they were measured. If there are
-    /// fewer repeats than batches, some batches share one.
+    /// Selects this part of the repeats, which must be in the order in which they were measured. If
+    /// there are fewer repeats than batches, some batches share a repeat.
     pub(crate) fn of<T>(self, repeats: &[T]) -> &[T] {
         let count = repeats.len();
         match self {

@@ -1,4 +1,4 @@
-//! Work in units: numbers from a Mersenne Twister, as in *Locks aren't slow* (J. Preshing, 2011),
+//! Units of work: numbers from a Mersenne Twister, as in *Locks aren't slow* (J. Preshing, 2011),
 //! or nanoseconds of sleep.
 
 use std::hint::black_box;
@@ -12,8 +12,8 @@ pub(crate) struct BusyWork {
     twister: Box<OnAPage>,
 }
 
-/// Starts on a page. Where it began anywhere, the speed of a thread alone differed by up to 7% from
-/// run to run; on a page, by 2%.
+/// Aligned to a page. At arbitrary addresses, the speed of a single thread differed by up to 7%
+/// between runs; at the start of a page, by 2%.
 #[repr(align(4096))]
 struct OnAPage(Mt);
 
@@ -22,8 +22,8 @@ impl BusyWork {
         BusyWork { work, twister: Box::new(OnAPage(Mt::new(seed))) }
     }
 
-    /// Never inlined: compiled once for the lock's section and once for the rest, a unit would take
-    /// up to several percent longer in one of them.
+    /// Never inlined: if it were compiled separately for the section under the lock and for the
+    /// rest, a unit would take up to several percent longer in one of them.
     #[inline(never)]
     pub(crate) fn work(&mut self, units: u64) {
         match self.work {
@@ -44,7 +44,7 @@ impl BusyWork {
 /// Clears the upper halves of the calling thread's vector registers.
 ///
 /// Once AVX code has left anything there, even zeros, context switches restore them as in use. On a
-/// Zen 5 code that needs the lower halves only, as units of work do, then takes 4.4% longer after
+/// Zen 5, code that needs only the lower halves, as units of work do, then takes 4.4% longer after
 /// every sleep than in a thread that has not slept.
 pub(crate) fn clear_upper_halves() {
     #[cfg(target_arch = "x86_64")]

@@ -1,10 +1,10 @@
-//! Rows of adapters: shared libraries whose C functions our loops call, so that every scenario
-//! drives their queues as it drives ours, under our clock.
+//! Rows of adapters: shared libraries whose C functions are called by our loops, so that every
+//! scenario drives their queues in the same way as ours, and measures them with our clock.
 //!
 //! Each message costs a call through a pointer at each end, which queues compiled with this program
-//! do not pay. A receiver has no call to read a message in its slot: where messages are sent in
-//! place, it copies them. A library runs in the process that measures: one that writes to memory
-//! that is not its own may spoil that process's other rows before it crashes.
+//! do not pay. A receiver has no call to read a message in its slot: if messages are sent in place,
+//! it copies them. A library runs in the measuring process, so if it writes to memory that does not
+//! belong to it, it may corrupt other rows of that process before it crashes.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::io;
@@ -22,20 +22,21 @@ use super::description::{self, Described as DescribedQueue};
 use super::file_name;
 use super::library::{Described, Destroy, Functions, Loader, Receive, Send, create};
 
-/// Pause hints after a failed attempt in rows that poll with pauses, as of peers in Rust.
+/// Number of pause hints after a failed attempt, in rows that poll with pauses; the same as for
+/// peers in Rust.
 const BACKOFF: u32 = 100;
-/// Answers of `tt_send` and `tt_send_wait`.
+/// Return values of `tt_send` and `tt_send_wait`.
 const TAKEN: c_int = 0;
 const FULL: c_int = 1;
-/// Most messages that a receiver takes at once.
+/// Maximum number of messages that a receiver takes in one call.
 const MOST: usize = 1024;
-/// The sender number that `tt_enter` gets on the thread of a receiver.
+/// Sender number that is passed to `tt_enter` on a receiver's thread.
 const RECEIVER: c_int = -1;
 
-/// A queue by name, or a clause with the reason why it cannot be measured.
+/// A queue's name, and the queue, or a clause that says why it cannot be measured.
 pub(super) type Found = (String, Result<Queue, String>);
 
-/// The queues of an adapter. The error is a clause.
+/// The queues of an adapter. The error is worded as a clause.
 pub(super) fn queues(described: &Described) -> Result<Vec<Found>, String> {
     let adapter = description::parse(&described.text)?;
     let loader = Arc::new(Loader::new(described));
@@ -57,7 +58,7 @@ pub(super) fn queues(described: &Described) -> Result<Vec<Found>, String> {
     Ok(adapter.into_queues().into_iter().map(|(name, found)| (name, queue(found))).collect())
 }
 
-/// The rows of a queue, one for each of its ways of waiting. The error is a clause.
+/// The rows of a queue, one for each wait strategy. The error is worded as a clause.
 fn ways(
     queue: &DescribedQueue,
     described: &Described,
@@ -98,7 +99,7 @@ fn ways(
     Ok(waits.into_iter().map(way).collect())
 }
 
-/// A queue of a library, with one way of waiting.
+/// A queue of a library, with one wait strategy.
 #[derive(Clone)]
 struct Adapter {
     loader: Arc<Loader>,
@@ -123,7 +124,7 @@ impl<M: Message> Channel<M> for Adapter {
         let pauses = if self.wait == Wait::PollBackoff { BACKOFF } else { 0 };
         let to = To {
             queue,
-            // The library may have it for its bounded queues only.
+            // The library may provide it for bounded queues only.
             send: functions.send_wait.filter(|_| blocks && self.bounded).unwrap_or(functions.send),
             pauses,
             functions,
@@ -132,15 +133,15 @@ impl<M: Message> Channel<M> for Adapter {
             handle: Arc::clone(&handle),
         };
         let receive = functions.receive.filter(|_| blocks).unwrap_or(functions.try_receive);
-        // Batches are of words.
+        // Batches consist of words.
         let most = if size_of::<M>() == 8 { MOST } else { 1 };
-        // Touched here.
+        // Touched here, before the clock starts.
         let buffer = std::iter::repeat_n(std::hint::black_box(M::all(0)), most).collect();
         Ok((to, From { queue, receive, blocks, pauses, functions, buffer, handle }))
     }
 }
 
-/// A queue, which is destroyed when the last of its ends is gone.
+/// A queue that is destroyed when the last of its ends is dropped.
 struct Handle {
     queue: *mut c_void,
     destroy: Destroy,
@@ -165,11 +166,11 @@ fn pause(hints: u32) {
     }
 }
 
-/// Ends the thread of a sender whose queue takes no more messages, or answers what no queue does:
-/// the receiver would wait for as long as the process lives. The row is given up for it.
+/// Ends the thread of a sender whose queue no longer accepts messages, or returns an invalid value:
+/// otherwise the receiver would wait as long as the process lives. The row is then given up.
 #[cold]
 fn closed() -> ! {
-    // Without a word on standard error, and without unwinding through the library.
+    // Without printing to standard error, and without unwinding through the library.
     resume_unwind(Box::new("the queue is closed"))
 }
 
@@ -178,7 +179,7 @@ struct To {
     queue: *mut c_void,
     /// `tt_send`, or `tt_send_wait` in rows that block.
     send: Send,
-    /// Pause hints after a failed attempt.
+    /// Number of pause hints after a failed attempt.
     pauses: u32,
     functions: Functions,
     /// Its number.
@@ -250,13 +251,13 @@ impl<M: Message> Source<M> for To {
             // SAFETY: by the interface; there are this many messages, which outlive the call.
             let sent = unsafe { send_many(self.queue, place, size_of::<M>(), messages.len()) };
             match messages.get(sent..) {
-                // Waits in the row's way.
+                // Waits as the row's wait strategy says.
                 Some(_) if sent == 0 => {
                     self.send(*first);
                     messages = rest;
                 }
                 Some(left) => messages = left,
-                // More than there are.
+                // The return value exceeds the number of messages.
                 None => closed(),
             }
         }
@@ -332,7 +333,8 @@ impl<M: Message> Sink<M> for From<M> {
                 return unsafe { message.assume_init() };
             }
             if length != 0 {
-                // Closed, or of another size: no message is like this one.
+                // The queue is closed, or the message has the wrong size: no valid message has this
+                // value.
                 return M::all(u64::MAX);
             }
             pause(self.pauses);
@@ -352,7 +354,7 @@ impl<M: Message> Sink<M> for From<M> {
             let received = unsafe { receive_many(self.queue, place, size_of::<M>(), most) };
             match self.buffer.get(..received) {
                 Some([]) if self.blocks => {
-                    // Waits in the queue's own way.
+                    // Waits with the queue's own strategy.
                     take(&[self.receive()]);
                     return 1;
                 }
@@ -361,7 +363,7 @@ impl<M: Message> Sink<M> for From<M> {
                     take(messages);
                     return received;
                 }
-                // It wrote more messages than it may.
+                // It claims to have written more messages than there was room for.
                 _ => {
                     take(&[M::all(u64::MAX)]);
                     return 1;

@@ -1,4 +1,4 @@
-//! Descriptions of adapters, each from a process that does nothing else.
+//! Obtains the description of each adapter from a process that does nothing else.
 
 use std::io;
 use std::path::Path;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use super::library::{Described, describe};
 use crate::process::{Child, Heard, Parent};
 
-/// Most bytes of the line with a description, in which a character may be an escape.
+/// Longest line with a description, in which each character may be escaped.
 const MAX_LINE: usize = 1 << 20;
 
-/// Lets an adapter describe itself in the process of this command, which serves a
-/// [description](serve_description), within this time.
+/// Describes an adapter in another process, within this time. `command` starts a process that
+/// serves a [description](serve_description).
 ///
 /// # Errors
 ///
-/// The reason, as a clause.
+/// Why there is no description, as a clause.
 pub fn describe_in(command: Command, path: &Path, patience: Duration) -> Result<Described, String> {
     let failed = |error: io::Error| format!("its description cannot be asked for: {error}");
     let Some(name) = path.to_str() else { return Err("its name is not UTF-8".into()) };
     let mut child = Child::of_this_program(command).map_err(failed)?;
-    // If it has ended, that is heard.
+    // If the process has ended, the next read reports it.
     let _ = child.send(name);
     match child.listen(patience, MAX_LINE).map_err(failed)? {
         Heard::Line(text) => serde_json::from_slice::<Result<Described, String>>(&text)
@@ -37,11 +37,11 @@ pub fn describe_in(command: Command, path: &Path, patience: Duration) -> Result<
     }
 }
 
-/// Describes the adapter that the process which started this one names.
+/// Describes the adapter that the parent process names.
 ///
 /// # Errors
 ///
-/// If that process names none, or has ended.
+/// If the parent process names none, or has ended.
 pub fn serve_description() -> io::Result<()> {
     let mut parent = Parent::take()?;
     let line = parent.line()?;

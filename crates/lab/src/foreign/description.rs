@@ -1,4 +1,4 @@
-//! Descriptions of adapters, checked: JSON in one line, of limited length.
+//! Checked descriptions of adapters: JSON on one line, of limited length.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::queue::{Capacity, MESSAGE_BYTES, Slots};
 
 /// Longest description.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// Most entries of a description.
+/// Maximum number of entries of a description.
 const MAX_ENTRIES: usize = 64;
 /// Longest name.
 const MAX_NAME: usize = 40;
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 40;
 const MAX_TEXT: usize = 120;
 /// Longest list of flags.
 const MAX_FLAGS: usize = 1000;
-/// Most bytes of a slot for messages of 8 bytes.
+/// Largest slot for messages of 8 bytes, in bytes.
 const MAX_SLOT_BYTES: u64 = 4096;
 
 /// The description of an adapter.
@@ -26,7 +26,7 @@ pub(super) struct Adapter {
     language: String,
     compiler: String,
     flags: String,
-    /// Each on its own, so that a bad one costs the others nothing.
+    /// Parsed one by one, so that an invalid queue does not affect the others.
     queues: Vec<Value>,
 }
 
@@ -80,7 +80,7 @@ impl Waits {
     }
 }
 
-/// The text of a description. The error is a clause.
+/// The text of a description. The error is worded as a clause.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
@@ -89,7 +89,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     Ok(text.into())
 }
 
-/// Reads a description. The error is a clause.
+/// Parses a description. The error is worded as a clause.
 pub(super) fn parse(text: &str) -> Result<Adapter, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("its description is longer than {} KiB", MAX_BYTES >> 10));
@@ -106,13 +106,13 @@ pub(super) fn parse(text: &str) -> Result<Adapter, String> {
     }
 }
 
-/// An error without its place, which means nothing where all is on one line.
+/// An error without its position, which is meaningless because everything is on one line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     clean(text.split(" at line ").next().unwrap_or_default())
 }
 
-/// A text without control characters, of limited length.
+/// Removes control characters from a text and limits its length.
 pub(super) fn clean(text: &str) -> String {
     long(text, MAX_TEXT)
 }
@@ -121,7 +121,8 @@ fn long(text: &str, most: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(most).collect()
 }
 
-/// Checks that a name can be typed, and can be told from an option. The error is a clause.
+/// Checks that a name can be typed, and cannot be mistaken for an option. The error is worded as a
+/// clause.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let typed = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
@@ -147,7 +148,7 @@ impl Adapter {
         (text(&self.language), text(&self.compiler), text(&self.flags))
     }
 
-    /// The queues by name, each with the reason, a clause, if it cannot be used.
+    /// The queues by name, each with a clause that says why it cannot be used, if so.
     pub(super) fn into_queues(self) -> Vec<(String, Result<Described, String>)> {
         self.queues.into_iter().map(queue).collect()
     }
@@ -165,7 +166,7 @@ fn queue(value: Value) -> (String, Result<Described, String>) {
 }
 
 impl Described {
-    /// Checks everything that the tool relies on. The error is a clause.
+    /// Checks everything on which the tool relies. The error is worded as a clause.
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
         if self.waits.is_empty() {
@@ -214,12 +215,12 @@ impl Described {
         }
     }
 
-    /// Sizes of its messages that scenarios have.
+    /// The sizes of its messages that scenarios use.
     pub(super) fn message_bytes(&self) -> Vec<u64> {
         MESSAGE_BYTES.into_iter().filter(|bytes| self.message_bytes.contains(bytes)).collect()
     }
 
-    /// Its rows' ways of waiting: whoever polls is measured with and without pauses.
+    /// Wait strategies of its rows: a queue that polls is measured with and without pauses.
     pub(super) fn waits(&self) -> Vec<Wait> {
         let named: Vec<Wait> = self.waits.iter().map(|wait| wait.wait()).collect();
         let polls = named.contains(&Wait::Poll);

@@ -24,14 +24,14 @@ pub(super) type Publish = unsafe extern "C" fn(*mut c_void);
 pub(super) type Enter = unsafe extern "C" fn(*mut c_void, c_int);
 type Describe = unsafe extern "C" fn() -> *const c_char;
 
-/// Declares the functions that an adapter must have and those that it may have.
+/// Declares the functions that an adapter must have, and those that it may have.
 macro_rules! functions {
     (
         required: { $($required:ident: $required_type:ty = $required_name:literal,)+ }
         optional: { $($optional:ident: $optional_type:ty = $optional_name:literal,)+ }
     ) => {
         /// The functions of a library. It stays loaded until the process ends, because a thread may
-        /// be stuck in it.
+        /// hang in it.
         #[derive(Clone, Copy)]
         pub(super) struct Functions {
             $(pub(super) $required: $required_type,)+
@@ -84,16 +84,16 @@ functions! {
     }
 }
 
-/// An adapter and what it says of itself, from another process.
+/// An adapter and its description, which another process obtained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Described {
     /// The file.
     pub path: PathBuf,
     /// SHA-256 of the file.
     pub sha256: Checksum,
-    /// Optional functions that it has.
+    /// Optional functions that it provides.
     pub functions: Vec<String>,
-    /// Its description: JSON.
+    /// Its description, in JSON.
     pub text: String,
 }
 
@@ -103,13 +103,13 @@ impl Described {
     }
 }
 
-/// Loads an adapter into this process and lets it describe itself.
+/// Loads an adapter into this process and obtains its description.
 ///
-/// It runs the adapter's code, which may end the process, never return, or print anything.
+/// This runs the adapter's code, which may end the process, never return, or print anything.
 ///
 /// # Errors
 ///
-/// The reason, as a clause: `it has no function tt_create`.
+/// Why there is no description, as a clause: `it has no function tt_create`.
 pub fn describe(path: &Path) -> Result<Described, String> {
     let (functions, sha256) = load(path)?;
     // SAFETY: it takes nothing, and may be called at any time.
@@ -126,15 +126,16 @@ pub fn describe(path: &Path) -> Result<Described, String> {
     Ok(Described { path: path.into(), sha256, functions: functions.optional(), text })
 }
 
-/// Loads a file, of which the checksum is returned.
+/// Loads a file and returns its checksum, too.
 fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
-    // A name without a slash would be searched for elsewhere.
+    // A name without a slash would be searched for in other folders.
     let path = path.canonicalize().map_err(unreadable)?;
     let bytes = fs::read(&path).map_err(unreadable)?;
-    // All symbols at once: a missing one is found here, and none is resolved while messages are
-    // timed. They stay apart from those of other adapters.
-    // SAFETY: its initialisers run, as the user asked for: `--peers` names code to be executed.
+    // Resolves all symbols at once, so that a missing one is found here, and none is resolved while
+    // messages are timed. The symbols are kept separate from those of other adapters.
+    // SAFETY: the library's initialisers run, as the user asked for: `--peers` names code to be
+    // executed.
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(|error| {
         let error = error.to_string();
@@ -144,7 +145,7 @@ fn load(path: &Path) -> Result<(Functions, Checksum), String> {
     Ok((functions, Checksum::of_bytes(&bytes)))
 }
 
-/// A described adapter, which is loaded when a queue of it is first created.
+/// A described adapter, which is loaded when the first of its queues is created.
 pub(super) struct Loader {
     path: PathBuf,
     sha256: Checksum,
@@ -173,7 +174,7 @@ impl Loader {
     }
 }
 
-/// Creates a queue; `None` if the library does not.
+/// Creates a queue; `None` if the library fails to.
 pub(super) fn create(
     functions: &Functions,
     name: &CStr,

@@ -1,7 +1,9 @@
-//! Programs: peers in processes of their own, which measure themselves and answer lines.
+//! Peers that are programs: they run in processes of their own, measure themselves, and answer
+//! requests in lines.
 //!
-//! `docs/dev/peers.md` is the protocol. A program that ends, is silent for too long, or answers
-//! anything else fails, and that costs its rows and one line. Errors are clauses about “it”.
+//! The protocol is `docs/dev/peers.md`. A program fails if it ends, is silent for too long, or
+//! answers anything unexpected; this only costs its rows, and one line in the report. Errors are
+//! worded as clauses about "it".
 
 mod answer;
 mod hello;
@@ -27,15 +29,16 @@ pub(crate) use request::Request;
 pub use rows::{DescribedProgram, ProgramRows, describe};
 pub(crate) use usage::Usage;
 
-/// A block may take this many times as long as asked: queues that have filled are drained, too.
+/// Factor by which a block may take longer than requested: queues that have filled are also
+/// drained.
 const LONGER: u32 = 10;
-/// Preparations may take this many times the patience: runtimes compile meanwhile.
+/// Factor by which preparations may exceed the patience: runtimes compile during them.
 const PREPARING: u32 = 3;
-/// Longest block that is asked for.
+/// Longest block that may be requested.
 const MAX_BLOCK_NS: u64 = 3_600_000_000_000;
 
-/// A program that runs. When this is dropped, it is told to end, and a second later it and all
-/// that it has started are killed.
+/// A running program. When this is dropped, the program is told to end; a second later, it and
+/// everything that it has started are killed.
 pub struct Program {
     talk: Talk,
     hello: Hello,
@@ -43,8 +46,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a program, on these CPUs if there are any, and asks for its description. It fails
-    /// if it keeps silent for longer than its patience allows.
+    /// Starts a program, restricted to these CPUs if there are any, and asks for its description.
+    /// Fails if the program stays silent for longer than its patience allows.
     ///
     /// # Errors
     ///
@@ -66,8 +69,8 @@ impl Program {
         self.talk.pid()
     }
 
-    /// Prepares what the next blocks are of; returns for how long it has warmed up, in
-    /// milliseconds, if it says so.
+    /// Prepares the program for the next blocks. Returns the duration of its warm-up in
+    /// milliseconds, if it reports one.
     ///
     /// # Errors
     ///

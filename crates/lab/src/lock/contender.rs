@@ -1,4 +1,4 @@
-//! The loops of threads that contend for a lock, monomorphised for each lock.
+//! Loops of threads that contend for a lock, monomorphised for each lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use crate::raw_lock::RawLock;
 use crate::contention::lengths::Step;
 use crate::contention::units::BusyWork;
 
-/// The window of a block and the load of its threads. Stamps are clock ticks, which agree on all
-/// CPUs.
+/// The window of a block, and the load of its threads. Stamps are clock ticks, on which all CPUs
+/// agree.
 #[derive(Clone, Copy)]
 pub(crate) struct WindowSpec<'a> {
     pub(crate) clock: &'a Clock,
@@ -36,10 +36,10 @@ pub(crate) struct Done {
     pub(crate) all: u64,
 }
 
-/// In ticks.
+/// A measured hand-off; times in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandoffSample {
-    /// Time for which the thread had waited at the release.
+    /// Time for which the thread had waited when the lock was released.
     pub(crate) waited: i64,
     pub(crate) took: i64,
 }
@@ -67,8 +67,8 @@ pub(crate) struct HandoffProbe {
 
 /// A thread's handle on the locks under test.
 pub(crate) trait Contender: Send {
-    /// Acquires and releases the lock until the window ends, stamping each acquisition, and returns
-    /// their number. Keeps only the last acquisition before the window. Stops early if
+    /// Acquires and releases the lock until the window ends, stamps each acquisition, and returns
+    /// their number. Of the acquisitions before the window, only the last is kept. Stops early if
     /// `acquisitions` is full.
     fn stamped(
         &mut self,
@@ -77,7 +77,7 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     ) -> u64;
 
-    /// As [`stamped`](Self::stamped), without the stamps.
+    /// Like [`stamped`](Self::stamped), but without stamps.
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done;
 
     /// Acquires the lock once per task until none is left.
@@ -89,9 +89,9 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     );
 
-    /// Holds the lock once per round until the other thread has waited for about as long as it
-    /// should. If the cell's threads sleep while they hold the lock, so does this one. Returns the
-    /// time that each release took, in ticks.
+    /// Holds the lock once per round, until the other thread has waited for about as long as
+    /// intended. If the cell's threads sleep while they hold the lock, so does this one. Returns
+    /// the time that each release took, in ticks.
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,
@@ -118,7 +118,7 @@ pub(crate) trait Contender: Send {
         ]
     }
 
-    /// Runs the section with the lock, shared if it only reads.
+    /// Runs the section under the lock, in shared mode if it only reads.
     #[cfg(test)]
     fn section(&mut self, reads: bool, section: &mut dyn FnMut());
 }
@@ -135,7 +135,7 @@ pub(crate) fn contenders<L: RawLock>(locks: Vec<L>, threads: usize) -> Vec<Box<d
 struct LockWorker<L: RawLock> {
     locks: Arc<[CachePadded<L>]>,
     states: Vec<L::ThreadState>,
-    /// Index of the next step; blocks continue where the last one ended.
+    /// Index of the next step; each block continues where the previous one ended.
     next: usize,
 }
 
@@ -154,7 +154,7 @@ impl<L: RawLock> LockWorker<L> {
         step
     }
 
-    /// Acquires once and stamps it; the caller fills in `idle_at` and `think_units`.
+    /// Acquires the lock once and stamps this; the caller sets `idle_at` and `think_units`.
     #[inline(always)]
     fn stamp(&mut self, clock: &Clock, step: Step, busy_work: &mut BusyWork) -> Acquisition {
         let requested_at = clock.stamp();
@@ -248,7 +248,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             acquisitions.push(Acquisition { idle_at, think_units: step.think, ..one });
             idle_at = spec.clock.stamp();
         }
-        // The end of the last task, stored as an empty acquisition.
+        // Marks the end of the last task by an empty acquisition.
         if acquisitions.len() < acquisitions.capacity() {
             acquisitions.push(Acquisition {
                 idle_at,

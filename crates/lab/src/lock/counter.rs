@@ -1,4 +1,4 @@
-//! Counting without a critical section: alternatives to a lock around a counter, suggested by the
+//! Counters without a critical section: alternatives to a lock around a counter, suggested by the
 //! translators of *Locks aren't slow*.
 
 use std::cell::Cell;
@@ -67,8 +67,8 @@ impl RawLock for Atomic {
 #[derive(Default)]
 struct Sharded;
 
-/// Atomic so that another thread can sum the shards while they change. Each has a single writer, so
-/// a load and a store are enough.
+/// Atomic, so that another thread can sum the shards while they change. Each has only one writer,
+/// so a load and a store are enough.
 type Shard = CachePadded<AtomicU64>;
 
 impl RawLock for Sharded {

@@ -1,8 +1,8 @@
 //! An `eventfd(2)` in semaphore mode as a lock: a *kernel* lock in the sense of *Locks aren't slow*
 //! (J. Preshing, 2011), which enters the kernel for every operation, contended or not.
 //!
-//! Its counter is 1 while the lock is free: a read takes it, and sleeps while it is 0. A write
-//! gives it back and wakes all threads that wait, of which the first to run gets the lock.
+//! Its counter is 1 while the lock is free. A read takes the lock, and sleeps while the counter is
+//! 0. A write releases it and wakes all waiting threads, of which the first to run gets the lock.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ impl RawLock for KernelEventFd {
         // Retried if a signal handler interrupts it.
         while (&self.0).read(&mut taken).is_err() {}
         let done = section();
-        // A write waits, and so can be interrupted, only if the counter is full: here it is 0.
+        // A write waits, and so can be interrupted, only if the counter is full; here it is 0.
         let _ = (&self.0).write(&1u64.to_ne_bytes());
         done
     }

@@ -27,7 +27,7 @@ struct Mcs {
     tail: AtomicPtr<Node>,
 }
 
-/// A thread's queue node, on its own cache lines.
+/// A thread's queue node, on cache lines of its own.
 #[repr(align(128))]
 struct Node {
     next: AtomicPtr<Node>,

@@ -42,8 +42,8 @@ impl RawLock for ParkingLot {
     }
 }
 
-/// Released with `unlock_fair`: a sleeping thread gets the lock before it wakes, and no other
-/// thread can take it meanwhile.
+/// Released with `unlock_fair`: a sleeping thread is given the lock before it wakes up, so that no
+/// other thread can take it in the meantime.
 #[derive(Default)]
 struct Fair(Mutex<()>);
 

@@ -40,7 +40,7 @@ impl Raw {
         Raw(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
     }
 
-    /// A mutex of a kind that not all C libraries have.
+    /// A mutex of a kind that not every C library has.
     fn of_kind(kind: libc::c_int) -> Result<Self, Unavailable> {
         let failed =
             |what: &str, error| Unavailable::new(what, std::io::Error::from_raw_os_error(error));

@@ -1,4 +1,4 @@
-//! The ticket lock: each thread draws a number and waits until it is served.
+//! The ticket lock: each thread draws a number and waits until that number is served.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};

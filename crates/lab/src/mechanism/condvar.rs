@@ -1,6 +1,6 @@
-//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011) for any lock
-//! with condition variables: lock, set the value, signal, unlock; lock, wait until the echo is new,
-//! unlock.
+//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011), for any
+//! lock with condition variables: lock, set the value, signal, unlock; then lock, wait until the
+//! echo is new, unlock.
 //!
 //! Signalling under the lock makes the woken thread block on it (C. Click's comment on the
 //! article); the `after` form unlocks first.
@@ -15,7 +15,7 @@ use super::{Ends, Exchange, Settings};
 pub(super) trait Monitor: Send + Sync + 'static {
     /// Runs `change` under the lock and signals the condition, before or after unlocking.
     fn change(&self, condition: usize, after: bool, change: impl FnOnce());
-    /// Waits under the lock until `ready`, then runs `take`, still under the lock.
+    /// Waits under the lock until `ready` returns `true`, then runs `take`, still under the lock.
     fn wait<T>(&self, condition: usize, ready: impl FnMut() -> bool, take: impl FnOnce() -> T)
     -> T;
 }

@@ -1,8 +1,8 @@
 //! The futex system call on its own: the cost of sleeping and waking.
 //!
-//! The receiver sleeps while the word has the value it last saw. The sender changes the word and
-//! wakes one sleeper, always with a system call, because it does not know if one sleeps. See
-//! `futex(2)`.
+//! The receiver sleeps while the word has the value that it last saw. The sender changes the word
+//! and wakes one sleeper. It always makes the system call, because it does not know if a thread
+//! sleeps. See `futex(2)`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -74,7 +74,7 @@ impl Exchange for Futex {
 
 /// Sleeps while the word has this value; may return early.
 ///
-/// Never inlined: a twin, compiled in another crate, could not inline it, and must not differ.
+/// Never inlined: a copy compiled in another crate could not inline it, and must not differ.
 #[inline(never)]
 fn wait_while(word: &AtomicU32, value: u32) {
     // SAFETY: the word is valid for the whole call; there is no timeout.
@@ -89,7 +89,7 @@ fn wait_while(word: &AtomicU32, value: u32) {
     };
 }
 
-/// Never inlined, as [`wait_while`].
+/// Never inlined, for the same reason as [`wait_while`].
 #[inline(never)]
 fn wake_one(word: &AtomicU32) {
     // SAFETY: the word is valid for the whole call.

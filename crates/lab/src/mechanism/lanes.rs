@@ -1,4 +1,4 @@
-//! Shared memory of two ends: per direction, a counter with the sequence number of the last
+//! Memory shared by two ends: for each direction, a counter with the sequence number of the last
 //! message, and the rest of the message.
 //!
 //! With the `own` layout, each lane starts on its own line, with the message right after its
@@ -58,7 +58,7 @@ impl Lane {
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
-        // A line before the two lanes holds both counters of the `shared` layout.
+        // One line before the two lanes holds both counters of the `shared` layout.
         let size = LINE + 2 * span;
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -68,8 +68,9 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // SAFETY: all of it was just allocated and is not shared yet. Written so that every page is
-        // mapped before the clock starts: fresh pages read as zero without being mapped.
+        // Writes all of it, so that every page is mapped before the clock starts: fresh pages read
+        // as zero without being mapped.
+        // SAFETY: all of it was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {
             let begin = LINE + direction * span;

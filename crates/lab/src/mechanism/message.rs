@@ -1,5 +1,5 @@
-//! Message contents: the sequence number, then words that count up from it. The receiver reads them
-//! all.
+//! Contents of messages: the sequence number, then words that count up from it. The receiver reads
+//! them all.
 
 /// Fills a message, starting with its sequence number.
 #[inline(always)]

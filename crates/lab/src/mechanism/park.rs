@@ -29,7 +29,7 @@ struct Park {
 
 impl Exchange for Park {
     fn enter(&mut self) {
-        // Entering again would give the same handle.
+        // Entering again would yield the same handle.
         let _ = self.own.set(thread::current());
     }
 

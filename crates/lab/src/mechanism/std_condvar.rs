@@ -35,7 +35,7 @@ struct StdMonitor {
 impl Monitor for StdMonitor {
     #[inline(always)]
     fn change(&self, condition: usize, after: bool, change: impl FnOnce()) {
-        // Nothing panics under the lock, and the data would still be consistent if it did.
+        // Nothing panics under the lock, and the data would be consistent even if it did.
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         change();
         if after {

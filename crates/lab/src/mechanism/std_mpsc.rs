@@ -40,7 +40,7 @@ struct Small {
 impl Exchange for Small {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // The other end is gone only at the end of the run.
+        // The other end is dropped only at the end of the run.
         let _ = self.to.send(seq);
     }
 
@@ -53,7 +53,7 @@ impl Exchange for Small {
 struct Large {
     to: Sender<Vec<u64>>,
     from: Receiver<Vec<u64>>,
-    /// The message, during this end's turn.
+    /// The message, while it is this end's turn.
     message: Vec<u64>,
 }
 

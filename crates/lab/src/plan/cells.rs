@@ -1,4 +1,4 @@
-//! Cells from requests, or the reasons for refusing them.
+//! Turns requests into cells, or into reasons for refusing them.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -25,12 +25,12 @@ pub struct CpuSelection<'a> {
 pub struct Missing {
     /// Mechanisms that cannot be created, by name.
     pub mechanisms: Vec<(String, String)>,
-    /// Reason why CPUs cannot be kept awake; `None` if they can.
+    /// Why CPUs cannot be kept awake; `None` if they can.
     pub awake: Option<String>,
 }
 
 impl Missing {
-    /// Returns the reason why the mechanism cannot be created, or `None` if it can.
+    /// Why the mechanism cannot be created; `None` if it can.
     pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
         self.mechanisms
             .iter()
@@ -60,7 +60,7 @@ impl<'a> CpuSelection<'a> {
         CpuSelection { missing, ..self }
     }
 
-    /// The CPU for one-thread and same-cpu cells.
+    /// The CPU for one-thread and same-CPU cells.
     pub fn first(&self) -> u32 {
         self.pair.map_or_else(|| self.pool.first().copied().unwrap_or(0), |(first, _)| first)
     }
@@ -97,7 +97,8 @@ impl<'a> CpuSelection<'a> {
     }
 }
 
-/// Parameters of cells besides mechanism and CPUs. Lists are multiplied out.
+/// Parameters of cells other than the mechanism and the CPUs. All combinations of the lists are
+/// planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MechanismChoice {
     /// Placements.
@@ -108,7 +109,7 @@ pub struct MechanismChoice {
     pub pauses: Vec<Pause>,
     /// Message sizes.
     pub payloads: Vec<u64>,
-    /// With and without CPUs kept awake, for mechanisms that sleep; others ignore it.
+    /// Values of `keep_awake` to measure, for mechanisms that sleep; others ignore them.
     pub awake: Vec<bool>,
     /// Background load.
     pub neighbour: Option<Neighbour>,
@@ -127,8 +128,8 @@ impl Default for MechanismChoice {
     }
 }
 
-/// Returns the CPUs of a mechanism's ends at a placement and their relation, or the reason why it
-/// cannot be measured there.
+/// CPUs of a mechanism's ends at a placement, and their relation; or why it cannot be measured
+/// there.
 pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,
@@ -167,7 +168,7 @@ pub(super) fn suited(
     }
 }
 
-/// All cells of a mechanism; reports the refused ones.
+/// All cells of a mechanism; reports those that are refused.
 pub(super) fn cells(
     mechanism: &Mechanism,
     choice: &MechanismChoice,

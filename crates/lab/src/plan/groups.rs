@@ -1,4 +1,5 @@
-//! Packs cells into groups of at most eight, the reference first in each, and shares out the time.
+//! Packs cells into groups of at most eight, each beginning with the reference, and divides the
+//! time among them.
 
 use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell};
 
@@ -7,21 +8,23 @@ use crate::mechanism::{Mechanism, Mechanisms};
 
 use super::cells::CpuSelection;
 
-/// Most cells that are interleaved, including the reference: a round takes a fraction of a second.
+/// Maximum number of cells that are interleaved, including the reference: a round takes a fraction
+/// of a second.
 pub(super) const GROUP: usize = 8;
-/// Longest group: a few seconds, so that the machine rarely changes its regime meanwhile.
+/// Longest group: a few seconds, so that the machine rarely changes its regime within one.
 const GROUP_NS: u64 = 8_000_000_000;
-/// Time per block in addition to its length: warm-up, handing out jobs, folding and writing.
+/// Time per block on top of its length: for warm-up, handing out jobs, folding and writing.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
-/// Time to create the threads and the memory of a cell anew, once a round.
+/// Time to recreate the threads and the memory of a cell, once per round.
 const REOPENING_NS: u64 = 300_000;
-/// Time per group in addition to its blocks: threads, memory, pilots, and the bound on the clocks.
+/// Time per group on top of its blocks: for threads, memory, pilots, and bounding the clocks'
+/// disagreement.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 /// Time to start a process and to check its clock.
 const LAUNCH_NS: u64 = 60_000_000;
 
-/// Adds a mechanism's cells to the bundles. A form that signals after unlocking joins the bundle of
-/// the plain form before it, because the two are compared.
+/// Adds a mechanism's cells to the bundles. A variant that signals after unlocking joins the bundle
+/// of the plain variant before it, because the two are compared.
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
@@ -42,8 +45,8 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
-/// Packs the mechanisms' bundles of one placement into groups, each with the row that its others
-/// are compared with: among sleeping mechanisms the futex, otherwise the reference. Sleeping
+/// Packs the mechanisms' bundles of one placement into groups, each with the row to which its
+/// others are compared: the futex among sleeping mechanisms, otherwise the reference. Sleeping
 /// mechanisms are never mixed with others.
 pub(super) fn compared_groups(
     bundles: Vec<Vec<Cell>>,
@@ -112,7 +115,7 @@ pub(super) fn group(
 }
 
 /// Estimated time for groups that are measured in this number of processes, in nanoseconds. If a
-/// number of samples is given, assumes 10 µs per sample.
+/// number of samples is given, 10 µs per sample are assumed.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
     let processes = u64::from(processes);
     let opening_ns = processes * (LAUNCH_NS + GROUP_OVERHEAD_NS);

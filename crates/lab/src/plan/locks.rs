@@ -1,8 +1,8 @@
 //! The plan of `contention`: locks, thread counts, and loads.
 //!
-//! Speed-ups are computed only within a group, so each group includes the single-thread cell that
-//! its cells are compared with. Computing threads do the same total work at any hold share, so one
-//! such cell serves all shares of a sweep.
+//! Speed-ups are computed only within a group, so each group includes the single-thread cell with
+//! which its cells are compared. Threads that compute do the same total work at any hold share, so
+//! one such cell serves all shares of a sweep.
 
 use std::collections::BTreeSet;
 
@@ -19,21 +19,20 @@ use super::Planned;
 use super::cells::CpuSelection;
 use super::groups::GROUP;
 
-/// Length of a block of the reference among locks: enough to detect a change of the machine's
+/// Length of a block of the reference among locks: just enough to detect a change of the machine's
 /// regime.
 const REFERENCE_NS: u64 = 3_000_000;
-/// Divisor of the number of tasks for a single thread, which needs fewer to show how long one
-/// takes.
+/// Factor by which a single thread has fewer tasks: fewer are enough to show how long one takes.
 const ALONE_TASKS: u64 = 10;
-/// Most CPUs on which a single thread is measured; they represent all.
+/// Maximum number of CPUs on which a single thread is measured; they represent all.
 const MAX_TURNS: usize = 8;
 /// Default read shares.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
-/// Requested lock cells. Lists are multiplied out.
+/// Requested lock cells. All combinations of the lists are planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockChoice {
-    /// Names of locks, all of which parse; empty for the scenario's defaults.
+    /// Names of locks, all of them valid; empty for the scenario's defaults.
     pub locks: Vec<String>,
     /// Placements.
     pub placements: Vec<Placement>,
@@ -82,7 +81,7 @@ pub fn contention(
     (builder.groups, builder.refused)
 }
 
-/// Returns the reason why a program that measures a lock cannot be asked for it, if it cannot.
+/// Why a lock cannot be requested from the program that measures it; `None` if it can.
 fn unasked(scenario: &Scenario, spec: &LockSpec, overrides: &Overrides) -> Option<&'static str> {
     spec.elsewhere()?;
     let asked = |load: &Load| load.work == Work::Sleep && load.tasks.is_some();
@@ -108,7 +107,8 @@ impl PlanBuilder {
 /// Cells compared with the same single-thread cell.
 struct Bundle {
     alone: Cell,
-    /// The thread counts for each lock and load; kept in one group if they fit.
+    /// The cells, one per thread count, for each lock and load; they are kept in one group if they
+    /// fit.
     rows: Vec<(Load, Vec<Cell>)>,
 }
 
@@ -138,7 +138,7 @@ impl PlanContext<'_> {
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
         for load in overrides.loads(self.scenario) {
             let load = if spec.only_counts() {
-                // A pure count holds nothing: all work is think time.
+                // A pure count needs no lock: all work is think time.
                 Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
             } else {
                 load
@@ -167,7 +167,7 @@ impl PlanContext<'_> {
         rows
     }
 
-    /// The single-thread cell that cells with this load are compared with.
+    /// The single-thread cell with which cells with this load are compared.
     fn alone(&self, load: &Load) -> Cell {
         let load = match load.work {
             Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
@@ -178,8 +178,8 @@ impl PlanContext<'_> {
         let (cpus, relation) = match self.placement {
             Placement::Free if self.site.pool.len() > 1 => (self.site.pool.clone(), Relation::Free),
             Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
-            // On each CPU in turn, since CPUs differ in speed. A sleeping thread is equally fast on
-            // any.
+            // On each CPU in turn, because CPUs differ in speed. A sleeping thread is equally fast
+            // on all of them.
             Placement::Pinned if load.work == Work::Spin => {
                 let most = self.threads().into_iter().max().unwrap_or(1) as usize;
                 let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();
@@ -207,7 +207,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// CPUs in the order in which threads take them.
+    /// CPUs in the order in which threads are assigned to them.
     fn pool(&self) -> Vec<u32> {
         let mut pool = vec![self.site.first()];
         pool.extend(self.site.pair.map(|(_, second)| second));
@@ -226,7 +226,7 @@ impl PlanContext<'_> {
         threads.clone().unwrap_or_else(|| (self.scenario.threads)(work, pool))
     }
 
-    /// Returns the CPUs for a number of threads, or the reason why they cannot run.
+    /// CPUs for this number of threads, or why they cannot run.
     fn place(
         &self,
         policy: GrantPolicy,
@@ -253,13 +253,13 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// Groups the bundle's cells, each group with the reference and the single-thread cell.
+    /// Packs the bundle's cells into groups, each with the reference and the single-thread cell.
     fn groups(&self, bundle: &Bundle, groups: &mut Vec<Vec<PlannedCell>>) {
         let room = GROUP - 2;
         let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
         for (load, cells) in &bundle.rows {
             let parts = cells.len().div_ceil(room);
-            // Evenly, so that the last group is not a single cell.
+            // Divided evenly, so that the last group does not have a single cell.
             for part in cells.chunks(cells.len().div_ceil(parts)) {
                 let part = part.iter().map(|cell| (*load, cell));
                 match chunks.last_mut() {
@@ -285,14 +285,14 @@ impl PlanContext<'_> {
     }
 }
 
-/// At most `most` of these, evenly spread, including the first.
+/// At most `most` of these numbers, evenly spread, including the first.
 fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     let count = all.len().min(most);
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// For a cell that runs tasks, plans the time that its threads should take; the run ends with its
-/// tasks.
+/// For a cell that runs tasks, plans for the time that its threads should take; the run ends with
+/// its tasks.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;
@@ -315,7 +315,7 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// Relation of the farthest two CPUs of threads that share a lock.
+/// Relation between the two CPUs that are farthest apart, among those of threads that share a lock.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

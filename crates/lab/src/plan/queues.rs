@@ -1,4 +1,4 @@
-//! The plan of `queue`: which queues are measured next to each other.
+//! The plan of `queue`: which queues are measured together.
 //!
 //! Ratios are computed only within a group, so each group of peers repeats those of our queues that
 //! are compared with them. Spinning and sleeping queues are never mixed, nor are single messages
@@ -20,14 +20,14 @@ use super::cells::{CpuSelection, suited};
 use super::groups::{GROUP, group, size};
 use super::{Planned, cells::place};
 
-/// Requested queue rows. Lists are multiplied out.
+/// Requested queue rows. All combinations of the lists are planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueChoice<'q> {
     /// Queues.
     pub queues: Vec<&'q Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Ways of waiting, each with its peers; empty for all.
+    /// Wait strategies, each of which also selects the peers compared with it; empty for all.
     pub waits: Vec<Wait>,
     /// Background loads, `None` for none.
     pub neighbours: Vec<Option<Neighbour>>,
@@ -35,7 +35,7 @@ pub struct QueueChoice<'q> {
     pub overrides: Overrides,
 }
 
-/// Returns `true` if a queue's row has one of these ways of waiting. An empty list includes every
+/// Returns `true` if a queue's row has one of these wait strategies. An empty list includes every
 /// row; a bare copy is always included.
 pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
@@ -43,7 +43,7 @@ pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
         || waits.iter().any(|wait| wait.brings(way.wait))
 }
 
-/// Block length if threads share a CPU: spans many of the scheduler's time slices (a few
+/// Length of a block if threads share a CPU: many of the scheduler's time slices (a few
 /// milliseconds each), so that the result does not depend on which thread happened to run.
 const SLICES_NS: u64 = 100_000_000;
 
@@ -54,7 +54,7 @@ fn over_slices(budget: Budget) -> Budget {
     }
 }
 
-/// Plans queues in a scenario, in all their ways that were requested.
+/// Plans queues in a scenario, with all wait strategies that were requested.
 ///
 /// Rows that a queue does not support, such as several senders for a single-sender queue, are left
 /// out silently.
@@ -69,7 +69,7 @@ pub fn queue(
     let loads = overrides.loads.clone().unwrap_or_else(scenario.loads);
     let families: Vec<&[Load]> = match scenario.grouping {
         Grouping::Load => loads.chunks(1).collect(),
-        // A load follows the one that it is compared with.
+        // Each load follows the one with which it is compared.
         Grouping::Row | Grouping::LoadAndRow => {
             loads.chunk_by(|_, next| next.base().is_some()).collect()
         }
@@ -104,8 +104,8 @@ pub fn queue(
                     payload_bytes,
                 };
                 let mut budget = (scenario.budget)(overrides, &loads[0]);
-                // By load. An unbounded queue is measured once; for later capacities it only serves
-                // as a comparison.
+                // Rows by load. An unbounded queue is measured once; with later capacities, it is
+                // included only for comparison.
                 let mut rows = |load| -> Vec<Row<'_>> {
                     let context = context(load);
                     let rows =
@@ -139,7 +139,8 @@ pub fn queue(
     (builder.groups, builder.refused)
 }
 
-/// Our rows that have every load, given by load.
+/// Our rows that exist for every load; rows are grouped by load, both in the argument and in the
+/// result.
 fn ours_with_all<'q>(rows: &[Vec<Row<'q>>]) -> Vec<Vec<Row<'q>>> {
     let way = |row: &Row<'q>| (row.queue.name.clone(), row.way.wait);
     let has_all = |row: &&Row<'q>| {
@@ -184,13 +185,13 @@ impl Row<'_> {
         self.queue.slots().is_some()
     }
 
-    /// Returns `true` if peers are compared with it: our queues, but of the spinning ones only the
-    /// plain one.
+    /// Returns `true` if peers are compared with it: true for our queues, but among the spinning
+    /// ones only for the plain one.
     fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded multi-sender queue, which has different rivals.
+    /// Returns `true` for an unbounded queue with several senders, which has different rivals.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
@@ -230,7 +231,7 @@ impl PlanContext<'_> {
                         WaitFamily::Spinning => "queues that spin",
                         WaitFamily::Blocking => "queues that sleep",
                     };
-                    // Once for all of these rows.
+                    // Reported once for all of these rows.
                     let what = format!("{how}, {}", self.placement);
                     if builder.seen.insert(what.clone()) {
                         builder.refused.push(Refused { what: what.into(), why: why.into() });
@@ -284,8 +285,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// CPUs of the threads: one for each while there are enough, and the last one for the thread
-    /// that has its CPU to itself.
+    /// CPUs of the threads: one for each as long as there are enough, and the last CPU for the
+    /// thread that needs a CPU to itself.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         if self.scenario.paces() && self.placement == Placement::SameCpu {
             return Err("its sender waits for the time of each message without sleeping, and so \
@@ -304,7 +305,7 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The mechanism behind a sleeping queue's hand-off, if the scenario measures it.
+    /// The mechanism by which a sleeping queue hands over, if the scenario measures it.
     fn wake_up(&self) -> Option<Cell> {
         let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
         let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
@@ -312,7 +313,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// Relation of the receiver's CPU, the last, to the farthest of the others.
+/// Relation between the receiver's CPU, which is the last, and the farthest of the others.
 pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
     let (receiver, senders) = cpus.split_last()?;
     senders.iter().map(|sender| topology.relation(*sender, *receiver)).max()
@@ -350,8 +351,8 @@ impl GroupPlan<'_> {
         groups
     }
 
-    /// Groups of rows with all their loads, given by load. Each group has the first load of its
-    /// rows, with which the others are compared.
+    /// Groups of rows with all their loads; `rows` is by load. Each group includes the first load
+    /// of its rows, with which the others are compared.
     fn by_row(&self, rows: &[Vec<Row<'_>>]) -> Vec<Vec<PlannedCell>> {
         // Leaves room for the reference and the first load.
         const OTHERS: usize = GROUP - 2;
@@ -372,8 +373,8 @@ impl GroupPlan<'_> {
         })
     }
 
-    /// The budget by which groups are packed: rare messages, or deep queues, take long blocks, but
-    /// that is no reason to take a row from those that it is compared with.
+    /// The budget that determines the size of groups. Rare messages and deep queues take long
+    /// blocks, but that is no reason to separate a row from those with which it is compared.
     fn packed(&self) -> Budget {
         let Budget { stretch_ns, stamped_ns, .. } = self.budget;
         match self.context.scenario.kind {
@@ -398,7 +399,7 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of peers, each with the rows that they are compared with.
+    /// Groups of peers, each with the rows with which they are compared.
     fn with_peers(
         &self,
         rows: &[&Row<'_>],
@@ -418,7 +419,7 @@ impl GroupPlan<'_> {
         };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());
         let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
-        // With several senders, our single-sender queues are not available.
+        // With several senders, our single-sender queues cannot be rivals.
         let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
@@ -430,7 +431,7 @@ impl GroupPlan<'_> {
         let most = size(self.packed()).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
-        // Evenly, so that the last group is not a single peer.
+        // Divided evenly, so that the last group does not have a single peer.
         let share = peers.len().div_ceil(groups);
         peers
             .chunks(share)
@@ -441,7 +442,7 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of our queues: all ways of waiting together, and batches with the bare copy.
+    /// Groups of our queues: all wait strategies together, and batches with the bare copy.
     fn ours_alone(
         &self,
         rows: &[&Row<'_>],
@@ -455,8 +456,8 @@ impl GroupPlan<'_> {
                 _ => bundles.push((&row.queue.name, vec![row])),
             }
         }
-        // Adaptive waiting is compared with spinning, so the two come first in case a group cannot
-        // hold all.
+        // Adaptive waiting is compared with spinning, so these two come first in case a group
+        // cannot hold all.
         let order = |row: &&Row<'_>| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,

@@ -1,4 +1,4 @@
-//! Time left of a run, which may have been interrupted, and the wait before its last group.
+//! Time left in a run, which may have been interrupted, and the wait before its last group.
 
 use threadtoll_record::file::Results;
 use threadtoll_record::{Plan, Repeat, unix_ns};
@@ -8,9 +8,9 @@ use super::groups::estimate_ns;
 /// Resolution of times in files.
 const TIMESTAMP_NS: i128 = 1_000_000;
 
-/// Estimated time for the unfinished groups of a run and the wait before the last of them, in
-/// nanoseconds; the longest possible if the plan ends where it saturates. `now_ns` is the time
-/// since the Unix epoch.
+/// Estimated time for the unfinished groups of a run, and for the wait before the last of them, in
+/// nanoseconds. If the plan ends at saturation, this is an upper limit. `now_ns` is the time since
+/// the Unix epoch.
 pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     let plan = &results.plan;
     let complete = results.complete_groups();
@@ -21,7 +21,7 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     };
     let count = plan.groups.len();
     let wait_ns = plan.repeat.map_or(0, |Repeat { group, .. }| {
-        // The groups in between are measured meanwhile.
+        // The groups in between are measured during the wait.
         let (last, measured) = (count - 1, results.groups[group].records.is_some());
         let between_ns = measuring_ns(if measured { 0 } else { group + 1 }, last);
         wait_ns(results, last, now_ns).saturating_sub(between_ns)
@@ -29,8 +29,8 @@ pub fn remaining_ns(results: &Results, now_ns: i128) -> u64 {
     measuring_ns(0, count).saturating_add(wait_ns)
 }
 
-/// Time until a group may be measured, in nanoseconds: zero, unless it repeats another one that has
-/// ended only recently.
+/// Time until a group may be measured, in nanoseconds: zero, unless it repeats a group that ended
+/// only recently.
 pub fn wait_ns(results: &Results, group: usize, now_ns: i128) -> u64 {
     let Results { plan, groups, .. } = results;
     let Plan { repeat: Some(Repeat { after_ns, .. }), .. } = plan else { return 0 };
@@ -41,7 +41,7 @@ pub fn wait_ns(results: &Results, group: usize, now_ns: i128) -> u64 {
     let records = groups[first].records.iter().flatten();
     let ended_ns = records.filter_map(|record| unix_ns(&record.at)).max();
     match ended_ns {
-        // At most the whole time, if the system's clock was set back.
+        // Never more than the full wait, even if the system's clock was set back.
         Some(ended_ns) => (ended_ns + TIMESTAMP_NS + i128::from(*after_ns) - now_ns)
             .clamp(0, i128::from(*after_ns)) as u64,
         None => *after_ns,

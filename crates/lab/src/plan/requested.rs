@@ -9,8 +9,8 @@ use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, compared_groups, group, planned_as};
 
-/// Plans these of the known mechanisms with every choice. `placements_by_default` is true if the
-/// user gave no placements; refusals of one-thread rungs are then not reported.
+/// Plans these mechanisms with all combinations of the choice. `placements_by_default` is true if
+/// the user gave no placements; refusals of one-thread rungs are then not reported.
 pub fn latency(
     site: &CpuSelection<'_>,
     known: &Mechanisms,

@@ -1,28 +1,29 @@
-//! Shorter blocks for a machine with frequent gaps.
+//! Uses shorter blocks on a machine with frequent gaps.
 
 use threadtoll_record::{Cell, CpuNoise, Kind, Placement, PlannedCell};
 
-/// Shortest gap that spoils a block. Shorter ones are interrupts, which no block escapes.
+/// Shortest gap that spoils a block. Shorter gaps are interrupts, which no block avoids.
 const SPOILS_NS: u64 = 100_000;
-/// Minimum mean time between gaps, in blocks, so that most blocks contain none.
+/// Minimum mean time between gaps, as a multiple of the block length, so that most blocks contain
+/// none.
 const GAP_DISTANCE: f64 = 3.0;
-/// Shortest block: fits a warm-up and a few exchanges of mechanisms that sleep.
+/// Shortest block: has room for a warm-up and a few exchanges of mechanisms that sleep.
 const MIN_NS: u64 = 2_000_000;
 const MAX_PARTS: u64 = 6;
 
 /// Splits blocks if something, such as a hypervisor, takes the CPUs away every few milliseconds:
-/// more and shorter blocks of the same total time, most of which fall between two gaps. The fixed
-/// cost of blocks grows with their number.
+/// into more and shorter blocks of the same total time, most of which fall between two gaps. The
+/// fixed cost of blocks grows with their number.
 ///
-/// Groups with free threads, or with threads that share a CPU, keep their blocks, because
-/// scheduling needs the time.
+/// Groups with free threads, or with threads that share a CPU, keep their long blocks, which
+/// scheduling effects need.
 pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
     let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);
     for group in groups {
         let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
-        // Open loops and floods take a while to get into their usual state, and depths are filled
-        // first.
+        // Open loops and floods take a while to reach a steady state, and `depth` first fills its
+        // queues.
         let settles = |planned: &PlannedCell| {
             matches!(planned.kind(), Kind::OpenLoop | Kind::Depth | Kind::SendCall)
         };

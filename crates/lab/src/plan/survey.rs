@@ -1,4 +1,4 @@
-//! The plan of `survey`: the ladder of this machine, within the promised time.
+//! The plan of `survey`: the ladder of this machine, within a promised time.
 
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
@@ -20,7 +20,7 @@ pub enum Depth {
     Full,
 }
 
-/// Budget of a pair in a matrix: short, because there are many pairs.
+/// Budget for a pair in a matrix: small, because there are many pairs.
 const MATRIX: Budget =
     Budget { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
 const MATRIX_QUICK: Budget =
@@ -30,7 +30,8 @@ const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
 /// Plans a survey: groups, and refused cells with the reasons.
 ///
-/// Non-empty `placements` restrict the ladder; `asked` overrides the budget of its cells.
+/// If `placements` is not empty, it restricts the ladder; `asked` overrides the budget of its
+/// cells.
 pub fn survey(
     site: &CpuSelection<'_>,
     mechanisms: &Mechanisms,
@@ -115,11 +116,12 @@ fn wanted(
     placement: Placement,
     site: &CpuSelection<'_>,
 ) -> bool {
-    // One-thread rungs are always pinned; their other placements need no refusal.
+    // One-thread rungs are always pinned, so their absence at other placements need not be
+    // reported.
     if mechanism.class == Class::OneThread {
         return placement == Placement::Pinned;
     }
-    // With one CPU, free equals same-cpu.
+    // With one CPU, free placement equals same-CPU placement.
     if placement == Placement::Free && site.pool.len() < 2 {
         return false;
     }
@@ -130,7 +132,7 @@ fn wanted(
         (Depth::Quick, Placement::Free) => {
             ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name.as_str())
         }
-        // Spinners on one CPU are refused once, with the first of them.
+        // The refusal of spinners on one CPU is reported once, for the first of them.
         (_, Placement::SameCpu) => {
             mechanism.class != Class::Spin || mechanism.name == "atomic-store"
         }
@@ -171,8 +173,9 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Mechan
     choice
 }
 
-/// All pairs if there are at most `most`. Otherwise one pair for each relation between CPUs, then
-/// all pairs of a subset of CPUs, spread over the machine, as far as there is room.
+/// All pairs if there are at most `most`. Otherwise one pair for each relation between CPUs, and
+/// then, as far as there is room, all pairs within a subset of CPUs that is spread over the
+/// machine.
 fn spread_pairs(site: &CpuSelection<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter()

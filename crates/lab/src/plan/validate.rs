@@ -26,7 +26,7 @@ pub const MAX_NS: u64 = 86_400_000_000_000;
 ///
 /// # Errors
 ///
-/// The reason why it cannot run.
+/// Why it cannot run.
 pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
     if plan.repeat.is_some_and(|repeat| repeat.after_ns > MAX_NS) {
         return Err("it waits for more than a day".into());
@@ -161,7 +161,7 @@ fn validate_queue(
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Err("this version has no such scenario".into());
     };
-    // Otherwise its blocks would be folded as the wrong kind.
+    // Otherwise, its blocks would be folded as the wrong kind.
     if planned.kind() != scenario.kind {
         return Err("the scenario runs another kind of loop in this version".into());
     }
@@ -207,7 +207,7 @@ fn validate_queue(
     Ok((scenario.has_load)(load)?)
 }
 
-/// Relation of a cell's CPUs, if its placement is valid.
+/// Relation between a cell's CPUs; `None` if its placement is invalid.
 fn relation(cell: &Cell, class: Class, topology: &Topology) -> Option<Relation> {
     match (class, cell.placement, cell.cpus.as_slice()) {
         (Class::OneThread, Placement::Pinned, [_]) => Some(Relation::SameThread),

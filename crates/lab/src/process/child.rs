@@ -1,5 +1,5 @@
-//! A process that this one has started: lines to and from it, none of which can keep this process
-//! waiting for longer than it wants or fill its memory.
+//! A process that this one has started, with which it exchanges lines. The process can neither make
+//! this one wait for longer than intended nor fill its memory.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -13,40 +13,41 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::guardian::Guarded;
 
-/// Parts of a wait. If this process was stopped meanwhile, as by Ctrl-Z, that costs one of them.
+/// Number of parts into which a wait is divided. If this process is stopped in the meantime, for
+/// instance by Ctrl-Z, that uses up only one of them.
 const PARTS: u32 = 8;
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
-/// Most bytes that a process may print.
+/// Maximum number of bytes that a process may print.
 const MAX_PRINTED: usize = 1 << 20;
-/// Most bytes of that which are kept, for messages of our own.
+/// Maximum number of these bytes that are kept, for use in messages.
 const MAX_KEPT: usize = 16 << 10;
-/// Time for a process to end by itself after it has closed its output.
+/// Time for a process to end by itself once it has closed its output.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// News of a process.
+/// What was received from a process.
 pub(crate) enum Heard {
     /// A line, without its line feed.
     Line(Vec<u8>),
-    /// It has ended, or has closed its output.
+    /// The process has ended, or has closed its output.
     Ended,
-    /// Nothing, for as long as was asked for.
+    /// Nothing within the requested time.
     Silence,
-    /// A line that is too long, or too much on standard error.
+    /// A line that is too long, or too much output on standard error.
     Flood,
 }
 
-/// The end of a process.
+/// How a process ended.
 pub(crate) struct Ending {
     pub(crate) status: ExitStatus,
-    /// False if it had to be killed.
+    /// False if the process had to be killed.
     pub(crate) by_itself: bool,
-    /// The first line that it printed.
+    /// The first line that it printed to standard error.
     pub(crate) words: String,
 }
 
 impl Ending {
-    /// As a clause about “it”.
+    /// How it ended, as a clause about "it".
     pub(crate) fn clause(&self) -> String {
         let how = how(self.status);
         if !self.by_itself {
@@ -59,23 +60,24 @@ impl Ending {
     }
 }
 
-/// Exit status of a process, in words: `exit status: 1`.
+/// Exit status of a process as text: `exit status: 1`.
 pub(crate) fn how(status: ExitStatus) -> String {
     status.to_string().trim_end_matches(" (core dumped)").into()
 }
 
-/// A process that was started by this one. Dropping it kills it, with all that it started.
+/// A process that this one has started. Dropping this kills the process and everything that it has
+/// started.
 #[derive(Debug)]
 pub(crate) struct Child {
     // Closed before the process is killed.
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// Its standard error; `None` if that is not read, or was closed.
+    /// Its standard error; `None` if it is not read, or has been closed.
     errors: Option<ChildStderr>,
     process: Guarded,
-    /// Tells when it has ended; `None` on kernels before 5.3.
+    /// Handle that shows when it has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
-    /// Bytes that it sent; those from `taken` on were not taken yet.
+    /// Bytes received from it; those from index `taken` on have not been processed.
     sent: Vec<u8>,
     taken: usize,
     printed: usize,
@@ -83,8 +85,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a process on these CPUs, or wherever this process may run if there are none. What it
-    /// writes to standard error is read if the command says that it is a pipe.
+    /// Starts a process on these CPUs, or on any CPU that this process may use if there are none.
+    /// Its standard error is read if the command redirects it to a pipe.
     pub(crate) fn start(mut command: Command, cpus: &[u32]) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Guarded::start(command, cpus)?;
@@ -109,7 +111,7 @@ impl Child {
         Self::start(command, &[])
     }
 
-    /// From now on, [`send`](Self::send) fails where it would wait for the process to read.
+    /// From now on, [`send`](Self::send) fails instead of waiting for the process to read.
     pub(crate) fn send_without_waiting(&self) -> io::Result<()> {
         Ok(self.to.as_ref().map_or(Ok(()), |to| ioctl_fionbio(to, true))?)
     }
@@ -124,13 +126,13 @@ impl Child {
         self.to.as_mut().ok_or_else(closed)?.write_all(format!("{text}\n").as_bytes())
     }
 
-    /// Ends the lines to the process.
+    /// Closes the process's input.
     pub(crate) fn close(&mut self) {
         self.to = None;
     }
 
-    /// Waits until something is heard, for at most this long. Lines have at most `longest` bytes,
-    /// or little more.
+    /// Waits until something is received, for at most this time. Lines have at most about `longest`
+    /// bytes.
     pub(crate) fn listen(&mut self, patience: Duration, longest: usize) -> io::Result<Heard> {
         let part = patience / PARTS;
         let mut waited = Duration::ZERO;
@@ -159,13 +161,14 @@ impl Child {
             } else if printed {
                 self.read_errors();
             } else if ended {
-                // Something that it started may hold the pipe open.
+                // Something that the process has started may still hold the pipe open.
                 return Ok(Heard::Ended);
             }
         }
     }
 
-    /// Waits until one of these is true: it has sent something, has printed something, has ended.
+    /// Waits until the process has sent something, has printed something, or has ended. Returns
+    /// which of the three.
     fn ready(&self, limit: Duration) -> io::Result<[bool; 3]> {
         let limit =
             Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
@@ -182,7 +185,8 @@ impl Child {
         Ok([next(true), next(self.errors.is_some()), next(self.ended.is_some())])
     }
 
-    /// Reads what was sent, at least a byte; returns how much, or `None` if interrupted.
+    /// Reads what was sent, at least one byte; returns the number of bytes, or `None` if
+    /// interrupted.
     fn read_lines(&mut self) -> io::Result<Option<usize>> {
         self.sent.drain(..self.taken);
         self.taken = 0;
@@ -197,7 +201,7 @@ impl Child {
         }
     }
 
-    /// Reads what was printed, at least a byte, or its end.
+    /// Reads what was printed, at least one byte, or the end of it.
     fn read_errors(&mut self) {
         let Some(errors) = &mut self.errors else { return };
         let mut bytes = [0; CHUNK];
@@ -212,13 +216,13 @@ impl Child {
         }
     }
 
-    /// Waits until the process and everything that it started have ended. Returns how the process
-    /// ended, or `None` after [`GRACE`].
+    /// Waits until the process and everything that it has started have ended. Returns how the
+    /// process ended, or `None` after [`GRACE`].
     pub(crate) fn ending(&mut self) -> Option<ExitStatus> {
         self.process.ending(GRACE)
     }
 
-    /// Ends it, if it has not ended by itself, and tells how it ended.
+    /// Ends the process if it has not ended by itself, and returns how it ended.
     pub(crate) fn end(&mut self) -> io::Result<Ending> {
         let by_itself = self.ending().is_some();
         // It may have printed more before it ended.

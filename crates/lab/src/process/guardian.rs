@@ -1,15 +1,15 @@
-//! A process between this one and one that runs the code of a peer, so that nothing that the code
-//! starts outlives either of them.
+//! A process between this one (the tool) and one that runs code of a peer (the ward), so that
+//! nothing that the code starts outlives either of them.
 //!
-//! The kernel kills a child when its parent dies, but not the child's own children. So this process
-//! forks a guardian, which forks the other one and adopts whatever that leaves behind, however it
-//! was started and in whichever session. It waits for the other one to end, or for this process to
-//! close its end of a pipe, which the kernel does if this process is killed. Then it kills and
-//! reaps all that is left, and ends as the other one did. If the guardian is killed, the kernel
-//! kills the other one.
+//! The kernel can kill a child when its parent dies, but not the child's own children. So the tool
+//! forks a guardian, which forks the ward and adopts whatever the ward leaves behind, however it
+//! was started and in whichever session. The guardian waits until the ward ends, or until the tool
+//! closes its end of a pipe, as the kernel does if the tool is killed. Then the guardian kills and
+//! reaps everything that is left, and ends in the same way as the ward did. If the guardian is
+//! killed, the kernel kills the ward.
 //!
-//! It does not help against code that stops its guardian, or kills it after it has left its process
-//! group.
+//! It is no protection against code that stops its guardian, or that kills it after leaving its
+//! process group.
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Read};
@@ -27,25 +27,26 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Longest time that the guardian takes to end what is left.
+/// Longest time that the guardian spends on ending what is left.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Time between two looks at what is left.
+/// Time between two checks of what is left.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Time between two looks at the ward where it cannot be waited for: it may be measured meanwhile.
+/// Time between two checks of the ward if it cannot be waited for; long, because the ward may be
+/// measuring.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// A process whose guardian lives. Dropping it kills the process and everything that it started.
+/// A process with a guardian. Dropping this kills the process and everything that it has started.
 #[derive(Debug)]
 pub(super) struct Guarded {
     guardian: Child,
-    /// Once this is closed, the guardian kills everything.
+    /// When this is closed, the guardian kills everything.
     lifeline: Option<PipeWriter>,
     pid: Pid,
 }
 
 impl Guarded {
-    /// Starts a process on these CPUs, or wherever this process may run if there are none. It leads
-    /// a process group and cannot be interrupted from this process's terminal.
+    /// Starts a process on these CPUs, or on any CPU that this process may use if there are none.
+    /// It leads a process group and cannot be interrupted from this process's terminal.
     ///
     /// # Errors
     ///
@@ -66,7 +67,8 @@ impl Guarded {
         // SAFETY: between fork and exec, `fork` makes system calls alone and allocates nothing.
         unsafe { command.pre_exec(fork) };
         let mut guardian = command.spawn()?;
-        // Also its ends of pipes to the process, which would hold them open.
+        // This also closes this process's copies of the pipe ends meant for the other process,
+        // which would keep the pipes open.
         drop((command, watched, tell));
         let mut bytes = [0; 4];
         let read = born.read_exact(&mut bytes);
@@ -85,23 +87,23 @@ impl Guarded {
         self.pid
     }
 
-    /// The process's standard input and output, if they are pipes and were not taken before.
+    /// The process's standard input and output, if they are pipes and have not been taken before.
     pub(super) fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
         self.guardian.stdin.take().zip(self.guardian.stdout.take())
     }
 
-    /// The process's standard error, if it is a pipe and was not taken before.
+    /// The process's standard error, if it is a pipe and has not been taken before.
     pub(super) fn take_errors(&mut self) -> Option<ChildStderr> {
         self.guardian.stderr.take()
     }
 
-    /// Its guardian, which ends after the process and everything that this started.
+    /// Its guardian, which ends after the process and everything that it has started.
     pub(super) fn guardian(&self) -> Pid {
         Pid::from_child(&self.guardian)
     }
 
-    /// Waits until the process and everything that it started have ended. Returns how the process
-    /// ended, or `None` after `limit`.
+    /// Waits until the process and everything that it has started have ended. Returns how the
+    /// process ended, or `None` after `limit`.
     pub(super) fn ending(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
@@ -115,12 +117,12 @@ impl Guarded {
         }
     }
 
-    /// Kills the process and everything that it started, waits until they have ended, and returns
-    /// how the process ended.
+    /// Kills the process and everything that it has started, waits until they have ended, and
+    /// returns how the process ended.
     ///
     /// # Errors
     ///
-    /// If its end is unknown, because something else has waited for the guardian.
+    /// If that is unknown, because something else has reaped the guardian.
     pub(super) fn kill(&mut self) -> io::Result<ExitStatus> {
         let lived = self.lifeline.take().is_some();
         let status = match self.ending(2 * SWEEP) {
@@ -130,8 +132,8 @@ impl Guarded {
                 self.guardian.wait()?
             }
         };
-        // The guardian may have been killed itself, and so have left the group. Later the number
-        // may be another group's.
+        // The guardian itself may have been killed, and so have left the group behind. Later, the
+        // number may belong to another group.
         if lived && status.signal() == Some(Signal::KILL.as_raw()) {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
@@ -145,12 +147,12 @@ impl Drop for Guarded {
     }
 }
 
-/// Forks the process, in which this function returns. In the guardian it does not.
+/// Forks the process, in which this function returns; in the guardian, it does not.
 fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
-    // Signals from a terminal are for the tool, which then ends its processes in order.
+    // Signals from a terminal are for the tool, which then ends its processes in an orderly way.
     setsid()?;
     let guardian = getpid();
-    // Where a sandbox forbids this, processes that leave their group are not found.
+    // If a sandbox forbids this, processes that leave their group are not found.
     let _ = set_child_subreaper(Some(guardian));
     // SAFETY: the child has a single thread, and only makes system calls until it executes.
     match unsafe { libc::fork() } {
@@ -175,9 +177,10 @@ fn fork_guarded(watched: RawFd, tell: RawFd) -> io::Result<()> {
     }
 }
 
-/// Waits for the end of its ward or of the tool, ends what is left, and ends as the ward did.
+/// Waits until the ward or the tool ends, ends what is left, and exits in the same way as the ward
+/// did.
 fn guard(ward: Pid, watched: RawFd) -> ! {
-    // Both ends of the ward's pipes are among them, and those of others.
+    // These include both ends of the ward's pipes, and those of other pipes.
     close_range(0, watched - 1);
     close_range(watched + 1, RawFd::MAX);
     // SAFETY: it is the one descriptor that was left open.
@@ -191,7 +194,7 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
                 PollFlags::IN,
             ),
         ];
-        // Without a handle on it (Linux before 5.3) the ward is looked at now and then.
+        // Without a handle on the ward (Linux before 5.3), it is checked from time to time.
         let limit = if handle.is_some() { None } else { Some(&GLANCE) };
         let _ = poll(&mut both, limit);
         if !both[0].revents().is_empty() {
@@ -201,7 +204,8 @@ fn guard(ward: Pid, watched: RawFd) -> ! {
     end_as(sweep(ward))
 }
 
-/// True if the ward has ended. It is not reaped yet, so that no other process gets its number.
+/// Returns `true` if the ward has ended. It is not reaped yet, so that no other process can get its
+/// PID.
 fn ended(ward: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {
@@ -213,13 +217,13 @@ fn ended(ward: Pid) -> bool {
     }
 }
 
-/// Kills the ward, its group and whatever this process has adopted, until none is left; returns how
-/// the ward ended.
+/// Kills the ward, its group and everything that this process has adopted, until nothing is left;
+/// returns how the ward ended.
 fn sweep(ward: Pid) -> Option<WaitStatus> {
     let begun = Instant::now();
     let mut how = None;
     let _ = kill_process_group(ward, Signal::KILL);
-    // Before it has a group of its own.
+    // This is for a ward that does not have its own group yet.
     let _ = kill_process(ward, Signal::KILL);
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -238,12 +242,12 @@ fn sweep(ward: Pid) -> Option<WaitStatus> {
     }
 }
 
-/// Kills the children of this process. Their children become its own, and are killed next time.
+/// Kills the children of this process. It then adopts their children, which the next call kills.
 fn kill_children() {
     let Ok(mut file) = File::open("/proc/thread-self/children") else { return };
     let mut text = [0; 4096];
     let Ok(length) = file.read(&mut text) else { return };
-    // The last number may be cut off, and is then another process's.
+    // The last number may be cut off, and would then be the PID of another process.
     let whole = text[..length].iter().rposition(|byte| *byte == b' ').map_or(0, |at| at + 1);
     for word in text[..whole].split(|byte| *byte == b' ').filter(|word| !word.is_empty()) {
         let number = std::str::from_utf8(word).ok().and_then(|digits| digits.parse().ok());
@@ -260,7 +264,7 @@ fn close_range(first: RawFd, last: RawFd) {
     // SAFETY: nothing that this process still uses is in the range.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
-        // Linux before 5.9: as many as a process usually may have.
+        // Before Linux 5.9: closes as many as a process usually may have.
         for fd in first..=last.min(4096) {
             // SAFETY: as above.
             unsafe { libc::close(fd) };

@@ -1,4 +1,4 @@
-//! The process of this program that started this one.
+//! The parent process, which also runs this program.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-/// The process that started this one, which talks with it in lines.
+/// The process that started this one, with which it exchanges lines.
 #[derive(Debug)]
 pub(crate) struct Parent {
     from: BufReader<File>,
@@ -15,10 +15,10 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
-    /// Takes standard input and output. Code of peers then finds the one empty, and what it writes
-    /// to the other is an error message.
+    /// Takes over standard input and output. Code of peers then finds the former empty, and the
+    /// latter redirected to standard error.
     pub(crate) fn take() -> io::Result<Self> {
-        // Where a sandbox forbids it, this process still ends when it next talks.
+        // If a sandbox forbids this, the process still ends when it next exchanges a line.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         let from = io::stdin().as_fd().try_clone_to_owned()?;
         let to = io::stdout().as_fd().try_clone_to_owned()?;

@@ -10,25 +10,26 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{Arrivals, Checksum, Count, Load, Scale, Text};
 
-/// Most messages of a block: at the highest rates they take about a millisecond.
+/// Maximum number of messages of a block: at the highest rates they take about a millisecond.
 pub(super) const MAX_MESSAGES: usize = 50_000;
-/// Highest rate: the time between two messages is that of a stamp.
+/// Highest rate. At this rate, the time between two messages is about that of taking a stamp.
 pub const MAX_RATE: u64 = 100_000_000;
 /// Largest file of arrivals.
 const MAX_BYTES: u64 = 1 << 28;
 /// Latest arrival, in picoseconds: a day.
 const MAX_PS: u128 = 86_400_000_000_000_000;
-/// Messages that count, for each one before them that brings the queue into its usual state.
+/// Messages that count, per message at the beginning that only brings the queue into a steady
+/// state.
 const LEAD: usize = 10;
-/// Fewest messages that count.
+/// Minimum number of messages that count.
 pub(super) const LEAST: usize = 2;
 
 /// Arrivals from a file.
 #[derive(Debug)]
 pub struct Trace {
-    /// Its name, as given.
+    /// The file's name, as given.
     pub file: Text,
-    /// Its checksum.
+    /// The file's checksum.
     pub sha256: Checksum,
     /// Time before each arrival but the first, in picoseconds.
     gaps_ps: Vec<u64>,
@@ -42,13 +43,13 @@ impl PartialEq for Trace {
 }
 
 impl Trace {
-    /// Reads a file with a time a line: `1.25ms` since the start, or `+250us` since the line
-    /// before. Numbers without a unit are seconds; empty lines and those that begin with `#` are
-    /// skipped.
+    /// Reads a file with one time per line: `1.25ms` since the start, or `+250us` since the
+    /// previous line. Numbers without a unit are seconds; empty lines, and those that begin with
+    /// `#`, are skipped.
     ///
     /// # Errors
     ///
-    /// The reason why it is not usable.
+    /// Why it cannot be used.
     pub fn read(path: &Path) -> Result<Arc<Trace>, String> {
         let name = path.display();
         let failed = |error: io::Error| format!("{name}: {error}");
@@ -76,7 +77,7 @@ impl Trace {
         Ok(Arc::new(trace))
     }
 
-    /// The file that a load names, unless it has changed. Files are read once.
+    /// The file that a load names, unless it has changed. Each file is read once.
     pub(crate) fn of(load: &Load) -> Result<Arc<Trace>, String> {
         static READ: Mutex<BTreeMap<Text, Arc<Trace>>> = Mutex::new(BTreeMap::new());
         let Some((file, sha256)) = load.arrivals_file.as_ref().zip(load.arrivals_sha256.as_ref())
@@ -95,7 +96,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Arrivals per second, on average.
+    /// Mean number of arrivals per second.
     pub fn rate(&self, scale: Scale) -> f64 {
         self.gaps_ps.len() as f64 / (self.total_ps as f64 / 1e12) / scale.value()
     }
@@ -105,7 +106,7 @@ impl Trace {
         self.gaps_ps.iter().max().map_or(0.0, |ps| *ps as f64 / 1e3) * scale.value()
     }
 
-    /// Most arrivals at one time.
+    /// Largest number of arrivals at the same time.
     pub fn most_at_once(&self) -> usize {
         let zeros = self.gaps_ps.split(|gap| *gap > 0).map(<[u64]>::len);
         1 + zeros.max().unwrap_or(0)
@@ -122,7 +123,7 @@ impl Trace {
     }
 }
 
-/// Times between the lines. The error is the rest of a sentence that begins with the file's name.
+/// Times between the lines. The error continues a sentence that begins with the file's name.
 fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     let mut gaps_ps = Vec::new();
     let mut last: Option<u128> = None;
@@ -159,7 +160,7 @@ fn gaps_ps(text: &str) -> Result<Vec<u64>, String> {
     }
 }
 
-/// A decimal time in picoseconds, rounded down; exact, because seconds since 1970 with nanoseconds
+/// A decimal time in picoseconds, rounded down. It is exact: seconds since 1970 with nanoseconds
 /// have more digits than a float.
 fn time_ps(text: &str) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -180,7 +181,7 @@ fn time_ps(text: &str) -> Option<u128> {
     Some((0..digits).fold(whole, |ps, place| ps * 10 + u128::from(digit(place))))
 }
 
-/// Arrivals of a load, ready to be drawn.
+/// Distribution of a load's arrivals, ready to be drawn from.
 pub(super) enum Pattern {
     Uniform { gap_ns: f64 },
     Poisson { gap_ns: f64 },
@@ -188,16 +189,16 @@ pub(super) enum Pattern {
     Bursts { burst: usize, gap_ns: f64 },
 }
 
-/// The times at which the messages of a block are due, since its start.
+/// The times at which the messages of a block are due, relative to its start.
 #[derive(Debug, PartialEq)]
 pub(super) struct Schedule {
     pub(super) due_ps: Vec<u64>,
-    /// Number of messages, at the beginning, that do not count.
+    /// Number of messages at the beginning that do not count.
     pub(super) lead: usize,
 }
 
 impl Pattern {
-    /// The pattern of a load.
+    /// The distribution of a load's arrivals.
     pub(super) fn of(load: &Load) -> Result<Self, String> {
         if let (Some(burst), Some(gap_ns)) = (load.burst, load.gap_ns) {
             return Ok(Pattern::Bursts { burst: burst.get() as usize, gap_ns: gap_ns.as_f64() });
@@ -217,8 +218,8 @@ impl Pattern {
         }
     }
 
-    /// Draws the messages of a block: those that count take about `length_ns`, and are at most
-    /// `most`.
+    /// Draws the messages of a block. Those that count span about `length_ns`; there are at most
+    /// `most` in total.
     pub(super) fn schedule(&self, length_ns: f64, most: usize, seed: u64) -> Schedule {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         if let Pattern::Bursts { burst, gap_ns } = *self {

@@ -1,4 +1,4 @@
-//! `ask-reply`: a message goes over and its echo comes back before the next one is sent.
+//! `ask-reply`: a message is sent, and its echo comes back before the next one is sent.
 //!
 //! Two crossed queues, driven by the mechanisms' engine, as in the 2016 article: dividing the time
 //! for many messages by their number would measure throughput, not delivery.
@@ -37,8 +37,8 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::Load,
 };
 
-/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped block, 12 ms
-/// each.
+/// Default measuring time per cell: 31 rounds, each with a block of stretches and a stamped block
+/// of 12 ms.
 const TIME_NS: u64 = 744_000_000;
 
 /// One end of two crossed queues.

@@ -1,5 +1,6 @@
-//! `burst`: messages that are due all at once, again and again: when the first and the last one of
-//! them arrive, how long the queue takes to drain, and if the next burst finds it empty.
+//! `burst`: messages that are due all at once, again and again. Measures when the first and the
+//! last message of a burst arrive, how long the queue takes to drain, and how often the next burst
+//! finds it empty.
 
 use threadtoll_record::{Budget, Kind, Load};
 
@@ -34,7 +35,7 @@ const GAPS_NS: [u64; 3] = [10_000, 100_000, 1_000_000];
 pub const MAX_BURST: u64 = MAX_MESSAGES as u64 / 3;
 /// Longest time between two bursts.
 pub const MAX_GAP_NS: u64 = 60_000_000_000;
-/// Usual length of a block, and its fewest bursts.
+/// Usual length of a block, and the least number of bursts in it.
 const BLOCK_NS: u64 = 12_000_000;
 const LEAST: u64 = 4;
 
@@ -52,8 +53,8 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns, stamped_count: None }
 }
 
-/// Loads of these bursts, in messages, with these times from one to the next; `None` for the usual
-/// ones.
+/// Loads with bursts of these sizes, in messages, and these times from one burst to the next;
+/// `None` for the defaults.
 pub fn loads(bursts: Option<&[u64]>, gaps_ns: Option<&[u64]>) -> Vec<Load> {
     let bursts = bursts.unwrap_or(&BURSTS);
     let gaps_ns = gaps_ns.unwrap_or(&GAPS_NS);

@@ -1,4 +1,4 @@
-//! The call of `threadtoll`: request and answer through one cache line, so a single object serves
+//! `threadtoll`'s call: request and answer through one cache line, so that a single object serves
 //! both directions of an ask-reply.
 
 use threadtoll::call::{Callee, Caller, Options};
@@ -38,10 +38,10 @@ struct Asks<W: Waiting> {
 }
 
 impl<W: Waiting> Exchange for Asks<W> {
-    /// Makes the whole call; the answer is what is received next.
+    /// Makes the whole call; the answer is returned by the next receive.
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // The other end is gone only at the end of the run.
+        // The other end is dropped only at the end of the run.
         self.answer = self.caller.call(seq).unwrap_or(0);
     }
 

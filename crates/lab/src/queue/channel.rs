@@ -8,14 +8,14 @@ pub trait Source<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
-    /// Sends one message; waits while the queue is full, in the row's way.
+    /// Sends one message; while the queue is full, waits as the row's wait strategy says.
     fn send(&mut self, message: M);
 
     /// True if `force_send` can make room.
     const OVERWRITES: bool = false;
 
     /// Sends one message, unless the queue is full; returns `false` if it is. Queues that are never
-    /// full may leave it to `send`.
+    /// full may use this default, which calls `send`.
     fn try_send(&mut self, message: M) -> bool {
         self.send(message);
         true
@@ -42,7 +42,7 @@ pub trait Source<M: Message = u64>: Send + 'static {
     }
 }
 
-/// The receiving end of a queue, which waits in the row's way.
+/// The receiving end of a queue, which waits as the row's wait strategy says.
 pub trait Sink<M: Message = u64>: Send + 'static {
     /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
@@ -51,15 +51,15 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     fn receive(&mut self) -> M;
 
     /// Waits for at least one message, then removes at most `limit` (never 0), with the queue's own
-    /// batch calls if it has any. Passes them to `take` in order, in any number of slices, and
-    /// returns their number.
+    /// batch calls if it has any. Passes the messages to `take` in order, in any number of slices,
+    /// and returns their number.
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[M])) -> usize {
         debug_assert!(limit > 0);
         take(&[self.receive()]);
         1
     }
 
-    /// Waits for the next message, reads it in its slot, and releases that; returns the bits in
+    /// Waits for the next message, reads it in its slot, and releases the slot. Returns the bits in
     /// which the message differs from the one with this number. Only called if
     /// [`IN_PLACE`](Source::IN_PLACE).
     fn receive_in_place(&mut self, number: u64) -> u64 {
@@ -67,8 +67,8 @@ pub trait Sink<M: Message = u64>: Send + 'static {
     }
 }
 
-/// A queue with one way of waiting, for adapters to implement: without data where the queue is
-/// known when this is compiled.
+/// A queue with one wait strategy, for adapters to implement. It contains no data if the queue is
+/// known at compile time.
 pub trait Channel<M: Message = u64>: Clone + Send + Sync + 'static {
     /// Its sending end.
     type Source: Source<M>;

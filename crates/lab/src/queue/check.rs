@@ -1,6 +1,7 @@
-//! Checks that a queue delivers what was sent, for tests of adapters, which cannot reach the loops.
+//! Checks that a queue delivers what was sent, for tests of adapters, which have no access to the
+//! loops.
 //!
-//! Measures nothing; threads run on any CPU.
+//! Measures nothing; threads may run on any CPU.
 
 use std::sync::Arc;
 use std::thread;
@@ -32,8 +33,9 @@ pub fn stream(
     deliver(streams(way, flow)?, messages)
 }
 
-/// Sends at least `messages` of this many bytes, carried in this way, from one thread through a
-/// queue with this `capacity` if it is bounded. Returns `false` if the queue cannot carry them so.
+/// Sends at least `messages` messages of this many bytes, carried in this way, from one thread,
+/// through a queue with this `capacity` if it is bounded. Returns `false` if the queue cannot carry
+/// them in this way.
 ///
 /// # Errors
 ///
@@ -46,7 +48,7 @@ pub fn payload(
     messages: u64,
 ) -> Result<bool, String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
-    // As if it grew: the sender then also waits for the receiver.
+    // As for a queue that grows: the sender then also waits for the receiver.
     let load = Load { carry: Some(carry), ..Load::NONE };
     let usage = Usage { load, payload_bytes, grows: true, ..usage(flow) };
     let Some(Program::Stream { make, .. }) = way.program(super::payload::SCENARIO.name, usage)
@@ -57,7 +59,7 @@ pub fn payload(
     delivered?.join().map_err(|_| "the receiver panicked")?.map(|()| true)
 }
 
-/// Starts a thread that has the stack of one that is measured.
+/// Starts a thread with a stack of the same size as a measured thread's.
 fn spawn<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<thread::JoinHandle<T>, String> {
@@ -69,7 +71,7 @@ fn deliver(streams: Streams, messages: u64) -> Result<(), String> {
     let Streams { senders, mut receiver, round } = streams;
     let control = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
-    // Two passes: the second starts with the queue as the first left it.
+    // Two passes: the second one starts with the queue as the first has left it.
     let passes = 1..=2;
     let sending: Result<Vec<_>, String> = senders
         .into_iter()
@@ -115,7 +117,7 @@ fn deliver(streams: Streams, messages: u64) -> Result<(), String> {
     }
 }
 
-/// Checks that a queue takes `capacity` messages without a receiver, as one round of a stream.
+/// Checks that a queue accepts `capacity` messages without a receiver, in one round of a stream.
 ///
 /// # Errors
 ///
@@ -132,10 +134,10 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     thread::spawn(move || {
         sender.enter();
         let sent = sender.send(0, &control);
-        // The test may have given up.
+        // The test may have given up waiting.
         let _ = done.send((sent, sender));
     });
-    // Longer than this, and the sender is blocked on a full queue.
+    // If it takes longer than this, the sender is blocked on a full queue.
     let in_time = is_done.recv_timeout(std::time::Duration::from_secs(60));
     drop(receiver);
     match in_time {

@@ -1,5 +1,5 @@
-//! `depth`: the time of a send call and of a receive call on a queue that holds many messages, and
-//! the memory that it takes.
+//! `depth`: the time of a send call, and of a receive call, on a queue that holds many messages,
+//! and the memory that it takes.
 //!
 //! ```text
 //!   sender:    creates it ─ fills it ─ K sends ────────────── K sends ─ …
@@ -7,10 +7,11 @@
 //!   memory:  before            full                                            drained
 //! ```
 //!
-//! The two take turns, so that neither meets the other in the queue: the calls are as cheap as the
-//! queue's memory allows. K is the number of messages between two stamps, at most the depth. Each
-//! block has a queue of its own, which is gone before the next block, so that its memory can be
-//! told from that of others, and so that only one queue of a group is full at a time.
+//! The two ends take turns, so that they never access the queue at the same time: the calls are as
+//! cheap as the queue's memory allows. K is the number of messages between two stamps, at most the
+//! depth. Each block has a queue of its own, which is destroyed before the next block, so that its
+//! memory can be distinguished from that of others, and so that only one queue of a group is full
+//! at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,12 +52,12 @@ pub const SCENARIO: Scenario = Scenario {
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// Largest depth that a bounded queue can have.
 pub const MAX_DEPTH: u64 = MAX_CAPACITY - CALLS;
-/// Most calls between two stamps: few enough that most stretches get by without a page fault, which
-/// new memory costs every few hundred messages.
+/// Maximum number of calls between two stamps: few enough that most stretches are free of page
+/// faults, of which new memory causes one every few hundred messages.
 const CALLS: u64 = 128;
-/// Stretches of calls in a block, at most.
+/// Maximum number of stretches of calls in a block.
 const TURNS: usize = 128;
-/// About the time per message to fill and drain a queue, for estimates.
+/// Approximate time per message to fill and drain a queue, for estimates.
 const FILL_NS: u64 = 40;
 const BLOCK_NS: u64 = 2_000_000;
 
@@ -76,13 +77,13 @@ fn budget(overrides: &Overrides, load: &Load) -> Budget {
     }
 }
 
-/// The smallest power of two that has room for a stretch more.
+/// The smallest power of two with room for one more stretch.
 fn capacity(slots: &Slots, load: &Load) -> u64 {
     let depth = load.depth.map_or(1, |depth| depth.get());
     slots.capacity((depth + calls(depth)).next_power_of_two())
 }
 
-/// Loads of these depths; `None` for the usual ones.
+/// Loads with these depths; `None` for the defaults.
 pub fn loads(depths: Option<&[u64]>) -> Vec<Load> {
     let load = |depth: &u64| Load { depth: Some((*depth).into()), ..Load::NONE };
     depths.unwrap_or(&DEPTHS).iter().map(load).collect()
@@ -105,7 +106,7 @@ impl Loops for Compiled {
             make: Arc::new(move || {
                 fix_thresholds();
                 enough_memory(depth)?;
-                // For its error: each block opens its own.
+                // Only checks for an error: each block opens its own queue.
                 drop(channel.open(flow.capacity)?);
                 Ok(crew(channel.clone(), flow.capacity, depth))
             }),
@@ -113,20 +114,20 @@ impl Loops for Compiled {
             read: Arc::new(move |worked| read(worked, depth)),
             simulate: Arc::new(move |queue| Ok(simulate(queue, depth))),
             class,
-            // The memory of a new queue is what is measured.
+            // The memory of a new queue is what is measured here.
             grows: true,
         }))
     }
 }
 
-/// The turn of an end: even numbers are the sender's, odd ones the receiver's.
+/// Number of the current turn: even turns are the sender's, odd ones the receiver's.
 #[derive(Default)]
 struct Turn(CachePadded<AtomicU64>);
 
 impl Turn {
     fn wait(&self, turn: u64) {
         let mut looks = 0u32;
-        // Acquire: pairs with `end`, so that a turn sees all of the one before.
+        // Acquire: pairs with `end`, so that a turn sees everything from the turn before.
         while self.0.0.load(Ordering::Acquire) < turn {
             looks += 1;
             if looks.is_multiple_of(256) {
@@ -159,7 +160,7 @@ fn crew<C: Channel>(channel: C, capacity: usize, depth: u64) -> Crew {
     vec![Box::new(sender), Box::new(receiver)]
 }
 
-/// A receiving end on its way from the thread that opened it.
+/// A receiving end on its way from the thread that created it.
 type Handed<C> = Arc<Mutex<Option<<C as Channel>::Sink>>>;
 
 struct Sender<C: Channel> {
@@ -171,7 +172,7 @@ struct Sender<C: Channel> {
     before: u64,
     depth: u64,
     turn: Arc<Turn>,
-    /// Its next turn.
+    /// Number of its next turn.
     at: u64,
 }
 
@@ -179,7 +180,7 @@ impl<C: Channel> Part for Sender<C> {
     fn prepare(&mut self, _: Shift, _: &Clock) {
         give_back();
         self.before = resident_bytes();
-        // One that could not be created leaves a block without messages.
+        // If the queue could not be created, the block has no messages.
         let opened = self.channel.open(self.capacity).ok();
         let (source, sink) =
             opened.map_or((None, None), |(source, sink)| (Some(source), Some(sink)));
@@ -206,7 +207,7 @@ impl<C: Channel> Part for Sender<C> {
             self.turn.end(self.at);
             self.at += 2;
         }
-        // Until it has been drained.
+        // Its next turn comes after the queue has been drained.
         self.at += 2;
         self.turn.wait(self.at);
         Log { times: vec![times, vec![begin]], numbers: vec![self.before, full], wrong: 0 }
@@ -268,11 +269,12 @@ fn receive<S: Sink>(sink: &mut S, next: &mut u64, count: u64) -> u64 {
     wrong
 }
 
-/// Most memory that a message takes, for small ones: a deque that grows is copied into one of
-/// twice its size.
+/// Maximum memory that a small message takes: a deque that grows is copied into one of twice its
+/// size.
 const BYTES_EACH: u64 = 128;
 
-/// Refuses a depth for which there is not enough memory, so that the kernel need not end anything.
+/// Refuses a depth for which there is not enough memory, so that the kernel does not have to kill a
+/// process.
 pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
     let needed = depth.saturating_mul(BYTES_EACH);
     match available_bytes() {
@@ -286,8 +288,8 @@ pub(crate) fn enough_memory(depth: u64) -> Result<(), Unavailable> {
     }
 }
 
-/// Memory that can be taken without swapping, within the limit of the control group that this
-/// process sees; `None` if the kernel does not tell.
+/// Memory that is available without swapping, within the limit of the control group that this
+/// process sees; `None` if the kernel does not report it.
 fn available_bytes() -> Option<u64> {
     let of_group = |file: &str| {
         let text = std::fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()?;
@@ -300,8 +302,8 @@ fn available_bytes() -> Option<u64> {
     of_machine.into_iter().chain(left).min()
 }
 
-/// Makes the allocator return memory as in a process that has not run for long: it would keep more
-/// and more of what is freed, up to tens of megabytes.
+/// Makes the allocator return freed memory as readily as in a process that has just started.
+/// Otherwise it would keep more and more of it, up to tens of megabytes.
 fn fix_thresholds() {
     #[cfg(target_env = "gnu")]
     for threshold in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {
@@ -312,8 +314,8 @@ fn fix_thresholds() {
     }
 }
 
-/// Returns memory that the allocator keeps of earlier queues, so that this one has to ask for its
-/// own.
+/// Returns memory that the allocator has kept from earlier queues, so that this queue has to
+/// request its own.
 fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it may be called at any time, by any thread.
@@ -322,14 +324,14 @@ fn give_back() {
     }
 }
 
-/// Memory of this process; 0 if the kernel does not tell.
+/// Memory of this process; 0 if the kernel does not report it.
 fn resident_bytes() -> u64 {
-    // `status` is off by up to some megabytes with many CPUs.
+    // With many CPUs, `status` is off by up to some megabytes.
     let exact = kibibytes("/proc/self/smaps_rollup", "Rss:");
     exact.or_else(|| kibibytes("/proc/self/status", "VmRSS:")).unwrap_or(0) * 1024
 }
 
-/// The value that a file of the kernel names.
+/// The value with this name in a file of the kernel.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -361,11 +363,11 @@ fn read(worked: Worked, depth: u64) -> Option<Reading> {
     Some((Samples::Depth(calls), messages))
 }
 
-/// Memory of a simulated process without messages, and of each message.
+/// Memory of a simulated process without messages, and memory per message.
 const VIRTUAL_BYTES: u64 = 32 << 20;
 const VIRTUAL_MESSAGE: u64 = 16;
 
-/// A queue whose calls take as long whatever its depth.
+/// A queue whose calls take the same time at any depth.
 fn simulate(queue: &mut VirtualQueue<'_>, depth: u64) -> Vec<Log> {
     let calls = calls(depth);
     let mut now = queue.begins_ps;

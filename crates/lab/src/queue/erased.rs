@@ -1,6 +1,5 @@
-//! Ends of queues without their types, so that a scenario's loops are compiled once instead of for
-//! every queue: where a message takes a hundred nanoseconds or more, an indirect call does not
-//! show.
+//! Type-erased ends of queues, so that a scenario's loops are compiled once instead of for every
+//! queue. If a message takes a hundred nanoseconds or more, an indirect call makes no difference.
 
 use std::marker::PhantomData;
 
@@ -84,7 +83,7 @@ impl Sink for AnySink {
     }
 }
 
-/// An end that carries each word as a larger message with a number, of which every word is written
+/// An end that carries each word as the number of a larger message, all words of which are written
 /// and read.
 #[derive(Clone)]
 struct Carrying<M, E>(E, PhantomData<M>);
@@ -92,13 +91,13 @@ struct Carrying<M, E>(E, PhantomData<M>);
 /// Bits of a carried number below its sender's.
 const CARRIED_BITS: u32 = 36;
 
-/// Larger messages have fewer bits for their number than a word has.
+/// The number of a larger message has fewer bits than a word.
 fn carried(word: u64) -> u64 {
     debug_assert!(word & (u64::MAX >> (64 - NUMBER_BITS)) < 1 << CARRIED_BITS);
     (word >> NUMBER_BITS << CARRIED_BITS) | (word & ((1 << CARRIED_BITS) - 1))
 }
 
-/// The word that is carried as this number.
+/// The word that this number stands for.
 fn word(carried: u64) -> u64 {
     (carried >> CARRIED_BITS << NUMBER_BITS) | (carried & ((1 << CARRIED_BITS) - 1))
 }
@@ -129,12 +128,13 @@ impl<M: Message, S: Sink<M>> Sink for Carrying<M, S> {
     fn receive(&mut self) -> u64 {
         let message = self.0.receive();
         let number = number(message.first());
-        // No sender has this one.
+        // No sender sends this value.
         if message.difference(number) == 0 { word(number) } else { u64::MAX }
     }
 }
 
-/// Opens a queue for this number of senders, at least one, with clones of the first.
+/// Boxes the ends of a queue. Clones the sending end so that there are `senders` of them, at least
+/// one.
 fn ends<S: Source, R: Sink>(
     senders: usize,
     (source, sink): (S, R),
@@ -155,7 +155,7 @@ pub(super) fn open<C: Channel>(
     Ok((AnySource(Box::new(source)), AnySink(Box::new(sink))))
 }
 
-/// As [`open`], with messages of type `M`.
+/// Like [`open`], with messages of type `M`.
 pub(super) fn open_carrying<M: Message, C: Channel<M>>(
     channel: &C,
     capacity: usize,
@@ -174,7 +174,7 @@ pub(super) fn open_for<C: Channel<Source: Clone>>(
     Ok(ends(senders, channel.open(capacity)?, Clone::clone))
 }
 
-/// As [`open_for`], with messages of type `M`.
+/// Like [`open_for`], with messages of type `M`.
 pub(super) fn open_for_carrying<M: Message, C: Channel<M, Source: Clone>>(
     channel: &C,
     senders: usize,

@@ -1,5 +1,5 @@
-//! `flood`: one sender dumps megabytes into a queue, and another one sends a line now and then: the
-//! time of *its* send call.
+//! `flood`: one sender (the dumper) dumps megabytes into a queue, while another (the writer)
+//! occasionally sends a line. Measures the time of the *writer's* send call.
 //!
 //! ```text
 //!   dumper:  8 MiB as fast as it can ──┐   (one by one, or in large batches)
@@ -7,9 +7,9 @@
 //!             └─┘ send call
 //! ```
 //!
-//! A bounded queue is full while the dump lasts: it makes both senders wait or, with calls that do
-//! not wait, refuses messages or drops the oldest. An unbounded one grows. The writer sleeps
-//! between lines, so that it does not keep its CPU from the dumper where both share one.
+//! A bounded queue is full during the dump: it makes both senders wait or, with calls that do not
+//! wait, refuses messages or drops the oldest. An unbounded one grows. The writer sleeps between
+//! lines, so that it does not keep the dumper from running if they share a CPU.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,25 +56,27 @@ pub const SCENARIO: Scenario = Scenario {
 
 /// The dumper and the writer.
 const SENDERS: u32 = 2;
-/// Messages of a dump: 8 MiB.
+/// Number of messages in a dump, 8 MiB in total.
 const DUMP: u64 = 1 << 20;
-/// Time for which the receiver computes after each message, so that the dump lasts for a block.
+/// Time for which the receiver computes after each message, so that the dump lasts throughout a
+/// block.
 const COMPUTES_NS: f64 = 100.0;
 /// Lines per second.
 const RATES: [u64; 1] = [10_000];
 /// Usual length of a block.
 const BLOCK_NS: f64 = 100e6;
-/// Shorter waits of the writer are spent spinning.
+/// The writer spins instead of sleeping if it has to wait for less than this.
 const NAP: Duration = Duration::from_micros(20);
-/// Time between two looks of a dumper that has done if the writer has, too: they may share a CPU.
+/// Interval at which a dumper that has finished checks if the writer has, too. It sleeps in
+/// between, because they may share a CPU.
 const DUMPER_NAP: Duration = Duration::from_millis(1);
 
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, load, BLOCK_NS)
 }
 
-/// The dumper's. One by one, and as many as a call takes: a queue may make the writer's call pay
-/// for what the dumper's has begun.
+/// Batch sizes of the dumper: single messages, and as many as a call takes. In some queues, the
+/// writer's call has to do work that the dumper's call has begun.
 fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     // Calls that send a batch wait for room.
     let in_batches = way.batches && asked.load.lose == Some(Lose::Never);
@@ -87,7 +89,7 @@ fn batches(_: &Queue, way: &Way, asked: &Asked<'_>) -> Vec<u64> {
     }
 }
 
-/// Loads with these numbers of lines per second; `None` for the usual one.
+/// Loads with these numbers of lines per second; `None` for the default.
 pub fn loads(rates: Option<&[u64]>) -> Vec<Load> {
     let rates = rates.unwrap_or(&RATES);
     let load = |rate: u64, lose: Lose| Load {
@@ -159,12 +161,12 @@ impl Loops for Compiled {
     }
 }
 
-/// Flags that the senders of a block share.
+/// Flags shared by the senders of a block.
 #[derive(Default)]
 struct State {
-    /// All lines have been sent.
+    /// True once all lines have been sent.
     written: CachePadded<AtomicBool>,
-    /// The dumper has sent its last message.
+    /// True once the dumper has sent its last message.
     dumped: CachePadded<AtomicBool>,
 }
 
@@ -172,7 +174,7 @@ struct State {
 struct Dumper<S> {
     source: Option<S>,
     lose: Lose,
-    /// The messages of a call.
+    /// The messages of one call.
     batch: Vec<u64>,
     state: Arc<State>,
 }
@@ -183,7 +185,7 @@ impl<S: Source> Part for Dumper<S> {
     }
 
     fn prepare(&mut self, _: Shift, _: &Clock) {
-        // All parts meet between this and the block.
+        // All parts synchronise between this and the block.
         self.state.written.0.store(false, Ordering::Relaxed);
         self.state.dumped.0.store(false, Ordering::Relaxed);
     }
@@ -207,8 +209,9 @@ impl<S: Source> Part for Dumper<S> {
     }
 }
 
-/// Ends the messages of a sender once the other one has sent its last, which might take the place
-/// of the end. Each sender has an end of its own: not every queue keeps the order between senders.
+/// Sends the end marker of a sender once the other sender has sent its last message, which could
+/// otherwise displace the marker. Each sender has a marker of its own, because not every queue
+/// keeps the order between senders.
 fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
     while !other.load(Ordering::Relaxed) {
         std::thread::sleep(nap);
@@ -216,13 +219,13 @@ fn end<S: Source>(source: &mut Option<S>, other: &AtomicBool, nap: Duration) {
     with(source, |source| source.send(END));
 }
 
-/// Sends until the queue has taken the dump, or all lines have been sent.
+/// Sends until the queue has accepted the whole dump, or all lines have been sent.
 #[inline(always)]
 fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     on_a_line();
     let mut tally = Tally::default();
     let mut number = first(0);
-    // Relaxed: it may see the end of the lines a round later at no cost.
+    // Relaxed: there is no harm in seeing the end of the lines a round later.
     while tally.taken < DUMP && !written.load(Ordering::Relaxed) {
         for _ in 0..ROUND {
             tally.count(send(source, number, lose));
@@ -232,7 +235,7 @@ fn dump<S: Source>(source: &mut S, lose: Lose, written: &AtomicBool) -> Tally {
     tally
 }
 
-/// As [`dump`], with as many messages to a call as `batch` holds.
+/// Like [`dump`], with as many messages per call as `batch` holds.
 #[inline(always)]
 fn dump_batches<S: Source>(source: &mut S, batch: &mut [u64], written: &AtomicBool) -> Tally {
     on_a_line();
@@ -250,7 +253,7 @@ struct Writer<S> {
     source: Option<S>,
     lose: Lose,
     pattern: Pattern,
-    /// Times of the block's lines since its start, in ticks.
+    /// Due times of the block's lines since its start, in ticks.
     due: Vec<u64>,
     state: Arc<State>,
 }
@@ -262,7 +265,7 @@ impl<S: Source> Part for Writer<S> {
 
     fn prepare(&mut self, shift: Shift, clock: &Clock) {
         let schedule = self.pattern.schedule(shift.length_ns, MAX_MESSAGES, shift.seed);
-        // After the start of the dump.
+        // Begins after the start of the dump.
         let ticks = |ps: &u64| clock.ticks(*ps as f64 / 1e3 + 2.0 * AHEAD_NS);
         self.due = schedule.due_ps.iter().map(ticks).collect();
     }
@@ -325,8 +328,8 @@ impl<S: Sink> Part for Receiver<S> {
     }
 }
 
-/// Receives until both senders have ended, and computes after each message; returns the messages by
-/// sender, and 0 if those of each ascended.
+/// Receives until both senders have ended, and computes after each message. Returns the number of
+/// messages by sender, and 0 if the messages of each sender were in ascending order.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     on_a_line();
@@ -353,7 +356,7 @@ fn receive<S: Sink>(sink: &mut S, clock: &Clock) -> ([u64; 2], u64) {
     }
 }
 
-/// The calls of the writer; `None` if a message was lost that the queue had not dropped.
+/// The writer's calls; `None` if a message was lost that the queue did not report as dropped.
 fn read(worked: Worked) -> Option<Reading> {
     let [dumper, writer, receiver] = worked.logs.as_slice() else { return None };
     let &[dumped, dropped_for_dump] = dumper.numbers.as_slice() else { return None };
@@ -377,9 +380,10 @@ fn read(worked: Worked) -> Option<Reading> {
     Some((Samples::SendCalls(sends), received))
 }
 
-/// A dump without end into a queue with one server, which is full all the time if it is bounded: a
-/// sender that waits gets the place of the next message that is received, and a line that takes the
-/// place of another is itself dropped soon. A call takes as long as the receiver takes a message.
+/// A dump without end into a queue with one server, which is full all the time if it is bounded. A
+/// sender that waits gets the place of the next message that is received, and a line that displaces
+/// another message is itself dropped soon. A call takes as long as the receiver needs for a
+/// message.
 fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>, lose: Lose, grows: bool) -> Vec<Log> {
     let schedule = pattern.schedule(queue.shift.length_ns, queue.most, queue.shift.seed);
     let count = schedule.due_ps.len();

@@ -1,4 +1,4 @@
-//! `for-me`: the user's own traffic through every queue, to recommend one.
+//! `for-me`: sends the user's own traffic through every queue, to recommend one.
 //!
 //! ```text
 //!   sender 1 ──┐   each message when it is due; one that finds the queue full
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Senders take turns with the messages of one open loop, so the arrivals at the queue are the same
-//! however many they are. Several sleep until their next message is nearly due, so that a sender
-//! that waits does not keep another one from its CPU.
+//! for any number of senders. If there are several, each sleeps until its next message is almost
+//! due, so that a waiting sender does not keep another from its CPU.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,18 +54,18 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::Load,
 };
 
-/// Most bytes of messages that wait in a queue that grows.
+/// Maximum number of bytes of messages that may wait in a queue that grows.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
 /// Time after which a sender gives up on a saturated queue, at high rates.
 const BACKLOG_S: f64 = 0.05;
-/// Time between two looks at whether all senders are done.
+/// Interval at which a sender checks if all senders are done.
 const NAP: Duration = Duration::from_micros(20);
 
-/// Rejects messages that would take too much memory if they had to wait.
+/// Rejects messages that would take too much memory if they had to wait in the queue.
 ///
 /// # Errors
 ///
-/// If messages of the largest size may fill more than a queue may take.
+/// If messages of the largest size may take more memory than a queue may use.
 pub fn check(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -78,7 +78,7 @@ pub fn check(
         }
         _ => (rates.into_iter().flatten().max().map_or(0.0, |rate| *rate as f64), 0),
     };
-    // Of a block, in a queue that grows, if nothing is received.
+    // Number of messages of a block in a queue that grows, if nothing is received.
     let waiting = ((fastest * BACKLOG_S) as usize).max(at_once).min(MAX_MESSAGES) as u64;
     let largest = payloads.into_iter().flatten().copied().max().unwrap_or(8);
     if waiting.saturating_mul(largest) > MAX_WAITING_BYTES {
@@ -92,8 +92,8 @@ pub fn check(
     Ok(())
 }
 
-/// Loads of these [arrivals](open_loop::loads), for queues that lose nothing and those that lose
-/// what they may.
+/// Loads with these [arrivals](open_loop::loads), for queues that lose nothing and for those that
+/// may lose the messages in `loses`.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,
@@ -161,7 +161,7 @@ impl Loops for Compiled {
     }
 }
 
-/// Returns `true` if the queue can lose what it may.
+/// Returns `true` if the queue can lose such messages as the load allows.
 fn loses<C: Channel>(usage: &Usage) -> bool {
     match usage.load.lose {
         None | Some(Lose::Never) => true,
@@ -214,17 +214,17 @@ fn crew(
         let generator = if senders > 1 { generator.with_naps() } else { generator };
         crew.push(Box::new(Sender { generator }));
     }
-    // Arrivals from a file may come at the same time.
+    // In a file, several messages may arrive at the same time.
     crew.push(Box::new(Receiver::new(sink, senders, |_| 2 * MAX_MESSAGES)));
     Ok(crew)
 }
 
-/// A sending end that loses what it may.
+/// A sending end that may lose messages.
 struct Losing<S> {
     source: S,
     lose: Lose,
     tally: Tally,
-    /// Senders that have sent all of their messages.
+    /// Number of senders that have sent all of their messages.
     sent_all: Arc<CachePadded<AtomicUsize>>,
     senders: usize,
 }
@@ -236,8 +236,8 @@ impl<S: Source> Source for Losing<S> {
 
     fn send(&mut self, message: u64) {
         if message == END {
-            // No message that may take the place of an end comes after it. Release and acquire: an
-            // end comes after all messages of the other senders.
+            // After this, no message follows that could displace an end marker. Release and
+            // acquire: an end marker comes after all messages of the other senders.
             self.sent_all.0.fetch_add(1, Ordering::Release);
             while self.sent_all.0.load(Ordering::Acquire) < self.senders {
                 std::thread::sleep(NAP);
@@ -261,7 +261,7 @@ impl Part for Sender {
     fn prepare(&mut self, shift: Shift, clock: &Clock) {
         if let Some(losing) = self.generator.source() {
             losing.tally = Tally::default();
-            // All parts meet between this and the block.
+            // All parts synchronise between this and the block.
             losing.sent_all.0.store(0, Ordering::Relaxed);
         }
         self.generator.prepare(shift, clock);
@@ -276,7 +276,7 @@ impl Part for Sender {
 }
 
 /// Deliveries of all senders; `None` if a message was lost that was neither refused nor dropped,
-/// came twice, or overtook one of its sender.
+/// was received twice, or overtook another message of its sender.
 fn read(worked: Worked, lose: Lose) -> Option<Reading> {
     let Worked { logs, cpu_ns, cpu, clock_bound_ns } = worked;
     let (receiver, generators) = logs.split_last()?;
@@ -337,8 +337,8 @@ fn read(worked: Worked, lose: Lose) -> Option<Reading> {
     (counted > 1).then_some((Samples::OpenLoop(deliveries), messages))
 }
 
-/// A queue with one server and this capacity, which does not count the message that is served.
-/// Without losses it has no limit.
+/// A queue with one server and this capacity, which does not include the message being served. If
+/// no messages may be lost, the capacity has no effect.
 fn simulate(
     pattern: &Pattern,
     queue: &mut VirtualQueue<'_>,
@@ -373,7 +373,7 @@ fn simulate(
     let mut waiting: VecDeque<(u64, u64)> = VecDeque::new();
     let mut idle = queue.begins_ps;
     let mut served = 0;
-    // Serves what the receiver takes before this time.
+    // Serves the messages that the receiver takes before this time.
     let mut serve = |waiting: &mut VecDeque<(u64, u64)>, until: u64| {
         while let Some((came, number)) = waiting.front().copied() {
             let begins = idle.max(came);

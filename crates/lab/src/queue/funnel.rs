@@ -1,4 +1,4 @@
-//! The funnel of `threadtoll`, bounded and unbounded.
+//! `threadtoll`'s funnel, bounded and unbounded.
 
 use std::marker::PhantomData;
 
@@ -52,8 +52,8 @@ pub fn bounded() -> Queue {
     }
 }
 
-/// A chunk of 16 KiB or 32 slots, each a message and its stamp. A funnel that is full has one chunk
-/// more than its messages need, because they may begin in the middle of one.
+/// A chunk has 16 KiB or 32 slots, each with a message and its stamp. A full funnel has one more
+/// chunk than its messages need, because they may begin in the middle of one.
 fn slots(message_bytes: u64) -> Slots {
     let slot_bytes = message_bytes + 8;
     let messages = 1 << ((16 << 10) / slot_bytes).max(32).ilog2();
@@ -101,7 +101,7 @@ impl<W: Waiting, M> Clone for To<W, M> {
 impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        // The other end is gone only at the end of the run.
+        // The other end is dropped only at the end of the run.
         let _ = self.0.send(message);
     }
 

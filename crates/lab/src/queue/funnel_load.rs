@@ -1,4 +1,4 @@
-//! `funnel`: rare important messages among those of chatty senders, in one queue.
+//! `funnel`: rare important messages among those of chatty senders, all in one queue.
 //!
 //! ```text
 //!   chatty 1 ────┐
@@ -6,8 +6,9 @@
 //!   important ───┘
 //! ```
 //!
-//! Every sender is an open loop of its own. Chatty ones never sleep: between two messages they are
-//! taken to compute. Important ones sleep until their next message is nearly due.
+//! Every sender is an open loop of its own. Chatty senders never sleep: they are assumed to compute
+//! between two messages. Senders of important messages sleep until their next message is almost
+//! due.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::Load,
 };
 
-/// Messages per second of all chatty senders together, by default.
+/// Default number of messages per second, of all chatty senders together.
 const RATES: [u64; 1] = [200_000];
 /// Messages per second of an important sender.
 pub(crate) const IMPORTANT_PER_S: f64 = 1e3;
@@ -60,7 +61,7 @@ fn budget(overrides: &Overrides, _: &Load) -> Budget {
     open_loop::budget_of_blocks(overrides, &important, BLOCK_NS)
 }
 
-/// From the important ones alone to twice as many senders as CPUs.
+/// Numbers of senders: from those of important messages only, to twice as many as there are CPUs.
 fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     let least = load.important.map_or(1, |important| important.get() as u32);
     let most = (2 * cpus as u32).clamp(least, MAX_SENDERS);
@@ -72,8 +73,8 @@ fn senders(load: &Load, cpus: usize) -> Vec<u32> {
     all
 }
 
-/// Loads of all chatty senders together, in messages per second, and of this many important
-/// senders; `None` for the usual ones.
+/// Loads with these numbers of messages per second, of all chatty senders together, and this many
+/// senders of important messages; `None` for the defaults.
 pub fn loads(rates: Option<&[u64]>, important: Option<u64>) -> Vec<Load> {
     let load = |rate: &u64| Load {
         arrivals: Some(Arrivals::Poisson),
@@ -97,7 +98,7 @@ fn has_load(load: &Load) -> Result<(), String> {
 #[derive(Clone, Copy)]
 struct Senders {
     all: usize,
-    /// Number of the first of important messages.
+    /// Number of chatty senders, which is also the index of the first sender of important messages.
     chatty: usize,
     chatty_gap_ns: f64,
 }
@@ -116,7 +117,8 @@ impl Senders {
         Pattern::Poisson { gap_ns }
     }
 
-    /// Half again as many messages as are expected in a block, a lead of a tenth included.
+    /// One and a half times the expected number of messages in a block, including a tenth that does
+    /// not count.
     fn most(self, shift: Shift) -> usize {
         let Senders { all, chatty, chatty_gap_ns } = self;
         let gaps = [(chatty, chatty_gap_ns), (all - chatty, GAP_NS)];
@@ -129,7 +131,7 @@ impl Senders {
 pub(super) enum Compiled {}
 
 impl Loops for Compiled {
-    /// Only a sender of important messages.
+    /// With one sender, there is only a sender of important messages.
     fn one_sender<C: Channel>(channel: &C, usage: Usage) -> Option<Program> {
         let channel = channel.clone();
         let senders = Senders::of(1, &usage.load);
@@ -181,7 +183,7 @@ fn crew<So: super::Source, Si: Sink>(sources: Vec<So>, sink: Si, senders: Sender
     generators.chain([Box::new(receiver) as Box<dyn Part>]).collect()
 }
 
-/// A generator with arrivals of its own.
+/// A generator with random arrivals of its own.
 struct Seeded<S> {
     generator: Generator<S>,
     sender: u64,
@@ -206,7 +208,7 @@ fn of_sender(shift: Shift, sender: u64) -> Shift {
 }
 
 /// Deliveries of important messages, and of chatty ones by sender; `None` if a message was lost,
-/// came twice, or overtook one of its sender.
+/// was received twice, or overtook another message of its sender.
 fn read(worked: Worked, senders: Senders) -> Option<Reading> {
     let Worked { logs, cpu_ns, cpu, .. } = worked;
     let (receiver, generators) = logs.split_last()?;
@@ -250,7 +252,7 @@ fn read(worked: Worked, senders: Senders) -> Option<Reading> {
     (important.len() > 1).then_some((Samples::OpenLoop(deliveries), messages))
 }
 
-/// A queue with one server, which serves all senders in the order of their messages.
+/// A queue with one server, which serves the messages of all senders in order.
 fn simulate(queue: &mut VirtualQueue<'_>, senders: Senders) -> Vec<Log> {
     let schedule = |sender| {
         let shift = of_sender(queue.shift, sender as u64);

@@ -1,5 +1,5 @@
-//! Messages of several senders, for scenarios that tell them apart: a receiver that stamps them,
-//! and their deliveries.
+//! Messages of several senders, for scenarios that report them separately: a receiver that stamps
+//! them, and their deliveries.
 
 use threadtoll_machine::clock::Clock;
 
@@ -11,12 +11,12 @@ use super::Sink;
 use super::paced::{END, touched};
 use super::stream::with;
 
-/// Receives until each sender has ended. Its log has the messages, each with its stamp.
+/// Receives until each sender has ended. Its log contains the messages, each with its stamp.
 #[repr(align(128))]
 pub(super) struct Receiver<S> {
     sink: Option<S>,
     senders: usize,
-    /// Most messages of a block.
+    /// Maximum number of messages of a block.
     room: Box<dyn Fn(Shift) -> usize + Send>,
     times: Vec<u64>,
     numbers: Vec<u64>,
@@ -61,8 +61,8 @@ impl<S: Sink> Part for Receiver<S> {
     }
 }
 
-/// Receives until each sender has ended; returns the number of messages, and 0 if there was room
-/// for all.
+/// Receives until each sender has ended. Returns the number of messages that were kept, and a
+/// second number, which is not 0 if some had no room.
 #[inline(always)]
 fn receive<S: Sink>(
     sink: &mut S,
@@ -93,8 +93,8 @@ fn receive<S: Sink>(
     }
 }
 
-/// Deliveries of messages in order: when each was due, when its send call could have begun, began,
-/// and had returned, and when the receiver had it.
+/// Deliveries of messages in order. A row has the times when a message was due, when its send call
+/// could have begun, when it began, when it returned, and when the message was received.
 pub(super) fn deliveries(rows: &[[u64; 5]]) -> Deliveries {
     let column = |of: usize| rows.iter().map(|times| times[of]).collect();
     Deliveries {

@@ -1,15 +1,15 @@
-//! Send calls that may lose a message, as the load says which.
+//! Send calls that may lose a message; the load says which.
 
 use threadtoll_record::Lose;
 
 use super::Source;
 
-/// Outcome of a send call.
+/// Result of a send call.
 pub(super) enum Sent {
-    /// The queue had room, made some by growing, or the sender waited.
+    /// The queue had room, grew, or made the sender wait.
     Taken,
     Refused,
-    /// The queue took it and dropped another one.
+    /// The queue accepted the message and dropped another one.
     Dropped,
 }
 
@@ -28,7 +28,8 @@ pub(super) fn send<S: Source>(source: &mut S, message: u64, lose: Lose) -> Sent 
     }
 }
 
-/// Messages that the queue took, those that it refused, and those that it dropped for others.
+/// Number of messages that the queue accepted, that it refused, and that it dropped in favour of
+/// others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) taken: u64,

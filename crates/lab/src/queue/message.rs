@@ -1,13 +1,13 @@
 //! Messages of several sizes. Every word of a message follows from the message's number, so that a
-//! receiver can verify each of them.
+//! receiver can verify all of them.
 
 use std::fmt;
 use std::mem::MaybeUninit;
 
 use super::words::{count_up, count_up_into, difference};
 
-/// Bits of a word below the message's number: more than there are words in the largest message, so
-/// that no word occurs twice.
+/// Number of bits of a word below the message's number: enough for the words of the largest
+/// message, so that no word occurs twice.
 const INDEX_BITS: u32 = 20;
 
 /// Sizes in bytes of the types that implement [`Message`].
@@ -18,7 +18,7 @@ pub(super) fn first_word(number: u64) -> u64 {
     number << INDEX_BITS
 }
 
-/// The number of a message with this first word.
+/// The number of the message that begins with this word.
 pub(super) fn number(first_word: u64) -> u64 {
     first_word >> INDEX_BITS
 }
@@ -31,19 +31,19 @@ mod sealed {
 
 /// A message of a queue: a word, or [`Words`].
 pub trait Message: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
-    /// A message whose words are all alike, and which has no number.
+    /// A message whose words are all equal. No number yields such a message.
     fn all(word: u64) -> Self;
 
     /// Writes every word of the message with this number.
     fn fill(place: &mut MaybeUninit<Self>, number: u64);
 
-    /// As [`fill`](Self::fill), in place of another message.
+    /// Like [`fill`](Self::fill), over an existing message.
     fn overwrite(&mut self, number: u64);
 
-    /// Its first word.
+    /// First word of the message.
     fn first(&self) -> u64;
 
-    /// Bits in which any word differs from those of the message with this number; 0 if none does.
+    /// Bits in which any word differs from the message with this number; 0 if none does.
     fn difference(&self, number: u64) -> u64;
 
     /// The message with this number.
@@ -126,7 +126,7 @@ impl<const N: usize> Message for Words<N> {
 
 #[cfg(test)]
 impl<const N: usize> Words<N> {
-    /// Tears it.
+    /// Makes a torn message: overwrites half of this one with the other.
     pub(super) fn overwrite_half_of(&mut self, other: &Self) {
         self.0[N / 2..].copy_from_slice(&other.0[N / 2..]);
     }

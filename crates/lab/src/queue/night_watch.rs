@@ -1,5 +1,5 @@
-//! `night-watch`: messages so rare that the receiver has fallen asleep, up to a minute apart: how
-//! late each arrives, and the CPU time that it takes to stay awake for it.
+//! `night-watch`: messages so rare that the receiver has fallen asleep, up to a minute apart.
+//! Measures how late each message arrives, and the CPU time spent on staying awake for it.
 
 use threadtoll_record::{Kind, Load};
 
@@ -25,11 +25,11 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::Load,
 };
 
-/// From 1 µs, less than a wake-up takes in CPU time, to 1 s.
+/// From 1 µs, which is less than the CPU time of a wake-up, to 1 s.
 const GAPS_NS: [u64; 8] =
     [1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// Loads with these times from one message to the next; `None` for the usual ones.
+/// Loads with these times from one message to the next; `None` for the defaults.
 pub fn loads(gaps_ns: Option<&[u64]>) -> Vec<Load> {
     let gaps_ns = gaps_ns.unwrap_or(&GAPS_NS);
     let load = |gap: &u64| Load { gap_ns: Some((*gap).into()), ..Load::NONE };

@@ -1,5 +1,5 @@
-//! `open-loop`: messages are sent when they are due, whether or not the receiver keeps up, and each
-//! delivery is counted from the moment at which it was due.
+//! `open-loop`: messages are sent when they are due, whether or not the receiver keeps up, and
+//! delivery times are measured from the due times.
 
 use threadtoll_record::{Arrivals, Budget, Kind, Load, Scale};
 
@@ -28,14 +28,14 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::Load,
 };
 
-/// Default rates: from far apart to more than any queue takes one at a time.
+/// Default rates: from messages that are far apart to more than any queue transfers one at a time.
 const RATES: [u64; 9] =
     [1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000];
 /// Usual length of a block.
 const BLOCK_NS: f64 = 25e6;
-/// Messages of a block at low rates, as far as its length allows.
+/// Minimum number of messages in a block at low rates, as far as its maximum length allows.
 const MESSAGES: f64 = 100.0;
-/// Longest block, unless messages are rarer than that.
+/// Longest block, unless messages are even rarer.
 const LONG_BLOCK_NS: f64 = 250e6;
 
 fn rate(load: &Load) -> f64 {
@@ -47,8 +47,8 @@ fn rate(load: &Load) -> f64 {
     load.rate_per_s.map(|rate| rate.as_f64()).or_else(of_gap).or_else(of_file).unwrap_or(1.0)
 }
 
-/// At low rates, blocks have fewer messages, but each has some. Blocks of files are long where the
-/// file has a gap.
+/// At low rates, blocks have fewer messages, but at least some. Blocks with arrivals from a file
+/// are long, because the file may have gaps.
 fn block_ns(rate: f64, of_file: bool) -> f64 {
     let gap_ns = 1e9 / rate;
     let usual_ns = (MESSAGES * gap_ns).clamp(BLOCK_NS, LONG_BLOCK_NS);
@@ -59,10 +59,10 @@ pub(super) fn budget(overrides: &Overrides, load: &Load) -> Budget {
     budget_of_blocks(overrides, load, block_ns(rate(load), load.arrivals == Some(Arrivals::File)))
 }
 
-/// The budget of blocks that usually have this length.
+/// The budget for blocks that usually have this length.
 pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64) -> Budget {
     let rate = rate(load);
-    // A block has some messages, whatever the time that was asked for.
+    // A block has at least a few messages, whatever time was requested.
     let least_ns = LEAST as f64 * 1e9 / rate;
     let usual_ns = usual_ns.max(least_ns);
     let most_ns = MAX_MESSAGES as f64 * 1e9 / rate;
@@ -75,11 +75,11 @@ pub(super) fn budget_of_blocks(overrides: &Overrides, load: &Load, usual_ns: f64
     Budget { rounds, stretch_ns: 0, stamped_ns: block_ns as u64, stamped_count: None }
 }
 
-/// Rejects arrivals from a file that cannot be measured, or not for the time that a cell has.
+/// Rejects arrivals from a file that cannot be measured at all, or not in the time of a cell.
 ///
 /// # Errors
 ///
-/// If a gap is too long, or if too many messages are due in a time.
+/// If a gap is too long, or if too many messages are due at the same time.
 pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Unsuitable> {
     let longest_ns = trace.longest_ns(scale);
     let run_ns = time_ns.map_or_else(
@@ -110,8 +110,8 @@ pub fn check(trace: &Trace, scale: Scale, time_ns: Option<u64>) -> Result<(), Un
     Ok(())
 }
 
-/// Loads of these arrivals: from a file with its times multiplied by the scale, or at these rates,
-/// in messages per second. `None` for the usual ones.
+/// Loads with these arrivals: from a file, with its times multiplied by the scale, or at these
+/// rates, in messages per second. `None` for the defaults.
 pub fn loads(
     arrivals: Option<&ArrivalsChoice>,
     scale: Option<Scale>,

@@ -6,7 +6,7 @@ use threadtoll_record::Load;
 
 use super::Trace;
 
-/// Requests; `None` keeps the scenario's default.
+/// Requested settings; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Largest batch; 1 for single messages.
@@ -28,15 +28,15 @@ pub struct Overrides {
 /// Requested arrivals.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalsChoice {
-    /// At equal distances.
+    /// Evenly spaced.
     Uniform,
-    /// At exponential distances.
+    /// At exponentially distributed intervals.
     Poisson,
     /// From a file.
     File(Arc<Trace>),
 }
 
-/// Reason why options do not suit a scenario.
+/// Why options do not suit a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsuitable {
     /// The reason.

@@ -8,14 +8,13 @@
 //!                   delivery: received − due;  lateness: sent − ready
 //! ```
 //!
-//! A message is ready when it is due and, had the generator lost no time of its own, the send calls
-//! before it would have returned. So a queue that makes its sender wait lengthens deliveries, but
-//! does not make the generator late; stamps do.
+//! A message is ready once it is due and the previous send calls would have returned if the
+//! generator had lost no time of its own. So a queue that makes its sender wait lengthens
+//! deliveries but does not make the generator late; stamps do.
 //!
-//! All times at which messages are due are drawn before the clock starts, and a delivery is counted
-//! from there. So whatever delays the generator or the receiver lengthens the deliveries of all
-//! messages that were due meanwhile (no "coordinated omission"; G. Tene, *How NOT to Measure
-//! Latency*, 2013).
+//! All due times are drawn before the clock starts, and a delivery is measured from its due time.
+//! So anything that delays the generator or the receiver lengthens the deliveries of all messages
+//! due in that period (no "coordinated omission"; G. Tene, *How NOT to Measure Latency*, 2013).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +32,14 @@ use super::arrivals::{LEAST, MAX_MESSAGES, Pattern, Schedule};
 use super::stream::with;
 use super::{Channel, Sink, Source, Usage};
 
-/// Ends a block. Queues never deliver it otherwise: numbers begin with 1.
+/// Marks the end of a block. No message has this value, because numbers begin with 1.
 pub(super) const END: u64 = 0;
-/// Time from the moment at which all parts are ready to the start of the schedule, so that the
-/// receiver is waiting.
+/// Time from when all parts are ready to the start of the schedule, so that the receiver is already
+/// waiting.
 pub(super) const AHEAD_NS: f64 = 100_000.0;
-/// About the time by which a sleep ends late, timer slack included.
+/// Approximate lateness of a sleep, including the timer slack.
 const WAKE_NS: f64 = 150_000.0;
-/// The generator gives up after this multiple of a block's length: the queue is saturated.
+/// The generator gives up after this multiple of a block's length, because the queue is saturated.
 const PATIENCE: f64 = 2.0;
 
 /// The program of a generator and a receiver.
@@ -72,23 +71,24 @@ pub(super) fn pattern(load: &Load) -> Result<Pattern, Unavailable> {
 pub(super) struct Generator<S> {
     pattern: Pattern,
     source: Option<S>,
-    /// Times of the block's messages since its start, in ticks.
+    /// Due times of the block's messages since its start, in ticks.
     due: Vec<u64>,
     lead: usize,
-    /// When it gives up, since the block's start.
+    /// Time at which it gives up, since the block's start.
     until: u64,
     sent: Vec<u64>,
-    /// When the send calls had returned.
+    /// Times when the send calls returned.
     after: Vec<u64>,
-    /// When the messages were ready.
+    /// Times when the messages were ready.
     ready: Vec<u64>,
-    /// Ticks that `STAMPS` stamps take.
+    /// Number of ticks that `STAMPS` stamps take.
     stamps: u64,
     /// The number of the first message.
     first: u64,
-    /// True if it sleeps while its next message is not due for long.
+    /// True if it sleeps while its next message is not due for a while.
     naps: bool,
-    /// Which of the senders it is, and among how many the messages are dealt out in turn.
+    /// Index of this sender, and the number of senders among which the messages are distributed in
+    /// turn.
     dealt: [usize; 2],
 }
 
@@ -110,17 +110,18 @@ impl<S> Generator<S> {
         }
     }
 
-    /// Begins each block with this number.
+    /// Makes each block begin with this number.
     pub(super) fn from(self, first: u64) -> Self {
         Generator { first, ..self }
     }
 
-    /// Sleeps while its next message is not due for long, and spins only before.
+    /// Makes it sleep while its next message is not due for a while, and spin only just before.
     pub(super) fn with_naps(self) -> Self {
         Generator { naps: true, ..self }
     }
 
-    /// Sends only its share of messages that are dealt out among senders in turn.
+    /// Makes it send only its share of the messages, which are distributed among the senders in
+    /// turn.
     pub(super) fn dealt(self, sender: usize, senders: usize) -> Self {
         Generator { dealt: [sender, senders], ..self }
     }
@@ -196,15 +197,15 @@ impl<S: Source> Part for Generator<S> {
     }
 }
 
-/// A sender's share of messages that are dealt out in turn.
+/// Number of messages for one sender if they are distributed in turn.
 pub(super) fn share(messages: usize, [sender, senders]: [usize; 2]) -> usize {
     (messages + senders - 1 - sender) / senders
 }
 
-/// Number of stamps that are timed together: one may take less than a tick.
+/// Number of stamps that are timed together, because one may take less than a tick.
 const STAMPS: u64 = 64;
 
-/// Ticks that so many stamps take: the least of a few times.
+/// Number of ticks that `STAMPS` stamps take: the least of several measurements.
 fn stamps(clock: &Clock) -> u64 {
     let batch = |_| {
         let begin = clock.stamp();
@@ -214,10 +215,10 @@ fn stamps(clock: &Clock) -> u64 {
     (0..8).map(batch).min().unwrap_or(0)
 }
 
-/// Says when each message was ready: it was due, and the calls before it, begun as early as they
-/// could, had returned, less the stamps that end them.
+/// Computes when each message was ready: when it was due and the calls before it would have
+/// returned, if each had begun as early as it could, without the stamps after them.
 fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps: u64) {
-    // In parts of a tick.
+    // In fractions of a tick.
     let mut free = 0;
     let calls = sent.iter().zip(after).map(|(sent, after)| after.saturating_sub(*sent));
     for ((ready, due), call) in ready.iter_mut().zip(due).zip(calls) {
@@ -227,9 +228,9 @@ fn set_ready(ready: &mut [u64], due: &[u64], sent: &[u64], after: &[u64], stamps
     }
 }
 
-/// Sends each message as soon as it is due, and returns their number: all, or at least `least` if
-/// the time is `until`. One stamp a message while it is late: the one after a send call is the one
-/// before the next.
+/// Sends each message as soon as it is due. Returns the number of messages: all of them, or at
+/// least `least` if `until` is reached. While it is late, it takes one stamp per message: the one
+/// after a send call is also the one before the next.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the loop must not reach through a reference")]
 fn generate<S: Source, const NAPS: bool>(
@@ -243,8 +244,8 @@ fn generate<S: Source, const NAPS: bool>(
     after: &mut [u64],
 ) -> usize {
     on_a_line();
-    // By index into slices of one length: for some queues, a chain of zipped iterators was compiled
-    // to a dozen moves to and from the stack.
+    // Indexes into slices of equal length: for some queues, a chain of zipped iterators was
+    // compiled to a dozen moves to and from the stack.
     let count = due.len();
     let (sent, after) = (&mut sent[..count], &mut after[..count]);
     let mut now = clock.stamp();
@@ -296,7 +297,7 @@ impl<S: Sink> Part for Receiver<S> {
     }
 
     fn prepare(&mut self, _: Shift, _: &Clock) {
-        // A trace may have many messages at the same time.
+        // In a file, several messages may be due at the same time.
         self.received = touched(2 * MAX_MESSAGES);
     }
 
@@ -312,7 +313,7 @@ impl<S: Sink> Part for Receiver<S> {
     }
 }
 
-/// Receives until the end of the block; returns the number of messages and the bits in which they
+/// Receives until the end of the block. Returns the number of messages, and the bits in which they
 /// were wrong.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S, clock: &Clock, received: &mut [u64]) -> (usize, u64) {
@@ -341,15 +342,14 @@ pub(super) fn sending_ps(sent_ps: &[u64], after_ps: &[u64]) -> u64 {
     sent_ps.iter().zip(after_ps).map(|(sent, after)| after.saturating_sub(*sent)).sum()
 }
 
-/// CPU time of all parts, the senders first; of these only that in their calls, in which they may
-/// sleep.
+/// CPU time of all parts; the senders come first. For senders, it is only the time in their calls,
+/// during which they may sleep.
 pub(super) fn busy_ns(sending_ps: u64, cpu_ns: &[u64], senders: usize) -> u64 {
     let (senders_ns, others_ns) = cpu_ns.split_at(senders.min(cpu_ns.len()));
     (sending_ps / 1000).min(senders_ns.iter().sum()) + others_ns.iter().sum::<u64>()
 }
 
-/// Deliveries from the logs of the generator and of the receiver; `None` if they do not have the
-/// same messages.
+/// Deliveries from the logs of the generator and of the receiver; `None` if their messages differ.
 pub(super) fn read(worked: Worked, burst: Option<usize>) -> Option<Reading> {
     let Worked { mut logs, cpu_ns, cpu, clock_bound_ns } = worked;
     let [generator, receiver] = logs.as_mut_slice() else { return None };
@@ -398,7 +398,7 @@ pub(super) fn simulate(pattern: &Pattern, queue: &mut VirtualQueue<'_>) -> Vec<L
         idle = idle.max(free) + (queue.service_ps)(at, count);
         received_ps.push(idle);
     }
-    // Its send calls take no time.
+    // Send calls take no time.
     let times = vec![due_ps.clone(), sent_ps.clone(), sent_ps, due_ps];
     let generator = Log { times, numbers: vec![lead as u64], wrong: 0 };
     vec![generator, Log { times: vec![received_ps], ..Log::default() }]

@@ -1,12 +1,12 @@
-//! `payload`: one sender, as fast as it can, and messages of 8 bytes to 64 KiB of which every word
-//! is written and read.
+//! `payload`: one sender that sends as fast as it can, with messages of 8 bytes to 64 KiB, every
+//! word of which is written and read.
 //!
 //! ```text
 //!   moved     sender: write ──▶ move into the queue   receiver: move out of it ──▶ read
 //!   in place  sender: write a free slot of the queue  receiver: read it there, release it
 //! ```
 //!
-//! Messages are of a type for each size.
+//! Each size is a type of its own.
 //!
 //! An unbounded queue grows if its sender is faster, as it would in a program, but by no more than
 //! 64 MiB: then its sender waits for the receiver.
@@ -49,23 +49,26 @@ pub const SCENARIO: Scenario = Scenario {
     grouping: Grouping::LoadAndRow,
 };
 
-/// Fewest messages of a bounded queue by default: one that is written, and one that is read.
+/// Smallest default capacity of a bounded queue: one message that is being written, and one that is
+/// being read.
 const LEAST_CAPACITY: u64 = 2;
 /// Bytes by which the sender of an unbounded queue may be ahead of the receiver.
 const AHEAD_BYTES: u64 = 64 << 20;
-/// Most messages, and about the bytes, between two checks of the stop flag.
+/// Maximum number of messages, and approximate number of bytes, between two checks of the stop
+/// flag.
 const ROUND: u64 = super::stream::ROUND;
 const ROUND_BYTES: u64 = 64 << 10;
-/// Most messages, and about the bytes, before the first stamp of a block.
+/// Maximum number of messages, and approximate number of bytes, before the first stamp of a block.
 const SETTLING: u64 = super::stream::SETTLING;
 const SETTLING_BYTES: u64 = 1 << 20;
-/// Most bytes of a requested ring, without anything but messages in it.
+/// Largest ring that may be requested, counting only its messages, in bytes.
 const MAX_RING_BYTES: u64 = MAX_CAPACITY * 8;
 
-/// Loads with these ways to carry messages; `None` for all.
+/// Loads that carry messages in these ways; `None` for all.
 pub fn loads(carries: Option<&[Carry]>) -> Vec<Load> {
     let carries = carries.unwrap_or(&Carry::ALL);
-    // In this order, which puts what is compared with a load after it.
+    // This is the order of `Carry::ALL`, in which each load follows the one with which it is
+    // compared.
     let asked = Carry::ALL.into_iter().filter(|carry| carries.contains(carry));
     asked.map(|carry| Load { carry: Some(carry), ..Load::NONE }).collect()
 }
@@ -81,7 +84,7 @@ fn has_load(load: &Load) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// If a ring of messages of the largest size would be too large.
+/// If a ring for messages of the largest size would be too large.
 pub fn check(capacities: Option<&[u64]>, payloads: Option<&[u64]>) -> Result<(), Unsuitable> {
     let largest = payloads.unwrap_or(&MESSAGE_BYTES).iter().copied().max().unwrap_or(8);
     let most = MAX_RING_BYTES / largest;
@@ -126,7 +129,7 @@ fn typed<M: Message, C: Channel<M>>(channel: &C, usage: &Usage, carry: Carry) ->
 }
 
 fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Program> {
-    // Not a closure: without slots in place, no loop is compiled for them.
+    // Not a closure, so that no loop is compiled for queues that cannot write in place.
     if C::Source::IN_PLACE {
         let channel = channel.clone();
         return Some(program(usage, move |capacity, pace| {
@@ -138,8 +141,8 @@ fn in_place<M: Message, C: Channel<M>>(channel: &C, usage: &Usage) -> Option<Pro
     None
 }
 
-/// Size from which on the loops are compiled once, not for every queue: where a message takes
-/// hundreds of nanoseconds, an indirect call does not show.
+/// Size above which the loops are compiled once, not for every queue: if a message takes hundreds
+/// of nanoseconds, an indirect call makes no difference.
 const ERASED_BYTES: usize = 4096;
 
 fn streams_of<M>(to: impl To + 'static, from: impl From + 'static, pace: Pace) -> Streams {
@@ -159,14 +162,14 @@ fn program(
     Program::Stream { make: Arc::new(move || make(capacity, pace)), class, grows }
 }
 
-/// Numbers of messages that depend on their size.
+/// Numbers of messages that depend on the size of a message.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Messages between two checks of the stop flag.
+    /// Number of messages between two checks of the stop flag.
     round: u64,
-    /// Messages before the first stamp.
+    /// Number of messages before the first stamp.
     settling: u64,
-    /// Messages by which the sender may be ahead.
+    /// Number of messages by which the sender may be ahead.
     ahead: u64,
 }
 
@@ -200,13 +203,13 @@ fn streams<T: To + 'static, F: From + 'static>(to: T, from: F, pace: Pace) -> St
     Streams { senders: vec![Box::new(sender)], receiver: Box::new(receiver), round: pace.round }
 }
 
-/// A sending end with one way to carry messages.
+/// A sending end that carries messages in one way.
 trait To: Send {
     fn enter(&mut self);
     fn send(&mut self, number: u64);
 }
 
-/// A receiving end with one way to carry messages.
+/// A receiving end that carries messages in one way.
 trait From: Send {
     fn enter(&mut self);
     /// Returns the bits in which the message differs from the one with this number.
@@ -294,7 +297,7 @@ struct Sending<T> {
     next: u64,
     round: u64,
     ahead: u64,
-    /// Number of messages that were received when this end last looked.
+    /// Number of messages that had been received when this end last checked.
     known: u64,
     /// Number of messages that were received.
     received: Arc<CachePadded<AtomicU64>>,
@@ -339,12 +342,12 @@ impl<T: To> SenderLoop for Sending<T> {
     }
 }
 
-/// Waits until this number of messages has been received; returns how many have been.
+/// Waits until at least this number of messages has been received; returns the actual number.
 #[cold]
 fn await_receiver(received: &AtomicU64, least: u64) -> u64 {
     let mut looks = 0u32;
     loop {
-        // Relaxed, as in the receiver: only the queue passes anything from end to end.
+        // Relaxed, as in the receiver: only the queue passes data between the ends.
         let known = received.load(Ordering::Relaxed);
         if known >= least {
             return known;

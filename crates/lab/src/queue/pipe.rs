@@ -1,4 +1,4 @@
-//! The pipe of `threadtoll`, bounded and unbounded.
+//! `threadtoll`'s pipe, bounded and unbounded.
 
 use std::marker::PhantomData;
 
@@ -31,8 +31,8 @@ pub fn bounded() -> Queue {
         version: threadtoll::VERSION.into(),
         sentence: "threadtoll's bounded pipe: one sender, one receiver, a ring of cache lines"
             .into(),
-        // A line carries seven messages and their count. Spare are the lines of the longest record
-        // plus three.
+        // A line holds seven messages and their count. The spare memory is the lines of the longest
+        // record plus three.
         capacity: Capacity::Slots(Slots {
             spare: |lines| (lines / 4).clamp(1, 65) + 3,
             larger: Some(larger),
@@ -48,9 +48,9 @@ pub fn bounded() -> Queue {
     }
 }
 
-/// Slots of messages of more than 8 bytes, which is a multiple of 8. Those that do not fit into a
-/// line with their count have a whole number of lines, and up to seven of whole lines share the
-/// line of their count. Spare is memory for four such groups.
+/// Slots for messages of more than 8 bytes, a multiple of 8. Messages that do not fit into a line
+/// with their count take a whole number of lines, and up to seven such messages share the line of
+/// their count. The spare memory holds four such groups.
 fn larger(message_bytes: u64) -> Slots {
     let several = 56 / message_bytes;
     if several > 0 {
@@ -117,7 +117,7 @@ pub struct To<W: Waiting, M = u64>(Sender<M, W>);
 impl<M: Message, W: Waiting> Source<M> for To<W, M> {
     #[inline(always)]
     fn send(&mut self, message: M) {
-        // The other end is gone only at the end of the run.
+        // The other end is dropped only at the end of the run.
         let _ = self.0.send(message);
     }
 

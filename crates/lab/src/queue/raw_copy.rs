@@ -1,11 +1,11 @@
 //! `raw-copy`: not a queue, but the upper limit of any: one core writes words and another reads
 //! them.
 //!
-//! Two buffers, each with a flag. The writer fills one while the reader reads the other. A flag is
-//! set to "full" with release after the last word is written, and to "free" with release after the
-//! last word is read. Every word of every block is new, so that no cache can predict it, and the
-//! reader checks the sum of all words. Both loops are plain and vectorise. Not a queue: single
-//! messages cannot be sent, and a block is visible only when it is complete.
+//! There are two buffers, each with a flag. The writer fills one while the reader reads the other.
+//! A flag is set to "full" with release after the last word is written, and to "free" with release
+//! after the last word is read. Every word of every block is new, so that no cache can predict it,
+//! and the reader checks the sum of all words. Both loops are plain and vectorise. It is not a
+//! queue because single messages cannot be sent, and a block is visible only when it is complete.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -71,8 +71,8 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(words: usize) -> Self {
-        // The buffers start on separate lines with a line between them, so that prefetching past
-        // the end of one does not take lines of the other.
+        // The buffers start on separate lines with another line between them, so that prefetching
+        // past the end of one does not fetch lines of the other.
         let size = 2 * Self::stride(words) * size_of::<u64>();
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,

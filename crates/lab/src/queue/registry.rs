@@ -22,7 +22,7 @@ impl Default for Queues {
 }
 
 impl Queues {
-    /// Our queues and these peers.
+    /// Our queues, followed by these peers.
     pub fn with(peers: Vec<Queue>) -> Self {
         Queues { all: ours().into_iter().chain(peers).collect() }
     }
@@ -37,8 +37,8 @@ impl Queues {
         self.all().find(|queue| queue.name == name)
     }
 
-    /// Returns the program of a cell's threads, or `None` if there is no such queue or it does not
-    /// support the cell.
+    /// The program of a cell's threads; `None` if there is no such queue or it does not support the
+    /// cell.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
         let queue = self.find(&subject.queue)?;

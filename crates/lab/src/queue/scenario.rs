@@ -1,4 +1,4 @@
-//! The interface of the scenarios, which decide what the threads of a queue do.
+//! Interface of scenarios, which decide what the threads of a queue do.
 
 use threadtoll_record::{
     Budget, Carry, Cell, Experiment, Kind, Load, Lose, MAX_ROUNDS, PlannedCell,
@@ -12,7 +12,7 @@ use super::slots::Slots;
 use super::way::{Flow, Queue, Usage, Way, class};
 use crate::program::Program;
 
-/// Messages for which a row is planned.
+/// Requested messages, for which a row is planned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) load: &'a Load,
@@ -31,26 +31,26 @@ pub struct Scenario {
     pub kind: Kind,
     /// Default loads of a queue's cells.
     pub(crate) loads: fn() -> Vec<Load>,
-    /// Bytes of a message by default.
+    /// Default message sizes in bytes.
     pub(crate) payloads: &'static [u64],
-    /// Bytes that a message can have.
+    /// Possible message sizes in bytes.
     pub(crate) sizes: &'static [u64],
-    /// Checks that the scenario can have this load. The error is a clause.
+    /// Checks that the scenario supports this load. The error is worded as a clause.
     pub(crate) has_load: fn(&Load) -> Result<(), String>,
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
     pub(crate) capacity: fn(&Slots, &Load) -> u64,
     /// Default numbers of senders, given a load and the number of CPUs.
     pub(crate) senders: fn(&Load, usize) -> Vec<u32>,
-    /// True if it can have other numbers of senders.
+    /// True if it supports other numbers of senders.
     pub any_senders: bool,
     /// Largest batches of a queue's cells.
     pub(crate) batches: fn(&Queue, &Way, &Asked<'_>) -> Vec<u64>,
-    /// Mechanism measured next to queues whose receiver sleeps.
+    /// Mechanism that is measured along with queues whose receiver sleeps.
     pub(crate) wake_up: Option<&'static str>,
     pub(crate) grouping: Grouping,
 }
 
-/// Cells that are compared with each other, and so share a group.
+/// Cells that are compared with each other, and therefore share a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// Rows with the same load.
@@ -79,25 +79,25 @@ pub(super) fn has_no_load(load: &Load) -> Result<(), String> {
     (*load == Load::NONE).then_some(()).ok_or_else(|| "the scenario has no such load".into())
 }
 
-/// A possible number of rounds.
+/// The nearest valid number of rounds.
 pub(super) fn rounds(wanted: f64) -> u32 {
     wanted.round().clamp(f64::from(QUEUE_ROUNDS), f64::from(MAX_ROUNDS)) as u32
 }
 
-/// Measuring time per round of cells other than queues in scenarios of their own kinds.
+/// Measuring time per round for cells other than queues, in scenarios of kinds of their own.
 const OTHERS_NS: u64 = 3_000_000;
 
-/// The loops of a scenario, compiled for every queue, which return the program of its threads;
+/// The loops of a scenario, compiled for every queue. They return the program of its threads;
 /// `None` if the scenario does not apply.
 pub(super) trait Loops {
     fn one_sender<C: AnySize>(channel: &C, usage: Usage) -> Option<Program>;
 
-    /// For a queue whose sending end is cloned.
+    /// For a queue whose sending end can be cloned.
     fn many_senders<C: ManySenders>(channel: &C, usage: Usage) -> Option<Program> {
         Self::one_sender(channel, usage)
     }
 
-    /// For a queue whose ends are both cloned.
+    /// For a queue whose ends can both be cloned.
     fn many_receivers<C: ManySenders + Channel<Source: Clone, Sink: Clone>>(
         channel: &C,
         usage: Usage,
@@ -113,7 +113,7 @@ impl Scenario {
     }
 
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
-        // The reference, and the mechanism behind a wake-up, are exchanges.
+        // The reference, and the mechanism of a wake-up, are exchanges.
         let budget = match self.kind {
             Kind::OpenLoop | Kind::Depth | Kind::SendCall if cell.queue().is_none() => {
                 Budget { stretch_ns: OTHERS_NS, stamped_ns: 0, stamped_count: None, ..budget }
@@ -133,7 +133,7 @@ impl Scenario {
         (self.senders)(loads.first().unwrap_or(&Load::NONE), cpus)
     }
 
-    /// Returns `true` if the scenario applies to a queue's row, with any load.
+    /// Returns `true` if the scenario applies to a queue's row with some load.
     pub fn takes(&self, way: &Way) -> bool {
         let carry = (self.loads)().first().and_then(|load| load.carry);
         self.takes_usage(way, false, &Load { carry, ..Load::NONE }, 8)
@@ -172,7 +172,7 @@ impl Scenario {
         })
     }
 
-    /// Returns `true` if a thread waits for the time of each message without sleeping.
+    /// Returns `true` if a thread waits for the due time of each message without sleeping.
     pub(crate) fn paces(&self) -> bool {
         self.kind == Kind::OpenLoop
     }

@@ -5,22 +5,21 @@
 pub struct Slots {
     /// Messages per group of slots.
     pub messages: u64,
-    /// Bytes per group, including anything else in it.
+    /// Bytes per group, including everything else in it.
     pub bytes: u64,
     /// True if the capacity is rounded to a power of two.
     pub power_of_two: bool,
-    /// Number of groups allocated in addition to those that hold the capacity, as a function of the
-    /// latter.
+    /// Number of groups that are allocated on top of those for the capacity, given the latter.
     pub spare: fn(u64) -> u64,
-    /// Layout of messages of more bytes, a multiple of 8, if the queue does more than make room for
-    /// them.
+    /// Layout of larger messages (their size in bytes is a multiple of 8), if the queue does more
+    /// than make room for them.
     pub larger: Option<fn(u64) -> Slots>,
 }
 
 impl Slots {
-    /// Only messages.
+    /// A slot contains only the message.
     pub const PLAIN: Slots = Slots::groups(1, 8);
-    /// Messages, each with a sequence number.
+    /// A slot contains a message and a sequence number.
     pub const NUMBERED: Slots = Slots::groups(1, 16);
 
     /// Groups with this many messages and bytes.
@@ -28,8 +27,8 @@ impl Slots {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0, larger: None }
     }
 
-    /// The layout of messages of this many bytes, a multiple of 8: what a group has in addition to
-    /// its messages stays.
+    /// The layout for messages of this many bytes, a multiple of 8. The other contents of a group
+    /// stay the same.
     pub fn of(self, message_bytes: u64) -> Self {
         match self.larger {
             Some(larger) if message_bytes > 8 => larger(message_bytes),

@@ -7,8 +7,8 @@
 //!   sender n ──┘
 //! ```
 //!
-//! No flow control: an unbounded queue with a faster sender grows during the block, as it would in
-//! a program.
+//! There is no flow control: an unbounded queue with a faster sender grows during the block, as it
+//! would in a program.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -56,14 +56,14 @@ pub const RING_BYTES: u64 = 256 << 10;
 pub const BATCH: u64 = 256;
 /// Messages between two checks of the stop flag, for single messages.
 pub(super) const ROUND: u64 = 64;
-/// Fewest messages received before the first stamp of a block, to fill the queue and train the
-/// branch predictors of the receiver's loop.
+/// Minimum number of messages received before the first stamp of a block, to fill the queue and
+/// train the branch predictors of the receiver's loop.
 pub(super) const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; the sender's number is above them.
 pub(super) const NUMBER_BITS: u32 = 56;
 
-/// Spends all of the time on stretches.
+/// Uses all of the time for stretches.
 pub(super) fn budget(overrides: &Overrides, _: &Load) -> Budget {
     let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
     let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
@@ -148,8 +148,8 @@ fn touched(batch: u64) -> Vec<u64> {
     std::iter::repeat_n(std::hint::black_box(0), batch as usize).collect()
 }
 
-/// Runs `body` on an end in a local variable whose address never escapes; `TwoThreads` in the
-/// exchange loops explains why.
+/// Runs `body` on an end in a local variable whose address never escapes; for the reason, see
+/// `TwoThreads` in the exchange loops.
 #[inline(always)]
 pub(super) fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -276,8 +276,8 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
 
     /// Receives the stretches of a pass.
     ///
-    /// The receiver's only measured loop. Not inlined: the pass needs it three times, and inlined
-    /// copies competed for registers and differed between crates.
+    /// The only measured loop of the receiver. Not inlined: the pass needs it three times, and
+    /// inlined copies competed for registers and differed between crates.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
@@ -384,7 +384,8 @@ pub(super) fn receive_pass(
     receive_pass_after(settling, spec, round, control, marks, stretches)
 }
 
-/// Like [`receive_pass`], with this number of messages before the first stamp, whole rounds.
+/// Like [`receive_pass`], but receives this number of messages (whole rounds) before the first
+/// stamp.
 pub(super) fn receive_pass_after(
     settling: u64,
     spec: StreamSpec,

@@ -1,4 +1,4 @@
-//! A queue, and its rows: one for each way of waiting.
+//! A queue and its rows: one for each wait strategy.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::slots::{Capacity, Slots};
 use crate::mechanism::Class;
 use crate::program::Program;
 
-/// A queue's row for one way of waiting.
+/// A queue's row for one wait strategy.
 #[derive(Clone)]
 pub struct Way {
-    /// The receiver's way of waiting.
+    /// Wait strategy of the receiver.
     pub wait: Wait,
     /// True if it has batch calls, at either end.
     pub batches: bool,
@@ -23,8 +23,8 @@ pub struct Way {
     pub(super) programs: Programs,
 }
 
-/// Returns the program of a row's threads in the scenario with this name, or
-/// `None` if it does not apply.
+/// The program of a row's threads in the scenario with this name; `None` if the scenario does not
+/// apply.
 type Programs = Arc<dyn Fn(&str, Usage) -> Option<Program> + Send + Sync>;
 
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Way {
         Way { batches: true, ..self }
     }
 
-    /// Limits the row to uses that suit it.
+    /// Restricts the row to uses that suit it.
     pub(crate) fn limited_to(
         self,
         suits: impl Fn(&str, &Usage) -> bool + Send + Sync + 'static,
@@ -86,8 +86,8 @@ impl Way {
         Way { programs: Arc::new(limited), ..self }
     }
 
-    /// Returns the program of the row's threads in the scenario with this name, or
-    /// `None` if it does not apply.
+    /// The program of the row's threads in the scenario with this name; `None` if the scenario does
+    /// not apply.
     pub(crate) fn program(&self, scenario: &str, usage: Usage) -> Option<Program> {
         (self.programs)(scenario, usage)
     }
@@ -106,9 +106,9 @@ pub struct Queue {
     pub sentence: String,
     /// Capacity.
     pub capacity: Capacity,
-    /// The facts of its build, if it was not built with this program.
+    /// Its build, if it was not built with this program.
     pub built: Option<Build>,
-    /// Rows, one for each way of waiting.
+    /// Rows, one for each wait strategy.
     pub ways: Vec<Way>,
 }
 
@@ -144,7 +144,7 @@ impl Queue {
         }
     }
 
-    /// The row for a way of waiting, if the queue has one.
+    /// The row with this wait strategy, if the queue has one.
     pub fn way(&self, wait: Wait) -> Option<&Way> {
         self.ways.iter().find(|way| way.wait == wait)
     }

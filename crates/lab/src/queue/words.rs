@@ -1,6 +1,6 @@
-//! Passes over words that a stream makes in addition to the queue's work, compiled for the widest
-//! vectors of the CPU that LLVM uses by default: filling and verifying must not affect the figures,
-//! neither of queues nor of the bare copy.
+//! Passes over words that a stream makes on top of the queue's work. They are compiled for the
+//! widest vectors of the CPU that LLVM uses by default, because filling and verifying must not
+//! affect the figures, neither of queues nor of the bare copy.
 
 use std::mem::MaybeUninit;
 
@@ -42,7 +42,7 @@ pass! {
 }
 
 pass! {
-    /// As [`count_up`], into memory that may not have held words.
+    /// Like [`count_up`], into memory that may be uninitialised.
     count_up_into(words: &mut [MaybeUninit<u64>], first: u64) {
         for (index, word) in words.iter_mut().enumerate() {
             word.write(first.wrapping_add(index as u64));
@@ -51,7 +51,8 @@ pass! {
 }
 
 pass! {
-    /// Bits in which any word differs from counting up from `first`; 0 if none does.
+    /// Bits in which any of the words differs from its expected value: the words should count up
+    /// from `first`. 0 if all are right.
     difference(words: &[u64], first: u64) -> u64 {
         words.iter().enumerate().fold(0, |wrong, (index, word)| wrong | (word ^ first.wrapping_add(index as u64)))
     }

@@ -1,4 +1,4 @@
-//! `workers`: one sender, as fast as it can, and receivers that share its messages.
+//! `workers`: one sender that sends as fast as it can, and receivers that share its messages.
 //!
 //! ```text
 //!                      ┌──▶ receiver 1                 ┌──▶ queue 1 ──▶ receiver 1
@@ -6,10 +6,11 @@
 //!                      └──▶ receiver n                 └──▶ queue n ──▶ receiver n
 //! ```
 //!
-//! Queues with many receivers are shared. Of others, each receiver has its own, and the sender
-//! deals out its messages in turn: a bundle. Receivers check that their messages ascend, and all
-//! together that none is missing. The sender, not a receiver, has a CPU to itself. Each row is
-//! compared with itself with one receiver.
+//! A queue that supports several receivers is shared. Otherwise each receiver has its own queue,
+//! and the sender distributes its messages over them in turn: a bundle. Receivers check that their
+//! messages are in ascending order, and all receivers together that none is missing. The sender,
+//! rather than a receiver, has a CPU to itself. Each row is compared with the same row with one
+//! receiver.
 
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ pub const SCENARIO: Scenario = Scenario {
 
 const RECEIVERS: [u64; 4] = [1, 2, 4, 8];
 
-/// Loads with these numbers of receivers; `None` for the usual ones. One receiver is always
-/// measured, because the others are compared with it.
+/// Loads with these numbers of receivers; `None` for the defaults. One receiver is always measured,
+/// because the others are compared with it.
 pub fn loads(receivers: Option<&[u64]>) -> Vec<Load> {
     let others = receivers.unwrap_or(&RECEIVERS).iter().copied().filter(|receivers| *receivers > 1);
     let load = |receivers: u64| Load { receivers: Some(receivers.into()), ..Load::NONE };
@@ -77,7 +78,7 @@ impl Loops for Compiled {
                 sources.push(source);
                 sinks.push(sink);
             }
-            // Nothing is dealt out to a single receiver.
+            // A single receiver needs no distribution.
             Ok(match sources.len() {
                 1 => crew(sources.remove(0), sinks),
                 _ => crew(Bundle { sources, next: 0 }, sinks),
@@ -117,7 +118,7 @@ fn program(usage: Usage, receivers: usize, make: Make<Crew>, bundle: bool) -> Pr
     })
 }
 
-/// Queues among which messages are dealt out in turn.
+/// Queues over which messages are distributed in turn.
 struct Bundle<S> {
     sources: Vec<S>,
     next: usize,
@@ -172,8 +173,8 @@ impl<S: Source> Part for Sender<S> {
     }
 }
 
-/// Sends for the length of a block, then one end to each receiver; returns when it began, and the
-/// number of messages.
+/// Sends for the length of a block, then sends one end marker per receiver. Returns when it began,
+/// and the number of messages.
 #[inline(always)]
 fn send<S: Source>(source: &mut S, clock: &Clock, length: u64, receivers: usize) -> (u64, u64) {
     on_a_line();
@@ -189,7 +190,7 @@ fn send<S: Source>(source: &mut S, clock: &Clock, length: u64, receivers: usize)
             break;
         }
     }
-    // In a bundle, that many messages in a row go to each receiver once.
+    // In a bundle, this many consecutive messages go to each receiver once.
     (0..receivers).for_each(|_| source.send(END));
     (begin, sent)
 }
@@ -212,13 +213,13 @@ impl<S: Sink> Part for Receiver<S> {
             #[inline(always)]
             |sink| receive(sink),
         );
-        // The last one is the end, unless a message was lower than the one before.
+        // The last value is the end marker, unless a message was lower than the one before.
         let wrong = last ^ END;
         Log { times: vec![vec![clock.stamp()]], numbers: vec![count, sum], wrong }
     }
 }
 
-/// Receives ascending numbers; returns how many, their sum, and what came after them.
+/// Receives ascending numbers. Returns how many, their sum, and the value that followed them.
 #[inline(always)]
 fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     on_a_line();
@@ -234,8 +235,8 @@ fn receive<S: Sink>(sink: &mut S) -> (u64, u64, u64) {
     }
 }
 
-/// One stretch, from the first send call until the last receiver was done; `None` if a message was
-/// lost or came twice.
+/// One stretch, from the first send call until the last receiver is done; `None` if a message was
+/// lost or received twice.
 fn read(worked: Worked, bundle: bool) -> Option<Reading> {
     let (sender, receivers) = worked.logs.split_last()?;
     let (begin, sent) = (*sender.times.first()?.first()?, *sender.numbers.first()?);
@@ -251,7 +252,7 @@ fn read(worked: Worked, bundle: bool) -> Option<Reading> {
     complete.then_some((Samples::Shared(messages), sent))
 }
 
-/// Receivers that are the only limit.
+/// A queue whose only limit is its receivers.
 fn simulate(queue: &mut VirtualQueue<'_>, receivers: usize, bundle: bool) -> Vec<Log> {
     let begin = queue.begins_ps;
     let end = begin + (queue.shift.length_ns * 1000.0) as u64;

@@ -23,8 +23,8 @@ pub(super) struct BackgroundLoad {
 }
 
 impl BackgroundLoad {
-    /// Starts a thread on each of these CPUs. `prepare` runs on it once; the returned function does
-    /// one short piece of work.
+    /// Starts a thread on each of these CPUs. `prepare` runs once on each; the function that it
+    /// returns does one short piece of work.
     pub(super) fn start<W: FnMut() + 'static>(
         cpus: &[u32],
         prepare: impl Fn(u32) -> Result<W, LabError> + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! A thread's stamp buffers, with every page written once, so that none faults while the clock
+//! A thread's stamp buffers. Every page has been written once, so that none faults while the clock
 //! runs.
 //!
 //! They outlive the thread, because touching them takes longer than starting another thread. Their
@@ -13,7 +13,7 @@ use crate::budget::MAX_BLOCK_SAMPLES;
 pub(super) struct SharedBuffers(Arc<OnceLock<Mutex<Buffers>>>);
 
 impl SharedBuffers {
-    /// Creates and touches them, unless an earlier thread has.
+    /// Creates and touches the buffers, unless an earlier thread has done so.
     pub(super) fn touch(&self) {
         self.0.get_or_init(Buffers::touched);
     }
@@ -21,7 +21,7 @@ impl SharedBuffers {
     /// Returns the buffers, empty.
     pub(super) fn lock(&self) -> MutexGuard<'_, Buffers> {
         let buffers = self.0.get_or_init(Buffers::touched);
-        // A thread that panicked has failed its block; the contents are of no interest.
+        // If a thread panicked, its block has failed, and the contents do not matter.
         let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
         buffers.times.clear();
         buffers.cpus.clear();
@@ -46,7 +46,7 @@ impl Buffers {
 
 fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     let mut buffer = Vec::with_capacity(len);
-    // Zeroed memory may come from untouched pages; `extend` writes each element.
+    // Zeroed memory may consist of untouched pages; `extend` writes each element.
     buffer.extend(std::iter::repeat_n(std::hint::black_box(T::default()), len));
     buffer.clear();
     buffer

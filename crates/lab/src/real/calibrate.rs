@@ -1,6 +1,7 @@
 //! Calibrates a group of locks before its cells are measured, for model predictions.
 //!
-//! Uses threads and locks of its own: a prediction must not depend on the cell that it is for.
+//! It uses threads and locks of its own: a prediction must not depend on the cell for which it is
+//! made.
 
 mod acquisition;
 mod cache;
@@ -38,7 +39,7 @@ pub(super) struct CellCalibration {
 /// Calibrates the cells of a group, sharing measurements between them.
 pub(super) struct Calibrator {
     bench: Bench,
-    /// The present pass, from 1 on.
+    /// Number of the current pass, from 1.
     pass: usize,
     units: Cache<Vec<Vec<u32>>, Vec<f64>>,
     slowdowns: Cache<(Contest, u64, Spread), Vec<f64>>,
@@ -92,8 +93,8 @@ impl Calibrator {
         self.pass += 1;
     }
 
-    /// Measures what the cell needs once more in each pass, and returns the calibration from all
-    /// passes so far. No model covers a single thread.
+    /// Repeats the measurements that the cell needs, once in each pass, and returns the calibration
+    /// from all passes so far. No model covers a single thread.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -145,15 +146,15 @@ impl Calibrator {
             let mut times = times.at(subject, part).ok()?;
             let mut pair_ns = alone.lock_ns.get(part);
             if let Some(cost_ns) = shared_line {
-                // Nothing is handed over, but the cache line has to travel: the throughput of all
-                // threads together gives its service time.
+                // Nothing is handed over, but the cache line has to move: the throughput of all
+                // threads together yields its service time.
                 times.hold = Shape::fixed(cost_ns.get(part).max(0.0)).unwrap_or(times.hold);
                 pair_ns = 0.0;
             }
             let mut free_ns = 0.0;
             if let Some(rare) = &rare {
-                // A thread that takes a lock after another waits for the cache line, which has the
-                // same effect as think time.
+                // A thread that takes a lock after another one waits for the cache line, which has
+                // the same effect as think time.
                 let travels_ns = (rare.cost_ns().get(part) - pair_ns).max(0.0);
                 let think = &times.think;
                 times.think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(times.think);
@@ -204,7 +205,7 @@ impl Calibrator {
         Ok(Repeated::median(&self.units.measured(place.to_vec(), self.pass, units)?))
     }
 
-    /// Factor by which threads that compute and contend at once slow each other down.
+    /// Factor by which threads slow each other down when they compute and contend at the same time.
     fn slowdown(
         &mut self,
         subject: &LockSubject,
@@ -270,7 +271,8 @@ enum Times {
     Computing {
         unit_ns: Repeated,
         loop_ns: Repeated,
-        /// Factor by which threads that compute and contend at once slow each other down.
+        /// Factor by which threads slow each other down when they compute and contend at the same
+        /// time.
         slowdown: Repeated,
     },
     Sleeping {
@@ -290,8 +292,8 @@ impl Times {
                 let off = unit_ns.get(part) / unit_ns.get(Part::All);
                 let (hold_ns, think_ns) = (hold_ns * off, think_ns * off);
                 let (loop_ns, slowdown) = (loop_ns.get(part), slowdown.get(part));
-                // At a few nanoseconds per cycle the loop counts as work too, with and without a
-                // lock.
+                // At a few nanoseconds per cycle, the loop counts as work, too, both with and
+                // without a lock.
                 Ok(ThreadTimes {
                     hold: shape(spread, hold_ns * slowdown)?,
                     think: shape(spread, (think_ns + loop_ns) * slowdown)?,

@@ -1,5 +1,5 @@
-//! Detects the machine's capabilities before a plan is made: a sandbox without networking or event
-//! descriptors then costs only some rows, each with its reason, not the run.
+//! Detects the machine's capabilities before a plan is made. A sandbox without networking or event
+//! descriptors then costs only some rows, each with its reason, instead of the run.
 
 use std::thread;
 
@@ -18,13 +18,13 @@ pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
         let reason = mechanism.make(&settings).err()?;
         Some((mechanism.name.clone(), format!("this machine refuses: {reason}")))
     });
-    // On its own thread, which could not restore its priority without privilege.
+    // On a thread of its own, because it could not restore its priority without privilege.
     let awake = match thread::Builder::new()
         .spawn(place::set_idle_priority)
         .map(thread::JoinHandle::join)
     {
         Ok(Ok(Err(error))) => Some(error.to_string()),
-        // Any other failure recurs and is reported when the cell is measured.
+        // Any other failure will recur, and is reported when the cell is measured.
         _ => None,
     };
     Missing { mechanisms: mechanisms.collect(), awake }

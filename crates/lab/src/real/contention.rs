@@ -24,12 +24,12 @@ use super::environment::Environment;
 use super::lock_threads::{LockThreads, Task, ThreadReport, Window, cpus_by_thread};
 use super::{GroupState, Opening, RealCell};
 
-/// Most acquisitions that a thread keeps per block: 5 MB of stamps.
+/// Maximum number of acquisitions that a thread keeps per block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
 const CYCLES_A_TURN: u64 = 5;
 /// Shortest time of an acquisition with its stamps.
 const MIN_CYCLE_NS: u64 = 50;
-/// Target interval of clock reads if acquisitions are not stamped.
+/// Target interval between clock reads if acquisitions are not stamped.
 const LOOK_NS: u64 = 3_000;
 /// Length of the warm-up in cycles, and its shortest and longest time.
 const WARM_UP_CYCLES: u64 = 5;
@@ -79,7 +79,8 @@ impl Contention {
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
         let threads = self.threads.count();
-        // A single thread runs on each CPU in turn. After that, one runs on each at once.
+        // A single thread runs on each CPU in turn. After that, one thread runs on each at the same
+        // time.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
         let before = self.environment.begin()?;
@@ -107,7 +108,7 @@ impl Contention {
         Ok((counters, joined(turns, work_together)))
     }
 
-    /// Runs some of the threads for one of the turns of a block.
+    /// Runs some of the threads, in one of the turns of a block.
     fn turn(
         &mut self,
         kind: BlockKind,
@@ -178,7 +179,7 @@ impl Contention {
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
-            // After a thread runs out of room, its acquisitions are unknown.
+            // Acquisitions after a thread has run out of room are unknown.
             let known = reports
                 .iter()
                 .filter(|report| report.full)
@@ -229,7 +230,7 @@ impl RealCell for Contention {
         Ok(())
     }
 
-    /// Makes the threads draw their lengths.
+    /// Makes the threads draw their hold and think times.
     fn prepare(&mut self, _: &mut GroupState) -> Result<(), LabError> {
         match &self.calibrated {
             Some(calibrated) => self.threads.prepare(calibrated.lengths, 0x10C4),
@@ -247,8 +248,8 @@ impl OpenCell for Contention {
         let deadline = Instant::now() + self.threads.patience();
         loop {
             let (counters, acquisitions) = self.attempt(kind)?;
-            // A window is empty if the machine was busy elsewhere; only repeatedly empty ones are
-            // an error.
+            // A window is empty if the machine was busy with other work; this is an error only if
+            // it happens repeatedly.
             if acquisitions.block.acquisitions.iter().any(|count| *count > 0) {
                 let samples = Samples::Contention(acquisitions);
                 return Ok(BlockSamples { counters, samples });
@@ -266,7 +267,8 @@ struct Turn {
     counters: Vec<ThreadCounters>,
 }
 
-/// Joins the turns of a block; several turns are one thread's, each on another CPU.
+/// Joins the turns of a block. If there are several turns, a single thread took each of them, on a
+/// different CPU every time.
 fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisitions {
     if parts.len() == 1 {
         return parts.swap_remove(0);
@@ -288,7 +290,7 @@ fn joined(mut parts: Vec<Acquisitions>, work_together: Option<f64>) -> Acquisiti
     }
 }
 
-/// Counts a run of tasks as a whole: the last entry of each thread marks its end and is not an
+/// Counts a run of tasks as a whole: the last entry of each thread only marks its end and is not an
 /// acquisition.
 fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
     trace.units =

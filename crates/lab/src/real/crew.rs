@@ -30,7 +30,7 @@ struct ThreadReport {
 
 type Threads = Pool<Shift, ThreadReport>;
 
-/// Everything that the threads of a crew are started with, as often as needed.
+/// Everything needed to start the threads of a crew, as often as required.
 struct CrewStart {
     clock: Clock,
     name: String,
@@ -41,7 +41,8 @@ struct CrewStart {
 
 impl CrewStart {
     /// Starts the threads and waits until everything is created, touched and placed. The thread of
-    /// the last part, mostly the receiver, creates all of them: the queue's memory is local to it.
+    /// the last part, usually the receiver, creates all parts, so that the queue's memory is local
+    /// to it.
     fn start(&self, patience: Duration) -> Result<Threads, LabError> {
         let CrewStart { clock, name, make, placement, seats } = self;
         let clock = *clock;
@@ -167,7 +168,7 @@ impl CrewCell {
             deliveries.idle = idle;
         }
         let (cost, disturbance) = account(&counters, system, None);
-        // Some threads wait for the time of a message, and no stamp would tell a gap from that.
+        // Some threads wait until a message is due, and stamps cannot distinguish that from a gap.
         let spins = false;
         let grows = self.program.grows;
         let counters = Counters { cost, operations, disturbance, spins, grows };
@@ -197,7 +198,7 @@ impl OpenCell for CrewCell {
             BlockKind::Stamped => budget.stamped_ns,
         };
         let shift = Shift { length_ns: length_ns as f64, seed: RandomState::new().hash_one(()) };
-        // Includes the time to drain a queue that has filled during the block.
+        // Includes the time to drain a queue that has filled up during the block.
         let patience = self.patience + Duration::from_nanos(length_ns.saturating_mul(10));
         let parts = self.program.threads;
         let before = self.environment.begin()?;

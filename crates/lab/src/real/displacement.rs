@@ -1,15 +1,17 @@
-//! Displaces memory at random, so that an instance of a program is not where the last one was.
+//! Displaces memory at random, so that an instance of a program is not at the same addresses as the
+//! one before.
 //!
-//! Which part of a shared cache a line belongs to depends on its address, and with it the time that
-//! two CPUs need to pass the line on. An allocator prefers the addresses that were freed last.
+//! The address of a line determines to which part of a shared cache it belongs, and therefore how
+//! long two CPUs take to pass it on. Allocators prefer the addresses that were freed last.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Most lines: some pages, which differ as much as addresses within one.
+/// Maximum number of lines: some pages' worth, because pages differ as much as addresses within
+/// one.
 const LINES: usize = 512;
 
-/// A random number of lines of memory. What its thread allocates while it exists lies elsewhere
-/// than before, because the lines take the gaps that were left, and then move the rest.
+/// A random number of lines of memory. While it exists, its thread's allocations are at other
+/// addresses than before: the lines fill the gaps that were left, and shift everything else.
 pub(super) struct Displacement {
     _lines: Vec<Vec<u8>>,
 }

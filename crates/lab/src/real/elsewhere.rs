@@ -1,4 +1,4 @@
-//! A cell that a program of another language measures in its own process. Nothing of this process
+//! A cell that a program of another language measures in its own process. Nothing in this process
 //! runs during a block.
 
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use crate::samples::{BlockSamples, Counters};
 use super::environment::Environment;
 use super::{GroupState, Opening, RealCell};
 
-/// Preparations up to this long are repeated before each round; a runtime that compiles would spend
-/// the time on nothing else.
+/// Preparations up to this long are repeated before each round. A runtime that compiles would
+/// otherwise spend all its time on that.
 const SHORT: Duration = Duration::from_millis(100);
 
 pub(super) struct Elsewhere {
@@ -92,9 +92,9 @@ impl OpenCell for Elsewhere {
             cost,
             operations: told.operations,
             disturbance,
-            // Its stamps do not come in order, so gaps cannot be told.
+            // Its stamps are not in order, so gaps cannot be detected.
             spins: false,
-            // A runtime touches memory as it goes.
+            // A runtime touches new memory while it runs.
             grows: true,
         };
         Ok(BlockSamples { counters, samples: told.samples })

@@ -28,7 +28,7 @@ pub(super) struct Exchange {
     spec: PairSpec,
     pair: Pair,
     environment: Environment,
-    /// Round trip in the latest stretches.
+    /// Mean round trip in the latest stretches.
     mean_ns: f64,
     stamp_ns: f64,
     next_seq: u64,
@@ -114,7 +114,8 @@ impl Exchange {
             length: self.clock.ticks(length_ns),
             watch,
         };
-        // A block ends at its time or number of samples; one that takes many times longer is stuck.
+        // A block ends after its time or its number of samples; one that takes many times longer is
+        // stuck.
         let round_trips = stretches.saturating_mul(per_stretch) as f64;
         let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + self.stamp_ns) * 10.0);
         let patience = self.patience + Duration::from_nanos((foreseen_ns * 5.0) as u64);
@@ -203,8 +204,8 @@ impl OpenCell for Exchange {
         let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
                 let length_ns = budget.stretch_ns as f64;
-                // Longer stretches if the block would overflow its marks, with room for twice the
-                // expected number in case the machine is faster than before.
+                // Uses longer stretches if the block would overflow its marks. There is room for
+                // twice the expected number, in case the machine is faster than before.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
                 (

@@ -20,32 +20,33 @@ use crate::lock::contender::{
 
 use super::pool::{Pool, Worker};
 
-/// Lead time from giving out a job to its start: a base, and an addition per thread.
+/// Time from handing out a job to its start: a base, and an addition per thread.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
-/// Retries left, over all windows, for those that some thread started too late.
+/// Number of retries left, over the whole run, for windows that some thread started too late.
 const RETRIES: u32 = 500;
-/// Final part of a wait that is spun instead of slept, because sleeps overshoot.
+/// Last part of a wait, which is spun instead of slept, because sleeps overshoot.
 const SPUN_NS: f64 = 100_000.0;
 
 #[derive(Clone)]
 pub(super) enum Task {
     /// Draw hold and think times.
     Prepare(TimeDistributions, u64),
-    /// Contend for the lock and stamp each acquisition. The number is the most to keep.
+    /// Contend for the lock and stamp each acquisition, of which at most this number are kept.
     Stamped(usize),
-    /// Contend for the lock and read the clock after this many acquisitions.
+    /// Contend for the lock and read the clock once every this many acquisitions.
     Counted(u32),
-    /// Share these tasks, one acquisition for each. The number is the most acquisitions to keep.
+    /// Share these tasks, with one acquisition for each. At most this number of acquisitions are
+    /// kept.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits, for these rounds; the flag selects
-    /// sleeping.
+    /// Hold the lock while the other thread waits, for these rounds; the flag says to sleep while
+    /// holding it.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[HandoffRound]>, bool),
     /// Be the waiting thread in these rounds.
     MeasureHandoffs(Arc<HandoffProbe>, Arc<[HandoffRound]>),
 }
 
-/// A task and its times, in ticks: its start, and the start and end of counting.
+/// A task and its times in ticks: its start, and the start and end of counting.
 #[derive(Clone)]
 struct Job {
     task: Task,
@@ -59,7 +60,7 @@ pub(super) struct ThreadReport {
     pub(super) acquisitions: Vec<Acquisition>,
     pub(super) done: Done,
     pub(super) handoffs: Vec<HandoffSample>,
-    /// Time that each release for a waiting thread took, in ticks.
+    /// Time of each release to a waiting thread, in ticks.
     pub(super) releases: Vec<u64>,
     pub(super) counters: ThreadCounters,
     /// True if the thread started only after its window had begun.
@@ -133,8 +134,8 @@ impl LockThreads {
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
-    /// A window of this length that begins after all threads can have their job, with a warm-up
-    /// before it.
+    /// A window of this length, preceded by a warm-up, that begins after all threads can have
+    /// received their jobs.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
         self.window_for(self.pool.len(), warm_up_ns, length_ns)
     }
@@ -254,8 +255,8 @@ fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     }
 }
 
-/// Waits until all threads have their job. Spins at the end of the wait: a thread that yields to a
-/// busy program gets its CPU back a time slice later, when a short window is over.
+/// Waits until all threads have their jobs. Spins at the end of the wait: a thread that yields to a
+/// busy program gets its CPU back only a time slice later, when a short window is over.
 fn await_begin(clock: &Clock, begin: u64) {
     loop {
         let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));

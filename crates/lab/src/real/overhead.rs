@@ -15,7 +15,7 @@ use crate::budget::PATIENCE;
 /// Mean round trips of neighbouring blocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StretchCost {
-    /// Bare loop: two stamps around all of it.
+    /// Bare loop: two stamps, around the whole loop.
     pub bare_ns: f64,
     /// Measured loop: a stamp after each stretch.
     pub stretched_ns: f64,

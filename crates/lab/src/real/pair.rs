@@ -21,7 +21,7 @@ pub(super) struct Job {
     pub(super) first: u64,
     /// Warm-up time before counting, in ticks.
     pub(super) warm_up: u64,
-    /// Most stretches.
+    /// Maximum number of stretches.
     pub(super) stretches: u64,
     pub(super) per_stretch: u64,
     /// Time limit, in ticks.
@@ -29,11 +29,11 @@ pub(super) struct Job {
     pub(super) watch: Watch,
 }
 
-/// Exchanges per stretch of a warm-up: few, so that a slow mechanism does not take long.
+/// Exchanges per stretch of a warm-up: few, so that a slow mechanism does not take too long.
 const WARM_UP_STRETCH: u64 = 4;
-/// Round trips that the threads' accounting covers in addition to those of the block: one that
-/// settles both ends after the counters are read, which takes microseconds that the first mark must
-/// not include, and those that end this pass and the next.
+/// Round trips that the threads' accounting covers on top of those of the block: one that settles
+/// both ends after the counters have been read, which takes microseconds that the first mark must
+/// not include; and those that end this pass and the next.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
 /// Data recorded in addition to the leading end's stamps.
@@ -64,11 +64,11 @@ struct ThreadReport {
     counters: ThreadCounters,
     wrong: u64,
     next: u64,
-    /// Set by the leading end only.
+    /// Only the leading end sets this.
     accounted: u64,
 }
 
-/// Everything that the threads of a pair are started with, as often as needed.
+/// Everything needed to start the threads of a pair, as often as required.
 pub(super) struct PairSpec {
     clock: Clock,
     name: String,
@@ -158,7 +158,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Runs a job on both threads; fails if it is late or a message is wrong.
+    /// Runs a job on both threads; fails if a report is late or a message is wrong.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
         let threads = self.pool.len();
         let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;

@@ -1,5 +1,5 @@
-//! Threads that are started with a group, placed, and create and touch everything they need. They
-//! sleep between jobs.
+//! Threads that are started with a group, are placed, and create and touch everything they need.
+//! They sleep between jobs.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,14 +11,15 @@ use threadtoll_machine::place;
 use crate::LabError;
 use crate::program::STACK_BYTES;
 
-/// Parts of a wait for reports. If the process was stopped meanwhile, as by Ctrl-Z, that costs one
-/// of them.
+/// Number of parts into which a wait for reports is divided. If the process is stopped in the
+/// meantime, for instance by Ctrl-Z, that uses up only one of them.
 const PARTS: u32 = 8;
 
-/// Time that a worker gets while all are asked in turn.
+/// Time that each worker gets while all are polled in turn.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Receives what a thread makes while it starts; `None` if it ends, or takes longer than this.
+/// Receives what a thread creates while it starts; `None` if the thread ends, or takes longer than
+/// this.
 pub(super) fn receive_within<T>(from: &Receiver<T>, patience: Duration) -> Option<T> {
     for _ in 0..PARTS {
         match from.recv_timeout(patience / PARTS) {
@@ -50,7 +51,7 @@ pub(super) struct Setup<J, R> {
 
 impl<J, R> Setup<J, R> {
     pub(super) fn fail(self, error: LabError) {
-        // The pool may be gone already.
+        // The pool may have been dropped already.
         let _ = self.answers.send(Answer::Failed(error));
     }
 
@@ -86,8 +87,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
     }
 
-    /// Returns the result of the setup, or `None` if it takes longer than this. The error is `None`
-    /// if the thread has ended.
+    /// Result of the setup; `None` if it takes longer than this. The error is `None` if the thread
+    /// has ended.
     fn ready_within(&self, time: Duration) -> Option<Result<(), Option<LabError>>> {
         Some(match self.answers.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => return None,
@@ -97,7 +98,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         })
     }
 
-    /// Returns the report on the current job, unless it takes longer than this number of parts.
+    /// The report on the current job, unless it takes longer than this number of parts.
     fn report(&self, part: Duration, left: &mut u32) -> Result<R, RecvTimeoutError> {
         loop {
             match self.answers.recv_timeout(part) {
@@ -116,7 +117,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     }
 }
 
-/// Threads that work together. After a job that does not end in time, they are leaked: they would
+/// Threads that work together. If a job does not end in time, the threads are leaked: they would
 /// never end, so joining them would block.
 pub(super) struct Pool<J, R> {
     name: String,
@@ -126,7 +127,7 @@ pub(super) struct Pool<J, R> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
-    /// An empty pool; the name and placement are for messages.
+    /// An empty pool; the name and placement are used in messages.
     pub(super) fn new(name: &str, placement: impl ToString) -> Self {
         Pool {
             name: name.to_string(),
@@ -136,7 +137,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         }
     }
 
-    /// Adds a worker; jobs are given out in order of addition.
+    /// Adds a worker; jobs are handed out in order of addition.
     pub(super) fn add(&mut self, worker: Result<Worker<J, R>, LabError>) -> Result<(), LabError> {
         // Other workers may wait for the one that failed to start.
         self.left_behind |= worker.is_err();
@@ -149,10 +150,10 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
     }
 
     /// Waits until all workers are ready, or one has failed. Workers may wait for each other while
-    /// they start, so a failure may be the only answer to arrive.
-    /// One that is not ready after this time is stuck, in code of a queue that never returns.
+    /// they start, so the failure may be the only answer that arrives. A worker that is not ready
+    /// after this time is stuck in code of a queue that never returns.
     pub(super) fn ready(&mut self, patience: Duration) -> Result<(), LabError> {
-        // Counted, so that a stop of the process, as by Ctrl-Z, costs one wait.
+        // Counted, so that stopping the process, for instance by Ctrl-Z, uses up only one wait.
         let mut left = patience.div_duration_f64(WAIT).ceil() as u64;
         let mut waiting: Vec<&Worker<J, R>> = self.workers.iter().collect();
         while !waiting.is_empty() {
@@ -176,7 +177,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         Ok(())
     }
 
-    /// Gives each of these workers a job; fails if one has ended.
+    /// Gives each of these workers a job; fails if one of them has ended.
     pub(super) fn give(
         &mut self,
         workers: Range<usize>,
@@ -189,7 +190,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         if sent { Ok(()) } else { Err(self.ended()) }
     }
 
-    /// Returns the workers' reports, in order; fails if one is late.
+    /// The workers' reports, in order; fails if one is late.
     pub(super) fn reports(
         &mut self,
         workers: Range<usize>,
@@ -200,7 +201,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
             self.workers[workers].iter().map(|worker| worker.report(part, &mut left)).collect();
         reports.map_err(|error| match error {
             RecvTimeoutError::Disconnected => self.ended(),
-            // The others may wait for one that has ended.
+            // The others may wait for a worker that has ended.
             RecvTimeoutError::Timeout if self.workers.iter().any(Worker::has_ended) => self.ended(),
             RecvTimeoutError::Timeout => self.stuck(patience),
         })
@@ -220,13 +221,13 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         LabError::WrongMessage { mechanism: self.name.clone(), placement: self.placement.clone() }
     }
 
-    /// The error of a worker that has ended; leaks the others, which may wait for it.
+    /// The error for a worker that has ended; leaks the others, which may wait for it.
     fn ended(&mut self) -> LabError {
         self.left_behind = true;
         LabError::Ended { mechanism: self.name.clone(), placement: self.placement.clone() }
     }
 
-    /// The error of a run without progress within `patience`; leaks the threads.
+    /// The error for a run without progress within `patience`; leaks the threads.
     pub(super) fn stuck(&mut self, patience: Duration) -> LabError {
         self.left_behind = true;
         LabError::Stuck {
@@ -247,7 +248,7 @@ impl<J, R> Drop for Pool<J, R> {
             .collect();
         if !self.left_behind {
             for thread in threads {
-                // A worker's panic has been printed, and its block has failed.
+                // If a worker panicked, that has been printed, and its block has failed.
                 let _ = thread.join();
             }
         }

@@ -2,7 +2,7 @@
 
 use threadtoll_record::Placement;
 
-/// CPUs of the receiver, which is the last thread, and of the others.
+/// CPUs of the receiver, which is the last thread, and of the other threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seats {
     pub(super) others: Vec<Vec<u32>>,
@@ -10,7 +10,7 @@ pub(super) struct Seats {
 }
 
 impl Seats {
-    /// Pinned, the last thread has the last CPU to itself, and the others share the other CPUs
+    /// If pinned, the last thread has the last CPU to itself, and the others share the other CPUs
     /// round-robin.
     pub(super) fn of(placement: Placement, cpus: &[u32], others: usize) -> Self {
         match (placement, cpus) {

@@ -27,9 +27,9 @@ use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS
 
 /// Messages per stretch before their rate is known.
 const PILOT_STRETCH: u64 = 1024;
-/// About the most bytes per stretch before their rate is known.
+/// Approximate limit on the bytes per stretch before their rate is known.
 const PILOT_BYTES: u64 = 1 << 20;
-/// Passes of a job: the warm-up and the measured one.
+/// Number of passes in a job: the warm-up and the measured one.
 const PASSES: u64 = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ struct Threads {
     next_pass: u64,
 }
 
-/// Everything that the threads of a stream are started with, as often as needed.
+/// Everything needed to start the threads of a stream, as often as required.
 struct StreamStart {
     clock: Clock,
     name: String,
@@ -188,7 +188,7 @@ pub(super) struct Stream {
     start: StreamStart,
     threads: Threads,
     environment: Environment,
-    /// Time per message in the latest stretches.
+    /// Mean time per message in the latest stretches.
     message_ns: f64,
     stamp_ns: f64,
     patience: Duration,

@@ -1,10 +1,11 @@
-//! Shares of a run that other processes of this program measure.
+//! Shares of a run that are measured by other processes of this program.
 //!
-//! The process that was started by hand writes the file. It starts the others one after another and
-//! sends each a line with the machine, the plan and its share. Each sends back what it measures and
-//! which cell's code it runs next, and waits after each line until it was taken, so that the first
-//! process sleeps while blocks are measured. A process that crashes, or is silent for far too long,
-//! costs the row that it was at. None outlives the first: each has a guardian, which kills it.
+//! The process that the user started writes the file. It starts the others one after another, and
+//! sends each a line with the machine, the plan and its share. Each sends back its measurements,
+//! and which cell's code it runs next, and waits after each line until the line has been processed,
+//! so that the first process sleeps while blocks are measured. If a process crashes or is silent
+//! for far too long, only the row that it was measuring is lost. No process outlives the first:
+//! each has a guardian, which kills it.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -26,13 +27,13 @@ use crate::real::longest_silence;
 
 use super::{Launch, Share, Step, Take, measure_share};
 
-/// Most bytes of a line that a process may send; that of a block takes a few megabytes at most.
+/// Longest line that a process may send; that of a block takes a few megabytes at most.
 const MAX_LINE: usize = 64 << 20;
 
-/// Exit code of a panic.
+/// Exit code after a panic.
 const PANICKED: i32 = 101;
 
-/// The peers of other languages in a run.
+/// Peers of other languages in a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Peers {
     /// Adapters of queues.
@@ -41,38 +42,38 @@ pub struct Peers {
     pub programs: Vec<DescribedProgram>,
 }
 
-/// The share that a process measures, with the machine, plan and peers that it needs.
+/// The share that a process is to measure, with the machine, plan and peers that it needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// The machine, as the run's file has it.
+    /// The machine, as in the run's file.
     pub machine: Machine,
     /// The plan, without the cells of other groups, of which there may be thousands.
     pub plan: Plan,
     /// The share.
     pub share: Share,
-    /// The peers that the plan may name.
+    /// The peers to which the plan may refer.
     pub peers: Peers,
     /// Time for which a cell may make no progress.
     pub patience: Duration,
 }
 
-/// A message of a process: a step, the end of its share (`None`), or the reason why it fails.
+/// A message from a process: a step, the end of its share (`None`), or the reason why it failed.
 type Message = Result<Option<Step>, LabError>;
 
 /// Other processes of this program, each of which measures a share.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Makes the command of a process, which [serves](serve_share) a share.
+    /// Creates the command for a process that [serves](serve_share) a share.
     pub command: fn() -> Command,
-    /// Ends the present process after its block once it is true.
+    /// When this becomes true, the current process ends after its block.
     pub stop: Arc<AtomicBool>,
     /// True if they measure every share.
     pub every_share: bool,
-    /// Longest silence of a process, if the length of its cells does not tell.
+    /// Longest silence of a process, if it should not follow from the length of its cells.
     pub silence: Option<Duration>,
     /// Time for which a cell may make no progress.
     pub patience: Duration,
-    /// The peers that the plan may name.
+    /// The peers to which the plan may refer.
     pub peers: Peers,
 }
 
@@ -137,7 +138,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
 }
 
 impl Process<'_> {
-    /// Sends a line. If the process has ended, that is found when it is next listened to.
+    /// Sends a line. If the process has ended, the next read reports it.
     fn send(&mut self, text: &str) {
         let _ = self.child.send(text);
     }
@@ -147,7 +148,7 @@ impl Process<'_> {
         match self.child.listen(self.silence, MAX_LINE).map_err(failed("read from"))? {
             Heard::Line(text) => match (serde_json::from_slice(&text), self.at) {
                 (Ok(message), _) => Ok(Some(message)),
-                // The code of a queue wrote to a file that is not its own.
+                // The code of a queue wrote to a file that does not belong to it.
                 (Err(_), Some(cell)) => Err(self.failure_of(cell, "wrote to files of the process")),
                 (Err(error), None) => Err(failed("understand")(error.into())),
             },
@@ -160,7 +161,7 @@ impl Process<'_> {
         }
     }
 
-    /// A failure of the cell whose code runs, or of the process.
+    /// A failure of the cell whose code was running, or of the process itself.
     fn failure(&self, what: &str) -> LabError {
         match self.at {
             Some(cell) => self.failure_of(cell, what),
@@ -174,7 +175,7 @@ impl Process<'_> {
         LabError::Cell { cell, clause: format!("it {what}"), sentence }
     }
 
-    /// The error of a process that has ended without a last message.
+    /// The error for a process that has ended without a last message.
     fn ending(&mut self) -> Result<LabError, LabError> {
         let ending = self.child.end().map_err(failed("wait for"))?;
         if let Some(cell) = self.at
@@ -189,20 +190,19 @@ impl Process<'_> {
     }
 }
 
-/// Returns `true` if code of a cell ended the process, rather than a signal that others send, or a
-/// panic of the program. An unbounded queue whose receiver hangs is killed for its memory.
+/// Returns `true` if code of a cell ended the process, rather than a signal from outside or a panic
+/// of the program. An unbounded queue whose receiver hangs is killed for using too much memory.
 fn crashed(status: ExitStatus) -> bool {
     let faults = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTRAP];
     status.signal().is_some_and(|signal| faults.contains(&signal))
         || status.code().is_some_and(|code| code != PANICKED)
 }
 
-/// Measures the share that the process which started this one asks for, on a machine that `backend`
-/// makes.
+/// Measures the share that the parent process asks for, on a machine that `backend` creates.
 ///
 /// # Errors
 ///
-/// If that process asks for none, or has ended.
+/// If the parent process asks for none, or has ended.
 pub fn serve_share(
     backend: impl FnOnce(&Task) -> Result<Box<dyn Backend>, LabError>,
 ) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Crews of the simulated machine.
+//! Crews on the simulated machine.
 
 use rand::RngExt;
 use threadtoll_record::{BlockCost, BlockKind, Cell, IdleBlock, IdleStateBlock};
@@ -13,10 +13,10 @@ use super::messages;
 use super::variation::noise;
 use super::{Delays, Draws, Service, Thief};
 
-/// Messages per simulated block: enough for every quantile but the last.
+/// Messages per simulated block: enough for every quantile except the last.
 const MESSAGES: usize = 1200;
 
-/// Time in which a queue's receiver takes a message: one way, half of the round trip.
+/// Time that a queue's receiver takes for a message: one way, which is half of the round trip.
 pub(super) fn service_ns(class: Class, cell: &Cell) -> f64 {
     messages::value_ns(class, false, cell) / 2.0
 }
@@ -123,7 +123,7 @@ impl OpenCell for CrewCell {
     }
 }
 
-/// Idle states of a CPU that is in the deepest one whenever its thread sleeps.
+/// Idle states of a CPU that is in the deepest state whenever its thread sleeps.
 fn idle(window_ns: u64, busy_ns: u64, sleeps: u64) -> IdleBlock {
     let state = |name: &str, time_ns: u64, entered: u64| IdleStateBlock {
         name: name.into(),

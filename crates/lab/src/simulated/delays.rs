@@ -1,9 +1,9 @@
-//! Delays of simulated open loops, with known truth.
+//! Delays of simulated open loops, whose true values are known.
 
-/// Delays of the queues of open loops. Where a service is given, nothing else slows them down.
+/// Delays of the queues in open loops. If a service time is given, nothing else slows them down.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delays {
-    /// Time in which the receiver takes a message.
+    /// Time that the receiver takes for a message.
     pub service: Option<Service>,
     /// Time that the sender loses in the middle of each block, in nanoseconds.
     pub sender_stalls_ns: u64,
@@ -11,11 +11,11 @@ pub struct Delays {
     pub receiver_sleeps_ns: u64,
 }
 
-/// Time in which a receiver takes a message, in nanoseconds.
+/// Time that a receiver takes for a message, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Service {
-    /// Always this.
+    /// Always the same.
     Fixed(f64),
-    /// Exponential, with this mean.
+    /// Exponentially distributed, with this mean.
     Exponential(f64),
 }

@@ -13,7 +13,7 @@ use crate::contention::predict::Calibration;
 use crate::error::Unavailable;
 use crate::samples::BlockSamples;
 
-/// Blocks before the one that fails.
+/// Number of blocks before the one that fails.
 const SOUND: u32 = 3;
 
 /// Failure of a simulated cell.
@@ -29,12 +29,12 @@ pub enum Fault {
     Silent,
     /// The process is aborted.
     Aborts,
-    /// The process is killed, as if it had taken all memory.
+    /// The process is killed, as if it had used up all memory.
     Killed,
 }
 
 impl Fault {
-    /// Reads `NAME=FAULT`: the name of a mechanism, queue or lock, and its fault.
+    /// Parses `NAME=FAULT`: the name of a mechanism, queue or lock, and its fault.
     pub fn of_cell(text: &str) -> Option<(String, Fault)> {
         let (name, fault) = text.split_once('=')?;
         let fault = match fault {

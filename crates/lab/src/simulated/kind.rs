@@ -1,4 +1,4 @@
-//! Kinds of simulated machines, with known truth.
+//! Kinds of simulated machines, whose true behaviour is known.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,16 +6,16 @@ use threadtoll_record::{Count, Disturbance};
 
 use super::Regimes;
 
-/// A kind of simulated machine: the changes of its speed, and the thief of its CPU time.
+/// A kind of simulated machine: how its speed changes, and what steals CPU time from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// Changes of its speed.
+    /// How its speed changes.
     pub regimes: Regimes,
-    /// The thief that takes CPU time from one block in twelve.
+    /// What takes CPU time from one block in twelve.
     pub thief: Thief,
 }
 
-/// Causes of lost CPU time, each shown by a counter of its own.
+/// Causes of lost CPU time; each shows up in a counter of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thief {
     /// Another thread: run-queue delay and an involuntary switch.
@@ -23,13 +23,13 @@ pub enum Thief {
     Thread,
     /// The hypervisor: steal time.
     Hypervisor,
-    /// Something that no counter shows. Threads that spin notice a gap.
+    /// A cause that no counter shows. Threads that spin notice a gap.
     Unseen,
 }
 
 impl Thief {
-    /// Picoseconds taken from one of so many places of a block, and which: from one block in twelve
-    /// 20 to 90 µs.
+    /// Time in picoseconds that is taken from one of `places` positions in a block, and which
+    /// position: 20 to 90 µs, from one block in twelve.
     pub(super) fn takes(rng: &mut Xoshiro256PlusPlus, places: usize) -> Option<(usize, u64)> {
         let takes = rng.random_range(0..12) == 0;
         takes.then(|| (rng.random_range(0..places), rng.random_range(20_000_000..90_000_000)))
@@ -40,7 +40,7 @@ impl Thief {
         u64::from(self == Thief::Thread && stolen_ns > 0)
     }
 
-    /// What the counters show of it.
+    /// Counters of a block that lost this time.
     pub(super) fn shows(self, stolen_ns: u64) -> Disturbance {
         let by = |thief| Some(Count::from(if self == thief { stolen_ns } else { 0 }));
         Disturbance {
@@ -52,7 +52,8 @@ impl Thief {
     }
 }
 
-/// Regimes that change within a run of messages, and within one of locks, whose blocks are longer.
+/// Time in a regime, short enough that it changes within a run of messages; and the same for locks,
+/// whose blocks are longer.
 const QUICK_NS: u64 = 400_000_000;
 const SLOW_NS: u64 = 20_000_000_000;
 
@@ -68,8 +69,8 @@ impl Kind {
         Kind { regimes: Regimes::Drifting { wave_ns: 2 * SLOW_NS }, thief: Thief::Thread },
     ];
 
-    /// The kind of the machine with this seed: its upper half is 0 for the default kind, or else
-    /// the place in [`Kind::ALL`], from 1 on, round and round.
+    /// The kind of the machine with this seed. The upper half of the seed is 0 for the default
+    /// kind; otherwise it is the position in [`Kind::ALL`], from 1 on, wrapping around.
     pub fn of(seed: u64) -> Self {
         match (seed >> 32) as usize {
             0 => Kind::default(),

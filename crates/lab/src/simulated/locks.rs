@@ -1,5 +1,5 @@
-//! Locks of the simulated machine. They follow the models, plus some noise: predictions and results
-//! must agree.
+//! Locks on the simulated machine. They follow the models, plus some noise, so that predictions and
+//! results must agree.
 
 use std::cell::OnceCell;
 
@@ -22,9 +22,9 @@ use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
 use super::{Draws, Thief, fingerprint, normal};
 
-/// An uncontended acquisition and release.
+/// Time of an uncontended acquisition and release.
 const PAIR_NS: f64 = 20.0;
-/// Hand-offs of a sleeping lock: fast while the waiter still spins, and slower once it sleeps.
+/// Hand-offs of a sleeping lock: fast while the waiter still spins, slower once it sleeps.
 const HANDED: [(f64, f64); 6] = [
     (250.0, 60.0),
     (1e3, 60.0),
@@ -34,10 +34,10 @@ const HANDED: [(f64, f64); 6] = [
     (1e7, 20_000.0),
 ];
 const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
-/// Waits per block: enough for every quantile but the last.
+/// Waits per block: enough for every quantile except the last.
 const WAITS: usize = 600;
 
-/// Repeats of each calibrated figure.
+/// Number of repeats of each calibrated figure.
 const REPEATS: usize = 27;
 
 /// Factors by which the calibrated figures are off.
@@ -55,7 +55,7 @@ impl Errors {
         Errors { hold: exact, think: exact, pair: exact, handoff: exact }
     }
 
-    /// Medians of repeats whose logarithms have this standard deviation.
+    /// Draws repeats whose logarithms have this standard deviation, and takes their medians.
     fn drawn(deviation: f64, rng: &mut Xoshiro256PlusPlus) -> Self {
         let mut factor = || {
             let repeats: Vec<f64> = (0..REPEATS).map(|_| (deviation * normal(rng)).exp()).collect();
@@ -65,7 +65,7 @@ impl Errors {
     }
 }
 
-/// Inputs of the models as a real machine with this behaviour would give them.
+/// Inputs of the models, as a real machine with this behaviour would yield them.
 fn inputs(cell: &Cell, spec: &LockSpec, errors: &Errors, part: Part) -> Option<Inputs> {
     let subject = cell.lock()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
@@ -109,7 +109,7 @@ fn truth(cell: &Cell, spec: &LockSpec, subject: &LockSubject) -> Option<Answer> 
     Answers::new(&truth.workload, options).answer(subject.threads).ok()
 }
 
-/// Acquisitions in a nanosecond. No model covers readers or a single thread: nobody waits.
+/// Acquisitions per nanosecond. No model covers readers or a single thread, which never wait.
 fn rate(truth: Option<&Answer>, subject: &LockSubject) -> f64 {
     truth.map_or(f64::from(subject.threads) / subject.cycle_ns() as f64, |answer| {
         answer.performance.throughput_per_s / 1e9
@@ -125,7 +125,7 @@ pub(super) struct Lock {
     draws: Draws,
     spec: LockSpec,
     subject: LockSubject,
-    /// Computed with the first block.
+    /// Computed for the first block.
     truth: OnceCell<Option<Answer>>,
 }
 
@@ -216,7 +216,7 @@ impl OpenCell for Lock {
             grows: false,
         };
         let block = ContentionBlock {
-            // Of parts of acquisitions too: blocks may hold few.
+            // Fractions of acquisitions count, too, because blocks may have few.
             work: (acquired * cycle_ns * noise).into(),
             acquisitions: vec![each.into(); threads as usize],
             work_by_cpu: Vec::new(),

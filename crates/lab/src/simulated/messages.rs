@@ -1,4 +1,4 @@
-//! Exchanges and streams of the simulated machine.
+//! Exchanges and streams on the simulated machine.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,7 +15,7 @@ use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 use super::variation::noise;
 use super::{Draws, Thief, fingerprint};
 
-/// Values per simulated block: enough for every quantile but the last.
+/// Values per simulated block: enough for every quantile except the last.
 const STRETCHES: u64 = 60;
 const SAMPLES: u64 = 1200;
 

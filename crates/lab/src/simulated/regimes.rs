@@ -1,4 +1,4 @@
-//! Changes of the simulated machine's speed, with known truth.
+//! Changes in the simulated machine's speed, whose true values are known.
 
 use std::f64::consts::TAU;
 use std::sync::LazyLock;
@@ -12,17 +12,19 @@ use super::{fingerprint, normal, variation};
 /// Regimes of the simulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Regimes {
-    /// The machine never changes; nor do the blocks of a cell, except by noise within them.
+    /// The speed never changes, and blocks of a cell vary only by the noise within them.
     #[default]
     None,
-    /// One regime, in which blocks differ with heavy tails.
+    /// One regime, in which blocks vary with heavy tails.
     One,
-    /// Two regimes, and such blocks. Each cell is slowed down by a factor of its own in the second.
+    /// Two regimes, with the same variation between blocks. In the second, each cell is slowed down
+    /// by a factor of its own.
     Two {
         /// Mean time before the regime changes.
         stay_ns: u64,
     },
-    /// One regime, and such blocks, in a slow wave that slows down all cells alike.
+    /// One regime, with the same variation between blocks, and a slow wave that slows down all
+    /// cells alike.
     Drifting {
         /// Length of the wave.
         wave_ns: u64,
@@ -30,17 +32,17 @@ pub enum Regimes {
 }
 
 impl Regimes {
-    /// Largest factor of a wave.
+    /// Largest factor of the wave.
     const CREST: f64 = 1.6;
 
-    /// The regime at a time since the start: 0, or 1 for the second.
+    /// The regime at a time since the start: 0 for the first, 1 for the second.
     fn at(self, time_ns: u64, seed: u64) -> usize {
         let Regimes::Two { stay_ns } = self else { return 0 };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut regime = usize::from(rng.random::<bool>());
         let mut left_ns = time_ns as f64;
         loop {
-            // No stay is very short, so that regimes are worth telling apart.
+            // No stay is very short, so that regimes can be distinguished.
             left_ns -= stay_ns.max(1) as f64 * (0.5 - 0.5 * (1.0 - rng.random::<f64>()).ln());
             if left_ns < 0.0 {
                 return regime;
@@ -86,7 +88,8 @@ impl Regimes {
         *draws.select_nth_unstable_by(DRAWS / 2, f64::total_cmp).1
     }
 
-    /// Slow-down of one block: Student's t with three degrees of freedom, times 1%, in logarithms.
+    /// Slow-down of one block: its logarithm is Student's t with three degrees of freedom, times
+    /// 1%.
     pub(super) fn noise(self, rng: &mut Xoshiro256PlusPlus) -> f64 {
         if self == Regimes::None {
             return 1.0;

@@ -1,4 +1,4 @@
-//! Differences between runs of the simulated machine, with known truth.
+//! Differences between runs of the simulated machine, whose true values are known.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,14 +6,14 @@ use threadtoll_record::Cell;
 
 use super::{fingerprint, normal};
 
-/// Differences of a run from others. By default only calibrations have any.
+/// Differences between a run and others. By default, only calibrations differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variation {
-    /// Standard deviation of a cell's logarithm between groups and runs.
+    /// Standard deviation of the logarithm of a cell's figure between groups and runs.
     pub cell: f64,
-    /// Standard deviation of the whole machine's between runs.
+    /// Standard deviation of the logarithm of the whole machine's speed between runs.
     pub machine: f64,
-    /// Standard deviation of a calibration's logarithm between its repeats.
+    /// Standard deviation of the logarithm of a calibrated figure between its repeats.
     pub calibration: f64,
     /// The name of a mechanism, queue or lock, and the factor by which it is slower.
     pub slower: Option<(String, f64)>,
@@ -21,7 +21,7 @@ pub struct Variation {
 
 impl Default for Variation {
     fn default() -> Self {
-        // As much as blocks vary.
+        // The same variation as between blocks.
         Variation { cell: 0.0, machine: 0.0, calibration: 0.01, slower: None }
     }
 }
@@ -37,7 +37,7 @@ impl Variation {
     }
 }
 
-/// Values vary by this, times the product of two numbers from 0 to 1.
+/// Values vary by this factor, times the product of two random numbers from 0 to 1.
 const NOISE: f64 = 0.08;
 
 /// Variation of a value within a block.

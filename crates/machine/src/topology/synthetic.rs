@@ -1,6 +1,6 @@
 //! Synthetic machines: trees like `/sys`, written into a directory.
 //!
-//! They test plans, matrices and pages for machines of other shapes. A
+//! They are used to test plans, matrices and pages for other kinds of machines. A
 //! [`Topology`](super::Topology) read from one is marked `synthetic`, and nothing is measured on
 //! it.
 
@@ -16,10 +16,10 @@ pub enum Synthetic {
     /// Two sockets of 8 cores with two hardware threads each, numbered the x86 way: siblings are 16
     /// apart.
     TwoSockets,
-    /// A hybrid laptop: 4 fast cores with two hardware threads each and 8 small ones, all on one
-    /// cache, one node.
+    /// A hybrid laptop: 4 fast cores with two hardware threads each, and 8 small ones, all on one
+    /// cache and one node.
     HybridLaptop,
-    /// An aarch64 server: 80 cores in two nodes, no siblings, and a system cache that the kernel
+    /// An aarch64 server: 80 cores on two nodes, no siblings, and a system cache that the kernel
     /// hides.
     ArmServer,
     /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each; 12 CPUs are
@@ -28,7 +28,7 @@ pub enum Synthetic {
 }
 
 impl Synthetic {
-    /// All of them.
+    /// All synthetic machines.
     pub const ALL: [Synthetic; 4] = [
         Synthetic::TwoSockets,
         Synthetic::HybridLaptop,
@@ -46,11 +46,11 @@ impl Synthetic {
         }
     }
 
-    /// Writes its tree, the contents of a `/sys`, into `root`.
+    /// Writes its tree, which corresponds to `/sys`, into `root`.
     ///
     /// # Errors
     ///
-    /// If the file system refuses.
+    /// If the file system returns an error.
     pub fn write(self, root: &Path) -> io::Result<()> {
         match self {
             Synthetic::TwoSockets => two_sockets(),
@@ -154,7 +154,7 @@ impl Tree {
         for cpu in &self.cpus {
             let directory = system.join(format!("cpu/cpu{}", cpu.number));
             if !cpu.online {
-                // The kernel removes an offline CPU's files except for its switch.
+                // For an offline CPU, the kernel removes all files except its switch.
                 put(&directory.join("online"), "0")?;
                 continue;
             }
@@ -198,7 +198,7 @@ fn put(path: &Path, line: &str) -> io::Result<()> {
     }
 }
 
-/// Ascending numbers as the kernel writes them.
+/// Formats ascending numbers in the way the kernel does.
 fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let written = runs.filter_map(|run| match run {

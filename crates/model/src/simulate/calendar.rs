@@ -2,18 +2,18 @@
 //!
 //! A heap with four children per node (D. B. Johnson, *Priority queues with update and finding
 //! minimum spanning trees*, Information Processing Letters 4, 1975) of 16-byte keys. Taking the
-//! earliest event leaves a hole at the root, which the next planned event fills: nearly every event
-//! plans one, so a take and a put cost a single walk down.
+//! earliest event leaves a hole at the root, which the next planned event fills. Since nearly every
+//! event plans another, taking one and adding one cost only a single walk down the heap.
 
-/// Bits of a key that name the thread.
+/// Number of bits of a key that identify the thread.
 const THREAD_BITS: u32 = 24;
 
-/// Identifies a planned event: its place in the order of planning, and its thread. Zero identifies
-/// none.
+/// Identifies a planned event by its position in the order of planning, and its thread. Zero
+/// identifies no event.
 pub(crate) type Tag = u64;
 
-/// The time and the tag. Times are not negative, so their bits sort as they do; equal times go in
-/// the order of planning.
+/// The time and the tag. Times are never negative, so their bits sort in the same order as the
+/// times; events at equal times are sorted in the order of planning.
 type Key = u128;
 
 /// Planned events.
@@ -29,7 +29,7 @@ impl Calendar {
         Self { keys: Vec::with_capacity(capacity), hole: false, planned: 0 }
     }
 
-    /// Plans an event of `thread`, and returns its tag.
+    /// Plans an event for `thread`, and returns its tag.
     #[inline]
     pub(crate) fn put(&mut self, at: f64, thread: u32) -> Tag {
         self.planned += 1;

@@ -1,11 +1,11 @@
 //! The event loop.
 //!
-//! A thread is in one phase and has at most one planned event, which ends that phase; an event that
-//! another has overtaken is recognised by its tag and skipped. Queues are linked lists through the
-//! threads, so a million threads on ten thousand locks need no further memory.
+//! A thread is in one phase, and has at most one planned event, which ends that phase. An event
+//! that is no longer valid is recognised by its tag and skipped. Queues are linked lists through
+//! the threads, so a million threads on ten thousand locks need no additional memory.
 //!
-//! States of a lock: *free* (no owner; threads may be parked only while one of them is being
-//! woken), *taken* (held by its owner), *promised* (its owner is on its way: a FIFO hand-off, or a
+//! A lock is *free* (it has no owner; threads may be parked only while one of them is being woken),
+//! *taken* (held by its owner), or *promised* (its owner is on its way: in a FIFO hand-off, or as a
 //! spinning thread that takes over).
 
 mod cores;
@@ -22,7 +22,7 @@ use crate::random::{below, unit};
 use cores::Scheduler;
 
 const NOBODY: u32 = u32::MAX;
-/// `Thread::since` of a thread that does not wait.
+/// Value of `Thread::since` for a thread that does not wait.
 const NOT_WAITING: f64 = -1.0;
 
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,9 @@ pub(super) enum RunLength {
 
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Sums of each kind of locks at the boundaries of batches.
+    /// Sums for each kind of lock at the boundaries of batches.
     pub(super) snapshots: Vec<Vec<Sums>>,
-    /// Sums of each kind of locks at the end.
+    /// Sums for each kind of lock at the end.
     pub(super) sums: Vec<Sums>,
     pub(super) queue_max: Vec<u32>,
     pub(super) fairness: f64,
@@ -51,13 +51,13 @@ enum Phase {
     Holding,
     Spinning,
     Parked,
-    /// Being woken, then tries for the lock.
+    /// Being woken; will then try to take the lock.
     Waking,
-    /// Promised the lock, on its way.
+    /// The lock is promised to it, and it is on its way.
     Taking,
-    /// Woken; needs a core to try for the lock.
+    /// Woken; needs a core before it can try to take the lock.
     Trying,
-    /// Promised the lock and woken; needs a core to enter.
+    /// Woken, and the lock is promised to it; needs a core to enter.
     Entering,
     Done,
 }
@@ -71,7 +71,7 @@ struct Thread {
     next: u32,
     served: u32,
     phase: Phase,
-    /// True if it only reads under the lock.
+    /// True if it only reads while it holds the lock.
     reads: bool,
 }
 
@@ -85,19 +85,19 @@ struct Queue {
 #[derive(Clone, Debug)]
 struct Lock {
     owner: u32,
-    /// Readers that hold the lock or were promised it.
+    /// Number of readers that hold the lock or to which it is promised.
     readers: u32,
     writers: u32,
     parked: Queue,
     spinning: Queue,
     waiting: u32,
     kind: u32,
-    /// True if a thread is being woken to try for it.
+    /// True if a thread is being woken to try to take it.
     waking: bool,
 }
 
 impl Lock {
-    /// True if a new thread may enter.
+    /// Returns `true` if another thread may enter.
     #[inline]
     fn is_open(&self, reads: bool) -> bool {
         self.owner == NOBODY && if reads { self.writers == 0 } else { self.readers == 0 }
@@ -119,7 +119,7 @@ struct LockKind {
     queue_limit: u32,
     first: u32,
     count: u32,
-    /// Cumulative share of acquisitions, up to this kind.
+    /// Cumulative share of acquisitions, up to and including this kind.
     up_to: f64,
     waiting: u32,
     held: u32,
@@ -128,7 +128,7 @@ struct LockKind {
 }
 
 impl LockKind {
-    /// Updates the integrals to `now`.
+    /// Updates the integrals up to `now`.
     #[inline]
     fn flush(&mut self, now: f64) {
         let passed = now - self.sums.time;
@@ -138,7 +138,7 @@ impl LockKind {
     }
 }
 
-/// A running simulation; `LIMITED` if the number of cores is.
+/// A running simulation; `LIMITED` says that the number of cores is limited.
 #[derive(Debug)]
 pub(super) struct Engine<const LIMITED: bool> {
     rng: Xoshiro256PlusPlus,
@@ -150,7 +150,7 @@ pub(super) struct Engine<const LIMITED: bool> {
     think: Shape,
     scheduler: Scheduler,
     tasks_left: u64,
-    /// Attempts until the next snapshot.
+    /// Number of attempts until the next snapshot.
     until_snapshot: u64,
     batch: u64,
     snapshots: Vec<Vec<Sums>>,
@@ -326,7 +326,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.threads[id as usize].planned = self.calendar.put(self.now + delay, id);
     }
 
-    /// Starts `work` of a running thread.
+    /// Starts `work` on a running thread.
     #[inline]
     fn begin(&mut self, id: u32, work: f64) {
         if LIMITED {
@@ -337,7 +337,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// A thread thinks, after work that is left from before.
+    /// Makes a thread think, after it has done the `before` of work that is left over.
     #[inline]
     fn think(&mut self, id: u32, before: f64) {
         self.threads[id as usize].phase = Phase::Thinking;
@@ -345,7 +345,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.begin(id, work);
     }
 
-    /// A thread requests a lock: the next task begins, if there is one.
+    /// Makes a thread request a lock: the next task begins, if there is one.
     #[inline]
     fn request(&mut self, id: u32) {
         if self.tasks_left == 0 {
@@ -396,7 +396,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         kind.first + below(&mut self.rng, kind.count.into()) as u32
     }
 
-    /// A thread that found the lock taken spins or parks.
+    /// Handles a thread that found the lock taken: it spins or parks.
     #[inline]
     fn wait(&mut self, id: u32) {
         let at = self.threads[id as usize].lock as usize;
@@ -423,8 +423,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Removes a spinning thread. All spin equally long, so it is the first unless its core was
-    /// taken away.
+    /// Removes a spinning thread. All threads spin for the same time, so it is the first one unless
+    /// its core was taken away.
     fn stop_spinning(&mut self, id: u32) {
         let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
         if queue.head == id {
@@ -443,7 +443,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// A woken thread tries for the lock.
+    /// Makes a woken thread try to take the lock.
     fn try_again(&mut self, id: u32) {
         let lock = &mut self.locks[self.threads[id as usize].lock as usize];
         lock.waking = false;
@@ -512,7 +512,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.think(id, wake_costs);
     }
 
-    /// A spinning thread was promised the lock, and notices after `takeover_ns`.
+    /// Promises the lock to a spinning thread, which notices after `takeover_ns`.
     fn take_over(&mut self, next: u32, takeover_ns: f64) {
         self.threads[next as usize].phase = Phase::Taking;
         if LIMITED {
@@ -551,8 +551,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Wakes the thread parked longest, unless one is being woken already. Returns what that costs
-    /// the releasing thread.
+    /// Wakes the thread that has been parked longest, unless one is being woken already. Returns
+    /// what that costs the releasing thread.
     fn wake_one(&mut self, at: usize) -> f64 {
         let lock = &mut self.locks[at];
         if !lock.waking
@@ -580,7 +580,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         if delay > 0.0 {
             self.plan(id, delay);
         } else {
-            // Without an event, so that no other thread gets in between.
+            // No event is planned, so that no other thread can get in between.
             match (phase, LIMITED) {
                 (Phase::Taking, false) => self.enter(id),
                 (Phase::Taking, true) => {

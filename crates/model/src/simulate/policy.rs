@@ -1,18 +1,18 @@
-//! Policies that decide who gets a released lock, and the time until that thread runs.
+//! Policies that decide which thread gets a released lock, and the time until that thread runs.
 
 use crate::ModelError;
 use crate::error::time;
 
-/// Treatment of threads that find a lock held.
+/// What happens to threads that find a lock held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// The lock is handed to the thread that has waited longest.
     Fifo,
-    /// The lock is released and the thread that has waited longest is woken. Until it runs any
+    /// The lock is released, and the thread that has waited longest is woken. Until it runs, any
     /// other thread may take the lock; the woken thread then waits again, behind the others.
     Barging,
-    /// As [`Barging`](Self::Barging), but a thread spins first, unless another is parked. (As in
-    /// the mutexes of Rust's standard library and of parking_lot.)
+    /// Like [`Barging`](Self::Barging), but a thread spins first, unless another thread is parked.
+    /// (The mutexes of Rust's standard library and of parking_lot do this.)
     SpinThenPark {
         /// Time for which it spins, in nanoseconds.
         spin_ns: f64,
@@ -31,8 +31,9 @@ impl Policy {
     }
 }
 
-/// Time that a wake-up takes both threads, by the idle time of the woken thread's CPU: the
-/// hand-off, until the woken thread runs, and what the waking thread pays meanwhile.
+/// Time that a wake-up costs both threads, as a function of how long the woken thread's CPU has
+/// been idle: the hand-off, which is the time until the woken thread runs, and the time that the
+/// waking thread spends.
 ///
 /// ```
 /// use threadtoll_model::HandOff;
@@ -48,7 +49,7 @@ pub struct HandOff {
 }
 
 impl HandOff {
-    /// A constant, in nanoseconds, that costs the waking thread nothing.
+    /// A constant hand-off in nanoseconds, which costs the waking thread nothing.
     ///
     /// # Errors
     ///
@@ -62,8 +63,9 @@ impl HandOff {
         Self { hand_off: Curve::zero(), wake_cost: Curve::zero() }
     }
 
-    /// Measured pairs of idle time and hand-off time, in nanoseconds; interpolated along the
-    /// logarithm of the idle time, and constant beyond the outermost points.
+    /// Measured pairs of idle time and hand-off time, in nanoseconds. In between, hand-off times
+    /// are interpolated along the logarithm of the idle time; beyond the outermost points, they are
+    /// constant.
     ///
     /// # Errors
     ///
@@ -72,8 +74,8 @@ impl HandOff {
         Ok(Self { hand_off: Curve::new("hand-off", points)?, wake_cost: Curve::zero() })
     }
 
-    /// The same hand-off, whose wake-ups cost the waking thread time: measured pairs of idle time
-    /// and cost, in nanoseconds, interpolated as the hand-off is. The lock is free by then.
+    /// The same hand-off with a cost to the waking thread: measured pairs of idle time and cost, in
+    /// nanoseconds, interpolated in the same way. The lock is already free during that time.
     ///
     /// # Errors
     ///
@@ -82,17 +84,17 @@ impl HandOff {
         Ok(Self { wake_cost: Curve::new("cost of a wake-up", points)?, ..self })
     }
 
-    /// Hand-off time in nanoseconds after the CPU was idle for `idle_ns`.
+    /// Hand-off time in nanoseconds, if the CPU was idle for `idle_ns`.
     pub fn after(&self, idle_ns: f64) -> f64 {
         self.hand_off.at(idle_ns)
     }
 
-    /// Cost to the waking thread, in nanoseconds, after the CPU was idle for `idle_ns`.
+    /// Cost to the waking thread in nanoseconds, if the CPU was idle for `idle_ns`.
     pub fn wake_cost(&self, idle_ns: f64) -> f64 {
         self.wake_cost.at(idle_ns)
     }
 
-    /// True if a wake-up takes neither thread any time.
+    /// Returns `true` if a wake-up costs neither thread any time.
     pub fn is_free(&self) -> bool {
         self.hand_off.times().chain(self.wake_cost.times()).all(|time| time == 0.0)
     }
@@ -106,7 +108,7 @@ impl HandOff {
 /// A time that depends on how long a CPU was idle.
 #[derive(Clone, Debug, PartialEq)]
 struct Curve {
-    /// Pairs of idle time and time, ordered by idle time; never empty.
+    /// Pairs of idle time and resulting time, ordered by idle time; never empty.
     points: Vec<(f64, f64)>,
 }
 
@@ -142,7 +144,7 @@ impl Curve {
         else {
             return self.points[next.saturating_sub(1)].1;
         };
-        // A point at zero has no logarithm: interpolate linearly.
+        // A point at zero has no logarithm: interpolates linearly.
         let share = if below.0 > 0.0 {
             (idle_ns / below.0).ln() / (above.0 / below.0).ln()
         } else {

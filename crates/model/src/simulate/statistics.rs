@@ -1,9 +1,10 @@
 //! Sums of a simulation, and estimates with intervals.
 //!
-//! Intervals of a long run come from batch means: the run is cut into batches of equally many
-//! acquisitions, long compared with the memory of the system, whose figures are nearly independent
-//! (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). Quotients get the
-//! interval of a ratio estimator. Intervals of finite runs come from repeating them.
+//! Intervals of a long run are derived from batch means: the run is divided into batches with equal
+//! numbers of acquisitions, long compared with the memory of the system, so that their figures are
+//! nearly independent (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9).
+//! Quotients have the interval of a ratio estimator. Intervals of finite runs are derived from
+//! repeating them.
 
 use threadtoll_stats::student;
 
@@ -14,12 +15,12 @@ pub(crate) const BATCHES: usize = 20;
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Half the width of its 99% interval; zero for a single finite run, or if nothing is random.
+    /// Half-width of its 99% interval; zero for a single finite run, or if nothing is random.
     pub half_width: f64,
 }
 
 impl Estimate {
-    /// Returns `true` if the interval holds `value`, up to rounding.
+    /// Returns `true` if the interval contains `value`, up to rounding.
     pub fn holds(&self, value: f64) -> bool {
         let rounding = 1e-9 * self.value.abs().max(value.abs()).max(1e-3);
         (self.value - value).abs() <= self.half_width + rounding
@@ -35,7 +36,7 @@ impl Estimate {
         Self::ratio(values, &ones)
     }
 
-    /// The ratio of the sums of `over` and `under`, which come in pairs.
+    /// The ratio between the sums of `over` and `under`, whose elements are paired.
     pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Self {
         let n = over.len() as f64;
         let total = under.iter().sum::<f64>();
@@ -60,12 +61,12 @@ impl std::ops::Mul<f64> for Estimate {
     }
 }
 
-/// Largest mean count, at 99%, of an event that did not occur in a run: `−ln 0.01` (the rule of
-/// three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is everything all right?*, JAMA
-/// 249, 1983).
+/// Largest mean number of occurrences, at 99% confidence, of an event that did not occur in a run:
+/// `−ln 0.01` (the rule of three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is
+/// everything all right?*, JAMA 249, 1983).
 ///
-/// A saturated lock with fixed hold times may be idle once in a million acquisitions. Batches that
-/// all missed it agree to the last digit.
+/// A saturated lock with fixed hold times may be idle only once in a million acquisitions. Batches
+/// that all missed it would agree to the last digit.
 pub(crate) const UNSEEN: f64 = 4.605_170_185_988_091;
 
 /// Running sums over equal locks and over time.
@@ -74,13 +75,13 @@ pub(crate) struct Sums {
     pub(crate) acquisitions: u64,
     pub(crate) contended: u64,
     pub(crate) refused: u64,
-    /// Queue seen by each acquiring thread.
+    /// Queue seen by acquiring threads.
     pub(crate) on_entry: f64,
-    /// Time waited by each acquiring thread.
+    /// Time for which acquiring threads have waited.
     pub(crate) waited: f64,
-    /// Threads waiting, integrated over time.
+    /// Number of waiting threads, integrated over time.
     pub(crate) waiting: f64,
-    /// Locks held, integrated over time.
+    /// Number of held locks, integrated over time.
     pub(crate) held: f64,
     /// Time.
     pub(crate) time: f64,
@@ -100,7 +101,7 @@ impl Sums {
         }
     }
 
-    /// The sum over different locks and the same time.
+    /// Adds the statistics of another lock over the same time.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             acquisitions: self.acquisitions + other.acquisitions,

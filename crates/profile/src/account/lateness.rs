@@ -1,15 +1,15 @@
-//! How late looks come.
+//! Lateness of looks: the time from when a look was due to when it came.
 //!
-//! Times are counted in classes, each at most 1/32 wider than its lower end, so that a quantile of
-//! a run of any length takes little memory: the buckets of HdrHistogram.
+//! Times are counted in logarithmic buckets, each at most 1/32 wider than its lower end, as in
+//! HdrHistogram: a quantile takes little memory however long the run is.
 
-/// Binary logarithm of the number of classes between a time and its double.
+/// Binary logarithm of the number of buckets between a time and its double.
 const BITS: u32 = 5;
 
-/// The lateness of looks.
+/// Histogram of how late looks came.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
-    /// Looks by class.
+    /// Number of looks in each bucket.
     looks: Vec<u64>,
     all: u64,
 }
@@ -25,7 +25,7 @@ impl Lateness {
         self.all += 1;
     }
 
-    /// The lateness that this share of the looks does not exceed; `None` without looks.
+    /// Lateness that this share of the looks does not exceed; `None` without looks.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.all as f64 * share).ceil() as u64).max(1);
         let mut until = 0;
@@ -38,12 +38,12 @@ impl Lateness {
 }
 
 fn class(ns: u64) -> usize {
-    // Below this, each time is a class.
+    // Below this, each nanosecond has a bucket of its own.
     let doublings = ns.checked_ilog2().unwrap_or(0).saturating_sub(BITS);
     (u64::from(doublings << BITS) + (ns >> doublings)) as usize
 }
 
-/// The largest time of a class.
+/// The largest time that falls into a bucket.
 fn largest(class: usize) -> u64 {
     let doublings = (class >> BITS).saturating_sub(1);
     let steps = (class - (doublings << BITS)) as u128 + 1;

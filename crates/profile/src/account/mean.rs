@@ -1,12 +1,12 @@
-//! Means over the time of a run, from looks at random times.
+//! Means over the time of a run, estimated from looks at random times.
 //!
-//! The rate of the looks changes over a run as the budget demands. Within a stretch of one rate
-//! the looks are independent and uniform in time, so that the mean of what they saw estimates the
-//! mean over that stretch, with the usual variance; stretches are added up by their lengths
-//! (stratified sampling). The interval that follows is that of *this run's* mean; another run
-//! may differ by more.
+//! The rate of the looks changes over a run, to stay within the CPU budget. While the rate is
+//! constant (a stretch), the looks are independent and uniform in time, so the mean of what they
+//! saw estimates the mean over that stretch, with the usual variance. Stretches are combined by
+//! weighting each with its length (stratified sampling). The resulting interval is for the mean of
+//! *this run*; another run may differ by more.
 
-/// Number of looks of a stretch.
+/// Number of looks in a stretch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
     looks: u32,
@@ -15,19 +15,19 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Counts a look that answers `times` due times.
+    /// Counts a look that stands for `times` due times.
     pub fn add(&mut self, times: u32) {
         self.looks += 1;
         self.w += f64::from(times);
         self.w2 += f64::from(times) * f64::from(times);
     }
 
-    /// There are none.
+    /// Returns `true` if there are no looks.
     pub fn is_empty(&self) -> bool {
         self.looks == 0
     }
 
-    /// Part of the due times of `all` looks that these answer.
+    /// Share of the due times of `all` that these looks stand for.
     pub fn share_of(&self, all: &Looks) -> f64 {
         if all.w > 0.0 { self.w / all.w } else { 0.0 }
     }
@@ -39,29 +39,30 @@ impl Looks {
     }
 }
 
-/// Time during which the rate of looks was the same.
+/// A period during which the rate of looks was constant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stretch {
     length: f64,
     looks: Looks,
 }
 
-/// Fewest looks of a stretch: with fewer it goes on into the next one.
+/// Minimum number of looks in a stretch: a shorter one is merged with the next.
 const MIN_LOOKS: u32 = 8;
 
-/// The stretches that means rest on.
+/// The stretches over which means are taken.
 #[derive(Clone, Debug, Default)]
 pub struct Stretches {
     length: f64,
     /// Number of independent looks.
     looks: f64,
-    /// Stretches that go on into the next one.
+    /// The stretches that have been merged so far into the one that is not finished.
     current: Stretch,
 }
 
 impl Stretches {
-    /// Ends a stretch of `length` (in any unit, always the same). Returns it, unless it goes on
-    /// into the next one: means to which something was added since the last one are to be told.
+    /// Ends a stretch of `length` (in any unit, as long as it is always the same). Returns the
+    /// stretch, or `None` if it is merged with the next one. Every mean that has changed since the
+    /// last stretch must then be notified with `Mean::end_stretch`.
     pub fn end_stretch(&mut self, length: f64, looks: &Looks) -> Option<Stretch> {
         self.current.length += length;
         self.current.looks.extend(looks);
@@ -73,7 +74,7 @@ impl Stretches {
         Some(ended)
     }
 
-    /// Their length.
+    /// Total length of the stretches.
     pub fn length(&self) -> f64 {
         self.length + self.current.length
     }
@@ -84,12 +85,12 @@ impl Stretches {
     }
 }
 
-/// The mean of one quantity, being taken. Looks at which it is zero need not be added.
+/// The mean of one quantity, accumulated look by look. Looks at which it is zero need not be added.
 #[derive(Clone, Debug, Default)]
 pub struct Mean {
-    /// Of the stretches that have ended.
+    /// Sum over the stretches that have ended.
     ended: Sum,
-    /// Of the stretch that has not.
+    /// Sums over the current stretch.
     current: Sums,
 }
 
@@ -101,8 +102,8 @@ struct Sum {
     variance: f64,
 }
 
-/// Sums over looks; a look that answers several due times counts as often (`w`), but tells no more
-/// than one.
+/// Sums over looks. A look that stands for several due times has that weight (`w`), but is one
+/// observation only.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     wx: f64,
@@ -110,20 +111,20 @@ struct Sums {
     w2x2: f64,
 }
 
-/// A mean and how well it is known.
+/// An estimated mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Standard error as an estimate of this run's mean.
+    /// Standard error of the mean of this run.
     pub error: f64,
-    /// Number of independent looks that it rests on; a look that answers several due times
-    /// counts as part of one.
+    /// Number of independent looks behind the estimate. A look that stands for several due times
+    /// counts for less than one.
     pub looks: f64,
 }
 
 impl Mean {
-    /// Adds what a look saw that answers `times` due times.
+    /// Adds the value that a look saw; the look stands for `times` due times.
     pub fn add(&mut self, value: f64, times: u32) {
         let weight = f64::from(times);
         let sums = &mut self.current;
@@ -132,7 +133,7 @@ impl Mean {
         sums.w2x2 += weight * weight * value * value;
     }
 
-    /// Nothing was added since the last stretch.
+    /// Returns `true` if nothing has been added since the last stretch.
     pub fn is_unchanged(&self) -> bool {
         self.current.w2x2 == 0.0
     }
@@ -144,7 +145,7 @@ impl Mean {
         }
     }
 
-    /// The mean over these stretches; `None` without looks.
+    /// The mean over these stretches; `None` if they have no looks.
     pub fn estimate(&self, over: &Stretches) -> Option<Estimate> {
         let (mut all, mut over) = (self.ended, over.clone());
         let rest = over.current;
@@ -164,7 +165,7 @@ impl Sum {
     fn add(&mut self, sums: &Sums, stretch: &Stretch) {
         let Stretch { length, looks } = stretch;
         let mean = sums.wx / looks.w;
-        // Weighted squares about the mean, with Bessel's correction.
+        // Weighted squared deviations from the mean, with Bessel's correction.
         let about = sums.w2x2 - 2.0 * mean * sums.w2x + mean * mean * looks.w2;
         let number = f64::from(looks.looks);
         let correction = if number > 1.0 { number / (number - 1.0) } else { 1.0 };

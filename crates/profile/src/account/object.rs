@@ -23,98 +23,99 @@ use crate::sample::Burst;
 use crate::stacks::Stacks;
 use crate::tally::{MAX_KINDS, count};
 
-/// Contradictions in a row after which the memory is taken to have another use: a look may fall
-/// between two stores of the lock itself.
+/// Contradictions in a row after which the memory is taken to be in use for something else. A few
+/// are no proof: a look may fall between two stores of the lock itself.
 const MAX_CONTRADICTIONS: u32 = 16;
 
-/// One thing that threads wait on.
+/// One thing that threads wait on: a lock, a condition variable, …
 #[derive(Debug)]
 pub struct Object {
-    /// Address of the object, or of its futex word while it is not known which object it is.
+    /// Address of the object, or of its futex word until its kind is known.
     pub address: u64,
     /// When it was first seen.
     pub first_seen: u64,
-    /// Kind of lock, or of anything else.
+    /// Kind of lock or other object.
     pub identity: Identity,
-    /// Of a lock of readers and writers: the account of its readers. The other one, at the same
-    /// address, is that of its writers.
+    /// For a readers-writer lock: true if this account is of its readers. Its writers have an
+    /// account of their own, at the same address.
     pub for_readers: bool,
-    /// Place of that other account.
+    /// Index of the account of the lock's other side (readers or writers).
     pub(super) twin: Option<u32>,
-    /// Evidence of what it is.
+    /// Evidence of its kind.
     pub evidence: Evidence,
-    /// Looks at its word.
+    /// Number of looks that read its word.
     pub(super) readings: u32,
-    /// Looks in a row whose bytes contradict what it is taken for.
+    /// Number of looks in a row whose bytes contradict its supposed kind.
     contradictions: u32,
-    /// Number of objects that have been at this address before.
+    /// Number of objects that were at this address before it.
     pub generation: u32,
     pub(super) queue: Queue,
-    /// Most threads seen waiting at one look.
+    /// Maximum number of threads seen waiting in one look.
     pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub(super) held: Held,
-    /// Its state as a lock, and the value of its word while it is not known to be one.
+    /// For a lock, its state; before it is known to be one, its word. In both cases the current
+    /// value, and for how long all readings have shown it.
     pub(crate) steady_hold: Steady<Hold>,
     pub(crate) steady_word: Steady<u32>,
-    /// Its holder, if it is a lock.
+    /// Evidence of its holder, if it is a lock.
     pub(crate) holder: LockHolder,
     pub(super) patterns: Patterns,
-    /// Looks at which each thread waited for it.
+    /// Number of looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
-    /// Stacks of waiters, by their numbers, with the number of looks.
+    /// Number of looks at each stack of a waiter, by the stack's number.
     pub waiting_at: HashMap<u32, u64>,
-    /// Looks that saw such stacks, and the last of them.
+    /// Number of looks that saw any such stack, and the last look that did.
     pub looks_at_stacks: u64,
     last_stack: u64,
-    /// Readings of its word in bursts, which tell how long it is held.
+    /// Bursts of readings of its word, which show how long it is held.
     pub bursts: Bursts,
-    /// Threads have waited for it that give up after a while.
+    /// True if a thread has waited for it with a timeout.
     pub(super) gives_up: bool,
-    /// It was seen in a state in which nothing is that is used as a lock.
+    /// True if its word was seen in a state that no lock can be in.
     is_no_lock: bool,
-    /// The stack of a waiter that may tell what it is.
+    /// A waiter's stack that may show its kind.
     pub telling_stack: Option<u32>,
-    /// Looks that are not among the samples yet, for they have not shown if it is a lock.
+    /// Looks from before it was known to be a lock or not: they are not among its samples yet.
     unjudged: Vec<Unjudged>,
-    /// What the current look showed.
+    /// What the current look has seen.
     pub now: Now,
 }
 
-/// What one look showed of an object.
+/// What one look saw of an object.
 #[derive(Debug, Default)]
 pub struct Now {
     /// Number of the look.
     pub look: u64,
     /// State of the word.
     pub hold: Option<Hold>,
-    /// State of the word after the threads were looked at.
+    /// State of the word, read again after the threads had been examined.
     pub hold_again: Option<Hold>,
-    /// Threads waiting, as the picked ones stand for all.
+    /// Number of threads waiting, extrapolated from the picked ones.
     pub waiting: f64,
-    /// Threads woken for it that do not run yet.
+    /// Number of threads that have been woken and do not run yet, extrapolated likewise.
     pub waking: f64,
-    /// Those of them that no look saw asleep.
+    /// Number of the waiting or woken threads that no look saw asleep.
     pub unseen: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
-    /// The picked threads that were woken for it and do not run yet.
+    /// Number of picked threads that were woken from it and do not run yet.
     pub woken: u32,
-    /// The waits of a thing that is not known yet, with the threads that each stands for.
+    /// The waits for an object of unknown kind, with the number of threads that each stands for.
     waits: Vec<(Wait, f64)>,
-    /// Bytes of a thing that is not known yet, and the address of the first.
+    /// Bytes around an object of unknown kind, and the address of the first.
     window: (u64, Vec<u8>),
-    /// One of them that wants it for itself alone.
+    /// A waiter that wants the lock exclusively.
     pub writer: Option<u32>,
-    /// The picked threads that have begun to wait since they were looked at last, each with the
-    /// idle wait that it was in then.
+    /// The picked threads that have begun to wait since the previous look at them, each with the
+    /// idle wait in which that look saw it.
     pub arrivals: Vec<Option<u32>>,
 }
 
 impl Now {
-    /// The picked threads that wait, and the one that holds it.
+    /// The picked threads that wait, and the holder.
     pub(super) fn users(&self) -> impl Iterator<Item = u32> {
         let owner = match self.hold {
             Some(Hold::Held { owner }) => owner,
@@ -124,13 +125,13 @@ impl Now {
     }
 }
 
-/// A look at a thing of which it was not known if it is a lock.
+/// A look at an object before it was known to be a lock or not.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {
-    /// Its queue holds those that were being woken only.
+    /// Its queue counts only the threads that were being woken.
     sampled: Sampled,
     waits: Vec<(Wait, f64)>,
-    /// No bytes if they were not read.
+    /// Empty if no bytes were read.
     window: (u64, Vec<u8>),
 }
 
@@ -167,12 +168,12 @@ impl Object {
         }
     }
 
-    /// A lock that debug information names: nobody has waited for it yet.
+    /// A lock that is known from debug information before any thread has waited for it.
     pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
         Object { identity, ..Object::new(identity.object, first_seen) }
     }
 
-    /// The readers of a lock whose writers have an account of their own.
+    /// The account of a lock's readers; the writers keep theirs.
     pub(super) fn readers_of(writers: &Object) -> Self {
         let mut readers = Object::declared(writers.identity, writers.first_seen);
         readers.address = writers.address;
@@ -180,32 +181,33 @@ impl Object {
         readers
     }
 
-    /// Many looks at waiting threads left threads out: more may have waited at once.
+    /// Returns `true` if many looks that saw waiting threads did not examine all threads: more may
+    /// have waited at once than `waiters_max`.
     pub fn seen_in_part(&self) -> bool {
         self.queue.seen_in_part()
     }
 
-    /// It is a lock.
+    /// Returns `true` if it is a lock.
     pub fn is_lock(&self) -> bool {
         self.identity.role() == Role::Lock
     }
 
-    /// It is a semaphore that may be used as a lock.
+    /// Returns `true` if it is a semaphore, which may be used as a lock.
     pub(super) fn may_lock(&self) -> bool {
         self.identity.kind() == Kind::Semaphore && !self.is_no_lock
     }
 
-    /// Its holders while a thread waited.
+    /// Its holders at the times when a thread waited.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
         self.holder.holders(stacks, &|tid| self.users.contains(&tid))
     }
 
-    /// A thread was seen to hold it or to wait for it.
+    /// Returns `true` if a thread was seen to hold it or to wait for it.
     pub fn is_used(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// Judges what it is, if there is news. Returns true if the answer has changed.
+    /// Judges its kind again if there is new evidence. Returns `true` if the judgement has changed.
     pub(super) fn judge(&mut self, news: bool, context: &Context<'_>) -> bool {
         if !news || self.identity.certain {
             return false;
@@ -216,8 +218,8 @@ impl Object {
         changed
     }
 
-    /// Takes over what another word of the same object has shown it to be, unless that is known.
-    /// Returns true if it is news.
+    /// Adopts the identity that another word of the same object has revealed, unless its own is
+    /// known. Returns `true` if that changes anything.
     pub(super) fn adopt(&mut self, identity: Identity) -> bool {
         let certain = self.identity.certain && self.identity.role() != Role::Parked;
         let adopted = identity.certain && !certain && identity != self.identity;
@@ -227,7 +229,7 @@ impl Object {
         adopted
     }
 
-    /// A picked thread waits on it. Returns true if that is news of what it is.
+    /// Notes that a picked thread waits on it. Returns `true` if this is new evidence of its kind.
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
         self.gives_up |= matches!(wait, Wait::Futex(wait) if wait.timed);
@@ -244,14 +246,14 @@ impl Object {
         self.evidence.saw_wait(tid, wait)
     }
 
-    /// A thread waits for it with this stack.
+    /// Notes that a thread waits for it with this stack.
     pub(super) fn waits_at(&mut self, stack: u32, look: u64) {
         count(&mut self.waiting_at, stack);
         self.looks_at_stacks += u64::from(self.last_stack != look);
         self.last_stack = look;
     }
 
-    /// Its word was read. Returns true if that is news of what it is.
+    /// Notes a reading of its word. Returns `true` if this is new evidence of its kind.
     pub(super) fn read(&mut self, window: &Window<'_>) -> bool {
         if self.identity.contradicted(window) {
             self.contradictions += 1;
@@ -267,13 +269,13 @@ impl Object {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Its word was read because a thread waited, which shows what it is, but not how often it is
-    /// held.
+    /// Notes a reading of its word that was made because a thread waited. It is evidence of the
+    /// object's kind, but a biased sample of how often the lock is held.
     pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Its word was read many times in a row.
+    /// Notes a burst of readings of its word.
     pub(super) fn burst(&mut self, burst: &Burst) {
         if !self.is_lock() {
             return;
@@ -297,19 +299,19 @@ impl Object {
         self.bursts.add(&reads, burst.waited);
     }
 
-    /// The memory has another use by now.
+    /// Returns `true` if the memory must have been put to another use.
     pub(super) fn is_something_else(&self) -> bool {
         self.contradictions >= MAX_CONTRADICTIONS
     }
 
-    /// Forgets what was seen so far of the memory's former use.
+    /// Forgets all that was seen while the memory had its former use.
     pub(super) fn begin_anew(&mut self, first_seen: u64) {
         let generation = self.generation + 1;
         let now = Now { look: self.now.look, ..Now::default() };
         *self = Object { generation, now, ..Object::new(self.evidence.address(), first_seen) };
     }
 
-    /// Begins a look, if that has not been done.
+    /// Begins a look at it, unless that has begun.
     pub(super) fn see(&mut self, look: u64) {
         if self.now.look != look {
             self.now.look = look;
@@ -324,9 +326,10 @@ impl Object {
         }
     }
 
-    /// Takes the look into account.
+    /// Adds the current look to the account.
     ///
-    /// There is room for this many more looks to be kept at things that may be locks.
+    /// `room` is the number of looks that may still be kept, for all objects together, until it is
+    /// known whether they are locks.
     pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
@@ -378,17 +381,17 @@ impl Object {
         }
     }
 
-    /// Share of the time held in which one thread kept all others out, readers included.
+    /// Share of the time held during which one thread kept all others out, including readers.
     pub(crate) fn exclusive_share(&self) -> f64 {
         self.held.exclusive_share()
     }
 
-    /// Looks from before it was known to be a lock.
+    /// Takes the looks that were kept before it was known to be a lock.
     pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
         std::mem::take(&mut self.unjudged)
     }
 
-    /// Sees its word at the current look once more, by what it is known to be now.
+    /// Interprets its word at the current look again, now that its kind is known.
     pub(super) fn see_hold(&mut self) {
         let (address, bytes) = &self.now.window;
         if !bytes.is_empty() {
@@ -396,7 +399,7 @@ impl Object {
         }
     }
 
-    /// Takes looks into account from before it was known to be a lock.
+    /// Adds looks that were made before the object was known to be a lock.
     pub(super) fn add_unjudged(&mut self, looks: &[Unjudged]) {
         let apart = self.identity.kind() == Kind::RwLock;
         for look in looks {
@@ -415,7 +418,7 @@ impl Object {
         }
     }
 
-    /// Number of looks that show each pattern.
+    /// Number of looks at which each pattern was seen.
     pub fn patterns(&self) -> PatternCounts {
         self.patterns.counts(self.for_readers)
     }

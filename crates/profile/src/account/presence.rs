@@ -1,15 +1,15 @@
-//! The part of a stretch in which a process was looked at: it may begin, or end, in the middle.
+//! Part of a stretch during which a process was observed: it may begin or end in the middle.
 
 use std::borrow::Cow;
 
 use super::StretchLooks;
 use crate::circumstances::Circumstances;
 
-/// The part of the current stretch in which a process was looked at.
+/// Part of the current stretch during which a process was observed.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     state: State,
-    /// The looks at it, unless those are all of the stretch.
+    /// The looks at it; `None` if those are all looks of the stretch.
     part: Option<StretchLooks>,
 }
 
@@ -22,12 +22,12 @@ enum State {
 }
 
 impl Presence {
-    /// Of a process that is going to be looked at.
+    /// The presence of a process that will be observed, but is not yet.
     pub(crate) fn awaited() -> Presence {
         Presence { state: State::Awaited, part: None }
     }
 
-    /// It is looked at from now on; `is_first`: this is the first look of the stretch.
+    /// Begins to observe the process; `is_first` says that this is the first look of the stretch.
     pub(super) fn begin(&mut self, is_first: bool) {
         if self.state == State::Awaited {
             self.state = State::Lasting;
@@ -35,7 +35,7 @@ impl Presence {
         }
     }
 
-    /// It is looked at no more after these looks of the stretch.
+    /// Stops observing the process; `so_far` are the looks of the stretch up to now.
     pub(super) fn end(&mut self, so_far: &StretchLooks) {
         if self.state == State::Lasting {
             self.state = State::Over;
@@ -54,8 +54,8 @@ impl Presence {
         }
     }
 
-    /// Ends a stretch of these looks. Returns the part of its time in which the process was looked
-    /// at, and the looks of that time; `None` if there were none.
+    /// Ends a stretch of these looks. Returns the share of its time in which the process was
+    /// observed, and the looks in that time; `None` if there were none.
     pub(super) fn end_stretch<'a>(
         &mut self,
         all: &'a StretchLooks,

@@ -1,4 +1,4 @@
-//! One process: what its threads spend their time on, and what they wait on.
+//! One process: how its threads spend their time, and what they wait on.
 
 pub(crate) mod asleep;
 mod cpu;
@@ -44,77 +44,77 @@ use crate::primitive::{Evidence, Hold, Kind, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
-/// Most looks that are kept at things of which it is not known yet if they are locks, of some
-/// hundred bytes each.
+/// Maximum number of looks, of some hundred bytes each, that are kept for objects not yet known to
+/// be locks or not.
 const MAX_UNJUDGED: usize = 1 << 15;
 
-/// Most threads whose names are kept.
+/// Maximum number of threads whose names are kept.
 const MAX_USERS: usize = 20_000;
 
-/// Looks at a word that tell as much of it as more of them would.
+/// Number of looks at a word after which more would add nothing.
 const READINGS: u32 = 64;
 
-/// Time after the first look within which the switches of a thread are followed.
+/// Time after the first look during which the switches of a thread are followed.
 const FOLLOWED_NS: u64 = 500_000_000;
 
 /// One process.
 #[derive(Debug)]
 pub struct ProcessAccount {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
     /// Its threads.
     pub threads: HashSet<u32>,
     inner: Option<InnerTids>,
-    /// Its threads, and those that have ended lately.
+    /// Its threads, and those that have ended recently.
     lately: Lately,
-    /// Threads that had ended before they were looked at.
+    /// Threads that had ended before a look could read them.
     pub(super) ended_unseen: EndedUnseen,
-    /// The part of the current stretch in which it was looked at.
+    /// The part of the current stretch during which it was observed.
     pub(crate) presence: Presence,
-    /// Most threads at once.
+    /// Largest number of threads at a time.
     pub threads_max: usize,
-    /// It has ended: nothing counts after the current stretch.
+    /// True if it has ended: nothing counts after the current stretch.
     pub ended: bool,
-    /// Time of all its threads, once it has ended.
+    /// Time of all its threads together, once it has ended.
     pub(super) seen: f64,
-    /// What threads wait on.
+    /// The objects on which threads wait.
     pub objects: Vec<Object>,
-    /// Things for which threads waited in a stretch that has not ended.
+    /// Objects for which threads waited in the current stretch.
     waited_for: Vec<u32>,
     /// Threads that were seen to hold a lock or to wait for one.
     users: HashSet<u32>,
-    /// Threads whose names nobody has asked for yet: of those that use locks, and those whose
+    /// Threads whose names have not been requested yet: those that use locks, and those whose
     /// states over time are kept.
     pub(crate) to_name: Vec<u32>,
-    /// Things of which a waiter's stack may tell more.
+    /// Objects about which a waiter's stack may reveal more.
     telling: Vec<u32>,
-    /// The word of a lock for which threads waited does not name its holder.
+    /// True if the word of some lock for which threads waited does not name its holder.
     pub nameless: bool,
-    /// Samples of running threads; and their stacks.
+    /// Number of samples of running threads, and their stacks.
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
     cpu: Cpu,
     /// Mean number of threads that have slept in one place since the profile began.
     asleep_all_along: Tally,
-    /// Threads waited on more than can be told apart.
+    /// True if threads waited on more objects than can be distinguished.
     pub is_full: bool,
     stretches: Stretches,
-    /// When the first look at it was due.
+    /// Due time of the first look at it.
     first_look: Option<u64>,
     /// Samples of a lock for which nobody has waited.
     unwaited: LockSamples,
     room_for_unjudged: usize,
     by_word: HashMap<u64, u32>,
     by_object: HashMap<u64, u32>,
-    /// Accounts of the readers of locks, by those of their writers.
+    /// Accounts of the readers of locks, keyed by those of their writers.
     readers: HashMap<u32, u32>,
     /// Mean number of threads, by what they spend their time on.
     time: [Tally; Time::ALL.len()],
-    /// Those of them that sleep, by system call and stack.
+    /// Threads that sleep, by system call and stack.
     asleep: Asleep,
-    /// Page faults so far that read from a disk, when it was first seen and now.
+    /// Number of page faults that read from a disk: when it was first seen, and now.
     pub major_faults: [u64; 2],
-    /// Mean number of threads that wait for a CPU without having been seen at what they did before.
+    /// Mean number of threads that wait for a CPU and whose previous activity no look saw.
     unseen: WokenUnseen,
     touched: Vec<u32>,
     /// Holders of the locks for which threads waited at the current look.
@@ -122,31 +122,31 @@ pub struct ProcessAccount {
     last: HashMap<u32, Last>,
     /// Threads that have not moved between samples.
     pub(crate) standing: Standing,
-    /// Times for which it was stopped.
+    /// Times during which it was stopped.
     pub(crate) stops: Stops,
     sleeps: Sleeps,
-    /// Threads in the sleep, by its place, in which they were seen first and ever since; without
-    /// records of switches.
+    /// Threads that are still in the sleep in which they were first seen, with its place. Used if
+    /// there are no records of switches.
     resting: HashMap<u32, Rest>,
     devices: Devices,
-    /// The program was built by Go.
+    /// True if the program was built by Go.
     pub go: bool,
-    /// The program has a Java virtual machine in it.
+    /// True if the program contains a Java virtual machine.
     pub jvm: bool,
-    /// The program's C library is not glibc.
+    /// True if the program's C library is not glibc.
     pub foreign_libc: bool,
-    /// Words that the sampler is to read otherwise from now on.
+    /// Words that the sampler is to read differently from now on.
     pub wishes: Vec<(u64, Wish)>,
-    /// Holders' records that locks point to.
+    /// Holders' records to which locks point.
     records: HolderRecords,
-    /// Locks that parked threads wait for, of the current look: by the parker's word.
+    /// Locks for which parked threads wait at the current look, by the parker's word.
     parked: HashMap<u64, (u64, u64)>,
 }
 
-/// Bytes that the sampler is to read of a word from now on.
+/// Bytes that the sampler is to read for a word from now on.
 #[derive(Clone, Copy, Debug)]
 pub enum Wish {
-    /// These, at any look.
+    /// These, at every look.
     Watch(Watch),
     /// These, with each waiter.
     WatchWaiters(Span),
@@ -206,7 +206,7 @@ impl ProcessAccount {
         }
     }
 
-    /// The threads that it has now.
+    /// Replaces the threads of the process by these.
     pub fn set_threads(&mut self, threads: Vec<u32>, inner: Option<InnerTids>) {
         self.inner = inner;
         self.threads_max = self.threads_max.max(threads.len());
@@ -220,12 +220,12 @@ impl ProcessAccount {
         self.resting.retain(|tid, _| alive.contains(tid));
     }
 
-    /// It has this thread, or had it until lately.
+    /// Returns `true` if it has this thread, or had it until recently.
     pub fn had_thread(&self, tid: u32) -> bool {
         self.threads.contains(&tid) || self.lately.has(tid)
     }
 
-    /// Mean number of threads that spend their time on this.
+    /// Mean number of threads that spend their time in this way.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
         self.time[kind.place()].mean.estimate(&self.stretches)
     }
@@ -235,23 +235,24 @@ impl ProcessAccount {
         self.users.intersection(&self.threads)
     }
 
-    /// Threads were seen to wait for its locks.
+    /// Returns `true` if threads were seen waiting for its locks.
     pub(crate) fn waits_for_locks(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// Its threads have been on a CPU for so many clock ticks, in its own code and in the kernel.
+    /// Notes for how many clock ticks its threads have been on a CPU so far: in its own code, and
+    /// in the kernel.
     pub(crate) fn note_cpu_ticks(&mut self, now: [u64; 2]) {
         self.cpu.note_ticks(now);
     }
 
-    /// Share of the CPU time of its threads that the kernel took.
+    /// Share of its threads' CPU time that was spent in the kernel.
     pub(crate) fn kernel_share(&self) -> Option<f64> {
         self.cpu.kernel_share()
     }
 
-    /// Mean number of threads that have slept for a time since the profile began, and so have no
-    /// part in the work.
+    /// Mean number of threads that have been asleep since the profile began, and so have no part in
+    /// the work.
     pub(crate) fn asleep_all_along(&self) -> f64 {
         self.asleep_all_along.mean.estimate(&self.stretches).map_or(0.0, |asleep| asleep.mean)
     }
@@ -261,15 +262,15 @@ impl ProcessAccount {
         self.asleep.all(&self.stretches)
     }
 
-    /// A thread was seen in a page fault.
+    /// Returns `true` if a thread was seen in a page fault.
     pub(crate) fn has_paged(&self) -> bool {
         self.asleep.has((Time::Paging, None))
     }
 
-    /// Page faults read from a disk, as their number and the time spent in them show. Others wait
-    /// for memory, or for a lock on the process's mappings.
+    /// Returns `true` if page faults read from a disk, judging by their number and the time spent
+    /// in them. Other faults wait for memory, or for a lock on the process's mappings.
     pub(crate) fn pages_from_disk(&self) -> bool {
-        /// Longest that a disk takes for one.
+        /// Longest time that a disk takes for one fault.
         const LONGEST_S: f64 = 0.5;
         let [before, now] = self.major_faults;
         let faults = now.saturating_sub(before);
@@ -277,12 +278,12 @@ impl ProcessAccount {
         faults > 0 && paging * self.seconds() <= LONGEST_S * faults as f64
     }
 
-    /// Time over which its means are taken.
+    /// Time over which its means are taken, in seconds.
     pub fn seconds(&self) -> f64 {
         self.stretches.length()
     }
 
-    /// Waits that no look saw, as far as they concern a lock.
+    /// Waits that no look saw and that may concern this lock.
     pub fn unseen(&self, lock: &Object) -> Unseen {
         let mean = |mean: &Mean| mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean);
         let yielding = lock.identity.waiters_yield().then(|| mean(&self.unseen.yielding.mean));
@@ -295,19 +296,20 @@ impl ProcessAccount {
         }
     }
 
-    /// Mean number of threads that had ended before they were looked at.
+    /// Mean number of threads that had ended before a look could read them.
     pub fn ended_unseen(&self) -> f64 {
         self.ended_unseen.mean.estimate(&self.stretches).map_or(0.0, |threads| threads.mean)
     }
 
-    /// Mean number of threads that wait for a thing.
+    /// Mean number of threads that wait for an object.
     pub fn waiters(&self, object: &Object) -> Option<Estimate> {
         object.queue.waiters.estimate(&self.stretches)
     }
 
-    /// Held share and queue of a lock.
+    /// Samples of the held share and the queue of a lock.
     pub fn samples(&self, lock: &Object) -> LockSamples {
-        // From the first thread that waited for it on, looks without its word are like the others.
+        // After the first thread has waited for the lock, looks without its word are like the
+        // others.
         let known_since = lock.held.known_since.map(|since| since.min(lock.first_seen));
         let known = self.first_look.zip(known_since);
         let unknown_ns = known.map_or(0, |(first, since)| since.saturating_sub(first));
@@ -332,7 +334,8 @@ impl ProcessAccount {
         let scale = if read.picked { seen.scale } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
         let when_due = seen.when_due(read, at, last);
-        // It counts once: as what it waited for then, or else as what it does now.
+        // The thread counts once: for what it waited for when the look was due or, failing that,
+        // for what it does now.
         let waited = last.waiting_on.filter(|_| when_due == WhenDue::AsBefore);
         let scale_now = if waited.is_some() { 0.0 } else { scale };
         let doing = match Occupation::of(&read.activity) {
@@ -363,7 +366,8 @@ impl ProcessAccount {
                     self.unseen.yielding.now += scale_now;
                 }
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
-                    // Woken from its wait, or from a later sleep, and without a CPU yet.
+                    // The thread was woken from that wait, or from a later sleep, and has no CPU
+                    // yet.
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
                         self.touch(place, seen.look).patterns.turn(overtaken_by);
@@ -421,7 +425,7 @@ impl ProcessAccount {
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
-                // Those that leave a barrier together are not woken for the lock.
+                // Threads that leave a barrier together are not woken for the lock.
                 let idle = |&other: &u32| {
                     let kind = self.objects[other as usize].identity.kind();
                     matches!(kind, Kind::Condvar | Kind::Semaphore)
@@ -439,7 +443,8 @@ impl ProcessAccount {
         state.filter(|_| read.picked)
     }
 
-    /// Whom a lock went to, if that is known, that a woken waiter was about to take.
+    /// Which thread took the lock that a woken waiter was about to take; `Some(None)` if the lock
+    /// is still the waiter's, and `None` if that is unknown.
     fn turn(
         &self,
         place: u32,
@@ -452,10 +457,10 @@ impl ProcessAccount {
         turn(&self.threads, object.now.hold, tid, last, at, seen)
     }
 
-    /// A thread that slept until then for this thing has gone on.
+    /// Notes that a thread that slept for this object until now has gone on.
     fn released_after(&mut self, place: u32, asleep_at: u64) {
         let object = &self.objects[place as usize];
-        // One that gave up had not got it.
+        // A thread that gave up did not get the lock.
         if !object.is_lock() || object.gives_up {
             return;
         }
@@ -484,8 +489,8 @@ impl ProcessAccount {
         }
     }
 
-    /// Counts a thread that waits for a CPU after a sleep in which it was not seen. Returns the
-    /// part of it that waits for things known.
+    /// Counts a thread that waits for a CPU after a sleep in which no look saw it. Returns the part
+    /// of it that waits for known objects.
     fn wait_unseen(&mut self, tid: u32, scale: f64, seen: &Circumstances<'_>) -> f64 {
         if scale == 0.0 {
             return 0.0;
@@ -506,13 +511,14 @@ impl ProcessAccount {
         waits
     }
 
-    /// It has not run since about the first look. Its switches are followed some time later.
+    /// Returns `true` if the thread has not run since about the first look. Its switches are
+    /// followed for some time after that.
     fn sleeps_on(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
         let still = seen.still_since(read, at).zip(self.first_look);
         still.is_some_and(|(since, first)| since <= first + FOLLOWED_NS)
     }
 
-    /// A thread sleeps outside futexes.
+    /// Notes that a thread sleeps outside futexes.
     fn note_asleep(
         &mut self,
         kind: Time,
@@ -538,7 +544,7 @@ impl ProcessAccount {
         }
     }
 
-    /// A thread ran with this stack.
+    /// Notes that a thread ran with this stack.
     pub fn note_running(&mut self, stack: u32) {
         self.ran += 1;
         count(&mut self.ran_at, stack);
@@ -585,14 +591,14 @@ impl ProcessAccount {
         self.parked.clear();
     }
 
-    /// Of so many threads seen over the whole run, those that may have been alive at once: where
-    /// threads come and go, most of them never meet.
+    /// Maximum number of threads, of those seen over the whole run, that may have been alive at the
+    /// same time: if threads come and go, most of them never meet.
     pub fn at_once(&self, threads: usize) -> usize {
         threads.min(self.threads_max.max(1))
     }
 
-    /// A semaphore may be used as a lock: it never had more than one item, and one of the threads
-    /// that wait for it was always elsewhere, as the holder of a lock is.
+    /// Returns `true` if a semaphore may be used as a lock: it never had more than one item, and
+    /// one of the threads that wait for it was always elsewhere, like the holder of a lock.
     pub fn may_lock(&self, object: &Object) -> bool {
         let others = self.at_once(object.waiting.len()) as f64 - 1.0;
         let waiters = self.waiters(object).map(|waiters| waiters.mean - Z95 * waiters.error);
@@ -601,12 +607,13 @@ impl ProcessAccount {
             && waiters.is_some_and(|least| 0.0 < least && least <= others)
     }
 
-    /// Mean number of these threads that were on a CPU, of as many as were alive at once.
+    /// Mean number of these threads that were on a CPU, limited to as many as were alive at the
+    /// same time.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         self.cpu.of(threads) * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
     }
 
-    /// Its last looks have come in.
+    /// Ends the account: the last looks have been folded.
     pub(super) fn end(&mut self) {
         let times = self.time.iter().map(|time| &time.mean);
         let means = times.chain(self.objects.iter().map(|object| &object.queue.waiters));
@@ -615,8 +622,7 @@ impl ProcessAccount {
         self.forget_looks();
     }
 
-    /// Drops everything that only further looks need: hundreds of processes that have ended are
-    /// kept.
+    /// Drops everything that only further looks need, because hundreds of ended processes are kept.
     fn forget_looks(&mut self) {
         for object in &mut self.objects {
             drop(object.take_unjudged());
@@ -650,7 +656,7 @@ impl ProcessAccount {
     }
 }
 
-/// The thread that a word of a process's memory names.
+/// The thread that a word in a process's memory names.
 fn thread_named(inner: Option<&InnerTids>, tid: u32) -> Option<u32> {
     match inner {
         Some(inner) => inner.get(&tid).copied(),

@@ -1,8 +1,8 @@
-//! Threads that stay in one wait: since when, and if they have run meanwhile.
+//! Threads that stay in one wait: since when, and if they have run in the meantime.
 //!
 //! Samples that show a thread in one system call, with the same arguments and stack pointer, may be
-//! of one sleep or of many. Records of switches tell, and so does the number of switches that the
-//! kernel counts: if it is the same at two instants, the thread slept all the time between them.
+//! of one sleep or of many. Records of context switches show which, and so does the kernel's count
+//! of switches: if it is the same at two instants, the thread slept all the time in between.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,37 +11,37 @@ use threadtoll_stacks::process::Activity;
 use crate::futex::FutexWait;
 use crate::sample::ThreadRead;
 
-/// Most threads of which this is kept.
+/// Maximum number of threads that are tracked.
 const MAX_THREADS: usize = 20_000;
 
-/// Time from which on a thread that has not moved is worth a count of its switches.
+/// Time without a move after which a thread's switches are counted.
 const WORTH_COUNTING_NS: u64 = 250_000_000;
 
-/// A thread is mostly in a call if one sample in this number, or fewer, found it on a CPU.
+/// A thread is mostly in a call if at most one sample in this many found it on a CPU.
 const AWAKE: u32 = 8;
 
-/// A time for which a thread was in one sleep.
+/// An interval that a thread spent in one sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sleep {
     pub(crate) since: u64,
     pub(crate) until: u64,
 }
 
-/// A thread that samples have shown in one and the same call.
+/// A thread in the call in which samples keep finding it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stand {
     pub(crate) activity: Activity,
-    /// The first and the last sample that showed it so.
+    /// Times of the first and the last sample that found it in the call.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Samples since the first one, and those that found the thread on a CPU.
+    /// Number of samples since the first, and of those that found it on a CPU.
     samples: u32,
     awake: u32,
-    /// Its stack there, by number.
+    /// Number of its stack in the call.
     pub(crate) stack: Option<u32>,
-    /// By records of switches.
+    /// Its sleep according to records of switches.
     recorded: Option<Sleep>,
-    /// By the number of switches.
+    /// Its number of switches, and the sleep that follows from it.
     counted: Option<(u64, Sleep)>,
 }
 
@@ -59,7 +59,7 @@ impl Stand {
         }
     }
 
-    /// Its present sleep, as far as it is known.
+    /// Its present sleep, as far as known.
     pub(crate) fn sleep(&self) -> Option<Sleep> {
         match (self.recorded, self.counted.map(|(_, sleep)| sleep)) {
             (Some(one), Some(other)) if one.since <= other.until && other.since <= one.until => {
@@ -72,12 +72,12 @@ impl Stand {
         }
     }
 
-    /// Hardly any sample found it anywhere else than here, so that it comes back each time.
+    /// Returns `true` if nearly all samples found it here, so that it comes back each time.
     pub(crate) fn mostly_here(&self) -> bool {
         self.awake <= self.samples / AWAKE
     }
 
-    /// It has not run since this time, as records of switches say at a later one.
+    /// Notes that it has not run since this time, according to records of switches at `at`.
     fn record(&mut self, since: u64, at: u64) {
         self.recorded = Some(match self.recorded {
             Some(sleep) if since <= sleep.until => {
@@ -102,7 +102,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// A thread was seen, which has not run since this time, if that is known.
+    /// Notes a sample of a thread. `still_since` returns when it last ran, if known.
     pub(super) fn note(
         &mut self,
         read: &ThreadRead,
@@ -149,10 +149,10 @@ impl Standing {
         self.threads.get(&tid)
     }
 
-    /// Asks the records of switches about all threads: since when each has not run, at an instant.
+    /// Asks the records of switches how long each thread had not run by `at`.
     pub(crate) fn ask_records(&mut self, at: u64, still_since: impl Fn(u32) -> Option<u64>) {
         for (&tid, stand) in &mut self.threads {
-            // One that has run since the last sample of it may be anywhere.
+            // A thread that has run since its last sample may be anywhere.
             if let Some(since) =
                 still_since(tid).filter(|&since| since <= stand.last && stand.last <= at)
             {
@@ -161,12 +161,12 @@ impl Standing {
         }
     }
 
-    /// Threads that have not moved for a while, and of which nothing says if they ran: at most so
-    /// many, those first that were counted longest ago.
+    /// Threads that have not moved for a while and may have run unnoticed: at most `most`, those
+    /// counted longest ago first.
     pub(crate) fn to_count(&self, now: u64, most: usize) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);
-            // Threads that sleep for a time or wait for input are not waited for in circles.
+            // Threads that sleep for a time or wait for input cannot be part of a deadlock.
             let on_futex = match &stand.activity {
                 Activity::Asleep(call) => FutexWait::of(call.number, call.arguments).is_some(),
                 _ => false,
@@ -184,7 +184,7 @@ impl Standing {
         threads.into_iter().take(most).map(|(_, tid)| tid).collect()
     }
 
-    /// A thread was asleep at this time, and had left a CPU so often.
+    /// Notes that a thread was asleep at this time, and its number of switches.
     pub(crate) fn count(&mut self, tid: u32, switches: u64, at: u64) {
         if let Some(stand) = self.threads.get_mut(&tid) {
             stand.count(switches, at);

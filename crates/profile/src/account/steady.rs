@@ -1,11 +1,11 @@
-//! For how long all readings of something have been the same.
+//! Time for which all readings of a value have been the same.
 
-/// A state, for as long as every reading has shown it.
+/// A state that every recent reading has shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steady<T> {
-    /// The state, the first and the last reading in a row that showed it.
+    /// The state, and the times of the first and the last consecutive reading that showed it.
     now: Option<(T, u64, u64)>,
-    /// No reading has shown another one.
+    /// True if no reading has shown another state.
     always: bool,
 }
 
@@ -24,12 +24,13 @@ impl<T: Copy + PartialEq> Steady<T> {
         }
     }
 
-    /// The present state, and the first and the last reading in a row that have shown it.
+    /// The present state, and the times of the first and the last consecutive reading that showed
+    /// it.
     pub(crate) fn now(&self) -> Option<(T, u64, u64)> {
         self.now
     }
 
-    /// No reading has shown another state.
+    /// Returns `true` if no reading has shown another state.
     pub(crate) fn always(&self) -> bool {
         self.always
     }

@@ -1,19 +1,20 @@
-//! Times for which a process was stopped, by a signal or a debugger.
+//! Time during which a process was stopped, by a signal or a debugger.
 
-/// The states of a process, as they were seen a few times a second.
+/// The states of a process, as checked a few times a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
-    /// When it was asked last, and how often a thread had left its CPU if it was stopped.
+    /// Time of the last check, and how often a thread had left its CPU if the process was stopped.
     last: Option<(u64, Option<u64>)>,
-    /// Time between two answers that it is stopped.
+    /// Total time between consecutive checks that both found it stopped.
     stopped_ns: u64,
-    /// It was stopped at the last answer and at the one before.
+    /// True if the last check and the one before both found it stopped.
     all_along: bool,
 }
 
 impl Stops {
-    /// It was stopped at this time, with a thread that has left its CPU so often, or not. A thread
-    /// that has left it once more has run in between.
+    /// Notes a check at `at`. If the process was stopped, `stopped` is the number of times that one
+    /// of its threads has left its CPU: a higher number than before means that the thread has run
+    /// in between.
     pub(crate) fn note(&mut self, stopped: Option<u64>, at: u64) {
         let before = self.last.replace((at, stopped));
         self.all_along = stopped.is_some() && before.is_none_or(|(_, before)| before == stopped);
@@ -22,17 +23,17 @@ impl Stops {
         }
     }
 
-    /// Samples since the answer before the last one are of a program that was stopped.
+    /// Returns `true` if the process was stopped throughout the time between the last two checks.
     pub(crate) fn all_along(&self) -> bool {
         self.all_along
     }
 
-    /// It was stopped at the last answer.
+    /// Returns `true` if the last check found it stopped.
     pub(crate) fn now(&self) -> bool {
         self.last.is_some_and(|(_, stopped)| stopped.is_some())
     }
 
-    /// Time for which it was stopped, at least.
+    /// Lower bound of the time for which it was stopped.
     pub(crate) fn stopped_ns(&self) -> u64 {
         self.stopped_ns
     }

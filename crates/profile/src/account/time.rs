@@ -1,12 +1,12 @@
-//! Kinds of time that threads spend outside futexes.
+//! How threads spend the time that they do not sleep on futexes.
 
 use crate::occupation::{Awaited, Device};
 use crate::perf::CpuState;
 
-/// A thread's time outside futexes, by kind.
+/// What a thread spends its time on, other than sleeping on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
-    /// On a CPU or waiting for one: its switches do not tell which.
+    /// On a CPU or waiting for one: its switches do not show which.
     OnCpu,
     /// On a CPU.
     Running,
@@ -18,11 +18,11 @@ pub enum Time {
     Paging,
     /// Waiting for other threads or processes, through the kernel.
     Threads,
-    /// The same, through a pipe both ends of which the process has.
+    /// Waiting for other threads, through a pipe with both ends in the process.
     OwnPipe,
     /// Waiting for work from outside.
     Idle,
-    /// Waiting for time to pass.
+    /// Sleeping for a set time.
     Sleep,
     /// In another system call.
     Other,
@@ -48,7 +48,7 @@ impl Time {
         Time::OwnPipe,
     ];
 
-    /// The time of a thread that is on a CPU, or waits for one.
+    /// Kind of time of a thread that is on a CPU or waits for one.
     pub(super) fn on_cpu(state: Option<CpuState>) -> Time {
         match state {
             None => Time::OnCpu,
@@ -57,7 +57,7 @@ impl Time {
         }
     }
 
-    /// The time of a thread that reads from a device or writes to it.
+    /// Kind of time of a thread that reads from a device or writes to it.
     pub(super) fn of_device(device: Device) -> Time {
         match device {
             Device::Disk | Device::Socket | Device::Pipe | Device::Terminal | Device::Child => {
@@ -67,12 +67,12 @@ impl Time {
             Device::Changes => Time::Idle,
             Device::Wakeups | Device::Signals => Time::Threads,
             Device::OwnPipe => Time::OwnPipe,
-            // The device behind it is not known, and so neither is the kind of the wait.
+            // The device behind it is unknown, and so is the kind of the wait.
             Device::Epoll | Device::Other => Time::Other,
         }
     }
 
-    /// The time of a thread that waits for any of several descriptors.
+    /// Kind of time of a thread that waits for any of several descriptors.
     pub(super) fn of_events(awaited: Awaited) -> Time {
         match awaited {
             Awaited::Work => Time::Idle,

@@ -1,4 +1,4 @@
-//! Time of threads, by what they do.
+//! Time of threads, by activity.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,26 +16,26 @@ use crate::occupation::Device;
 use crate::primitive::Role;
 use crate::stacks::Stacks;
 
-/// Most of the time on a CPU, or waiting for one, of which switches do not tell which it was: with
-/// more, the two are not told apart.
+/// Largest share of CPU time that may be known only as "on a CPU or waiting for one": above it, the
+/// two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// What the threads of a process do, in mean numbers of threads; or those of several processes, in
-/// seconds.
+/// How the threads of one process spend their time, in mean numbers of threads; or those of several
+/// processes, in thread-seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doing {
     times: BTreeMap<Time, Threads>,
     spinning: Threads,
-    /// In loops of the program's own code that spin.
+    /// Threads that spin in loops of the program's own code.
     in_spin_loops: Threads,
-    /// In code that takes or frees locks, as far as samples of running threads show it.
+    /// Threads in code that takes or frees locks, according to samples of running threads.
     in_locking: Threads,
     locking: Locking,
-    /// For a lock.
+    /// Threads that wait for a lock.
     lock: Threads,
-    /// For other threads, on a futex.
+    /// Threads that wait on a futex for other threads.
     others: Threads,
-    /// Threads that have slept for a time since the profile began.
+    /// Threads that have slept for a set time since the profile began.
     asleep: f64,
     all: f64,
 }
@@ -72,7 +72,7 @@ impl Doing {
         Doing { times, spinning, in_spin_loops, in_locking, locking, lock, others, asleep, all }
     }
 
-    /// Time that the threads spent over so many seconds, added to that of others.
+    /// Adds what the threads of `other` did during `seconds` seconds.
     pub(crate) fn add(&mut self, other: &Doing, seconds: f64) {
         for (&kind, threads) in &other.times {
             let sum = self.times.entry(kind).or_default();
@@ -94,7 +94,7 @@ impl Doing {
         self.times.get(&kind).copied().unwrap_or_default()
     }
 
-    /// Threads that wait for others, not on a futex.
+    /// Threads that wait for other threads by other means than a futex.
     fn for_threads(&self) -> Threads {
         self.time(Time::Threads).and(self.time(Time::OwnPipe))
     }
@@ -103,8 +103,8 @@ impl Doing {
         self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
-    /// Threads that wait neither for a lock nor for work nor for each other, nor have slept all the
-    /// time.
+    /// Threads that are doing work: they wait neither for a lock, nor for work, nor for other
+    /// threads, and have not been asleep all the time.
     pub(super) fn working(&self) -> f64 {
         let waiting = self.time(Time::Idle).and(self.for_threads()).mean + self.asleep;
         (self.times.values().map(|time| time.mean).sum::<f64>() - waiting).max(0.0)
@@ -114,7 +114,7 @@ impl Doing {
         self.lock.mean
     }
 
-    /// CPU time that goes into locking.
+    /// CPU time spent on locking.
     pub(super) fn locking(&self) -> Locking {
         self.locking
     }
@@ -135,7 +135,7 @@ impl Doing {
         }
         let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
         let sleep = self.time(Time::Sleep);
-        // Records of switches may be missing, or not yet there.
+        // Records of switches may be missing, or may not have begun.
         let unclear = self.time(Time::OnCpu);
         let told = perf_event && unclear.mean <= MOST_UNCLEAR * self.on_cpu().mean;
         let running = running.and(unclear);
@@ -179,7 +179,7 @@ impl Doing {
     }
 }
 
-/// Kind of input or output at a device.
+/// Kind of input or output on a device.
 pub(super) fn io_kind(device: Device) -> IoKind {
     match device {
         Device::Disk => IoKind::Disk,
@@ -191,19 +191,19 @@ pub(super) fn io_kind(device: Device) -> IoKind {
     }
 }
 
-/// Stacks of threads that spun for a lock, with the number of samples.
+/// Stacks of threads that spun for a lock, each with its number of samples.
 pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
     let all = process.ran_at.iter();
     all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
 }
 
-/// Stacks of threads that spun in code of the program's own, with the number of samples.
+/// Stacks of threads that spun in the program's own code, each with its number of samples.
 pub(super) fn spin_loops(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
     let all = process.ran_at.iter().map(|(&stack, &seen)| (stack, seen));
     all.filter(|&(stack, _)| stacks.spins_in_loop(stack)).collect()
 }
 
-/// Running threads that so many samples saw at something.
+/// Running threads of which this many samples saw a certain activity.
 fn running_in(process: &ProcessAccount, times: &BTreeMap<Time, Threads>, samples: u64) -> Threads {
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return Threads::default();

@@ -1,4 +1,5 @@
-//! The gain without each lock's queue: what its waiters run into next, and what waits behind it.
+//! The gain from removing each lock's queue: what limits the waiters next, and what waits behind
+//! them.
 
 use std::collections::HashMap;
 
@@ -11,25 +12,25 @@ use super::doing::Doing;
 use crate::account::{Object, ProcessAccount};
 use crate::holder::Holders;
 
-/// Busiest locks that the threads are compared with which wait for another one.
+/// Number of the busiest locks that are checked as the next limit of another lock's waiters.
 const MAX_BUSIEST: usize = 8;
 
-/// Least share of time for which a lock is held that limits what another lock's waiters can do.
+/// Smallest share of time that a lock must be held to limit another lock's waiters.
 const LEAST_BUSY: f64 = 0.02;
 
-/// Share of all waiting from which a lock may take all of the CPU time that goes into locking.
+/// Share of all waiting above which all CPU time of locking may be due to one lock.
 const MAIN_SHARE: f64 = 0.1;
 
-/// A lock that is held for long.
+/// A lock that is held much of the time.
 #[derive(Clone, Copy, Debug)]
 struct Busy<'a> {
     place: usize,
     lock: &'a Object,
-    /// Share of time for which one thread has it, or is being given it.
+    /// Share of time during which a thread has the lock or is being given it.
     busy: f64,
 }
 
-/// All that gains need to know of a process, but for its chains of locks.
+/// Data on a process from which gains follow, except its chains of locks.
 #[derive(Debug)]
 pub(super) struct Gains<'a> {
     process: &'a ProcessAccount,
@@ -42,16 +43,16 @@ pub(super) struct Gains<'a> {
     waiting: f64,
 }
 
-/// Chains of the locks that are listed.
+/// Chains among the listed locks.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    /// Mean numbers of threads freed, by the lock's place.
+    /// Mean number of threads that a lock's removal would free, by the lock's index.
     freed: HashMap<usize, Estimate>,
-    /// Shares of time in which the holder of one waits for the other.
+    /// Share of time in which the holder of the first lock waits for the second.
     waits_for: HashMap<(usize, usize), f64>,
 }
 
-/// The rest of the program, as one lock's waiters find it.
+/// The rest of the program, as the waiters of one lock would meet it.
 #[derive(Debug)]
 pub(super) struct Around {
     others: Vec<OtherLock>,
@@ -99,16 +100,16 @@ impl<'a> Gains<'a> {
         self.on_cpu
     }
 
-    /// The gain without a lock's queue if its holder never waits for another lock.
+    /// The gain without a lock's queue, if its holder never waits for another lock.
     pub(super) fn alone(&self, place: usize, lock: &Object) -> f64 {
         let around = self.around(place, lock, &Chains::default());
         let gain = |queue| gain(queue, self.surroundings(&around));
         self.queue(lock).and_then(gain).map_or(0.0, |gain| gain.value)
     }
 
-    /// What the threads run into next that wait for this lock.
+    /// The limits that this lock's waiters would meet next.
     pub(super) fn around(&self, place: usize, lock: &Object, chains: &Chains) -> Around {
-        // The other account of a lock of readers and writers is no other lock.
+        // The other account of a readers-writer lock is the same lock.
         let others = self.busiest.iter().filter(|other| {
             other.place != place && other.lock.identity.object != lock.identity.object
         });
@@ -122,7 +123,8 @@ impl<'a> Gains<'a> {
         let Locking { seen, most } = self.locking;
         let of_all = Locking { seen: seen * part, most: most * (part / MAIN_SHARE).min(1.0) };
         let held = self.process.samples(lock).held().known();
-        // Without owners, a lock that changes hands between two reads seems to be held on.
+        // If the word names no owner, a lock that changes hands between two reads seems to be held
+        // throughout.
         let hold = lock.bursts.hold_ns().filter(|_| lock.holder.names_owner);
         let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
         Around {
@@ -132,12 +134,12 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// Share of the threads waiting for a lock that use another one, too: at least, and at most.
+    /// Bounds for the share of a lock's waiters that also use another lock: at least, and at most.
     fn in_common(&self, lock: &Object, other: &Object) -> [f64; 2] {
         let all: u64 = lock.waiting.values().sum();
         let common = lock.waiting.iter().filter(|(tid, _)| other.users.contains(tid));
         let share = common.map(|(_, looks)| looks).sum::<u64>() as f64 / (all.max(1)) as f64;
-        // Of threads that live shortly, few are seen twice.
+        // Few short-lived threads are seen twice.
         let come_and_go = |of: &Object| of.users.len() > self.process.at_once(of.users.len());
         match all == 0 || come_and_go(lock) && come_and_go(other) {
             true => [share, 1.0],
@@ -145,12 +147,12 @@ impl<'a> Gains<'a> {
         }
     }
 
-    /// The mean queue of a lock, if it is known.
+    /// Mean queue of a lock, if known.
     pub(super) fn queue(&self, lock: &Object) -> Option<Estimate> {
         self.process.samples(lock).queue().with_unseen(self.process.unseen(lock)).known()
     }
 
-    /// The chains of these locks, whose holders are known.
+    /// The chains that these locks form, as far as their holders are known.
     pub(super) fn chains(
         &self,
         locks: &[(usize, &Object)],
@@ -166,8 +168,8 @@ impl<'a> Gains<'a> {
         let mut links = Vec::new();
         for (from, &(place, _)) in locks.iter().enumerate() {
             let Some(of) = holders.get(&place) else { continue };
-            // Holders that were not seen do as the others, if these are the most, and without their
-            // waits there would be no hand-overs.
+            // Looks that saw no holder, or a hand-over, are taken to be divided like the others if
+            // those are the majority: without the holders' waits there would be no hand-overs.
             let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
             let others = share(of.doing.not_seen()) + share(of.doing.handed_over());
             let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };
@@ -192,7 +194,7 @@ impl Chains {
     }
 }
 
-/// Readers and writers wait for one lock: without it, neither would.
+/// Readers and writers wait for one lock: removing it frees both.
 fn one_gain_for_readers_and_writers(locks: &[(usize, &Object)], freed: &mut [Estimate]) {
     let mut sums: HashMap<u64, Estimate> = HashMap::new();
     for (&(_, lock), freed) in locks.iter().zip(&*freed) {

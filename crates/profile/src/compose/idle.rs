@@ -1,4 +1,4 @@
-//! Waits that are not for a lock, and those of parked threads, which may be.
+//! Waits that are not for a lock, and waits of parked threads, which may be for one.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(super) fn is_parker(object: &Object) -> bool {
     object.identity.role() == Role::Parked
 }
 
-/// Waits of parked threads, each on a word of its own, by the code that they wait in.
+/// Merges waits of parked threads, each on a word of its own, by the code that waits.
 pub(super) fn by_place(waits: Vec<IdleWait>) -> Vec<IdleWait> {
     let mut places: HashMap<Text, usize> = HashMap::new();
     let mut groups: Vec<Vec<IdleWait>> = Vec::new();
@@ -73,7 +73,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         sum.queue_max = sum.queue_max.max(wait.queue_max);
         sum.threads += wait.threads;
         sum.sites.append(&mut wait.sites);
-        // Those that are not listed are not known any more.
+        // The threads that were cut from the list are no longer known.
         for site in &mut sum.sites {
             (site.share, site.interval95) = (None, None);
         }
@@ -83,13 +83,13 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
     })
 }
 
-/// Shares of the reasons for which threads slept on words of their own.
+/// Shares of the reasons why threads slept on words of their own.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     pub(super) lock: f64,
     pub(super) idle: f64,
     pub(super) untold: f64,
-    /// Stacks of those that waited for a lock, with the number of looks.
+    /// Number of looks at each stack of those that waited for a lock.
     pub(super) locking: HashMap<u32, u64>,
 }
 
@@ -99,7 +99,7 @@ impl Reasons {
         let all: u64 = parker.waiting_at.values().sum();
         let otherwise = identity.parked_for(&[]);
         let mut reasons = Reasons::default();
-        // Where only the stack tells, those that were read stand for all.
+        // If only the stack shows the reason, the stacks that were read stand for all.
         if otherwise == ParkedFor::Idle || all == 0 {
             *reasons.share(otherwise) = 1.0;
             return reasons;

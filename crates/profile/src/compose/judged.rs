@@ -1,4 +1,4 @@
-//! Judgements in the words of a record.
+//! Judgements, converted to those of a record.
 
 use threadtoll_judge::cause::Cause;
 use threadtoll_judge::prediction::Change;

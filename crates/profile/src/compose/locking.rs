@@ -1,9 +1,9 @@
-//! CPU time that goes into taking and freeing locks: what samples of running threads show, and what
-//! it may be at most.
+//! CPU time spent on taking and freeing locks: what samples of running threads show, and the most
+//! that it may be.
 //!
-//! Samples show the program's own code. The kernel's part is known in all, so that all of it may be
-//! for locks. Functions of the C library that have a lock inlined (`random`, `malloc`) may spend
-//! all of their time on its cache line.
+//! Samples show the program's own code only. Time in the kernel is known as a total, so all of it
+//! may be for locks. Functions of the C library into which a lock is inlined (`random`, `malloc`)
+//! may spend all of their time on the lock's cache line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,13 +13,14 @@ use threadtoll_stats::interval::share;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Waiting stacks of a lock that are asked for the function that took it.
+/// Maximum number of stacks of a lock's waiters in which to look for the function that took the
+/// lock.
 const MAX_STACKS: usize = 4;
 
-/// CPU time of locking, by the samples of running threads.
+/// CPU time of locking, from samples of running threads.
 #[derive(Debug)]
 pub(super) struct CpuOfLocks {
-    /// Stacks of threads in functions that take or free locks, with the number of samples.
+    /// Stacks of threads in functions that take or free locks, each with its number of samples.
     pub(super) at: HashMap<u32, u64>,
     pub(super) share: Locking,
 }
@@ -45,7 +46,7 @@ impl CpuOfLocks {
     }
 }
 
-/// Functions of the runtime from which threads went to sleep for locks.
+/// Functions of the runtime in which threads went to sleep for locks.
 fn takers(process: &ProcessAccount, stacks: &mut Stacks) -> HashSet<String> {
     let locks = process.objects.iter().filter(|object| object.is_lock() && object.is_used());
     let waiting_at = locks.flat_map(|lock| lock.waiting_at.keys().take(MAX_STACKS));

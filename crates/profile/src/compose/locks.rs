@@ -1,4 +1,4 @@
-//! Locks of a profile, and the judgement of each.
+//! Locks of a profile, each with its judgement.
 
 use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
 use threadtoll_judge::mend::{Context, Sleeper, mend};
@@ -20,7 +20,7 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// What is known of all locks of a process that are listed.
+/// What is known about all listed locks of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listed<'a> {
     pub(super) gains: &'a Gains<'a>,
@@ -71,7 +71,7 @@ impl One<'_> {
         };
         let holding = self.shares(&holders.threads, holders.inferred);
         let (held, queue) = (judged.held.known(), judged.queue.known());
-        // More threads wait than were seen to.
+        // More threads wait than were seen.
         let too_few = object.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
         let efficiency = judged.efficiency.filter(|_| !too_few);
         let mut all_sites =
@@ -91,13 +91,13 @@ impl One<'_> {
         if takes_turns && let Some(first) = causes.first_mut() {
             first.mend = Some(Text::from(idle(named)));
         }
-        // The models know one holder at a time, and the threads of one process.
+        // The models know one holder at a time, and the threads of one process only.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
         let modelled = !context.read_write && !elsewhere && !takes_turns;
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
-        // Of short holds, and of those of unknown length, stacks are of other moments.
+        // If holds are short or of unknown length, the stacks are from other moments.
         if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
         }
@@ -155,7 +155,7 @@ impl One<'_> {
         }
     }
 
-    /// Names that the words for a cause need: where the holder sleeps, and what it waits for.
+    /// Names for the sentence on a cause: where the holder sleeps, and what it waits for.
     fn words(
         self,
         found: CauseShare,
@@ -181,7 +181,7 @@ impl One<'_> {
         }
     }
 
-    /// The object by which a holder waits for other threads.
+    /// Name of the object through which a holder waits for other threads.
     fn awaited(self, found: CauseShare, stacks: &mut Stacks) -> Option<String> {
         let CauseFound::WaitsForThreads(kind, place) = found.cause else { return None };
         let kind = match kind {
@@ -201,8 +201,8 @@ impl One<'_> {
         })
     }
 
-    /// Number of threads alive that may use a lock: those that were seen to, and those that have
-    /// not been seen at another lock, nor to sleep all the time.
+    /// Number of living threads that may use a lock: those that were seen using it, and those that
+    /// were not seen at another lock and have not slept all the time.
     fn may_use(self, lock: &Object) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
@@ -210,7 +210,7 @@ impl One<'_> {
         process.threads.len().saturating_sub(others + asleep) as u32
     }
 
-    /// The nice value of the most frequent holder, if that gives way to others.
+    /// Nice value of the most frequent holder, if other threads have priority over it.
     fn nice(self, holders: &Holders) -> Option<u8> {
         let most = holders.threads.iter().max_by_key(|&(tid, looks)| (looks, tid));
         let nice = self.watched.process.as_ref()?.thread_nice(*most?.0)?;
@@ -218,10 +218,10 @@ impl One<'_> {
     }
 }
 
-/// Share of the waiting from which on a holder that waits for work decides, as the main cause.
+/// Share of the waiting time above which a holder that waits for work is the main cause.
 const MOST: f64 = 0.25;
 
-/// The holder waits for a connection, for one of many events, or at a queue.
+/// Returns `true` if the holder waits for a connection, for one of many events, or at a queue.
 fn waits_for_work(
     found: CauseShare,
     object: &Object,
@@ -256,8 +256,8 @@ fn idle(lock: &Named) -> String {
     )
 }
 
-/// Holders by their shares of all samples with a waiting thread, those in which nobody was seen to
-/// hold the lock included.
+/// Shares of holders in all samples with a waiting thread, including samples in which no thread was
+/// seen holding the lock.
 fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShare> {
     let seen = holders.threads.values().sum::<u64>() as f64;
     let part = seen / (holders.doing.samples as f64).max(seen).max(1.0);
@@ -271,7 +271,7 @@ fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShar
     shares
 }
 
-/// A lock of which no more is known. `alive` threads may use it, and `users` of them do.
+/// A lock about which nothing else is known. `alive` threads may use it, and `users` of them do.
 pub(super) fn not_judged(
     id: u32,
     kind: LockKind,

@@ -1,4 +1,4 @@
-//! Names of locks and of other things that threads wait for.
+//! Names of locks and of other objects on which threads wait.
 
 use std::collections::HashMap;
 
@@ -12,33 +12,33 @@ use crate::primitive::Kind;
 use crate::primitive::library::{LibraryLock, at_symbol, waited_for};
 use crate::stacks::Stacks;
 
-/// Stacks of waiters that are asked for the library that they wait in.
+/// Maximum number of stacks of waiters in which to look for a library.
 const MAX_STACKS: usize = 3;
 
-/// Fewest locks in one variable whose distances tell that it is an array.
+/// Minimum number of locks in one variable from whose distances an array is inferred.
 const MIN_ELEMENTS: usize = 3;
 
-/// Largest variable whose locks are taken for elements of an array.
+/// Largest variable whose locks may be taken for elements of an array.
 const MAX_ARRAY: u64 = 1 << 30;
 
 /// A lock with its name.
 #[derive(Debug)]
 pub(super) struct Named {
-    /// Its number.
+    /// Number of the lock.
     pub(super) id: u32,
     pub(super) name: String,
-    /// Its name, readers and writers together.
+    /// Name for readers and writers together.
     pub(super) of_both: String,
     pub(super) name_from: NameFrom,
-    /// The library's lock that it is.
+    /// The lock of a library that this is known to be.
     pub(super) library: Option<&'static LibraryLock>,
-    /// It is one of readers and writers, and these are its readers.
+    /// For a readers-writer lock: true if this account is of its readers.
     pub(super) for_readers: Option<bool>,
     pub(super) address: u64,
 }
 
 impl One<'_> {
-    /// The names of locks, which differ.
+    /// Names of locks, all different.
     pub(super) fn names(self, locks: &[(usize, &Object)], stacks: &mut Stacks) -> Vec<Named> {
         let strides = Strides::of(self, stacks);
         let mut names: Vec<Named> = locks
@@ -61,7 +61,7 @@ impl One<'_> {
         names
     }
 
-    /// The name of a lock or of something else at an address, and where it is from.
+    /// Name of a lock or other object, and where the name comes from.
     pub(super) fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
         let (name, name_from, _) = self.name_of(object, &Strides::default(), stacks);
         (name, name_from)
@@ -95,7 +95,7 @@ impl One<'_> {
             if !in_runtime {
                 return (name, NameFrom::Symbol, None);
             }
-            // A name such as `lock` says nothing without its library.
+            // A name such as `lock` means nothing without its library.
             let library = at_symbol(&variable.name).or(by_waiter);
             let name = match library {
                 Some(library) if library.name == name || name == "lock" || name.contains("+0x") => {
@@ -118,11 +118,11 @@ impl One<'_> {
     }
 }
 
-/// Variables that are arrays of locks, by the distances of the locks in them.
+/// Variables that are arrays of locks, found by the distances between the locks.
 #[derive(Debug, Default)]
 struct Strides(HashMap<String, Array>);
 
-/// Locks at equal distances.
+/// An array of locks at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Array {
     first: u64,
@@ -130,7 +130,7 @@ struct Array {
 }
 
 impl Strides {
-    /// Those of all locks that are known of a process.
+    /// Arrays among all known locks of a process.
     fn of(one: One<'_>, stacks: &mut Stacks) -> Strides {
         let mut offsets: HashMap<String, (u64, Vec<u64>)> = HashMap::new();
         let locks = one.process.objects.iter().filter(|object| object.is_lock());
@@ -149,8 +149,8 @@ impl Strides {
 }
 
 impl Array {
-    /// The array of a variable of this size that has locks at these offsets, if it is one: its
-    /// elements are as far apart as the closest two locks, and fill it.
+    /// The array in a variable of this size with locks at these offsets. It is one if its elements
+    /// are as far apart as the closest two locks, and fill it.
     fn of(size: u64, mut offsets: Vec<u64>) -> Option<Array> {
         offsets.sort_unstable();
         offsets.dedup();
@@ -163,8 +163,8 @@ impl Array {
     }
 }
 
-/// Makes names differ: readers and writers of one lock are called so, and locks of one name, such
-/// as those that one function takes, are numbered.
+/// Makes names unique: "readers" and "writers" are added to those of a readers-writer lock, and
+/// locks of the same name, such as those that one function takes, are numbered.
 fn tell_apart(locks: &mut [Named]) {
     let mut rows: HashMap<u64, u32> = HashMap::new();
     for lock in locks.iter().filter(|lock| lock.for_readers.is_some()) {

@@ -1,5 +1,5 @@
-//! Locks of runtimes that park each thread on a word of its own, which does not tell the lock:
-//! Java's monitors, as one, and Abseil's mutexes, by the function that waits.
+//! Locks of runtimes that park each thread on a word of its own, which does not identify the lock:
+//! Java's monitors, reported as one lock, and Abseil's mutexes, reported by waiting function.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,14 +14,14 @@ use super::{One, sites};
 use crate::account::Object;
 use crate::stacks::Stacks;
 
-/// Number of the row for locks that are shown as one, such as Java's monitors. It must not change
-/// as more locks are found: those are numbered from 1.
+/// Number of the row for locks that are reported as one, such as Java's monitors. It must not
+/// change as more locks are found, so it is 0: those are numbered from 1.
 const AS_ONE: u32 = 0;
 
-/// Most such rows.
+/// Maximum number of such rows.
 const MAX_ROWS: usize = 20;
 
-/// Threads parked for locks that are not told apart.
+/// Threads parked for locks that cannot be distinguished.
 #[derive(Debug, Default)]
 struct Row {
     id: u32,
@@ -44,7 +44,7 @@ pub(super) fn row_name(parker: &Object, reasons: &Reasons, stacks: &mut Stacks) 
 }
 
 impl One<'_> {
-    /// A row for each runtime or function for whose locks threads are parked.
+    /// One row per runtime, or per function, in which threads are parked for locks.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
         let mut rows: BTreeMap<String, Row> = BTreeMap::new();
         let parkers = self.process.objects.iter().enumerate();
@@ -59,7 +59,7 @@ impl One<'_> {
             if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
                 continue;
             }
-            // The first parker's number, which no lock has.
+            // The number of the first parked object, which no lock has.
             let row = rows.entry(name).or_insert_with(|| Row { id, ..Row::default() });
             let here = Threads::of(self.process.waiters(object));
             row.waiters = row.waiters.and(here.part(reasons.lock));

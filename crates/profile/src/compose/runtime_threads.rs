@@ -1,5 +1,4 @@
-//! Threads of a runtime or library that wait for work of its own: what they wait for is known, and
-//! it is no lock.
+//! Threads of a runtime or library that wait for internal work, which is not a lock.
 //!
 //! From the sources of HotSpot 8 to 25, V8, TBB, Qt, OpenBLAS, GLib, jemalloc and tokio.
 
@@ -8,7 +7,7 @@ use threadtoll_primitive::function::plain;
 use crate::account::ProcessAccount;
 use crate::stacks::Stacks;
 
-/// Functions in which such threads wait, by the beginnings of their plain names.
+/// Functions in which such threads wait, by the beginning of their plain names.
 const FUNCTIONS: &[&str] = &[
     "GangWorker::loop",
     "WorkerThread::run",
@@ -23,7 +22,7 @@ const FUNCTIONS: &[&str] = &[
     "MonitorDeflationThread::monitor_deflation_thread_entry",
     "NotificationThread::notification_thread_entry",
     "JVM_WaitForReferencePendingList",
-    // `Thread.sleep`, on a condition variable.
+    // `Thread.sleep`, implemented with a condition variable.
     "JVM_Sleep",
     "G1ConcurrentRefineThread::",
     "G1ServiceThread::",
@@ -48,23 +47,24 @@ const FUNCTIONS: &[&str] = &[
     "tokio::runtime::blocking::pool::Inner::run",
 ];
 
-/// Names of threads of the Java virtual machine that run Java code of its own.
+/// Names of Java virtual machine threads that run Java code internally.
 const JAVA_THREADS: &[&str] =
     &["Finalizer", "Common-Cleaner", "Reference Handl", "Signal Dispatch", "Attach Listener"];
 
-/// Part of the CPUs from which on a Go program fills them, and most of its CPU time that may go
-/// into the kernel and into Go's runtime and locks, for its parked threads to be those that have no
-/// CPU.
+/// Parked threads of a Go program are taken to lack a CPU if the program uses at least this share
+/// of the CPUs, and at most this share of its CPU time goes into the kernel and Go's runtime and
+/// locks.
 const FULL: f64 = 0.9;
 const MOST_ELSEWHERE: f64 = 0.1;
 
-/// Fewest samples of running threads that tell.
+/// Minimum number of samples of running threads on which this judgement may rest.
 const MIN_RAN: u64 = 10;
 
-/// Functions of Go that are not the program's own work, by the beginnings of their names.
+/// Functions of Go that are not the program's own work, by the beginning of their names.
 const GO: &[&str] = &["sync.", "internal/", "runtime.", "syscall.", "time."];
 
-/// A Go program fills its CPUs with work: more threads could not run, whatever they wait for.
+/// Returns `true` if a Go program fills its CPUs with work: more threads could not run, whatever
+/// they wait for.
 pub(super) fn fills_cpus(
     process: &ProcessAccount,
     on_cpu: f64,
@@ -83,7 +83,8 @@ pub(super) fn fills_cpus(
     process.kernel_share().is_some_and(|kernel| kernel + elsewhere < MOST_ELSEWHERE)
 }
 
-/// A thread with such a stack, innermost function first, waits for work of its runtime.
+/// Returns `true` if a thread with this stack (innermost function first) waits for internal work of
+/// its runtime.
 pub(super) fn waits_for_work(stack: &[String]) -> bool {
     stack
         .iter()
@@ -91,7 +92,7 @@ pub(super) fn waits_for_work(stack: &[String]) -> bool {
         .any(|name| FUNCTIONS.iter().any(|function| name.starts_with(function)))
 }
 
-/// A thread of this name belongs to the Java virtual machine.
+/// Returns `true` if a thread of this name belongs to the Java virtual machine.
 pub(super) fn is_of_java(name: &str) -> bool {
     JAVA_THREADS.contains(&name)
 }

@@ -1,5 +1,5 @@
-//! Locks in memory that several processes share: each stands once, with the process in which most
-//! threads wait for it.
+//! Locks in memory shared by several processes. Each is listed once, under the process in which the
+//! most threads wait for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,19 +7,19 @@ use threadtoll_record::Ratio;
 use threadtoll_record::profile::{Interval, Lock, Process, ThreadShare};
 use threadtoll_stacks::image::SharedPlace;
 
-/// Locks in shared memory, each with its process, by the place in a list, and its number there.
+/// Locks in shared memory: for each, the processes (by index) that use it, and its number there.
 #[derive(Debug, Default)]
 pub(super) struct SharedLocks {
     locks: BTreeMap<SharedPlace, Vec<(usize, u32)>>,
 }
 
-/// What one process shows of a lock.
+/// What is known of a lock in one process.
 #[derive(Debug)]
 struct Part {
     process: usize,
     pid: u32,
     lock: Lock,
-    /// Threads of it that wait, on average over the time in which any process was seen.
+    /// Mean number of its threads that wait, over the time in which any process was observed.
     queue: f64,
     seconds: f64,
 }
@@ -29,14 +29,14 @@ impl SharedLocks {
         self.locks.entry(place).or_default().push((process, lock));
     }
 
-    /// Puts together what the processes show of each lock. Returns the lock, by process and number,
-    /// of which each one is a part now.
+    /// Merges what the processes show of each lock. Returns the lock, by process and number, of
+    /// which each one has become a part.
     pub(super) fn put_together(
         self,
         processes: &mut [Process],
     ) -> HashMap<(usize, u32), (usize, u32)> {
         let mut parts_of = HashMap::new();
-        // One process may have mapped a place twice, or have executed another program meanwhile.
+        // One process may have mapped the memory twice, or may have executed another program since.
         let pids = |of: &[(usize, u32)]| {
             let pids = of.iter().filter_map(|&(process, _)| Some(processes.get(process)?.pid));
             pids.collect::<BTreeSet<u32>>().len()
@@ -74,7 +74,7 @@ fn take(processes: &mut [Process], process: usize, lock: u32) -> Option<Part> {
     Some(Part { process, pid: of.pid, lock, queue: 0.0, seconds })
 }
 
-/// The lock with all its waiters, and the process to list it with: the first.
+/// The lock with the waiters of all processes, and the process to list it under: the first.
 fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
     let first = parts.first()?;
     let pids: BTreeSet<u32> = parts.iter().map(|part| part.pid).collect();
@@ -92,7 +92,7 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
     let threads: u32 = parts.iter().map(|part| part.lock.threads).sum();
     let alive: u32 = parts.iter().filter_map(|part| Some(part.lock.threads_interval?.high())).sum();
     let known = parts.iter().all(|part| part.lock.queue_mean.is_some());
-    // Each process counts as much as the others for as long as it lived.
+    // Each process has a weight in proportion to the time for which it lived.
     let gains = parts.iter().map(|part| Some(part.lock.gain?.get() * part.seconds));
     let gain: Option<f64> = gains.sum();
     let seconds: f64 = parts.iter().map(|part| part.seconds).sum();
@@ -106,7 +106,7 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
         )
         .filter(|_| known),
         queue_is_lower_bound: parts.iter().any(|part| part.lock.queue_is_lower_bound),
-        // Of the processes together more may have waited at once than of each.
+        // More threads may have waited at once in all processes together than in any one.
         seen_in_part: true,
         gain: gain.filter(|_| seconds > 0.0).map(|gain| Ratio::new(gain / seconds)),
         gain_interval95: None,
@@ -115,7 +115,7 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
         efficiency_interval95: None,
         holders: shares(&parts, first.pid, |lock| &lock.holders),
         waiters: shares(&parts, first.pid, |lock| &lock.waiters),
-        // The models know the threads of one process.
+        // The models cover the threads of a single process only.
         predicted: Vec::new(),
         what_if: Vec::new(),
         shared_by: pids.into_iter().collect(),
@@ -124,8 +124,8 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
     Some((first.process, lock))
 }
 
-/// Threads of all processes in a role, as they are seen from the process of this PID: each counts
-/// by the waiters to whom it was shown.
+/// Threads of all processes in a role, as seen from the process of this PID. The share of each is
+/// weighted with the number of waiters that it was found to hold up.
 fn shares(parts: &[Part], seen_from: u32, of: fn(&Lock) -> &[ThreadShare]) -> Vec<ThreadShare> {
     let mut all: HashMap<u32, ThreadShare> = HashMap::new();
     let weights: f64 = parts.iter().filter(|part| !of(&part.lock).is_empty()).map(weight).sum();

@@ -1,5 +1,5 @@
-//! The function of the program in which the holder of a lock sleeps: the user can change that, and
-//! not the system call.
+//! The program's function in which the holder of a lock sleeps: unlike the system call, the user
+//! can change it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,16 +8,18 @@ use threadtoll_primitive::function::{Part, is_queue, plain};
 
 use crate::stacks::Stacks;
 
-/// Stacks of holders that are tried, and of waiters that tell which functions take the lock.
+/// Maximum number of stacks of holders to search, and of waiters from which to learn which
+/// functions take the lock.
 const MAX_STACKS: usize = 4;
 
-/// Functions on a stack that may lie between the system call and its name.
+/// Maximum number of functions on a stack between the system call and the function that is named
+/// for it.
 const WRAPPERS: usize = 4;
 
-/// Longest name of a function in a sentence.
+/// Longest function name in a sentence, in characters.
 const MAX_CHARS: usize = 40;
 
-/// Where the holder sleeps, from its stacks and those of the waiters.
+/// Where the holder sleeps, according to its stacks and those of the waiters.
 pub(super) fn sleeper(
     holders: &HashMap<u32, u64>,
     waiters: &HashMap<u32, u64>,
@@ -41,7 +43,7 @@ pub(super) fn sleeper(
     find(frames, &takers)
 }
 
-/// The frames are innermost first.
+/// Searches frames, innermost first.
 fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> {
     let is_own = |&(_, part): &&(String, Part)| *part == Part::Program;
     let own: Vec<&str> = frames.iter().filter(is_own).map(|(name, _)| name.as_str()).collect();
@@ -50,7 +52,7 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     Some(match taker {
         Some(0) => Sleeper::Taker(short(innermost)),
         Some(taker) => Sleeper::Called(short(own[taker - 1])),
-        // It may be a mere wrapper of the system call.
+        // This may be a mere wrapper of the system call.
         None => {
             let names: Vec<String> = own.iter().take(2).map(|name| short(name)).collect();
             Sleeper::Holder(names.join(" ← "))
@@ -58,8 +60,8 @@ fn find(frames: &[(String, Part)], takers: &HashSet<String>) -> Option<Sleeper> 
     })
 }
 
-/// The holder waits for work: in a function of a queue, as far as its stack shows that one before
-/// the function that took the lock.
+/// Returns `true` if the holder waits for work: a function of a queue is on its stack before the
+/// function that took the lock.
 pub(super) fn waits_at_queue(
     holders: &HashMap<u32, u64>,
     waiters: &HashMap<u32, u64>,
@@ -80,7 +82,7 @@ fn most_frequent(stacks: &HashMap<u32, u64>) -> Vec<u32> {
     all.into_iter().take(MAX_STACKS).map(|(stack, _)| stack).collect()
 }
 
-/// The end of a path that is too long for a sentence.
+/// Shortens a path that is too long for a sentence to its end.
 fn short(name: &str) -> String {
     let ends = name.match_indices("::").map(|(at, separator)| &name[at + separator.len()..]);
     let fits = |end: &&str| end.chars().count() <= MAX_CHARS;

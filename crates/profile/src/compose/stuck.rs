@@ -1,4 +1,4 @@
-//! Standstills: what the account shows of threads that do not move, judged and put into words.
+//! Standstills: threads in the account that do not move, judged and described.
 
 mod names;
 mod scene;
@@ -19,17 +19,17 @@ use crate::watched::Watched;
 use names::Names;
 use scene::Scene;
 
-/// Most threads of a standstill that are listed, and most standstills of a process.
+/// Maximum number of threads listed per standstill, and of standstills listed per process.
 const MAX_THREADS: usize = 16;
 const MAX_STAND_STILLS: usize = 8;
 
-/// A program is told to be stopped if it is at the end, and has been for this time in all, or if it
-/// was for this share of the time.
+/// A program is reported as stopped if it is stopped at the end and has been for this time in
+/// total, or if it was stopped for this share of the time.
 const STOPPED_NS: u64 = 1_000_000_000;
 const STOPPED_SHARE: f64 = 0.5;
 
-/// Finds what stands still and enters it with the processes, which have these indices. Judgements
-/// of the locks concerned are withdrawn.
+/// Finds standstills and enters them in the processes, which have these indices. Withdraws the
+/// judgements on the locks concerned.
 pub(super) fn enter(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -76,7 +76,7 @@ pub(super) fn enter(
     }
 }
 
-/// Nothing follows from the samples of a lock that nobody gets but how long its queue is.
+/// Withdraws the judgement on a lock that nobody gets: its samples show only how long its queue is.
 fn withdraw(lock: &mut Lock) {
     lock.causes.clear();
     lock.verdict = None;
@@ -84,7 +84,8 @@ fn withdraw(lock: &mut Lock) {
     without_gain(lock);
 }
 
-/// Who has seen nobody take a lock cannot tell what the program does once it is taken.
+/// Withdraws the gain of a lock that nobody was seen to take: the samples do not show what the
+/// program does once it is taken.
 fn without_gain(lock: &mut Lock) {
     lock.never_taken = true;
     (lock.gain, lock.gain_interval95) = (None, None);
@@ -93,7 +94,7 @@ fn without_gain(lock: &mut Lock) {
     lock.handoff_ns = None;
 }
 
-/// A program that was stopped: nothing can be said of its locks.
+/// The standstill of a program that was stopped: nothing can be said about its locks.
 fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
     let stopped_ns = process.stops.stopped_ns();
     let seconds = process.seconds();

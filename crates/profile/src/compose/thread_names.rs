@@ -1,4 +1,4 @@
-//! Names of threads that live, that have ended, or that are another process's.
+//! Names of threads that are alive, have ended, or belong to another process.
 
 use threadtoll_stacks::process::ThreadFacts;
 
@@ -10,7 +10,7 @@ use crate::watched::Watched;
 #[derive(Debug, Default)]
 pub(super) struct ThreadName {
     pub(super) name: String,
-    /// The process of a thread that is another one's.
+    /// The thread's process, if that is another one than the one being described.
     pub(super) pid: Option<u32>,
     pub(super) ended: bool,
 }
@@ -24,7 +24,7 @@ impl One<'_> {
 impl ThreadName {
     /// The name of a thread of a process, or of one that uses its locks.
     pub(super) fn of(tid: u32, process: &ProcessAccount, watched: &Watched) -> ThreadName {
-        // Some threads name themselves late.
+        // Some threads set their names late.
         let of_process = watched.process.as_ref();
         if let Some(name) = of_process.and_then(|process| process.thread_name(tid).ok()) {
             return ThreadName { name: name.to_string_lossy().into(), ..ThreadName::default() };
@@ -33,7 +33,7 @@ impl ThreadName {
             return ThreadName { name: name.clone(), pid: Some(*pid), ended: false };
         }
         let name = watched.names.get(&tid).cloned();
-        // The TID of one that has ended may be another thread's by now.
+        // The TID of a thread that has ended may now belong to another one.
         let stranger = match name {
             None if of_process.is_some() && !process.had_thread(tid) => ThreadFacts::read(tid),
             _ => None,

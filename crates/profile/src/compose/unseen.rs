@@ -1,4 +1,4 @@
-//! Sentences on what could not be seen, and what would show it.
+//! Sentences on what could not be seen, and on how to see it.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_OBJECTS;
 use crate::watched::Watched;
 
-/// Fewest threads at a time that had ended before they were looked at, of which that is said.
+/// Mean number of threads that ended before they could be examined, from which it is mentioned.
 const ENDED_UNSEEN: f64 = 0.1;
 
-/// Most semaphores of a process that are said to be locks, perhaps.
+/// Maximum number of semaphores of a process that are mentioned as possible locks.
 const MAX_SEMAPHORES: usize = 3;
 
-/// What could not be seen, and what would show it.
+/// Sentences on what could not be seen, and on how to see it.
 pub(super) fn unseen(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -94,7 +94,7 @@ pub(super) fn unseen(
     unseen.into_iter().map(Text::from).collect()
 }
 
-/// Waits for semaphores that may be locks, and count as waits for other threads.
+/// Waits for semaphores that may be locks, but are counted as waits for other threads.
 pub(super) fn semaphores_that_may_lock(
     process: &ProcessAccount,
     listed: &[IdleWait],

@@ -1,4 +1,4 @@
-//! Waits that are not for a lock that was seen, by the function of the program that waits.
+//! Waits for anything but a known lock, by the program's function that waits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,16 +17,16 @@ use crate::primitive::waiting::Waiting;
 use crate::primitive::{Kind, ParkedFor, Role};
 use crate::stacks::Stacks;
 
-/// Most waits of a process that are listed.
+/// Maximum number of waits listed per process.
 const MAX_WAITS: usize = 50;
 
-/// Most stacks of one of them that are listed.
+/// Maximum number of stacks listed per wait.
 const MAX_SITES: usize = 3;
 
-/// Fewest threads, on average, that are listed as waiting.
+/// Smallest mean number of waiting threads that is listed.
 const FEWEST: f64 = 0.005;
 
-/// Way in which threads wait.
+/// How threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     kind: WaitKind,
@@ -34,27 +34,28 @@ struct Way {
     what: WaitFor,
     /// Number of the system call.
     call: Option<u32>,
-    /// They are threads of a runtime that wait for work of its own.
+    /// True if they are threads of a runtime that wait for internal work.
     of_runtime: bool,
 }
 
-/// Waits of one way and one function.
+/// Waits of one kind in one function.
 #[derive(Debug, Default)]
 struct Group {
     threads: f64,
     at: HashMap<u32, Sleeping>,
-    /// Names of what they wait for; `None` for things without one.
+    /// Names of the objects on which they wait; `None` for those without a name.
     names: HashSet<Option<String>>,
 }
 
-/// Threads that wait in one way.
+/// Threads that wait in the same way.
 struct Waiters<'a> {
     way: Way,
     threads: f64,
     at: &'a [(u32, Sleeping)],
-    /// Two threads have been seen to wait at once: what they wait for is not one thread's own.
+    /// True if two threads have been seen waiting at once, so that the object is not one thread's
+    /// own.
     shared: bool,
-    /// Name of what they wait for, if it is a variable of the program.
+    /// Name of the object on which they wait, if it is a variable of the program.
     name: Option<&'a str>,
 }
 
@@ -62,12 +63,13 @@ struct Waiters<'a> {
 #[derive(Debug, Default)]
 struct Groups {
     all: BTreeMap<(Way, Waiting), Group>,
-    /// Waiting threads by the number of their stack, and if they are a runtime's own.
+    /// By number of a stack: what is known about the threads that wait with it, and whether they
+    /// are a runtime's own.
     known: HashMap<u32, (Waiting, bool)>,
 }
 
 impl One<'_> {
-    /// Its waits, the most threads first.
+    /// Waits of the process, the one with the most threads first.
     pub(super) fn waits(self, doing: &Doing, stacks: &mut Stacks) -> Vec<Wait> {
         let mut groups = Groups::default();
         let full = fills_cpus(self.process, doing.on_cpu().mean, self.cpus, stacks);
@@ -112,11 +114,11 @@ impl One<'_> {
     }
 }
 
-/// Stacks, by their numbers, with the sleeps that were seen with each.
+/// Stacks, by number, with the sleeps seen with each.
 type Stacked = Vec<(u32, Sleeping)>;
 
 impl One<'_> {
-    /// The variable of the program that an object is.
+    /// The program's variable that contains an object.
     fn variable(self, object: &Object, stacks: &mut Stacks) -> Option<String> {
         if is_parker(object) {
             return None;
@@ -127,13 +129,14 @@ impl One<'_> {
         }
     }
 
-    /// Threads of the Java virtual machine alone wait for the object.
+    /// Returns `true` if only threads of the Java virtual machine wait for the object.
     fn is_of_java(self, object: &Object) -> bool {
         let named = |&tid: &u32| is_of_java(&self.name_of_thread(tid).name);
         !object.waiting.is_empty() && object.waiting.len() <= 2 && object.waiting.keys().all(named)
     }
 
-    /// Ways in which threads wait for an object that is no lock, each with its share of them.
+    /// The ways in which threads wait for an object that is not a lock, each with its share of the
+    /// threads.
     fn ways(self, object: &Object, stacks: &mut Stacks) -> Vec<(Way, f64, Stacked)> {
         let way = Way::of_kind(object.identity.kind());
         let all: Stacked = object
@@ -144,8 +147,8 @@ impl One<'_> {
         if !is_parker(object) {
             return vec![(way, 1.0, all)];
         }
-        // Parked threads may wait for locks, which are listed as such. A virtual machine of Java
-        // parks those of its own threads that wait on condition variables, too.
+        // Parked threads that wait for locks are listed there. The Java virtual machine also parks
+        // its own threads when they wait on condition variables.
         let Reasons { idle, untold, .. } = Reasons::of(object, stacks);
         let idling = match self.process.jvm {
             true => Way::of_kind(Kind::Condvar),
@@ -165,7 +168,7 @@ impl One<'_> {
 }
 
 impl Groups {
-    /// Adds threads that wait in one way, with their stacks.
+    /// Adds threads that wait in the same way, with their stacks.
     fn add(&mut self, waiters: &Waiters<'_>, stacks: &mut Stacks) {
         let &Waiters { way, threads, at, shared, name } = waiters;
         let looks: u64 = at.iter().map(|(_, seen)| seen.looks).sum();
@@ -198,8 +201,8 @@ impl Groups {
     }
 }
 
-/// Python's condition variables make a lock for each wait, on which its one waiter sleeps as on any
-/// other.
+/// Returns `true` if each waiter may have made this lock for itself: Python's condition variables
+/// make a lock for each wait, and the only waiter sleeps on it as on any lock.
 fn may_be_own(lock: &str) -> bool {
     ["PyThread_acquire_lock", "lock_PyThread_acquire_lock", "acquire_timed", "_PyMutex_LockTimed"]
         .iter()
@@ -231,7 +234,7 @@ fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
 }
 
 impl Way {
-    /// The way of a thread that sleeps in a system call other than futex(2); `None` if it does not
+    /// How a thread waits that sleeps in a system call other than futex(2); `None` if it does not
     /// sleep.
     fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
         let way = |kind, what| Way { kind, io: None, what, call, of_runtime: false };
@@ -257,7 +260,7 @@ impl Way {
         })
     }
 
-    /// The way of a thread that sleeps on a futex of such an object.
+    /// How a thread waits that sleeps on a futex of an object of this kind.
     fn of_kind(kind: Kind) -> Way {
         let what = match kind {
             Kind::Condvar => WaitFor::ConditionVariable,
@@ -272,7 +275,7 @@ impl Way {
     }
 }
 
-/// Calls that change the mappings of a process, one at a time.
+/// Calls that change the memory mappings of a process, one at a time.
 const MEMORY: &[libc::c_long] = &[
     libc::SYS_mmap,
     libc::SYS_munmap,
@@ -282,7 +285,7 @@ const MEMORY: &[libc::c_long] = &[
     libc::SYS_brk,
 ];
 
-/// What a call waits for that other threads or processes end.
+/// Purpose of a wait that other threads or processes end.
 fn for_threads(call: u32) -> WaitFor {
     match libc::c_long::from(call) {
         libc::SYS_flock | libc::SYS_fcntl => WaitFor::FileLock,
@@ -297,8 +300,8 @@ fn for_threads(call: u32) -> WaitFor {
     }
 }
 
-/// Says who runs the initialisations that others wait for: a thread whose stack has the function
-/// that they wait in, and that is not one of them.
+/// Names the threads that run the initialisations for which others wait: such a thread has the
+/// function on its stack in which the others wait, and does not wait itself.
 fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut Stacks) {
     if !waits.iter().any(|wait| wait.what == WaitFor::Once) {
         return;
@@ -327,7 +330,7 @@ fn name_initialisers(process: &ProcessAccount, waits: &mut [Wait], stacks: &mut 
     }
 }
 
-/// The function that an initialisation called, on a stack that has the one that asked for it.
+/// The function that an initialisation called, on a stack with the function that asked for it.
 fn initialiser(names: &[String], asked_by: &str) -> Option<Text> {
     let asked = names.iter().position(|name| name == asked_by)?;
     let called = names[..asked].iter().rev();

@@ -1,14 +1,14 @@
-//! What a holder did at the very moment at which the lock's word was read.
+//! What a holder was doing at the moment when the lock's word was read.
 //!
-//! The word is read first, the holder's system call and stack some ten to a thousand microseconds
-//! later. By then a short hold is over, and its thread may sleep outside. Records of switches tell
-//! what it did at the moment of the word. A sleep counts only if the word names the thread before
-//! and after it was looked at, and if the thread has not run in between: it slept all the time with
-//! the lock. Without records the word alone has to tell.
+//! The word is read first; the holder's system call and stack are read ten to a thousand
+//! microseconds later. By then a short hold is over, and its thread may sleep elsewhere. Records of
+//! context switches show what it did when the word was read. A sleep counts only if the word names
+//! the thread both before and after the thread is examined, and the thread has not run in between:
+//! then it held the lock throughout the sleep. Without records, the word alone decides.
 //!
-//! A running thread shows its stack only in samples of perf events, which come at times of their
-//! own. They count if the lock was not released between that time and the reading of the word:
-//! whoever waits has slept all the time, for a release wakes one of them, and the holder has run.
+//! The stack of a running thread is known only from samples of perf events, which come at times of
+//! their own. They count if the lock was not released between the sample and the reading of the
+//! word: all waiters slept in that time (a release would have woken one), and the holder ran.
 
 use threadtoll_judge::cause::Holder;
 use threadtoll_stacks::process::Activity;
@@ -18,21 +18,21 @@ use crate::circumstances::NEAR_NS;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::{ThreadRead, Tick};
 
-/// Time after the reading of the word within which a holder that has let go of the lock must have
-/// been on a CPU for nearly all of it: a sleep takes longer.
+/// Time after the reading of the word within which a holder that has released the lock must have
+/// been on a CPU almost throughout: a sleep takes longer.
 const SHORT_NS: u64 = 200_000;
 
-/// Without records of switches, a holder counts if it was looked at and its word was read once more
-/// within this time.
+/// Without records of switches, a holder counts if it was examined and its word read again within
+/// this time.
 const WITHIN_NS: u64 = 1_000_000;
 
-/// Most waiters that are remembered from one sample to the next.
+/// Maximum number of waiters that are remembered from one sample to the next.
 const MAX_WAITERS: usize = 64;
 
-/// Most threads for which a looked-at one may stand where all of them have to be known.
+/// Largest number of threads that each picked one may stand for when all threads have to be known.
 const ALL: f64 = 1.01;
 
-/// Occupation of a holder when the word was read, and its stack then.
+/// Activity of a holder when the word was read, and its stack at that time.
 pub(super) struct Moment {
     pub(super) doing: Holder,
     pub(super) stack: Option<u32>,
@@ -41,9 +41,9 @@ pub(super) struct Moment {
 impl Moment {
     const NOT_SEEN: Moment = Moment { doing: Holder::NotSeen, stack: None };
 
-    /// Of a thread that held the lock when its word was read, by what was read of it later.
-    /// `unchanged` says that the word was the same once more after that, and `unreleased_since` is
-    /// a time since which the lock has not been released.
+    /// The moment of a thread that held the lock when its word was read, from what was read later.
+    /// `unchanged` says that the word was still the same after that; the lock has not been released
+    /// since `unreleased_since`.
     pub(super) fn of(
         threads: &Threads<'_>,
         lock: &Lock,
@@ -54,7 +54,7 @@ impl Moment {
     ) -> Moment {
         let seen = threads.seen;
         let ran_with = || {
-            // One that was woken meanwhile may have got the lock by then.
+            // A thread that was woken in the meantime may have acquired the lock.
             let state = seen.timeline.and_then(|timeline| timeline.state_since(tid, tick.at));
             let ran_since = state.filter(|(state, _)| *state == CpuState::Running);
             let since = match unreleased_since? {
@@ -91,7 +91,7 @@ impl Moment {
                 let stack = read.stack_number.or_else(|| threads.slept_at(read));
                 Moment { doing, stack }
             }
-            // It has been woken, and has no CPU yet.
+            // The thread has been woken and has no CPU yet.
             (_, Activity::OnCpu) if state.is_some() => Moment { doing, stack: None },
             (Some(false), _) if state.is_none() && until.saturating_sub(tick.at) <= SHORT_NS => {
                 Moment { doing: Holder::LetGo, stack: None }
@@ -101,16 +101,16 @@ impl Moment {
     }
 }
 
-/// Time up to a sample in which a lock was not released.
+/// A period without a release of the lock, up to a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unreleased {
-    /// Since then.
+    /// The period began at this time.
     Since(u64),
-    /// All that wait for it have slept since then, so that it went to none of them.
+    /// All waiters have slept since this time, so that none of them has been given the lock.
     WaitersAsleepSince(u64),
 }
 
-/// Waiters of a lock in one sample, by which the next one tells that it was not released.
+/// Waiters of a lock in one sample, from which the next sample infers that it was not released.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     at: u64,
@@ -118,8 +118,8 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// A time since which the lock has not been released, up to the end of this sample; and
-    /// remembers the sample's waiters, unless nobody waits.
+    /// A time since when the lock has not been released, up to the end of this sample. Also
+    /// remembers the sample's waiters, unless there are none.
     pub(super) fn unreleased_since(
         &mut self,
         threads: &Threads<'_>,
@@ -150,7 +150,7 @@ impl Waiters {
     }
 }
 
-/// Time since which all waiters have slept, if there are any and all are known.
+/// Time since when all waiters have slept, if there are any and all are known.
 fn asleep_since(threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
     let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {

@@ -1,10 +1,10 @@
-//! Threads of the holders' own records that locks point to.
+//! Holders' records, to which some locks point instead of naming a thread.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::primitive::{Identity, ReadMemory};
 
-/// Most records of holders that are told apart.
+/// Maximum number of records that are tracked.
 const MAX_RECORDS: usize = 4096;
 
 /// Records of one process.
@@ -12,7 +12,7 @@ const MAX_RECORDS: usize = 4096;
 pub(crate) struct HolderRecords {
     /// The thread of each record; `None` if none was found.
     threads: HashMap<u64, Option<u32>>,
-    /// Records whose threads are to be found, each with its lock.
+    /// Records whose threads have yet to be found, each with its lock.
     new: Vec<(u64, Identity)>,
 }
 
@@ -29,8 +29,8 @@ impl HolderRecords {
         None
     }
 
-    /// Finds the threads, among those alive, of the records that were seen for the first time.
-    /// `named` is the thread that a word of the process's memory names.
+    /// Finds the threads, among those alive, of records seen for the first time. `named` translates
+    /// a TID in the process's memory.
     pub(crate) fn find(
         &mut self,
         alive: &HashSet<u32>,

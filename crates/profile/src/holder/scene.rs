@@ -1,22 +1,22 @@
-//! Threads at one look, kept until it is known where holders of the lock stand.
+//! Threads at one look, kept until it is known in which code the lock is held.
 
 use threadtoll_judge::cause::Holder;
 use threadtoll_judge::places::{Scene, Stand};
 
 use crate::stacks::Stacks;
 
-/// Threads at one look, kept until the lock's places are known.
+/// Threads at one look, kept until the lock's places in the code are known.
 #[derive(Debug)]
 pub(super) struct KeptScene {
     /// When the look was due.
     pub(super) due: u64,
     pub(super) held: bool,
     pub(super) complete: bool,
-    /// A thread waited, and the look was on time.
+    /// True if a thread waited and the look was on time.
     pub(super) counts: bool,
-    /// No thread got a CPU or left it while they were looked at.
+    /// True if no thread got or lost a CPU while the threads were examined.
     pub(super) teaches: bool,
-    /// What keeps threads waiting if no thread holds the lock alone.
+    /// What keeps threads waiting if no single thread holds the lock.
     pub(super) instead: Holder,
     pub(super) threads: Vec<KeptThread>,
 }
@@ -29,12 +29,13 @@ pub(super) struct KeptThread {
     pub(super) granted: bool,
     pub(super) stack: Option<u32>,
     pub(super) asleep: bool,
-    /// It has been woken, and has no CPU yet.
+    /// True if it has been woken and has no CPU yet.
     pub(super) woken: bool,
-    /// It does not hold the lock, for it has not run since, or none has that may have held it.
+    /// True if it cannot hold the lock: it has not run since the lock was free, or none of the
+    /// possible holders has run.
     pub(super) bystander: bool,
     pub(super) still_since: Option<u64>,
-    /// Its occupation when the word was read, should it be the holder, and its stack then.
+    /// Its activity when the word was read, if it is the holder, and its stack at that time.
     pub(super) doing: Holder,
     pub(super) shown: Option<u32>,
 }
@@ -45,7 +46,7 @@ impl KeptThread {
     }
 }
 
-/// Threads of which one held a lock.
+/// Threads, one of which held a lock.
 #[derive(Debug)]
 pub(super) struct Able {
     pub(super) at: u64,

@@ -1,4 +1,5 @@
-//! Threads of a process in one sample: which wait for a lock, and what each does that may hold it.
+//! Threads of a process in one sample: which of them wait for a lock, and what the possible holders
+//! do.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,30 +15,31 @@ use crate::sample::ThreadRead;
 
 /// The threads of a process in one sample.
 pub(crate) struct Threads<'a> {
-    /// All that are alive.
+    /// All threads alive.
     pub(crate) alive: &'a HashSet<u32>,
-    /// Those that were looked at.
+    /// The threads that were examined.
     pub(crate) read: &'a [ThreadRead],
-    /// Where each was seen before.
+    /// Where each thread was seen before.
     pub(crate) last: &'a HashMap<u32, Last>,
-    /// Place and kind of the thing that a futex word belongs to.
+    /// Index and kind of the object to which a futex word belongs.
     pub(crate) thing_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
-    /// A thread has slept in one place whenever it was looked at, as far as records of switches do
-    /// not tell more.
+    /// True for a thread that every sample saw asleep in the same place. Used if there are no
+    /// records of switches.
     pub(crate) rests: &'a dyn Fn(u32) -> bool,
-    /// When they were looked at.
+    /// When the threads were examined.
     pub(crate) at: u64,
     pub(crate) seen: &'a Circumstances<'a>,
 }
 
 impl Threads<'_> {
-    /// The stack with which a thread was seen in the sleep from which it has not run since.
+    /// The stack with which a thread was seen in its last sleep, if it has not run since.
     pub(super) fn slept_at(&self, read: &ThreadRead) -> Option<u32> {
         let (stack, seen_at) = self.last.get(&read.tid)?.asleep_with?;
         (self.seen.still_since(read, self.at)? <= seen_at).then_some(stack)
     }
 
-    /// It waits for a lock, or has been woken from that wait and has not run since.
+    /// Returns `true` if the thread waits for a lock, or was woken from that wait and has not run
+    /// since.
     pub(super) fn waits(&self, lock: &Lock, read: &ThreadRead) -> bool {
         let last = self.last.get(&read.tid);
         let waits = |last: &&Last| last.waiting_on.is_some_and(|place| lock.is_at(place));
@@ -50,7 +52,7 @@ impl Threads<'_> {
         }
     }
 
-    /// What keeps threads waiting for a lock that nobody holds.
+    /// What keeps threads waiting for a lock that no thread holds.
     pub(super) fn handed_over(&self, lock: &Lock) -> Holder {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {
@@ -59,10 +61,10 @@ impl Threads<'_> {
         }
     }
 
-    /// It sleeps on the word of this very lock.
+    /// Returns `true` if the thread sleeps on the word of this very lock.
     pub(super) fn waits_for_its_own(&self, lock: &Lock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
-            // Addresses of another process mean nothing here.
+            // An address of another process means nothing here.
             Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
                 (self.thing_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
             }
@@ -70,14 +72,14 @@ impl Threads<'_> {
         }
     }
 
-    /// What a thread does that holds a lock.
+    /// Activity of a thread that holds the lock.
     pub(super) fn doing(&self, lock: &Lock, read: &ThreadRead) -> Holder {
         match Occupation::of(&read.activity) {
             Occupation::Futex(_) if !self.alive.contains(&read.tid) => {
                 Holder::WaitsFor(Awaited::Unknown, None)
             }
             Occupation::Futex(wait) => match (self.thing_at)(wait.address) {
-                // It has been given the lock in its sleep.
+                // The thread was given the lock while it slept.
                 Some((place, _)) if lock.is_at(place) => Holder::HandedOver,
                 Some((place, kind)) if kind.role() == Role::Lock => Holder::Waiting(place),
                 Some((place, kind)) => Holder::WaitsFor(awaited(kind), Some(place)),

@@ -1,4 +1,4 @@
-//! Turns: whom a lock went to that a woken waiter was about to take.
+//! Turns: which thread took a lock that a woken waiter was about to take.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,18 @@ use crate::circumstances::{Circumstances, Last};
 use crate::perf::CpuState;
 use crate::primitive::Hold;
 
-/// A waiter that was woken for nothing has gone back to sleep after running this long at most: it
-/// has looked at the word, perhaps spun for a while as parking_lot does, and called the kernel
-/// (3 to 20 µs on a virtual machine). One that ran longer may have had the lock.
+/// Longest run after which a waiter that goes back to sleep was woken in vain: it has looked at the
+/// word, perhaps spun for a while as parking_lot does, and called the kernel (3 to 20 µs on a
+/// virtual machine). If it ran longer, it may have had the lock.
 const RETRY_NS: u64 = 50_000;
 
-/// A waiter has been woken and does not run yet: the thread that has taken the lock meanwhile,
-/// or `Some(None)` if the lock is the waiter's. `None` if it is not known which.
+/// The thread that has taken the lock while a waiter, already woken, does not run yet; `Some(None)`
+/// if the lock is still the waiter's. `None` if that is unknown.
 ///
-/// The kernel does not show from which wait a thread was woken. It is taken to be the lock's if
-/// all runs since it was seen asleep there were too short to use the lock. So a thread that
-/// sleeps briefly in many other places meanwhile is mistaken for one that is woken in vain.
+/// The kernel does not show from which wait a thread was woken. It is taken to be the wait for this
+/// lock if all runs since the thread was seen asleep there were too short to use the lock. A thread
+/// that has since slept briefly in many other places is therefore mistaken for one that is woken in
+/// vain.
 pub(crate) fn turn(
     threads: &HashSet<u32>,
     hold: Option<Hold>,
@@ -41,7 +42,7 @@ pub(crate) fn turn(
     if owner.is_some() {
         return Some(owner);
     }
-    // A word that names no owner: if a single thread has a CPU, then that one took it.
+    // The word names no owner: if only one thread has a CPU, that thread has taken the lock.
     let awake = |&&tid: &&u32| {
         matches!(timeline.state(tid, at), Some(CpuState::Running | CpuState::Preempted))
     };

@@ -1,36 +1,36 @@
-//! Things behind descriptors.
+//! Kinds of files and other objects behind descriptors.
 
-/// A kind of thing behind a descriptor.
+/// Kind of file or other object behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Device {
     /// A regular file or a block device.
     Disk,
     /// A socket.
     Socket,
-    /// A pipe, which may have a name.
+    /// A pipe, named or not.
     Pipe,
-    /// A pipe without a name, both ends of which the process has.
+    /// An unnamed pipe with both ends in the process.
     OwnPipe,
     /// A terminal.
     Terminal,
-    /// A process that it started.
+    /// A child process.
     Child,
     /// A timer.
     Timer,
-    /// Changes of files (inotify, fanotify).
+    /// Changes to files (inotify, fanotify).
     Changes,
-    /// An eventfd, by which threads wake each other.
+    /// An eventfd, with which threads wake each other.
     Wakeups,
     /// Signals.
     Signals,
-    /// Descriptors that epoll watches.
+    /// An epoll descriptor.
     Epoll,
     /// Anything else.
     Other,
 }
 
 impl Device {
-    /// The device behind a link of `/proc/PID/fd`. A pipe that has a name looks like a file.
+    /// Device behind a link of `/proc/PID/fd`. A named pipe looks like a file.
     pub fn of_link(link: &[u8]) -> Device {
         let starts = |with: &[&[u8]]| with.iter().any(|with| link.starts_with(with));
         if starts(&[b"socket:"]) {
@@ -52,7 +52,7 @@ impl Device {
         }
     }
 
-    /// Names that the kernel gives to files without a place in a file system.
+    /// Device by the name that the kernel gives to a file that is in no file system.
     fn of_anonymous(name: &[u8]) -> Device {
         match name {
             b"[eventfd]" => Device::Wakeups,

@@ -1,40 +1,41 @@
 //! Waits for any of several descriptors: poll(2), select(2), epoll_wait(2).
 //!
-//! That a thread idles is claimed only if something is among them by which work comes from outside:
-//! a socket, a timer or changes of files. Threads also wake each other through eventfds, signals
-//! and pipes that lead back into the process.
+//! A thread is called idle only if one of the descriptors brings work from outside: a socket, a
+//! timer or changes to files. Eventfds, signals and pipes that lead back into the process are also
+//! used by threads to wake each other.
 
 use libc::c_long;
 use threadtoll_stacks::process::{Memory, SystemCall};
 
 use super::Device;
 
-/// Most descriptors of one wait whose devices are asked for, until one tells that work is awaited.
+/// Maximum number of descriptors of one wait whose devices are looked up, until one shows that the
+/// thread waits for work.
 pub(crate) const MAX_DESCRIPTORS: usize = 256;
 
-/// Most descriptors that select(2) takes.
+/// Maximum number of descriptors that select(2) accepts.
 const MAX_SELECT: u64 = 1024;
 
-/// Length of a `pollfd`.
+/// Size of a `pollfd` in bytes.
 const POLLFD: usize = 8;
 
-/// Where the kernel was told which descriptors.
+/// Set of descriptors, by how it was passed to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventSet {
-    /// By this epoll descriptor.
+    /// This epoll descriptor.
     Epoll(u32),
-    /// By an array of `pollfd` at this address, of this length.
+    /// An array of `pollfd`.
     Poll {
-        /// Address of the first.
+        /// Address of the first element.
         address: u64,
-        /// Number.
+        /// Number of elements.
         count: u64,
     },
-    /// By bits for reading, writing and exceptions, at these addresses, below this number.
+    /// Bit sets for reading, writing and exceptions.
     Select {
         /// One more than the highest descriptor.
         below: u64,
-        /// Addresses, 0 for none.
+        /// Addresses of the bit sets; 0 for none.
         sets: [u64; 3],
     },
 }
@@ -43,12 +44,12 @@ pub enum EventSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Polled {
     pub(crate) descriptor: u32,
-    /// It waits until something can be read, not only until something can be written.
+    /// True if it waits until something can be read, not only until something can be written.
     pub(crate) reads: bool,
 }
 
 impl Polled {
-    /// One with these events of poll(2), which those of epoll(7) are, too.
+    /// A descriptor with these events of poll(2), whose values epoll(7) shares.
     pub(crate) fn new(descriptor: u32, events: u32) -> Polled {
         const READS: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM) as u32;
         const WRITES: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -56,23 +57,23 @@ impl Polled {
     }
 }
 
-/// What a thread waits for that waits for any of several descriptors.
+/// What a thread that waits for any of several descriptors is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Awaited {
     /// Work from outside.
     Work,
     /// Other threads, or a signal.
     Threads,
-    /// A device, the only kind among them.
+    /// A device, if no other kind is among the descriptors.
     Device(Device),
-    /// Nothing: time to pass.
+    /// Nothing but the timeout.
     Nothing,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
 impl EventSet {
-    /// The descriptors that a call waits for, if it is one of those that wait for any of several.
+    /// The descriptors on which a call waits, if it is a call that waits for any of several.
     pub fn of(call: &SystemCall) -> Option<EventSet> {
         let number = c_long::from(call.number);
         let [first, second, third, fourth, ..] = call.arguments;
@@ -93,7 +94,7 @@ impl EventSet {
         }
     }
 
-    /// A wait for nothing but time: so programs of old sleep.
+    /// Returns `true` if the call waits for nothing but its timeout, as older programs do to sleep.
     pub fn is_empty(&self) -> bool {
         match *self {
             EventSet::Epoll(_) => false,
@@ -102,8 +103,8 @@ impl EventSet {
         }
     }
 
-    /// The descriptors that memory of the program names; `None` if it does not hold such a set, or
-    /// does not hold it any more. Those of an epoll descriptor are not in its memory.
+    /// The descriptors in the program's memory; `None` if the memory does not hold such a set, or
+    /// no longer does. The descriptors that epoll watches are in the kernel.
     pub(crate) fn descriptors(&self, memory: Memory) -> Option<Vec<Polled>> {
         match *self {
             EventSet::Epoll(_) => None,
@@ -128,8 +129,8 @@ impl EventSet {
     }
 }
 
-/// Descriptors of an array of `pollfd`: a number, the events asked for, and those that came.
-/// Negative numbers are left out by the kernel. `None` if other bytes are there by now.
+/// Descriptors in an array of `pollfd`: a number, the requested events, and those that occurred.
+/// The kernel skips negative numbers. `None` if the memory now holds other bytes.
 fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
     const MOST: i32 = 1 << 20;
     const EVENTS: u16 = 0x7fff;
@@ -144,11 +145,11 @@ fn polled(bytes: &[u8]) -> Option<Vec<Polled>> {
         let descriptor = u32::try_from(descriptor).ok();
         descriptors.extend(descriptor.map(|it| Polled::new(it, events.into())));
     }
-    // Zeros may be anything.
+    // Zeros may mean anything.
     asked.then_some(descriptors)
 }
 
-/// Descriptors whose bits are set, for reading, writing and exceptions.
+/// Descriptors whose bits are set for reading, writing or exceptions.
 fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
     let polled = |descriptor: u32| {
         let is_set = |bits: &Vec<u8>| {
@@ -162,7 +163,7 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
 }
 
 impl Awaited {
-    /// What a wait for these is for.
+    /// What a wait for these descriptors is for.
     pub(crate) fn of(descriptors: &[Polled], device: &mut dyn FnMut(u32) -> Device) -> Awaited {
         if descriptors.is_empty() {
             return Awaited::Nothing;
@@ -176,7 +177,7 @@ impl Awaited {
             }
         }
         let has = |kind: Device| devices.contains(&kind);
-        // A peer that does not read yet.
+        // The peer does not read yet.
         if has(Device::Socket) {
             return Awaited::Device(Device::Socket);
         }

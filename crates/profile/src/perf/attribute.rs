@@ -1,4 +1,4 @@
-//! `perf_event_open(2)`: its argument, and the calls on its descriptors.
+//! `perf_event_open(2)`: its argument, and the operations on its descriptors.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -71,19 +71,19 @@ impl Attribute {
         }
     }
 
-    /// An event that reports nothing: the owner of a ring.
+    /// An event that reports nothing: it only owns a ring.
     pub(super) fn silent() -> Attribute {
         let silent = Attribute::software(COUNT_DUMMY);
         Attribute { flags: silent.flags | FLAG_DISABLED, ..silent }
     }
 
-    /// Reports each time that a thread gets a CPU or leaves it.
+    /// An event that reports each time a thread gets or leaves a CPU.
     pub(super) fn switches() -> Attribute {
         let dummy = Attribute::software(COUNT_DUMMY);
         Attribute { flags: dummy.flags | FLAG_CONTEXT_SWITCH, ..dummy }
     }
 
-    /// Reports registers and stack after each `period_ns` on a CPU.
+    /// An event that reports registers and stack after each `period_ns` on a CPU.
     pub(super) fn samples(period_ns: u64, stack_bytes: u32) -> Attribute {
         let clock = Attribute::software(COUNT_CPU_CLOCK);
         Attribute {
@@ -95,12 +95,12 @@ impl Attribute {
         }
     }
 
-    /// Reports threads that begin and end, and exec, too.
+    /// Also reports exec, and threads that begin or end.
     pub(super) fn with_tasks(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_TASK | FLAG_COMM | FLAG_COMM_EXEC, ..self }
     }
 
-    /// Threads and processes made from now on have the event, too.
+    /// Threads and processes that are made from now on inherit the event.
     pub(super) fn inherited(self) -> Attribute {
         Attribute { flags: self.flags | FLAG_INHERIT, ..self }
     }
@@ -109,7 +109,7 @@ impl Attribute {
         Attribute { flags: self.flags | FLAG_DISABLED, ..self }
     }
 
-    /// Opens the event for thread `tid` (0: the calling one) on one CPU, or on all together.
+    /// Opens the event for thread `tid` (0: the calling one), on one CPU or on all of them.
     pub(super) fn open(&self, tid: u32, cpu: Option<u32>) -> io::Result<OwnedFd> {
         let cpu = cpu.map_or(-1, |cpu| cpu as libc::c_int);
         let tid = tid as libc::pid_t;
@@ -127,12 +127,12 @@ impl Attribute {
     }
 }
 
-/// Lets `event` write into the ring of `owner`, which is of the same CPU.
+/// Makes `event` write into the ring of `owner`, which must be on the same CPU.
 pub(super) fn redirect(event: &OwnedFd, owner: &OwnedFd) -> io::Result<()> {
     control(event, IOCTL_SET_OUTPUT, owner.as_raw_fd())
 }
 
-/// Lets an event report, or not, together with the events inherited from it.
+/// Enables or disables an event, together with the events inherited from it.
 pub(super) fn enable(event: &OwnedFd, on: bool) -> io::Result<()> {
     control(event, if on { IOCTL_ENABLE } else { IOCTL_DISABLE }, 0)
 }

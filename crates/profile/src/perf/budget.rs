@@ -1,6 +1,6 @@
-//! What records cost the threads that are followed, and a limit on it.
+//! What records cost the threads that are followed, and the limit on that cost.
 
-/// Costs of a record to the thread that is followed, as measured (see the module's head).
+/// Cost of a record to the followed thread, as measured (see the head of [`super`]).
 pub(super) const SWITCH_RECORD_NS: u64 = 260;
 pub(super) const SWITCH_RECORD_WITH_SAMPLES_NS: u64 = 460;
 pub(super) const SAMPLE_NS: u64 = 25_000;
@@ -18,8 +18,8 @@ impl Budget {
         Budget { debt_ns: 0.0, cost_ns: 0, at: now }
     }
 
-    /// May records be `on` from now on, if they have cost `cost_ns` so far? They pause when the
-    /// debt exceeds the `share` of a second, until it is paid off.
+    /// Returns `true` if records may be `on` from now on, given that they have cost `cost_ns` so
+    /// far. They pause when their debt exceeds the `share` of a second, until it is paid off.
     pub(super) fn allows(&mut self, on: bool, share: f64, cost_ns: u64, now: u64) -> bool {
         let share_of_a_second = share * 1e9;
         let earned = share * now.saturating_sub(self.at) as f64;

@@ -1,4 +1,4 @@
-//! Opens events for threads and programs, and drains their rings.
+//! Opens perf events for threads and programs, and drains their rings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -14,19 +14,19 @@ use super::refused::PerfRefused;
 use super::ring::Ring;
 use crate::clock::now;
 
-/// Longest copy of a stack.
+/// Largest copy of a stack, in bytes.
 const MOST_STACK_BYTES: u32 = 32 << 10;
 
-/// Smallest ring of a thread: a quarter of a second at 2,000 records/s.
+/// Smallest ring of a single thread, in bytes: a quarter of a second at 2,000 records/s.
 const LEAST_OWN_RING_BYTES: usize = 16 << 10;
 
-/// Time after which a record that was being written has been written.
+/// Time within which the kernel finishes a record that it is writing.
 pub(crate) const SETTLE_NS: u64 = 1_000_000;
 
 /// Events to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Report switches.
+    /// True if switches are reported.
     pub switches: bool,
     /// Report samples.
     pub samples: Option<SampleOptions>,
@@ -35,7 +35,7 @@ pub struct Options {
 /// Samples to take.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleOptions {
-    /// CPU time between two samples of a thread on one CPU; the kernel's least is 10 µs.
+    /// CPU time between two samples of a thread on one CPU; the kernel's minimum is 10 µs.
     pub period_ns: u64,
     /// Bytes of stack to copy, at most 32 KiB.
     pub stack_bytes: u32,
@@ -46,7 +46,7 @@ pub struct SampleOptions {
 pub enum Following {
     /// The thread is followed.
     Now,
-    /// Threads take turns, and this one will have its turn.
+    /// Threads take turns, and this one will get its turn.
     InTurns,
     /// The thread has ended.
     Ended,
@@ -59,17 +59,17 @@ pub struct Turns<'a> {
     pub followed: usize,
     /// Number of threads that wait to be followed.
     pub waiting: usize,
-    /// The reason.
+    /// Why they take turns.
     pub why: &'a PerfRefused,
 }
 
 /// Events of one thread, or of one program.
 #[derive(Debug)]
 struct Followed {
-    /// Larger for threads that were followed later.
+    /// Sequence number: higher for threads that were followed later.
     number: u64,
     inherited: bool,
-    /// Empty if the ring is its own.
+    /// CPUs on which it has events; empty if it has a ring of its own.
     cpus: BTreeSet<u32>,
     switches: Vec<OwnedFd>,
     samples: Vec<OwnedFd>,
@@ -94,10 +94,10 @@ impl Failure {
     }
 }
 
-/// Events of any number of threads.
+/// Perf events of any number of threads.
 ///
-/// A ring holds some 8,000 switches or 30 samples of 8 KiB: call [`Events::drain`] and
-/// [`Events::keep_within`] four times a second or more, and [`Events::refresh`] once.
+/// A ring holds about 8,000 switches or 30 samples of 8 KiB: call [`Events::drain`] and
+/// [`Events::keep_within`] at least four times a second, and [`Events::refresh`] once.
 #[derive(Debug)]
 pub struct Events {
     options: Options,
@@ -122,11 +122,11 @@ pub struct Events {
 }
 
 impl Events {
-    /// Prepares to follow threads; raises the limit of descriptors to what the process may have.
+    /// Prepares to follow threads; raises the limit on descriptors to its maximum for this process.
     ///
     /// # Errors
     ///
-    /// The reason for which this process may not use perf events.
+    /// If this process may not use perf events.
     pub fn open(options: Options) -> Result<Events, PerfRefused> {
         Events::within(options, Limits::of_this_process())
     }
@@ -169,8 +169,7 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// The reason for which this thread cannot be followed, other than one that lets threads take
-    /// turns.
+    /// If this thread cannot be followed, unless threads can take turns instead.
     pub fn follow_thread(&mut self, tid: u32) -> Result<Following, PerfRefused> {
         if self.followed.contains_key(&tid) {
             return Ok(Following::Now);
@@ -190,12 +189,12 @@ impl Events {
         }
     }
 
-    /// Follows a program that has one thread so far, with all threads and processes that it makes
-    /// from now on. Those must not be followed on their own.
+    /// Follows a program that has one thread so far, and all threads and processes that it makes
+    /// from now on. Do not follow those separately.
     ///
     /// # Errors
     ///
-    /// The reason for which this program cannot be followed.
+    /// If this program cannot be followed.
     pub fn follow_program(&mut self, pid: u32) -> Result<Following, PerfRefused> {
         let cpus = match cpus_of(pid) {
             Some(cpus) => cpus,
@@ -214,8 +213,8 @@ impl Events {
         }
     }
 
-    /// Follows a thread or program no longer. That a thread has ended is noticed by
-    /// [`Events::drain`], except where records were lost.
+    /// Stops following a thread or program. There is no need to call this for a thread that has
+    /// ended: [`Events::drain`] notices, unless records were lost.
     pub fn forget(&mut self, tid: u32) {
         self.waiting.retain(|&waiting| waiting != tid);
         if let Some(followed) = self.followed.remove(&tid) {
@@ -224,8 +223,8 @@ impl Events {
         }
     }
 
-    /// Follows threads to CPUs that they could not use before, and lets threads take turns. To be
-    /// called about once a second, after [`Events::drain`].
+    /// Follows threads to CPUs that they could not use before, and gives threads their turns. Call
+    /// this about once a second, after [`Events::drain`].
     pub fn refresh(&mut self) {
         let tids: Vec<u32> = self.followed.keys().copied().collect();
         for tid in tids {
@@ -250,14 +249,14 @@ impl Events {
         self.follow_waiting();
     }
 
-    /// Threads that take turns, if they do.
+    /// The threads that take turns, if any do.
     pub fn turns(&self) -> Option<Turns<'_>> {
         let why = self.why_waiting.as_ref()?;
         Some(Turns { followed: self.followed.len(), waiting: self.waiting.len(), why })
     }
 
-    /// Hands out all events since the last time: those of one CPU in order, CPU after CPU. Returns
-    /// the time until which no more will come.
+    /// Passes on all events since the last call: in order for each CPU, one CPU after another.
+    /// Returns the time up to which the events are complete.
     pub fn drain(&mut self, handle: &mut dyn FnMut(Event<'_>)) -> u64 {
         let now = now();
         let mut ended = Vec::new();
@@ -293,7 +292,7 @@ impl Events {
         now.saturating_sub(SETTLE_NS)
     }
 
-    /// Number of records that found no space, or could not be read.
+    /// Number of records that were dropped for lack of space, or could not be read.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -304,9 +303,9 @@ impl Events {
         self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Turns switch records off while they have cost more than `share` of a CPU, and on again. The
-    /// cost is that of the threads, and ours for turning them on and off, some µs per thread. To
-    /// be called after each [`Events::drain`].
+    /// Pauses switch records while they have cost more than `share` of a CPU. That includes what
+    /// they cost the threads, and the profiler's own cost of pausing and resuming: some µs per
+    /// thread. Call this after each [`Events::drain`].
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
         let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
@@ -314,7 +313,7 @@ impl Events {
         self.set_switches(on);
     }
 
-    /// Lost records, too, have been made.
+    /// Lost records, too, were paid for.
     fn switch_cost_ns(&self) -> u64 {
         let each = match self.options.samples {
             Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,
@@ -323,16 +322,16 @@ impl Events {
         self.switches.saturating_add(self.lost).saturating_mul(each)
     }
 
-    /// Turns switch records on or off, if they were asked for. While they are off, threads that
-    /// begin or end are reported only if samples are taken.
+    /// Turns switch records on or off, if they were asked for. While they are off, the begin and
+    /// end of threads are reported only if samples are taken.
     pub fn set_switches(&mut self, on: bool) {
         if !self.options.switches || on == self.switches_off_since.is_none() {
             return;
         }
-        // Both times lie outside the stretch in which all of them are on.
+        // Both times lie outside the period in which all events are on.
         let before = now();
         for event in self.followed.values().flat_map(|followed| &followed.switches) {
-            // Fails for no thread that still runs.
+            // This cannot fail for a thread that still runs.
             let _ = enable(event, on);
         }
         let after = now();
@@ -346,7 +345,7 @@ impl Events {
         }
     }
 
-    /// Switch records were off for a while, or still are.
+    /// Returns `true` if switch records are paused, or ever were.
     pub fn were_paused(&self) -> bool {
         self.were_paused
     }
@@ -420,7 +419,7 @@ impl Events {
         Ok(followed)
     }
 
-    /// Adds the events of one CPU; none if it went offline just now.
+    /// Adds the events of one CPU; none if it has just gone offline.
     fn open_on_cpu(&mut self, tid: u32, cpu: u32, to: &mut Followed) -> Result<(), Failure> {
         match self.try_on_cpu(tid, cpu, to.inherited) {
             Ok((switches, samples)) => {
@@ -456,7 +455,8 @@ impl Events {
         Ok((open(self.switch_attribute())?, open(self.sample_attribute())?))
     }
 
-    /// The ring of a CPU belongs to a silent event of our own, so that it outlives the threads.
+    /// The ring of a CPU belongs to a silent event of the profiler, so that it outlives the
+    /// threads.
     fn make_ring(&mut self, cpu: u32) -> Result<(), Failure> {
         if self.rings.contains_key(&cpu) {
             return Ok(());
@@ -508,7 +508,7 @@ impl Events {
             self.reserve(1 + self.kinds() + followed.descriptors())?;
             self.open_on_cpu(tid, cpu, &mut followed)
         });
-        // It may have got one of these CPUs already.
+        // The thread may have some of these CPUs already.
         self.unfollowed.push((tid, now()));
         match opened {
             Err(Failure::Refused(why)) if why.is_scarcity() && !followed.inherited => {
@@ -531,7 +531,7 @@ impl Events {
                     self.why_waiting = Some(why);
                     return;
                 }
-                // Ended, or no longer ours.
+                // The thread has ended, or may no longer be followed.
                 Ok(()) | Err(_) => {}
             }
         }

@@ -1,18 +1,19 @@
-//! Descriptors, memory and CPUs that events may use.
+//! Number of descriptors and CPUs, and amount of memory, that perf events may use.
 
 use threadtoll_stacks::process::descriptors;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) descriptors: usize,
-    /// Bytes of all rings of CPUs, and most bytes of one.
+    /// Total size of the rings of CPUs, and the largest size of one, in bytes.
     pub(super) shared_bytes: usize,
     pub(super) most_ring_bytes: usize,
-    /// CPUs of this machine.
+    /// Number of CPUs in this machine.
     pub(super) cpus: usize,
-    /// Threads that may use more CPUs have a ring of their own if possible.
+    /// Threads that may use more CPUs than this get a ring of their own if possible.
     pub(super) most_shared_cpus: usize,
-    /// A program that may use more CPUs would start its threads too slowly with inherited events.
+    /// A program that may use more CPUs than this would start its threads too slowly if they
+    /// inherited events.
     pub(super) most_inherited_cpus: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Reads the records of a ring.
 //!
 //! The layout is that of `perf_event_open(2)` for events with `sample_id_all` and the sample types
-//! TID, TIME and CPU; samples have user registers and stack besides. Records that this module does
-//! not know, or that are too short, are `None`.
+//! TID, TIME and CPU; samples also have user registers and stack. Records that are too short, or
+//! unknown to this module, become `None`.
 
 use super::registers::{COUNT, Registers};
 
@@ -18,7 +18,7 @@ const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 
 const HEADER_BYTES: usize = 8;
-/// TID, TIME and CPU at the end of each record that is no sample.
+/// TID, TIME and CPU at the end of each record other than a sample.
 const SAMPLE_ID_BYTES: usize = 24;
 
 const REGISTERS_OF_NO_USER: u64 = 0;
@@ -37,7 +37,7 @@ pub enum Event<'a> {
         /// To the CPU or from it.
         direction: Direction,
     },
-    /// A thread ran its own code.
+    /// A thread ran in user mode.
     Sample(Sample<'a>),
     /// A thread or a process began.
     Fork {
@@ -66,14 +66,14 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A ring was full, or switch records were off: records of some time between `after` and
+    /// A ring was full, or switch records were off: records from some time between `after` and
     /// `until` are missing.
     Lost {
-        /// Time of the last record of that ring before; 0 if there was none.
+        /// Time of the last record in that ring before the gap; 0 if there was none.
         after: u64,
-        /// Time from which on records are complete again.
+        /// Time from which records are complete again.
         until: u64,
-        /// Number of records that are known to be missing.
+        /// Number of records known to be missing.
         records: u64,
     },
     /// A thread is followed from now on.
@@ -83,7 +83,8 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A thread is no longer followed, or may have run unseen: it is unknown until its next event.
+    /// A thread is no longer followed, or may have run unseen: its state is unknown until its next
+    /// event.
     Unfollowed {
         /// Thread.
         tid: u32,
@@ -99,13 +100,13 @@ pub enum Direction {
     In,
     /// The thread no longer runs.
     Out {
-        /// It could have gone on running: another thread got its CPU. Linux before 4.17 does not
-        /// say so.
+        /// True if it could have continued, but another thread got its CPU. Linux before 4.17 does
+        /// not report this.
         preempted: bool,
     },
 }
 
-/// A thread that ran its own code, not the kernel's.
+/// A thread that ran in user mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
     /// Process.
@@ -145,8 +146,9 @@ pub(super) struct Header {
     bytes: usize,
 }
 
-/// Hands each record of `first` followed by `second` to `handle`, without its header. `joined`
-/// serves records that lie in both. False if what follows the last one handed out is no record.
+/// Passes each record of `first` followed by `second` to `handle`, without its header. `joined` is
+/// a buffer for records that straddle both. Returns `false` if the bytes after the last record that
+/// was passed are not a record.
 #[must_use]
 pub(super) fn each_record(
     first: &[u8],
@@ -248,7 +250,7 @@ fn sample(mut fields: Fields<'_>) -> Option<Sample<'_>> {
     }
     let room = usize::try_from(fields.u64()?).ok()?;
     let stack = fields.take(room)?;
-    // Without room there is no length of what was copied either.
+    // If there was no room, the length of the copy is missing as well.
     let copied = if room == 0 { 0 } else { usize::try_from(fields.u64()?).ok()? };
     let stack = stack.get(..copied)?;
     Some(Sample { pid, tid, at, cpu, registers: Registers::new(registers), stack })

@@ -1,10 +1,10 @@
-//! The reasons for which the kernel lets nobody look, and the mends.
+//! Reasons why the kernel denies perf events, each with advice.
 
 use std::io;
 
 use thiserror::Error;
 
-/// The reason that a thread cannot be followed.
+/// Reason why a thread cannot be followed.
 #[derive(Debug, Error)]
 pub enum PerfRefused {
     /// `kernel.perf_event_paranoid` is above 2, as on Debian and Ubuntu.
@@ -16,19 +16,19 @@ pub enum PerfRefused {
         /// Value of the setting.
         level: i32,
     },
-    /// A seccomp filter refuses the system call, as containers' usual one does.
+    /// A seccomp filter denies the system call, as the default filter of containers does.
     #[error(
         "a seccomp filter forbids perf_event_open(2); run threadtoll outside the container, or \
          allow the call in the container's seccomp profile"
     )]
     Seccomp,
-    /// The thread belongs to somebody else.
+    /// The thread belongs to another user.
     #[error(
         "the kernel does not permit it for this process; run threadtoll as the process's user, or \
          give threadtoll CAP_PERFMON"
     )]
     NotPermitted,
-    /// The kernel has no such events.
+    /// The kernel does not have these events.
     #[error("this kernel or sandbox has no perf events ({0}); Linux 4.3 or newer has them")]
     Unsupported(io::Error),
     /// Too few file descriptors.
@@ -37,7 +37,7 @@ pub enum PerfRefused {
          (`ulimit -Hn`)"
     )]
     Descriptors {
-        /// Descriptors that may be used.
+        /// Number of descriptors that may be used.
         limit: usize,
     },
     /// Too little lockable memory.
@@ -46,7 +46,7 @@ pub enum PerfRefused {
          kernel.perf_event_mlock_kb"
     )]
     LockedMemory,
-    /// Inherited events, one per CPU, would slow down each start of a thread.
+    /// Inherited events, one per CPU, would slow down the start of each thread.
     #[error(
         "on {cpus} CPUs, events that threads inherit would take longer to make than the threads; \
          follow each thread instead"
@@ -80,7 +80,7 @@ impl PerfRefused {
         }
     }
 
-    /// A scarcity: threads can take turns.
+    /// Returns `true` for a lack of descriptors or memory: threads can take turns.
     pub(super) fn is_scarcity(&self) -> bool {
         matches!(self, PerfRefused::Descriptors { .. } | PerfRefused::LockedMemory)
     }
@@ -109,7 +109,7 @@ fn own_event_works() -> bool {
     super::attribute::Attribute::silent().open(0, None).is_ok()
 }
 
-/// Reads `/proc/self/status`: 2 stands for a filter.
+/// Parses `/proc/self/status`: a value of 2 means that there is a filter.
 fn is_filtered(status: &str) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("Seccomp:")).any(|mode| mode.trim() == "2")
 }

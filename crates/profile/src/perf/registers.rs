@@ -25,7 +25,7 @@ use layout::*;
 /// Number of registers in a sample.
 pub(super) const COUNT: usize = MASK.count_ones() as usize;
 
-/// Registers of a thread while it ran its own code.
+/// User registers of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
     values: [u64; COUNT],
@@ -47,18 +47,19 @@ impl Registers {
         self.values[STACK_POINTER]
     }
 
-    /// Frame pointer: `rbp` or `x29`, which programs built without frame pointers use otherwise.
+    /// Frame pointer: `rbp` or `x29`, which programs built without frame pointers use for other
+    /// purposes.
     pub fn frame_pointer(&self) -> u64 {
         self.values[FRAME_POINTER]
     }
 
-    /// Return address of a function that has called no other.
+    /// Link register: the return address in a function that has called no other.
     #[cfg(target_arch = "aarch64")]
     pub fn link_register(&self) -> u64 {
         self.values[LINK_REGISTER]
     }
 
-    /// All of them, in the order of the kernel's `asm/perf_regs.h`.
+    /// All registers, in the order of the kernel's `asm/perf_regs.h`.
     pub fn all(&self) -> &[u64] {
         &self.values
     }

@@ -1,7 +1,8 @@
 //! A ring buffer that the kernel fills.
 //!
 //! The first page holds the positions; see `perf_event_open(2)`, "MMAP layout". The kernel writes
-//! only between head and tail, so what lies between tail and head is ours until the tail moves.
+//! only into the free part of the ring, so the records between tail and head may be read until the
+//! tail moves.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,10 +17,10 @@ use crate::clock::now;
 const HEAD_OFFSET: usize = 1024;
 const TAIL_OFFSET: usize = 1032;
 
-/// A report of lost records, followed by the record of a switch.
+/// A report of lost records, followed by a switch record.
 const LARGEST_SWITCH_BYTES: usize = 48 + 32;
 
-/// The ring of one event, and of those redirected to it.
+/// The ring of one event and of the events redirected to it.
 #[derive(Debug)]
 pub(super) struct Ring {
     owner: OwnedFd,
@@ -33,11 +34,11 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a ring of `data_bytes`, or, where so much may not be locked, half as much, and so on.
+    /// Maps a ring of `data_bytes`; if that much may not be locked, of half as much, and so on.
     ///
     /// # Errors
     ///
-    /// The kernel's error, if not even one page may be locked.
+    /// If not even one page may be locked.
     pub(super) fn map(owner: OwnedFd, data_bytes: usize) -> io::Result<Ring> {
         let page_bytes = rustix::param::page_size();
         let mut pages = (data_bytes / page_bytes).max(1).next_power_of_two();
@@ -74,7 +75,7 @@ impl Ring {
         &self.owner
     }
 
-    /// Hands out all events since the last time. Records that cannot be read count as lost.
+    /// Passes on all events since the last call. Records that cannot be read count as lost.
     pub(super) fn drain(&mut self, joined: &mut Vec<u8>, handle: &mut dyn FnMut(Event<'_>)) {
         // The kernel writes the records before the head, and reads the tail before it writes more.
         let head = self.position(HEAD_OFFSET).load(Ordering::Acquire);
@@ -95,7 +96,7 @@ impl Ring {
                 handle(event);
             })
         };
-        // Records that were lost since the ring became full are reported with the next one only.
+        // The kernel reports records lost since the ring became full only with the next record.
         let full = filled.saturating_add(LARGEST_SWITCH_BYTES) >= self.data_bytes;
         if !whole || full {
             let records = u64::from(!whole);

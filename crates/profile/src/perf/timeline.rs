@@ -1,8 +1,8 @@
-//! Was a thread running at an instant?
+//! Scheduler state of each thread over time: was it running at a given instant?
 //!
-//! Keeps each thread's switches between a horizon, before which all is forgotten, and the last
-//! drain. A thread is unknown until its first switch or sample, where records were lost, and when
-//! it is no longer followed.
+//! Keeps each thread's switches between a horizon, before which everything is forgotten, and the
+//! last drain. The state of a thread is unknown until its first switch or sample, where records
+//! were lost, and after it is no longer followed.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,19 +11,19 @@ use super::records::{Direction, Event};
 
 const MOST_GAPS: usize = 64;
 
-/// Longest time for which a woken thread is on a CPU before it is back from the kernel, on a
+/// Longest time that a woken thread spends on a CPU before it has returned from the kernel, on a
 /// virtual machine.
 const RETURN_NS: u64 = 10_000;
 
-/// State of a thread, as far as the scheduler is concerned.
+/// State of a thread, as the scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuState {
     /// On a CPU.
     Running,
-    /// Ready to run, but another thread has got its CPU.
+    /// Ready to run, but another thread has taken its CPU.
     Preempted,
-    /// It gave up its CPU. If `/proc` shows it as running nevertheless, it has been woken and waits
-    /// for a CPU.
+    /// Off the CPU of its own accord. If `/proc` nevertheless shows it as running, it has been
+    /// woken and waits for a CPU.
     SwitchedOut,
 }
 
@@ -34,7 +34,7 @@ struct Change {
 }
 
 impl Change {
-    /// What is left of it if records are missing until this time.
+    /// The part of the change that remains if records are missing until this time.
     fn after_doubt(self, until: u64) -> Change {
         match self.to {
             Known::Nothing => self,
@@ -43,7 +43,7 @@ impl Change {
     }
 }
 
-/// Knowledge of a thread.
+/// What is known about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     State(CpuState),
@@ -67,8 +67,8 @@ struct Gap {
     until: u64,
 }
 
-/// Spreads TIDs. The kernel gives them out, so no program can make them collide; there is one to be
-/// looked up for each of thousands of switches a second.
+/// Hashes TIDs. The kernel assigns them, so no program can force collisions; and thousands of
+/// switches a second each look one up.
 #[derive(Debug, Default)]
 struct TidHasher(u64);
 
@@ -99,7 +99,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline that keeps at most `most_changes` switches, of 16 bytes each: the latest.
+    /// Creates a timeline that keeps only the latest `most_changes` switches, of 16 bytes each.
     pub fn new(most_changes: usize) -> Timeline {
         Timeline {
             threads: HashMap::default(),
@@ -112,7 +112,7 @@ impl Timeline {
         }
     }
 
-    /// Notes an event, in any order.
+    /// Adds an event; events may come in any order.
     pub fn note(&mut self, event: &Event<'_>) {
         match *event {
             Event::Switch { tid, at, direction, .. } => {
@@ -136,32 +136,34 @@ impl Timeline {
         }
     }
 
-    /// All events until `at` have been noted: [`Events::drain`](super::Events::drain) returns it.
+    /// Notes that all events until `at` have been added; [`Events::drain`](super::Events::drain)
+    /// returns that time.
     pub fn complete_until(&mut self, at: u64) {
         self.complete_until = self.complete_until.max(at);
     }
 
-    /// The latest instant until which all events have been noted.
+    /// Latest instant up to which all events have been added.
     pub fn known_until(&self) -> u64 {
         self.complete_until
     }
 
-    /// State of a thread at an instant. `None` if it is not known, or not known yet.
+    /// State of a thread at an instant; `None` if it is unknown, or not known yet.
     pub fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
         self.state_since(tid, at).map(|(state, _)| state)
     }
 
-    /// State of a thread at an instant, and when that began.
+    /// State of a thread at an instant, and when that state began.
     pub fn state_since(&self, tid: u32, at: u64) -> Option<(CpuState, u64)> {
         let change = self.last_change(tid, at)?;
         change.to.state().map(|state| (state, change.at))
     }
 
-    /// Time since which a thread has not run; `None` if it runs, or that is not known. `asleep` if
-    /// it was seen so at this instant, which tells of a thread that has never been switched.
+    /// Time since when a thread has not run; `None` if it runs, or if that is unknown. `asleep`
+    /// says that the thread was seen asleep at this instant, which decides if it has never been
+    /// switched.
     ///
-    /// A thread of a control group that is out of quota gets a CPU when it is woken, and loses it
-    /// as it returns from the kernel (Linux 6.18): it has not run.
+    /// If a control group is out of quota, a woken thread gets a CPU and loses it again while it
+    /// returns from the kernel (Linux 6.18). That does not count as having run.
     pub fn still_since(&self, tid: u32, at: u64, asleep: bool) -> Option<u64> {
         let change = self.last_change(tid, at)?;
         if change.to == Known::State(CpuState::Preempted)
@@ -177,8 +179,8 @@ impl Timeline {
         }
     }
 
-    /// Time for which a thread had run when it lost its CPU. `None` if it has not lost it, or that
-    /// is not known.
+    /// Time for which a thread had run when it lost its CPU; `None` if it has not lost it, or if
+    /// that is unknown.
     pub fn lost_cpu_after(&self, tid: u32, at: u64) -> Option<u64> {
         let lost = self.last_change(tid, at)?;
         if lost.to != Known::State(CpuState::Preempted) {
@@ -203,8 +205,8 @@ impl Timeline {
         }
     }
 
-    /// Longest time that a thread ran, from one instant to another, without giving up its CPU.
-    /// `None` if that is not known throughout.
+    /// Longest time that a thread ran without giving up its CPU, between two instants; `None` if
+    /// its state is not known throughout.
     pub fn longest_run(&self, tid: u32, from: u64, until: u64) -> Option<u64> {
         let (mut longest, mut ran) = (0, 0);
         self.states(tid, from, until, |state, ns| {
@@ -219,8 +221,8 @@ impl Timeline {
         Some(longest)
     }
 
-    /// Time for which a thread that has no CPU at this instant runs next, until it gives up the
-    /// CPU of its own accord. `None` if that is not known, or not known yet.
+    /// Time for which a thread that is off its CPU at this instant runs next, until it gives up the
+    /// CPU of its own accord. `None` if that is unknown, or not known yet.
     pub fn next_run(&self, tid: u32, at: u64) -> Option<u64> {
         let (mut ran, mut over) = (0, false);
         self.states(tid, at, self.complete_until, |state, ns| {
@@ -234,8 +236,8 @@ impl Timeline {
         over.then_some(ran)
     }
 
-    /// Returns `true` if a thread got a CPU after one instant and until another. `None` if that is
-    /// not known.
+    /// Returns `Some(true)` if a thread got a CPU after one instant and no later than another;
+    /// `None` if that is unknown.
     pub fn got_cpu(&self, tid: u32, after: u64, until: u64) -> Option<bool> {
         let (mut got, mut before) = (false, CpuState::Running);
         self.states(tid, after, until, |state, _| {
@@ -246,7 +248,8 @@ impl Timeline {
         Some(got)
     }
 
-    /// Visits a thread's states between two instants, each with its length, while that is wanted.
+    /// Visits a thread's states between two instants, each with its length, until `visit` returns
+    /// `false`.
     fn states(
         &self,
         tid: u32,
@@ -284,7 +287,7 @@ impl Timeline {
             let before = changes.partition_point(|change| change.at <= horizon);
             let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
             let ended = changes.iter().take(before).rposition(|it| it.to == Known::Nothing);
-            // As many as tell that a thread was turned back.
+            // Keeps enough changes to see that a woken thread went back to sleep.
             let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
             let first = first.max(ended.unwrap_or(0));
             changes.drain(..first);
@@ -307,7 +310,7 @@ impl Timeline {
 
     fn change(&mut self, tid: u32, change: Change) {
         let changes = self.threads.entry(tid).or_default();
-        // Each CPU's come in order, and most threads stay on theirs.
+        // The events of each CPU come in order, and most threads stay on their CPU.
         match changes.back() {
             Some(last) if last.at > change.at => {
                 let place = changes.partition_point(|earlier| earlier.at <= change.at);
@@ -317,7 +320,7 @@ impl Timeline {
                 }
                 changes.insert(place, change);
             }
-            // Told twice: what was before would be forgotten for nothing.
+            // A duplicate: adding it would push out an older change for nothing.
             Some(last) if *last == change => return,
             _ => changes.push_back(change),
         }
@@ -353,14 +356,15 @@ impl Timeline {
             self.forget_before(self.latest - span);
         }
         if self.changes > self.most_changes / 2 {
-            // So many threads that not even the last switch of each can be kept.
+            // There are so many threads that not even the last switch of each fits.
             self.threads.clear();
             self.changes = 0;
         }
     }
 }
 
-/// When a thread fell asleep that lost the CPU at this instant before it was back from there.
+/// When a thread fell asleep that lost its CPU at this instant before it had returned from the
+/// kernel.
 fn turned_back(changes: &VecDeque<Change>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
     let first = changes.partition_point(|change| change.at < lost_at).checked_sub(2)?;
     let (slept, woken, lost) =

@@ -1,4 +1,4 @@
-//! What a launched program leaves running when it ends.
+//! Processes that a launched program leaves running when it ends.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::launched::LaunchedProgram;
 use crate::sample::Chunk;
 use crate::watched::Watched;
 
-/// Most processes that are named.
+/// Maximum number of processes that are named.
 const MAX_NAMED: usize = 20;
 
 impl Profiler {
@@ -21,14 +21,14 @@ impl Profiler {
         self.launched.as_ref().is_some_and(LaunchedProgram::has_ended)
     }
 
-    /// Looks for processes that a launched program has left behind, and follows them. One that it
-    /// forked just before it ended is no descendant of a living process.
+    /// Finds processes that a launched program has left behind, and follows them. A process that it
+    /// forked just before it ended does not descend from a living process.
     pub(super) fn find_left_behind(&mut self) {
-        // The kernel may have told of them already.
+        // The kernel may have reported them already.
         self.fold(Chunk::default());
         self.refresh_family();
-        // Where the kernel reports forks, these are all; elsewhere somebody else may have started
-        // the same program.
+        // If the kernel reports forks, none can be missing. Otherwise somebody else may have
+        // started the same program.
         if self.events.inherited || self.running().next().is_some() {
             return;
         }
@@ -44,8 +44,8 @@ impl Profiler {
         self.refresh_family();
     }
 
-    /// The launched program has ended, and those that still run are daemons: each is in a session
-    /// of its own.
+    /// Returns `true` if the launched program has ended and the processes that still run are
+    /// daemons: each is in a session of its own.
     pub(super) fn is_in_background(&self) -> bool {
         let own = own_session();
         let is_daemon = |watched: &Watched| {
@@ -55,7 +55,7 @@ impl Profiler {
         self.launched_has_ended() && self.running().all(is_daemon)
     }
 
-    /// The processes that a launched program has left running, but for their children.
+    /// PIDs of the processes that a launched program has left running, without their children.
     pub(super) fn background(&self) -> Vec<u32> {
         if !self.launched_has_ended() {
             return Vec::new();

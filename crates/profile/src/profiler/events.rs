@@ -1,4 +1,4 @@
-//! The perf events of threads, opened as the budget allows.
+//! Perf events of threads, opened as the budget allows.
 
 use std::time::{Duration, Instant};
 
@@ -7,30 +7,32 @@ use crate::clock::thread_cpu;
 use crate::perf::{self, Events, PerfRefused, SampleOptions};
 use crate::sample::Order;
 
-/// CPU time between two samples of a running thread, and the bytes of stack in each.
+/// CPU time between two samples of a running thread, and bytes of stack in each.
 const SAMPLE_NS: u64 = 20_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
-/// Share of the budget for opening events of threads: with many threads, those that are opened
-/// later have no states until then.
+/// Share of the budget for opening events. If there are many threads, some of them have their
+/// events opened late, and no states until then.
 const FOLLOWING_SHARE: f64 = 0.1;
 
-/// Threads that must have ended between two listings for new ones to wait for the next.
+/// Number of threads that must end between two listings for new threads to be followed only after
+/// the next listing.
 const MANY_ENDED: u32 = 16;
 
-/// Time between two looks at the CPUs that followed threads may use, altogether and for each.
+/// Time between two checks of which CPUs the followed threads may use: at least `REFRESH`, and at
+/// least `REFRESH_THREAD` for each of these threads.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_THREAD: Duration = Duration::from_millis(10);
 
-/// The events of threads, and what they have cost.
+/// Perf events of threads, and their cost.
 #[derive(Debug)]
 pub(super) struct ThreadEvents {
     pub(super) open: Result<Events, PerfRefused>,
-    /// Threads that a launched program makes have events already.
+    /// True if threads that a launched program makes already have events.
     pub(super) inherited: bool,
-    /// CPU time that was, or will be, spent on opening and closing events.
+    /// CPU time that was or will be spent on opening and closing events.
     spent: Duration,
-    /// Events of some threads were not open from the start.
+    /// True if the events of some threads were not open from the start.
     not_all: bool,
     refreshed: Instant,
 }
@@ -41,7 +43,7 @@ impl ThreadEvents {
         ThreadEvents { open, inherited, spent, not_all: false, refreshed }
     }
 
-    /// Reason for which there are none.
+    /// Reason why there are no events.
     pub(super) fn refused(&self) -> Option<String> {
         self.open.as_ref().err().map(ToString::to_string)
     }
@@ -61,7 +63,7 @@ impl Profiler {
         }
     }
 
-    /// A process has these threads now.
+    /// Notes the threads that a process has now.
     pub(super) fn threads(&mut self, index: u32, threads: Vec<u32>) {
         let Some(watched) = self.watched.get_mut(&index) else { return };
         if let (Ok(events), false) = (&mut self.events.open, self.events.inherited) {
@@ -91,7 +93,7 @@ impl Profiler {
         self.follow_threads();
     }
 
-    /// Goes on to open events for threads, as the budget allows.
+    /// Continues to open events for threads, as the budget allows.
     pub(super) fn follow_threads(&mut self) {
         let allowed = self.allowed(FOLLOWING_SHARE);
         let Ok(events) = &mut self.events.open else { return };
@@ -104,12 +106,12 @@ impl Profiler {
                 if events.follow_thread(tid).is_ok() {
                     watched.followed.push(tid);
                 }
-                // Its TID may have been another process's by then.
+                // Its TID may now belong to another process.
                 if watched.process.as_ref().is_some_and(|process| !process.has_thread(tid)) {
                     watched.followed.retain(|&followed| followed != tid);
                     events.forget(tid);
                 }
-                // To close them costs as much again.
+                // Closing them will cost as much again.
                 self.events.spent += 2 * Duration::from_nanos(thread_cpu() - began);
             }
         }
@@ -126,8 +128,8 @@ pub(super) fn open_events() -> Result<Events, PerfRefused> {
     Events::open(perf::Options { switches: true, samples: Some(samples()) })
 }
 
-/// Samples of running threads. Only those next to a look are of use, but when a look comes no
-/// sample can be asked for: a few hundred a second on each of a few CPUs.
+/// Options for samples of running threads. Only samples next to a look are useful, but none can be
+/// requested when a look comes; so there are a few hundred per second on each of a few CPUs.
 fn samples() -> SampleOptions {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }

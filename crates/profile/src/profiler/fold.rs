@@ -1,4 +1,4 @@
-//! Looks and the reports of perf events from about their time, joined and folded.
+//! Joins looks with the perf events from about the same time, and folds both into the account.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::clock::now;
 use crate::perf::{self, Direction, Event, SETTLE_NS};
 use crate::sample::{Chunk, Order, Tick};
 
-/// Most that records of switches and samples may cost the program, as a share of one CPU.
+/// Largest cost of switch records and samples to the program, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
 
-/// Most threads that are named at a time.
+/// Maximum number of threads that are named at a time.
 const MAX_NAMED: usize = 8;
 
-/// Share of the budget for listing mappings anew where stacks show code in none of them.
+/// Share of the budget for listing mappings again when stacks show code outside all known ones.
 const LISTING_SHARE: f64 = 0.1;
 
 impl Profiler {
@@ -45,7 +45,7 @@ impl Profiler {
         incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.open.as_mut().ok().map(|events| {
             let timeline = &mut self.timeline;
-            // Records of the last look may still be on their way.
+            // Records from the time of the last look may still be on their way.
             let last = chunk.ticks.last().map_or(0, |tick| tick.at);
             let settled = (last + SETTLE_NS).saturating_sub(now());
             std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
@@ -106,7 +106,7 @@ impl Profiler {
             _ = self.orders.send(Order::List(index));
         }
         self.ask_if_stopped();
-        // They come CPU by CPU, each in order: such runs are merged.
+        // The departures come CPU by CPU, sorted for each, so this merges sorted runs.
         departures.sort_by_key(|departure: &Departure| departure.at);
         let reported = Reported {
             timeline: timeline.map(|()| &self.timeline),
@@ -125,7 +125,7 @@ impl Profiler {
             {
                 let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
-                // The latest: where threads come and go, the others have ended.
+                // The latest threads: where threads come and go, the earlier ones have ended.
                 let to_name = &mut process.to_name;
                 for tid in to_name.split_off(to_name.len().saturating_sub(MAX_NAMED)) {
                     if let Ok(name) = of.thread_name(tid) {
@@ -156,8 +156,8 @@ impl Profiler {
     }
 }
 
-/// The look at a running thread is as good as a sample of it that lies this near. After the last
-/// look, the next one may be as near.
+/// Returns `true` if a sample of a running thread is close enough in time to a look to be of use.
+/// After the last look, every sample is: the next look may be close.
 fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
     let next = ticks.partition_point(|tick| tick.at < at);
     let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
@@ -165,17 +165,17 @@ fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
     ticks.get(next).is_none_or(near) || before.is_some_and(near)
 }
 
-/// Reports that came with some looks and tell of the next ones, too, whose times they may lie in.
+/// Reports that came with some looks but may also concern the next ones.
 #[derive(Debug, Default)]
 pub(super) struct BetweenLooks {
     departures: Vec<Departure>,
     running: Vec<RunningStack>,
-    /// Records are missing until then.
+    /// Records before this time are missing.
     lost_until: u64,
 }
 
 impl BetweenLooks {
-    /// Keeps what may concern a look that was due after these.
+    /// Keeps the reports that may concern a look that was due after these.
     fn keep_for_looks_after(&mut self, ticks: &[Tick]) {
         let Some(last) = ticks.last() else { return };
         self.departures.retain(|departure| departure.at > last.due);
@@ -183,18 +183,18 @@ impl BetweenLooks {
     }
 }
 
-/// The stub of `vfork` keeps its return address, which the child would overwrite on the stack, in
-/// the register of the first argument.
+/// The stub of `vfork` keeps its return address in the register of the first argument, because the
+/// child would overwrite it on the stack.
 #[cfg(target_arch = "x86_64")]
 fn note_register_of_vfork(registers: &mut Registers, call: &SystemCall) {
-    /// DWARF's number of `rdi`.
+    /// DWARF's number for `rdi`.
     const RDI: u16 = 5;
     if i64::from(call.number) == libc::SYS_vfork {
         registers.set(RDI, call.arguments[0]);
     }
 }
 
-/// There is no such system call.
+/// This architecture has no such system call.
 #[cfg(not(target_arch = "x86_64"))]
 fn note_register_of_vfork(_: &mut Registers, _: &SystemCall) {}
 
@@ -204,7 +204,7 @@ fn registers_of(sample: &perf::Registers) -> Registers {
     #[cfg(target_arch = "aarch64")]
     let registers = {
         let mut registers = registers;
-        // The link register's number in DWARF.
+        // DWARF's number for the link register.
         registers.set(30, sample.link_register());
         registers
     };

@@ -1,4 +1,4 @@
-//! The program that was started to be profiled.
+//! The program that was launched to be profiled.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -12,12 +12,12 @@ pub(super) struct LaunchedProgram {
     pub(super) since: u64,
     pub(super) file: PathBuf,
     status: Option<ExitStatus>,
-    /// The processes that it has left behind were searched for.
+    /// True if the processes that it left behind have been searched for.
     searched: bool,
 }
 
 impl LaunchedProgram {
-    /// A program that has just been started, opened before it may have ended.
+    /// A program that has just been started. `process` was opened before it could end.
     pub(super) fn new(launched: Launched, process: &Process) -> LaunchedProgram {
         let (since, file) = (process.start_time(), process.program().unwrap_or_default());
         LaunchedProgram { launched, since, file, status: None, searched: false }
@@ -29,7 +29,7 @@ impl LaunchedProgram {
 
     /// Sends a signal to it, unless it has ended.
     pub(super) fn forward(&self, signal: i32) {
-        // A program that has become another user's cannot be reached.
+        // A program that now runs as another user cannot be reached.
         _ = self.launched.forward(signal);
     }
 
@@ -41,12 +41,12 @@ impl LaunchedProgram {
         self.status.map(exit_code)
     }
 
-    /// It was seen to have ended.
+    /// Returns `true` if it was seen to have ended.
     pub(super) fn has_ended(&self) -> bool {
         self.status.is_some()
     }
 
-    /// True once: processes that it has left behind are to be searched for.
+    /// Returns `true` the first time: it is time to search for processes that it left behind.
     pub(super) fn begin_search(&mut self) -> bool {
         self.has_ended() && !std::mem::replace(&mut self.searched, true)
     }

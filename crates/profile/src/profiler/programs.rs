@@ -19,10 +19,10 @@ use crate::watched::Watched;
 /// Share of the budget for finding static locks in debug information.
 const STATIC_LOCKS_SHARE: f64 = 0.25;
 
-/// Most programs whose CPU time is read after each stretch.
+/// Maximum number of programs whose CPU time is read after each stretch.
 const MAX_TIMED: usize = 4;
 
-/// Time after which a program has loaded the libraries that it is linked with.
+/// Time within which a program has loaded the libraries that it is linked with.
 const LOADING: Duration = Duration::from_millis(200);
 
 impl Profiler {
@@ -35,7 +35,7 @@ impl Profiler {
     ) -> Result<(), ProcessError> {
         let open = || Process::open_again(pid, start_time);
         let (own, process) = (open()?, open()?);
-        // Before anything is read that another program would have otherwise.
+        // This comes first, because anything read earlier might belong to another program.
         let run = process.program_run();
         let index = self.next_index;
         self.next_index += 1;
@@ -84,7 +84,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// Lists the mappings of launched programs once more, with their libraries, as the budget for
+    /// Lists the mappings of launched programs again, now with their libraries, as the budget for
     /// static locks allows.
     pub(super) fn list_libraries(&mut self) {
         let allowed = self.allowed(STATIC_LOCKS_SHARE);
@@ -106,7 +106,7 @@ impl Profiler {
         }
     }
 
-    /// Goes on to look for static locks, as the budget allows.
+    /// Continues the search for static locks, as the budget allows.
     pub(super) fn declare_static_locks(&mut self) {
         let allowed = self.allowed(STATIC_LOCKS_SHARE);
         let began = Instant::now();
@@ -115,7 +115,7 @@ impl Profiler {
         let mut words: HashMap<u32, Vec<_>> = HashMap::new();
         for (index, lock) in self.static_locks.find(&mut self.stacks.table, began + left) {
             let Some(account) = self.account.living(index) else { continue };
-            // Debug information names the type, which is laid out otherwise there.
+            // Debug information names the type, but a foreign C library lays it out differently.
             if account.foreign_libc && lock.name().starts_with("glibc") {
                 continue;
             }
@@ -127,8 +127,8 @@ impl Profiler {
         self.declaring += began.elapsed();
     }
 
-    /// Notes the CPU time of programs with locks, and of Go's, which tells the part of it that the
-    /// kernel takes.
+    /// Notes the CPU time of programs with locks, and of Go programs, from which the kernel's share
+    /// follows.
     pub(super) fn note_cpu_ticks(&mut self) {
         let living = self.account.all_living();
         let timed = living.filter(|(_, account)| account.waits_for_locks() || account.go);
@@ -140,7 +140,7 @@ impl Profiler {
         }
     }
 
-    /// Counts the page faults that read from a disk, of processes that were seen in some.
+    /// Counts the major page faults of processes that were seen in a page fault.
     pub(super) fn count_major_faults(&mut self) {
         for (index, account) in self.account.all_living().filter(|(_, of)| of.has_paged()) {
             let process = self.watched.get(&index).and_then(|watched| watched.process.as_ref());
@@ -150,15 +150,15 @@ impl Profiler {
         }
     }
 
-    /// Learns of processes that have come and gone.
+    /// Learns which processes have begun and ended.
     pub(super) fn refresh_family(&mut self) {
         let mut changes = Vec::new();
-        // A listing that fails is made up for by the next one.
+        // If a listing fails, the next one makes up for it.
         _ = self.family.refresh(&mut |event| changes.push(event));
         self.change_family(changes);
     }
 
-    /// Follows processes that were reported as forked: a parent may end before it is listed.
+    /// Follows processes that were reported as forked: the parent may end before they are listed.
     pub(super) fn follow_forks(&mut self, forks: &[(u32, u32)]) {
         let mut changes = Vec::new();
         if self.launched.is_some() {
@@ -199,7 +199,8 @@ impl Profiler {
         }
     }
 
-    /// Watches a process, or says why not: it may run a program that we may not look at.
+    /// Watches a process, or reports why not: it may run a program that the profiler may not
+    /// observe.
     pub(super) fn watch_or_say(
         &mut self,
         pid: u32,
@@ -213,7 +214,7 @@ impl Profiler {
         }
     }
 
-    /// Looks at a process no more. Returns its index.
+    /// Stops observing a process. Returns its index.
     pub(super) fn leave(&mut self, pid: u32, ended: Ended) -> Option<u32> {
         let alive = |watched: &Watched| watched.pid == pid && watched.ended.is_none();
         let (&index, _) = self.watched.iter().rfind(|(_, watched)| alive(watched))?;
@@ -222,8 +223,8 @@ impl Profiler {
         Some(index)
     }
 
-    /// A process has ended. Events of its threads are closed, for their ends may not have been
-    /// reported, and none are opened any more.
+    /// Handles the end of a process. Closes the events of its threads, because their ends may not
+    /// have been reported, and opens no more.
     pub(super) fn end(&mut self, index: u32, ended: Ended) {
         let Some(watched) = self.watched.get_mut(&index) else { return };
         watched.ended.get_or_insert(ended);
@@ -237,7 +238,7 @@ impl Profiler {
         }
     }
 
-    /// Closes what is open of processes that have ended, whose last looks have come in.
+    /// Closes all that is open for processes that have ended and whose last looks have been folded.
     pub(super) fn close_ended(&mut self) {
         for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
             if watched.process.take().is_some() {
@@ -251,7 +252,8 @@ fn is_jvm(image: &Image) -> bool {
     image.name() == "libjvm.so"
 }
 
-/// glibc marks static programs with the oldest kernel that they run on; Go's runtime needs no C.
+/// glibc marks static programs with the oldest kernel on which they run; Go's runtime does not use
+/// C.
 fn is_static_without_glibc(program: &Image) -> bool {
     let has = |name| program.has_section(name);
     has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")

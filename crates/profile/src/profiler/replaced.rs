@@ -1,4 +1,4 @@
-//! Processes that have executed another program, which the sampler is the first to notice.
+//! Processes that have executed another program; the sampler notices this first.
 
 use std::time::{Duration, Instant};
 
@@ -6,26 +6,27 @@ use threadtoll_stacks::process::FamilyEvent;
 
 use super::{PATIENCE, Profiler};
 
-/// Share of the budget for following them at once: others are found when the stretch ends.
+/// Share of the budget for following them at once; the remaining ones are found when the stretch
+/// ends.
 const SHARE: f64 = 0.1;
 
-/// Time between two attempts to find out which program one executes.
+/// Time between two attempts to find out which program a process executes.
 const RETRY: Duration = Duration::from_millis(2);
 
-/// Time after which a process that looks as before is taken to have executed the same program:
-/// where addresses are not randomised, nothing tells the two apart.
+/// Time after which a process that looks unchanged is taken to have executed the same program
+/// again: without address randomisation, nothing distinguishes the two.
 const SAME_PROGRAM: Duration = Duration::from_millis(50);
 
 impl Profiler {
-    /// The sampler looks at this process no more.
+    /// Notes that the sampler no longer observes this process.
     pub(super) fn replaced(&mut self, index: u32) {
         if let Some(watched) = self.watched.get_mut(&index) {
             watched.replaced.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Follows the processes that have executed another program. Returns the time after which this
-    /// is to be tried again.
+    /// Follows the processes that have executed another program. Returns the time after which to
+    /// call this again.
     pub(super) fn follow_replaced(&mut self) -> Duration {
         let is_replaced = |(_, watched): &(_, &super::Watched)| {
             watched.ended.is_none() && watched.replaced.is_some()
@@ -52,7 +53,7 @@ impl Profiler {
             if let (true, true, Some(process)) = (changes.is_empty(), waited, self.process_of(pid))
             {
                 let start_time = process.start_time();
-                // It may have ended, or be about to: then it cannot be opened.
+                // It may have ended, or be about to end: then it cannot be opened.
                 changes.push(FamilyEvent::Replaced { pid, start_time });
             }
             self.change_family(changes);

@@ -1,27 +1,29 @@
-//! What the kernel says of threads that do not move, and of programs that are stopped.
+//! Asks the kernel about threads that do not move, and about programs that are stopped.
 
 use threadtoll_stacks::process::{ThreadFacts, ThreadState};
 
 use super::Profiler;
 use crate::clock::now;
 
-/// Most threads whose switches are counted when a stretch ends, and before the last report: each
-/// takes some ten microseconds.
+/// Maximum number of threads whose switches are counted when a stretch ends, and before the last
+/// report; each takes about ten microseconds.
 const COUNTED: usize = 16;
 const COUNTED_LAST: usize = 256;
 
-/// Most processes that are asked if they are stopped: a build has hundreds that live shortly.
+/// Maximum number of processes that are checked for being stopped: a build has hundreds of
+/// short-lived ones.
 const ASKED: usize = 16;
 
 impl Profiler {
-    /// Finds out which threads have slept since they were seen last, and for how long.
+    /// Finds out which threads have slept since they were last seen, and for how long.
     pub(super) fn ask_about_sleepers(&mut self, last: bool) {
         let mut left = if last { COUNTED_LAST } else { COUNTED };
         let timeline = &self.timeline;
         let (followed, until) = (self.events.open.is_ok(), timeline.known_until());
         for (_, process) in self.account.all_living() {
             if followed {
-                // They were asleep when they were seen last, so they still are if not switched.
+                // They were asleep when they were last seen, so they still are unless they were
+                // switched.
                 let still_since = |tid| timeline.still_since(tid, until, true);
                 process.standing.ask_records(until, still_since);
             }
@@ -42,7 +44,7 @@ impl Profiler {
         }
     }
 
-    /// Finds out which programs are stopped.
+    /// Checks which programs are stopped.
     pub(super) fn ask_if_stopped(&mut self) {
         let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
         for (&index, watched) in living.take(ASKED) {

@@ -1,4 +1,4 @@
-//! The control group's quota.
+//! The quota of a control group.
 
 use threadtoll_machine::{ThrottleCounter, Throttled};
 
@@ -24,7 +24,7 @@ impl Throttle {
         self.last = now;
     }
 
-    /// The group was out of quota between the last two readings.
+    /// Returns `true` if the group ran out of quota between the last two readings.
     pub(super) fn moved(&self) -> bool {
         self.moved
     }

@@ -1,4 +1,4 @@
-//! Processes and threads that a profiler had to do without, in sentences.
+//! Sentences on processes and threads that the profiler could not observe.
 
 use std::collections::BTreeSet;
 
@@ -7,27 +7,27 @@ use threadtoll_stacks::process::ProcessError;
 use crate::account::MAX_ENDED;
 use crate::perf::Events;
 
-/// Most processes of which it is said why they are not seen.
+/// Maximum number of processes for which a reason is given.
 const MAX_PROCESSES: usize = 20;
 
-/// Times as many threads as wait for their events must have ended for a larger budget to be of
-/// little use.
+/// A larger budget is of little use if this many times as many threads have ended as wait for their
+/// events.
 const MANY_ENDED: usize = 4;
 
-/// Processes that are not seen.
+/// Processes that are not observed.
 #[derive(Debug, Default)]
 pub(super) struct Unseen {
-    /// With the reasons.
+    /// The processes, each with the reason.
     processes: BTreeSet<String>,
     more: usize,
-    /// Threads that had ended before their events were opened.
+    /// Number of threads that had ended before their events were opened.
     pub(super) not_followed: usize,
-    /// Processes that have ended and were seen less than those that are listed.
+    /// Number of processes that have ended, and were observed less than those that are listed.
     pub(super) not_listed: usize,
 }
 
 impl Unseen {
-    /// A process cannot be looked at.
+    /// Notes that a process cannot be observed.
     pub(super) fn process(&mut self, pid: u32, error: &ProcessError) {
         if self.processes.len() >= MAX_PROCESSES {
             self.more += 1;
@@ -36,7 +36,7 @@ impl Unseen {
         }
     }
 
-    /// Says what is not seen, with `behind` threads whose events are not open yet.
+    /// Sentences on what is not seen; the events of `behind` threads are not open yet.
     pub(super) fn sentences(&self, behind: usize, events: Option<&Events>) -> Vec<String> {
         let mut unseen: Vec<String> = self.processes.iter().cloned().collect();
         if self.not_followed > MANY_ENDED * behind.max(1) {
@@ -66,7 +66,7 @@ impl Unseen {
     }
 }
 
-/// Events that a profile had to do without.
+/// Sentence on perf events that are missing.
 fn events_unseen(events: &Events) -> Option<String> {
     let turns = events.turns().map(|turns| {
         format!(

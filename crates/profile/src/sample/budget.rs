@@ -1,101 +1,102 @@
-//! How much to do at each look, and how often to look.
+//! How often to look, and how much to read at each look.
 //!
-//! A look costs the wake-up, the words and the threads that it reads. Of a fixed budget, fewer
-//! threads at each look leave room for more looks. The queue's variance over a run is about
-//! `(own + N²p(1 − p)/m)/rate` with `m` of `N` threads read and `own` that of the queue itself,
-//! which is of the order of `Np(1 − p)`; at a cost of `rate·(wake + m·thread)` its minimum lies at
-//! `m = √(N·wake/thread)`. Held shares, which come from words alone, want more looks and fewer
-//! threads; at 0.6 times as many threads the queue's error is hardly larger.
+//! A look costs the wake-up, and the words and threads that it reads. If the budget is fixed,
+//! reading fewer threads per look allows more looks. The variance of the mean queue over a run is
+//! about `(own + N²p(1 − p)/m)/rate`, if `m` of `N` threads are read and `own` is the variance of
+//! the queue itself, which is of the order of `Np(1 − p)`. At a cost of `rate·(wake + m·thread)`,
+//! its minimum is at `m = √(N·wake/thread)`. Held shares, which come from words alone, gain from
+//! more looks with fewer threads; with 0.6 times as many threads, the queue's error is hardly
+//! larger.
 
-/// What one CPU may be used for, and what was used so far.
+/// CPU time that may be used, and that has been used so far.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// Share of one CPU.
     share: f64,
-    /// Looks a second that were asked for.
+    /// Number of looks per second that was asked for.
     asked_per_s: f64,
-    /// Costs as measured so far, in nanoseconds of CPU.
+    /// Measured costs, in nanoseconds of CPU time.
     wake_ns: f64,
     word_ns: f64,
     thread_ns: f64,
-    /// CPU that the start took, and the report will take.
+    /// CPU time that the start took, and that the report will take.
     once_ns: f64,
-    /// CPU used since the start by everything but looks, and the time that has passed.
+    /// CPU time used since the start by everything but looks, and the time elapsed.
     other_ns: f64,
     wall_ns: f64,
-    /// Threads that are worth to be read at each look, whatever they cost.
+    /// Number of threads worth reading at each look, whatever they cost.
     least_threads: u32,
-    /// CPU used so far, beyond what was allowed until then; negative if some is left.
+    /// CPU time used so far in excess of what was allowed; negative if some is left.
     overdrawn_ns: f64,
 }
 
 /// How often to look, and at how many words and threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Looks a second.
+    /// Number of looks per second.
     pub rate_per_s: f64,
-    /// Most lock words at a look.
+    /// Maximum number of lock words to read per look.
     pub words: u32,
-    /// Most threads at a look.
+    /// Maximum number of threads to read per look.
     pub threads: u32,
 }
 
-/// What a stretch of looks took.
+/// What a stretch of looks cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// Length of the stretch.
     pub wall_ns: u64,
-    /// Looks.
+    /// Number of looks.
     pub looks: u64,
-    /// Looks whose parts were timed.
+    /// Number of looks whose parts were timed.
     pub timed: u64,
-    /// Words read at all of them.
+    /// Number of words read at all looks.
     pub words: u64,
-    /// Threads read at all of them.
+    /// Number of threads read at all looks.
     pub threads: u64,
-    /// CPU time spent reading words at those that were timed.
+    /// CPU time spent on reading words at the looks that were timed.
     pub words_ns: u64,
-    /// CPU time spent reading threads at those that were timed.
+    /// CPU time spent on reading threads at the looks that were timed.
     pub threads_ns: u64,
-    /// CPU time of the thread that looks.
+    /// CPU time of the sampling thread.
     pub looking_ns: u64,
-    /// Of that, time spent listing threads.
+    /// Part of `looking_ns` spent on listing threads.
     pub listing_ns: u64,
     /// CPU time of the whole process.
     pub process_ns: u64,
 }
 
-/// Looks a second below which a share of ten seconds is too coarse to be worth having; asked for
-/// less, the rate stays as asked.
+/// Rate of looks, per second, below which shares over ten seconds are too coarse to be useful. A
+/// lower rate that was asked for is left as it is.
 const MIN_PER_S: f64 = 20.0;
 
-/// Threads at a look, as a share of the number that suits the queue best.
+/// Number of threads per look, as a fraction of the number that suits the queue best.
 const FEWER: f64 = 0.6;
 
-/// What is done once counts as if it were spread over this time.
+/// One-off costs count as if they were spread over this time.
 const FIRST_NS: f64 = 10e9;
 
-/// The report at the end takes about as much, which is saved beforehand.
+/// Cost of the report at the end, which is set aside beforehand.
 const REPORT_NS: f64 = 5e6;
 
-/// CPU used beyond the budget is saved again within this time. What is done now and then counts as
-/// if it were spread over as much at least.
+/// Time within which CPU use beyond the budget is paid back. Occasional costs count as if they were
+/// spread over at least this time.
 const REPAID_NS: f64 = 3e9;
 
-/// Longest time whose budget may be left for later: a program that did nothing for long is no
-/// reason to use more than the budget when it goes on.
+/// Longest time whose unused budget is kept: a program that was idle for long is no reason to
+/// exceed the budget when it resumes.
 const LEFT_OVER_NS: f64 = 0.3e9;
 
-/// Share of the budget that looks have whatever the rest takes.
+/// Share of the budget that looks always get, whatever the rest takes.
 const LEAST_LOOKS: f64 = 0.1;
 
-/// Weight of the latest stretch in the costs: the first stretches count more.
+/// Weight of the latest stretch in the costs; the first stretches have more.
 const LATEST: f64 = 0.3;
 
 impl Budget {
     /// A budget of `share` of one CPU for at most `asked_per_s` looks a second.
     ///
-    /// The first costs are guesses, on the high side, that the first stretch replaces.
+    /// The initial costs are high guesses, which the first stretch replaces.
     pub fn new(share: f64, asked_per_s: f64) -> Self {
         Budget {
             share,
@@ -111,7 +112,7 @@ impl Budget {
         }
     }
 
-    /// Has so many threads read at each look, at the cost of fewer looks.
+    /// Sets the least number of threads to read at each look, at the expense of the rate.
     pub fn read_at_least(&mut self, threads: u32) {
         self.least_threads = threads;
     }
@@ -121,7 +122,7 @@ impl Budget {
         self.share
     }
 
-    /// Takes account of what a stretch took.
+    /// Adds the cost of a stretch to the account.
     pub fn spent(&mut self, spent: &Spent) {
         let learn = |cost: &mut f64, total: f64, count: u64| {
             if count > 0 {
@@ -152,10 +153,11 @@ impl Budget {
         self.overdrawn_ns = (self.overdrawn_ns + used - allowed).max(-most_left);
     }
 
-    /// What the budget allows with `words` lock words known and `threads` threads alive.
+    /// Effort that the budget allows if `words` lock words are known and `threads` threads are
+    /// alive.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
-        // What folds, writes and draws is part of the budget, but cannot use it all up: it shrinks
-        // with the looks that feed it.
+        // Folding, writing and drawing are part of the budget, but cannot use it up: they shrink
+        // with the looks that feed them.
         let once = if self.wall_ns < FIRST_NS { self.once_ns / FIRST_NS } else { 0.0 };
         let other = self.other_ns / self.wall_ns.max(REPAID_NS);
         let overdrawn = self.overdrawn_ns / REPAID_NS;
@@ -164,17 +166,17 @@ impl Budget {
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
         let best = best.ceil().max(f64::from(self.least_threads));
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
-        // Words first at the cost of one wake-up at most: they are what the shares come from.
+        // Words come first, up to the cost of one wake-up: shares are computed from them.
         let most_words = (self.wake_ns / self.word_ns).max(16.0).min(f64::from(words));
         let base = self.wake_ns + most_words * self.word_ns;
         let rate =
             (looks / (base + least_threads * self.thread_ns)).max(MIN_PER_S).min(self.asked_per_s);
-        // At the lowest rate, even these may be too many: half of what there is goes to words.
+        // At the lowest rate, even these may be too many: words get half of what there is.
         let room = looks / rate - self.wake_ns;
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;
         let least_threads = least_threads.min((room / self.thread_ns).max(1.0));
-        // What is left at that rate goes to more words, then to more threads.
+        // What is left at that rate goes to more words first, then to more threads.
         let room = room - least_threads * self.thread_ns;
         let more_words = (room / self.word_ns).clamp(0.0, f64::from(words) - most_words);
         let room = room - more_words * self.word_ns;

@@ -1,4 +1,4 @@
-//! What a few milliseconds of looks saw, on its way from the thread that looks.
+//! Results of a few milliseconds of looks, on their way from the sampling thread.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use threadtoll_stacks::process::{Activity, InnerTids};
 /// Looks, in the order in which they were taken.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// Mean time between two due times.
+    /// Mean time between two due times, in seconds.
     pub gap_s: f64,
     /// The looks.
     pub ticks: Vec<Tick>,
@@ -17,18 +17,18 @@ pub struct Chunk {
     listings: Vec<Listing>,
     gone: Vec<u32>,
     left: Vec<u32>,
-    /// Bursts of readings of one word.
+    /// Rapid readings of one word.
     pub bursts: Vec<Burst>,
     bytes: Vec<u8>,
 }
 
-/// Numbers a thread's stack: its contents from an address on.
+/// Assigns a number to a thread's stack, given its contents from an address on.
 pub(crate) type NumberStack<'a> = &'a mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>;
 
-/// Readings of one word as fast as they go.
+/// Readings of one word in quick succession.
 #[derive(Clone, Debug)]
 pub struct Burst {
-    /// Process, by its index.
+    /// Index of the process.
     pub process: u32,
     /// Address of the futex word.
     pub word: u64,
@@ -36,49 +36,49 @@ pub struct Burst {
     pub address: u64,
     /// Length of each reading.
     pub length: usize,
-    /// A thread waited on the word before the burst and after it.
+    /// True if a thread waited on the word both before and after the burst.
     pub waited: bool,
     /// Times of the readings.
     pub times: Vec<u64>,
-    /// Their bytes, one after another.
+    /// Bytes of all readings, one after another.
     pub bytes: Vec<u8>,
 }
 
-/// Threads of a process.
+/// List of the threads of a process.
 #[derive(Debug)]
 pub struct Listing {
-    /// Process, by its index.
+    /// Index of the process.
     pub process: u32,
-    /// All that live.
+    /// All living threads.
     pub threads: Vec<u32>,
     /// Their TIDs in the process's own PID namespace.
     pub inner: Option<InnerTids>,
 }
 
-/// One look.
+/// One look: a sample of words and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Tick {
     /// When it was due.
     pub due: u64,
     /// When the words were read.
     pub at: u64,
-    /// Time for which the sampler waited for a CPU before it; `None` where the kernel hides it.
+    /// Time for which the sampler waited for a CPU before the look; `None` if the kernel hides it.
     pub run_delay_ns: Option<u64>,
     /// CPU on which it was taken.
     pub cpu: u32,
-    /// When the words were read once more; `None` if they were not.
+    /// When the words were read again; `None` if they were not.
     pub again_at: Option<u64>,
-    /// When those words were read once more whose owners were looked at; `None` if none were.
+    /// When the words of examined owners were read again; `None` if there were none.
     pub checked_at: Option<u64>,
-    /// Time that it took to list threads before the words were read.
+    /// Time spent on listing threads before the words were read.
     pub listing_ns: u64,
-    /// Number of due times that it answers.
+    /// Number of due times for which the look stands.
     pub times: u32,
-    /// Threads alive, of all processes.
+    /// Number of living threads in all processes.
     pub threads_alive: u32,
-    /// Threads picked at random and seen.
+    /// Number of threads picked at random and seen.
     pub threads_picked: u32,
-    /// Threads picked at random that had ended since they were listed.
+    /// Number of threads picked at random that had ended since they were listed.
     pub threads_gone: u32,
     words: (u32, u32),
     threads: (u32, u32),
@@ -87,39 +87,39 @@ pub struct Tick {
     left: (u32, u32),
 }
 
-/// Reason for which a word was read.
+/// Reason why a word was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It was among those picked for the look.
+    /// It was among the words picked for the look.
     Picked,
-    /// The picked ones, or those whose owners were looked at, are read once more after the threads.
+    /// It was read again after the threads, as picked words and the words of examined owners are.
     Again,
-    /// A thread was seen to wait on it: its state is not that of a random instant.
+    /// A thread was seen waiting on it: its state is not that at a random instant.
     Waiter,
 }
 
 /// The bytes around a futex word.
 #[derive(Clone, Copy, Debug)]
 pub struct WordRead {
-    /// Process, by its index.
+    /// Index of the process.
     pub process: u32,
     /// Address of the futex word.
     pub word: u64,
-    /// Reason for which it was read.
+    /// Why it was read.
     pub reason: Reason,
     /// Address of the first byte that was read.
     pub address: u64,
     bytes: (u32, u32),
 }
 
-/// A thread that was looked at.
+/// A thread that a look examined.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadRead {
-    /// Process, by its index.
+    /// Index of the process.
     pub process: u32,
     /// Thread.
     pub tid: u32,
-    /// Picked at random; otherwise looked at because it owns a lock that somebody waits for.
+    /// True if picked at random; false if examined because it owns a lock that a thread waits for.
     pub picked: bool,
     /// What it was doing.
     pub activity: Activity,
@@ -171,24 +171,24 @@ impl Chunk {
         });
     }
 
-    /// The look that was begun last.
+    /// The current look.
     ///
     /// # Panics
     ///
-    /// If none was begun.
+    /// If there is none.
     pub fn tick(&mut self) -> &mut Tick {
         #[expect(clippy::expect_used, reason = "a look is begun before anything is added to it")]
         self.ticks.last_mut().expect("a look was begun")
     }
 
-    /// Adds the threads that a process has by this look.
+    /// Adds the threads that a process has by the current look.
     pub fn push_listing(&mut self, listing: Listing) {
         self.listings.push(listing);
         self.tick().listings.1 += 1;
     }
 
-    /// Forgets what the look that was begun last has seen of a process: it executes another program
-    /// by now, and which of the two was seen is not known.
+    /// Discards what the current look saw of a process: it now executes another program, and it is
+    /// unknown which of the two was seen.
     pub fn forget_process(&mut self, process: u32) {
         let Some(tick) = self.ticks.last_mut() else { return };
         let picked = |read: &ThreadRead| u32::from(read.picked && read.process == process);
@@ -209,7 +209,7 @@ impl Chunk {
         tick.words.1 = self.words.len() as u32;
     }
 
-    /// Processes of which the look that was begun last has seen something.
+    /// Adds the processes that the current look saw to `seen`.
     pub fn processes_seen(&self, seen: &mut HashSet<u32>) {
         seen.clear();
         let Some(tick) = self.ticks.last() else { return };
@@ -232,7 +232,7 @@ impl Chunk {
         tick.threads_picked += u32::from(picked);
     }
 
-    /// A thread of this process was picked, and had ended.
+    /// Notes that a thread of this process was picked but had ended.
     pub fn push_gone(&mut self, process: u32) {
         self.gone.push(process);
         let tick = self.tick();
@@ -240,13 +240,13 @@ impl Chunk {
         tick.threads_gone += 1;
     }
 
-    /// A process is looked at no more, from the look on that was begun last.
+    /// Notes that a process is no longer observed, from the current look on.
     pub fn push_left(&mut self, process: u32) {
         self.left.push(process);
         self.tick().left.1 += 1;
     }
 
-    /// Adds the stack of a thread of the look that was begun last, by its place in that look.
+    /// Adds the stack of a thread in the current look, by the thread's index there.
     pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
         let bytes = self.push_bytes(bytes);
         let index = self.tick().threads.0 as usize + thread;
@@ -262,22 +262,22 @@ impl Chunk {
         (start, self.bytes.len() as u32)
     }
 
-    /// The threads of processes that have been listed by this look, and not by the one before it.
+    /// Lists of threads that are new at this look: those made since the look before.
     pub fn listings(&self, tick: &Tick) -> &[Listing] {
         &self.listings[tick.listings.0 as usize..tick.listings.1 as usize]
     }
 
-    /// The processes of threads that were picked and had ended, one for each thread.
+    /// The process of each thread that was picked but had ended.
     pub fn gone(&self, tick: &Tick) -> &[u32] {
         &self.gone[tick.gone.0 as usize..tick.gone.1 as usize]
     }
 
-    /// The processes that are looked at no more from this look on.
+    /// Processes that are no longer observed from this look on.
     pub fn left(&self, tick: &Tick) -> &[u32] {
         &self.left[tick.left.0 as usize..tick.left.1 as usize]
     }
 
-    /// The words that a look read.
+    /// Words that a look read, with their bytes.
     pub fn words(&self, tick: &Tick) -> impl Iterator<Item = (&WordRead, &[u8])> {
         self.words[tick.words.0 as usize..tick.words.1 as usize]
             .iter()
@@ -289,14 +289,15 @@ impl Chunk {
         &self.threads[tick.threads.0 as usize..tick.threads.1 as usize]
     }
 
-    /// The look that was begun last has seen this thread.
+    /// Returns `true` if the current look has seen this thread.
     pub fn saw(&self, process: u32, tid: u32) -> bool {
         self.ticks.last().is_some_and(|tick| {
             self.threads(tick).iter().any(|thread| (thread.process, thread.tid) == (process, tid))
         })
     }
 
-    /// Numbers the stacks that were read: of each the innermost part, from the stack pointer up.
+    /// Assigns numbers to the stacks that were read. Only the innermost part of each was copied,
+    /// from the stack pointer up.
     pub(crate) fn number_stacks(&mut self, number: NumberStack<'_>) {
         for thread in &mut self.threads {
             if let Some(stack) = self.stacks.get(thread.stack as usize) {
@@ -306,7 +307,7 @@ impl Chunk {
         }
     }
 
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub fn weight(&self) -> usize {
         self.bytes.len()
             + size_of_val(&self.threads[..])

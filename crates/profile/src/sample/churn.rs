@@ -1,30 +1,32 @@
-//! Threads that come and go, and how old a list of them may be.
+//! Churn of threads, and how old a list of them may be.
 //!
-//! A thread that has begun since the threads were listed is in no sample. Threads that live for
-//! a while are of the same kind as those that have ended, but not at the same stage of their
-//! lives: the ones that are missing have just begun. So where they come and go, a sample lists them
-//! anew just before it picks some, or draws some from those that live then.
+//! A sample misses threads that have begun since the threads were listed. If threads live for a
+//! while, the missing ones do the same kind of work as those that have ended, but at another stage:
+//! they have just begun. So for processes whose threads come and go, a sample either lists them
+//! again just before it picks some, or draws some from the threads alive at that moment.
 
-/// Share of the threads that may have begun since they were listed.
+/// Largest share of the threads that may have begun since they were listed.
 const UNLISTED: f64 = 0.01;
 
 /// Time over which births are averaged.
 const WITHIN_S: f64 = 1.0;
 
-/// Fewest births a second that are taken note of.
+/// Lowest rate of births, per second, that matters.
 const FEWEST_PER_S: f64 = 0.01;
 
-/// Samples of a process that list its threads before it is known if they come and go.
+/// Number of a process's first samples that list its threads, until it is known if they come and
+/// go.
 const FIRST: u32 = 8;
 
-/// Most threads that a sample lists: to draw one of more takes less time.
+/// Maximum number of threads that a sample lists: with more, drawing one at random takes less time.
 pub(super) const MOST_LISTED: usize = 64;
 
-/// Most threads that come and go of which a sample looks at all: each costs more than one whose
-/// descriptor is kept, but their queue is then seen as it is, and not estimated from some.
+/// Maximum number of threads of a churning process that a sample examines completely. Each costs
+/// more than a thread with a cached descriptor, but their queue is then exact instead of an
+/// estimate.
 pub(super) const MOST_READ: u32 = 32;
 
-/// Births of threads of a process.
+/// Rate at which threads of a process begin.
 #[derive(Debug, Default)]
 pub(super) struct Churn {
     births: u64,
@@ -34,7 +36,7 @@ pub(super) struct Churn {
 }
 
 impl Churn {
-    /// The threads have been listed; there were so many births since the first listing.
+    /// Notes a listing of the threads, and the number of births since the first listing.
     pub(super) fn listed(&mut self, births: u64, at: u64) {
         let new = births.saturating_sub(self.births) as f64;
         let kept = (-self.age_s(at) / WITHIN_S).exp();
@@ -43,13 +45,13 @@ impl Churn {
         self.listings = self.listings.saturating_add(1);
     }
 
-    /// Too many of so many threads may have begun since they were listed.
+    /// Returns `true` if too many of these threads may have begun since they were listed.
     pub(super) fn is_list_old(&self, threads: usize, at: u64) -> bool {
         let unlisted = self.births_per_s * self.age_s(at);
         self.listings <= FIRST || unlisted > UNLISTED * threads as f64
     }
 
-    /// Threads have begun lately, or that is not known yet.
+    /// Returns `true` if threads have begun recently, or if that is not known yet.
     pub(super) fn come_and_go(&self) -> bool {
         self.listings <= FIRST || self.births_per_s > FEWEST_PER_S
     }

@@ -1,15 +1,15 @@
-//! Being on time.
+//! Makes the sampling thread run on time.
 //!
-//! A thread that wakes up on a full machine waits for a CPU, and gets it just when a thread that
-//! computes while it holds a lock lets go of both: late looks see too few held locks. Asking for a
-//! short slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the scheduler
-//! run the thread sooner, at the price of running less at a time, which suits a look.
+//! On a busy machine, a thread that wakes up waits for a CPU, and often gets one just when a thread
+//! that computes while holding a lock releases both: late looks see locks held too rarely. A short
+//! slice (`sched_setattr`, Linux 6.12 and later, no privilege needed) makes the scheduler run the
+//! thread sooner, in exchange for shorter runs, which suits a look.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Time that a look takes, and more: within it the scheduler may as well let it finish.
+/// Slice to request. It is longer than a look takes, so that the scheduler lets a look finish.
 const SLICE_NS: u64 = 100_000;
 
 /// The kernel's `struct sched_attr`, first version: see sched_setattr(2).
@@ -30,7 +30,7 @@ struct SchedAttr {
 ///
 /// # Errors
 ///
-/// If the kernel refuses; older ones accept the request and ignore the slice.
+/// If the kernel refuses; older kernels accept the request and ignore the slice.
 pub(super) fn be_prompt() -> io::Result<()> {
     // SAFETY: sets a number of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
@@ -54,16 +54,16 @@ pub(super) fn be_prompt() -> io::Result<()> {
     Ok(())
 }
 
-/// Time for which a thread waited for a CPU, as the scheduler counts it.
+/// Time that a thread has waited for a CPU, according to the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct RunDelay {
-    /// `None` where the kernel does not show it.
+    /// `None` if the kernel does not show it.
     schedstat: Option<File>,
     last: u64,
 }
 
 impl RunDelay {
-    /// Of the calling thread, from now on.
+    /// Measures the calling thread, from now on.
     pub(super) fn of_this_thread() -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         let mut delay = RunDelay { schedstat, last: 0 };
@@ -71,7 +71,7 @@ impl RunDelay {
         delay
     }
 
-    /// Nanoseconds of waiting since the last call; `None` where the kernel does not show them.
+    /// Nanoseconds spent waiting since the last call; `None` if the kernel does not show them.
     pub(super) fn since_last(&mut self) -> Option<u64> {
         let mut line = [0; 64];
         let length = self.schedstat.as_ref()?.read_at(&mut line, 0).ok()?;

@@ -1,4 +1,4 @@
-//! The thread that looks.
+//! The sampling thread.
 
 mod listing;
 mod owned;
@@ -21,103 +21,104 @@ use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, MAX_OBJECTS, Window};
 use owned::Owned;
 
-/// Most futex words of a process: as many as an account tells apart, which says if there are more.
+/// Maximum number of futex words of a process: as many as the account can hold, which reports if
+/// there are more.
 const MAX_WORDS: usize = MAX_OBJECTS;
 
-/// Bytes of a stack that are read.
+/// Number of bytes that are read of a stack.
 const STACK: usize = 16 << 10;
-/// Most looks at which stacks are read, as a share of all.
+/// Largest share of looks that read stacks.
 const STACKS: f64 = 0.4;
 
-/// Readings of a burst, which takes some tens of microseconds.
+/// Number of readings in a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
-/// Bursts a second, and most looks with one, as a share of all: a burst may cost as much as a look.
+/// Bursts per second, and the largest share of looks with one: a burst may cost as much as a look.
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Most stacks at a look: of all threads, of those that wait for what is watched, of others that
-/// sleep, and of owners.
+/// Maximum number of stacks per look: of all threads; of threads that wait on a watched word; of
+/// other sleeping threads; and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
 const MAX_OTHERS_STACKS: u32 = 4;
 const MAX_OWNERS_STACKS: u32 = 8;
 
-/// Most threads of other processes that are looked at as holders of a process's locks.
+/// Maximum number of threads of other processes that are examined as holders of a process's locks.
 const MAX_STRANGERS: usize = 64;
 
-/// A stretch is this long, at first: the costs are guesses until the first ones have ended.
+/// Length of the first stretch: costs are guesses until it has ended.
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
-/// One look in this number is timed: to read the clock of CPU time is a system call.
+/// One look in this many is timed: reading the CPU clock takes a system call.
 const TIMED: u64 = 4;
 
-/// Changes of the rate below this share are not made.
+/// Smallest relative change of the rate that is made.
 const RATE_TOLERANCE: f64 = 0.15;
 
-/// Looks go out when their stretch ends, or when they have become heavy.
+/// Looks are sent when their stretch ends, or when they reach this size.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// What the sampler is told.
+/// A message to the sampler.
 #[derive(Debug)]
 pub enum Order {
-    /// Looks at one more process, with this index, for as long as it executes this program.
+    /// Observe one more process, with this index, for as long as it executes this program.
     Follow(u32, Box<Process>, Option<ProgramRun>),
-    /// Looks at this process no more.
+    /// Stop observing this process.
     Leave(u32),
-    /// Lists its threads: some have begun.
+    /// List its threads again: some have begun.
     List(u32),
-    /// This thread of another process uses locks of it.
+    /// This thread of another process uses locks of this process.
     Stranger(u32, u32),
-    /// Reads these words at each look from now on, each with its surroundings.
+    /// Read these words at each look from now on, each with the bytes around it.
     Watch(u32, Vec<(u64, Watch)>),
-    /// Reads these bytes with each thread that is seen to wait on this word.
+    /// Read these bytes whenever a thread is seen waiting on this word.
     WatchWaiters(u32, u64, Span),
-    /// Reads this word no more of itself: it is no lock.
+    /// Stop reading this word by itself: it is not a lock.
     Ignore(u32, u64),
-    /// Records how long each look waited for a CPU.
+    /// Record how long each look waited for a CPU.
     RecordDelays,
-    /// Reads stacks.
+    /// Read stacks.
     Stacks {
-        /// Looks a second at which they are read.
+        /// Number of looks per second that read them.
         per_s: f64,
-        /// Stacks of all sleeping threads are read, not just of a few and of those that wait for
-        /// what is watched or own it.
+        /// True to read the stacks of all sleeping threads; otherwise only a few, and those of
+        /// threads that wait on a watched word or own it.
         of_all: bool,
     },
-    /// Ends.
+    /// Stop sampling.
     Stop,
 }
 
-/// What the sampler tells.
+/// A message from the sampler.
 #[derive(Debug)]
 pub enum Report {
     /// Looks of one stretch.
     Looks(Chunk),
-    /// A stretch, all of whose looks have been sent, has ended.
+    /// A stretch has ended, and all its looks have been sent.
     Stretch(Stretch),
-    /// Threads that a process has now, ascending.
+    /// The present threads of a process, in ascending order.
     Threads(u32, Vec<u32>),
     /// A process has ended.
     Ended(u32),
-    /// A process executes another program by now, and is looked at no more.
+    /// A process has executed another program, and is no longer observed.
     Replaced(u32),
 }
 
-/// A stretch of one rate.
+/// A period with a constant rate of looks.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// Its length.
+    /// Length of the stretch.
     pub length_ns: u64,
-    /// When it ended.
+    /// End of the stretch.
     pub until: u64,
-    /// Intended rate, and most words and threads at a look.
+    /// Intended rate, and most words and threads per look.
     pub effort: Effort,
-    /// CPU time that the whole process took during it.
+    /// CPU time that the whole profiler used during the stretch.
     pub process_ns: u64,
 }
 
-/// Looks at processes.
+/// Takes the looks at processes.
 #[derive(Debug)]
 pub struct Sampler {
     schedule: Schedule,
@@ -126,13 +127,13 @@ pub struct Sampler {
     stacks_per_s: f64,
     stacks_of_all: bool,
     followed: Vec<Followed>,
-    /// All threads, by the places of their processes and of themselves in these.
+    /// All threads: index of the process, and of the thread in it.
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
     owned: Owned,
-    /// Processes that are looked at no more, which the account does not know.
+    /// Processes no longer observed, of which the account has not been notified.
     left: Vec<u32>,
-    /// Processes of which the last sample has seen something.
+    /// Processes that the last sample saw.
     seen: HashSet<u32>,
     buffer: Box<[u8; STACK]>,
     spent: Spent,
@@ -145,22 +146,22 @@ struct Followed {
     process: Process,
     run: Option<ProgramRun>,
     churn: Churn,
-    /// Number of its threads at this look, if they are drawn from those that live by then.
+    /// Number of its threads at this look, if some are drawn from those alive at that moment.
     drawn_of: Option<u32>,
-    /// The threads have been listed, and neither the account nor the profiler knows it.
+    /// True if a new list of threads has not yet been passed to the account and the profiler.
     unnoted: bool,
     untold: bool,
     words: Vec<u64>,
     watches: Vec<Watch>,
-    /// Places of the words in these.
+    /// Index of each word in `words`.
     known: HashMap<u64, u32>,
     ignored: HashSet<u64>,
-    /// Words that are read if a thread waits on them, each with the look at which it was last.
+    /// Words that are read if a thread waits on them, each with the last look at which one did.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
-    /// Owner field of each word read at this look.
+    /// Owner field of each word that this look read.
     owners: HashMap<u64, u32>,
-    /// Threads of other processes that use locks of this one.
+    /// Threads of other processes that use locks of this process.
     strangers: HashMap<u32, Thread>,
     ended: bool,
 }
@@ -188,12 +189,12 @@ impl Sampler {
         }
     }
 
-    /// Looks until it is told to stop, or nobody listens.
+    /// Samples until it is told to stop, or until the receiver is gone.
     pub fn run(mut self, orders: &Receiver<Order>, spare: &Receiver<Chunk>, to: &Sender<Report>) {
-        // Without a slice of its own the thread is late more often, which is recorded.
+        // Without a short slice, the thread is late more often; its lateness is recorded.
         _ = be_prompt();
         let mut chunk = Chunk::default();
-        // What the process has used before it looks is part of the budget.
+        // CPU time used before sampling begins is part of the budget.
         let mut stretch = Beginning { process: 0, ..Beginning::now() };
         let mut stretch_ns = FIRST_STRETCH;
         let (mut listed_at, mut listing_ns) = (0, 0);
@@ -237,7 +238,7 @@ impl Sampler {
         }
     }
 
-    /// Returns false if nobody listens.
+    /// Returns `false` if the receiver is gone.
     fn hand_in(&self, mut looks: Chunk, to: &Sender<Report>) -> bool {
         looks.gap_s = 1.0 / self.effort.rate_per_s;
         to.send(Report::Looks(looks)).is_ok()
@@ -256,7 +257,7 @@ impl Sampler {
         let until = beginning.wall + length_ns;
         _ = to.send(Report::Stretch(Stretch { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
-        // One rate all along makes every look count alike.
+        // At a constant rate, all looks have the same weight.
         if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
             self.schedule.set_rate(now(), effort.rate_per_s);
             self.effort = effort;
@@ -269,7 +270,7 @@ impl Sampler {
         self.followed.iter().map(|followed| followed.words.len() as u32).sum()
     }
 
-    /// Returns false at the end.
+    /// Returns `false` when told to stop.
     fn obey(&mut self, orders: &Receiver<Order>, to: &Sender<Report>) -> bool {
         loop {
             match orders.try_recv() {
@@ -336,7 +337,7 @@ impl Sampler {
         let with_burst = self.one_of(BURSTS_PER_S.min(BURSTS * self.effort.rate_per_s));
         self.read_threads(with_stacks, chunk);
         if with_stacks && self.stacks_of_all {
-            // A lock that changed hands meanwhile says nothing about who stood where.
+            // If a lock changes hands in the meantime, the stacks say nothing about its holder.
             let began = now();
             self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
@@ -353,13 +354,13 @@ impl Sampler {
         }
     }
 
-    /// Is this look one of so many a second?
+    /// Returns `true` if this look is one of those that happen `per_s` times a second.
     fn one_of(&mut self, per_s: f64) -> bool {
         const STEPS: u32 = 1 << 20;
         f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)
     }
 
-    /// Reads one word, drawn from all, as fast as it goes.
+    /// Reads one word, drawn at random, as fast as possible.
     fn burst(&mut self, chunk: &mut Chunk) {
         let all = self.words();
         let mut pick = self.schedule.below(all) as usize;
@@ -402,7 +403,7 @@ impl Sampler {
         chunk.bursts.push(burst);
     }
 
-    /// Reads all words, or as many as may be, from the first one on.
+    /// Reads words from index `first` on: all of them, or as many as are allowed.
     fn read_words(&mut self, all: u32, first: u32, reason: Reason, chunk: &mut Chunk) {
         let count = all.min(self.effort.words.max(1));
         if all == 0 {
@@ -412,7 +413,7 @@ impl Sampler {
         let mut passed = 0;
         for followed in &mut self.followed {
             let words = followed.words.len() as u32;
-            // The picked words are [first, first + count), around the end of all.
+            // The picked words are [first, first + count), wrapping around at the end.
             let upper = first.max(passed)..(first + count).min(passed + words);
             let lower = passed..(first + count).saturating_sub(all).min(passed + words);
             followed.read(lower.chain(upper).map(|word| (word - passed) as usize), reason, chunk);
@@ -423,7 +424,7 @@ impl Sampler {
     fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) {
         let alive = self.threads.len() as u32;
         let (most, mut stacks) = match with_stacks {
-            // Where nothing names the holder, it is found by looking at every thread.
+            // If nothing names the holder, every thread is examined to find it.
             true if self.stacks_of_all => (MAX_STACKS, MAX_STACKS),
             true => (1, MAX_WAITERS_STACKS),
             false => (1, 0),
@@ -434,7 +435,7 @@ impl Sampler {
         self.owners.clear();
         self.owned.clear();
         for pick in 0..count {
-            // The first `count` of a shuffle.
+            // The first `count` steps of a shuffle.
             let other = pick + self.schedule.below(alive - pick);
             self.threads.swap(pick as usize, other as usize);
             let (place, thread) = self.threads[pick as usize];
@@ -515,13 +516,13 @@ impl Followed {
         }
     }
 
-    /// A thread waits on this word.
+    /// Notes that a thread waits on this word.
     fn waited(&mut self, word: u64, chunk: &mut Chunk) {
         let look = chunk.tick().due;
         let Some((window, last)) = self.with_waiters.get_mut(&word) else {
             if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
-                // Until it is known which thing it is: each waiter may have a word of its own that
-                // names a lock for just as long as it waits.
+                // Until the object is identified: each waiter may have a word of its own that names
+                // a lock only while it waits.
                 let window = Evidence::new(word).window();
                 self.watch(word, Watch::unknown(window));
                 self.watch_waiters(word, window);
@@ -549,20 +550,20 @@ impl Followed {
         }
     }
 
-    /// Looks at a thread that a word names, which may be another process's.
+    /// Examines a thread that a word names, which may belong to another process.
     fn look_at_owner(&self, tid: u32) -> Look {
         self.strangers.get(&tid).map_or_else(|| self.look_at(tid), Thread::look)
     }
 
     fn watch_waiters(&mut self, word: u64, window: Span) {
-        // Words come and go with the threads that they belong to.
+        // Words come and go with the threads to which they belong.
         if self.with_waiters.len() >= MAX_WORDS {
             self.with_waiters.clear();
         }
         self.with_waiters.insert(word, (window, 0));
     }
 
-    /// The place of a word that names its owner.
+    /// Index of a word that names its owner.
     fn owned_word(&self, word: u64) -> Option<u32> {
         let &place = self.known.get(&word)?;
         self.watches[place as usize].names_owner().then_some(place)
@@ -591,7 +592,7 @@ impl Followed {
                 self.known.insert(moved, place);
             }
         }
-        // Words come and go with the threads and objects that they belong to.
+        // Words come and go with the threads and objects to which they belong.
         if self.ignored.len() >= MAX_WORDS {
             self.ignored.clear();
         }
@@ -625,7 +626,8 @@ impl Followed {
     }
 }
 
-/// Reads the stack of a thread that sleeps. Returns false if it does not, or cannot be read.
+/// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if the
+/// stack cannot be read.
 fn read_stack(
     followed: &Followed,
     activity: &Activity,
@@ -635,7 +637,7 @@ fn read_stack(
 ) -> bool {
     let Some((stack_pointer, _)) = activity.position() else { return false };
     let memory = followed.process.memory();
-    // Most threads' stacks end within the copy, and to find the very end takes two more calls.
+    // Most stacks end within the copy; finding the exact end takes two more calls.
     let got = match memory.read_once(stack_pointer, buffer) {
         0 => memory.read(stack_pointer, buffer),
         got => got,
@@ -646,7 +648,7 @@ fn read_stack(
     got > 0
 }
 
-/// The clocks when a stretch began.
+/// Clock readings at the beginning of a stretch.
 #[derive(Debug)]
 struct Beginning {
     wall: u64,

@@ -1,9 +1,9 @@
-//! The times at which to look.
+//! Draws the times at which to look.
 //!
-//! Time is cut into equal spans, and one instant is drawn from each, uniformly: every instant of
-//! the run is as likely as any other, whatever rhythm the program has, and what lasts longer than a
-//! span is seen more evenly than by independent times. A look that comes late answers every time
-//! that has passed meanwhile; how late it was is recorded.
+//! Time is cut into equal spans, and one instant is drawn uniformly from each. Every instant of the
+//! run is equally likely, whatever the rhythm of the program; and states that last longer than a
+//! span are seen more evenly than with independent times. A late look stands for every due time
+//! that has passed in the meantime; how late it was is recorded.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,24 +13,24 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Schedule {
     random: Xoshiro256PlusPlus,
     span_ns: f64,
-    /// End of the span of the next time, to the fraction of a nanosecond: rounding must not shift
+    /// End of the span of the next time, with fractions of a nanosecond: rounding must not shift
     /// the rate.
     span_end: f64,
     next: f64,
     start: u64,
 }
 
-/// The times that a look answers.
+/// The due times for which a look stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The first of them, on `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// Number of times that have passed.
+    /// Number of due times that have passed.
     pub times: u32,
 }
 
 impl Schedule {
-    /// Times from `start` on, `rate_per_s` of them on average.
+    /// Creates a schedule from `start` on, with `rate_per_s` times per second on average.
     pub fn new(start: u64, rate_per_s: f64, seed: u64) -> Self {
         let mut schedule = Schedule {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -48,7 +48,7 @@ impl Schedule {
         self.span_end += self.span_ns;
     }
 
-    /// The next time.
+    /// The next due time.
     pub fn next(&self) -> u64 {
         self.start + self.next as u64
     }
@@ -60,7 +60,7 @@ impl Schedule {
         self.advance();
     }
 
-    /// The times up to `now`; `None` if the next one is still to come.
+    /// The due times up to `now`; `None` if the next one is still to come.
     pub fn take(&mut self, now: u64) -> Option<Due> {
         let at = self.next();
         let mut times = 0;
@@ -71,7 +71,7 @@ impl Schedule {
         (times > 0).then_some(Due { at, times })
     }
 
-    /// A number below `limit`, from the source that draws the times.
+    /// A random number below `limit`, from the generator that draws the times.
     pub fn below(&mut self, limit: u32) -> u32 {
         self.random.random_range(0..limit.max(1))
     }

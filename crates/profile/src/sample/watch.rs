@@ -1,43 +1,44 @@
-//! Bytes that are read with a futex word, and where they name the word's owner.
+//! Bytes that are read with a futex word, and where among them the word's owner is named.
 
 use crate::primitive::{Identity, OwnerField, Window};
 
-/// Bytes to be read around a word.
+/// Address and number of bytes to read around a word.
 pub type Span = (u64, usize);
 
-/// Distance of the owner from the word of a glibc mutex, which most words of unknown things are.
+/// Distance of the owner field from the word of a glibc mutex: most words of unknown objects belong
+/// to one.
 const OWNER: u64 = 8;
 
-/// Bits of a futex word that are a TID (`FUTEX_TID_MASK`).
+/// Bits of a futex word that hold a TID (`FUTEX_TID_MASK`).
 const TID: u32 = 0x3fff_ffff;
 
-/// Bytes to be read with a futex word.
+/// What to read with a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// The bytes.
+    /// The bytes to read.
     pub window: Span,
     owner: Owner,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// It is not known yet which thing the word belongs to.
+    /// The object to which the word belongs is not known yet.
     Guessed,
     Known(OwnerField),
 }
 
 impl Watch {
-    /// Of a word of which it is not known yet what it belongs to.
+    /// What to read with a word whose object is not known yet.
     pub fn unknown(window: Span) -> Watch {
         Watch { window, owner: Owner::Guessed }
     }
 
-    /// Of a word that belongs to this.
+    /// What to read with a word of this object.
     pub fn of(identity: &Identity) -> Watch {
         Watch { window: identity.window(), owner: Owner::Known(identity.owner_field()) }
     }
 
-    /// TID of the word's owner, as the program counts.
+    /// TID of the word's owner, in the program's PID namespace.
     pub(super) fn owner(&self, word: u64, window: &Window<'_>) -> Option<u32> {
         let field = match self.owner {
             Owner::Guessed => word.wrapping_add(OWNER),
@@ -47,7 +48,7 @@ impl Watch {
         window.u32(field).map(|owner| owner & TID).filter(|&owner| owner != 0)
     }
 
-    /// The word names its owner, by a TID or otherwise.
+    /// Returns `true` if the word names its owner, by a TID or otherwise.
     pub(super) fn names_owner(&self) -> bool {
         self.owner != Owner::Known(OwnerField::None)
     }

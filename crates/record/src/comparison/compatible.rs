@@ -1,4 +1,4 @@
-//! Conditions for comparing two runs, and their differences.
+//! Checks if two runs can be compared, and lists their differences.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub enum Refusal {
     /// Both files hold the same run.
     #[error("both files hold the run {0}, so there is nothing to compare")]
     SameRun(Text),
-    /// No cell with a figure stands in both files.
+    /// No cell with a figure is in both files.
     #[error("no cell stands with a figure in both files")]
     NothingInCommon,
     /// One of the machines is simulated.
@@ -25,7 +25,7 @@ pub enum Refusal {
     /// The clocks differ.
     #[error("the two runs were timed by different clocks: {} and {}", name(*.0), name(*.1))]
     Clock(ClockSource, ClockSource),
-    /// Figures of a machine of grade D hold only within a group.
+    /// Figures measured on a machine of grade D can be compared only within a group.
     #[error(
         "the machine had grade D in {}: only ratios within a group of one run can be used",
         if *.in_new { "NEW" } else { "BASE" }
@@ -37,7 +37,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns `true` if the files themselves are unsuitable, not the conditions of measuring.
+    /// Returns `true` if the files themselves are unsuitable, rather than the conditions of
+    /// measuring.
     pub fn is_bad_input(&self) -> bool {
         matches!(self, Refusal::SameRun(_) | Refusal::NothingInCommon)
     }
@@ -57,7 +58,7 @@ pub(super) fn check(base: &Results, new: &Results) -> Result<(), Refusal> {
     if one.simulated != other.simulated {
         return Err(Refusal::Simulated);
     }
-    // Simulated runs with equal seeds have equal ids.
+    // Simulated runs with equal seeds have equal IDs.
     if one.run == other.run && (!one.simulated || base.records() == new.records()) {
         return Err(Refusal::SameRun(one.run.clone()));
     }
@@ -75,7 +76,7 @@ pub(super) fn check(base: &Results, new: &Results) -> Result<(), Refusal> {
 
 fn different_machines(base: &Machine, new: &Machine) -> Option<String> {
     let texts = [
-        // The name of a simulated CPU holds the seed.
+        // The name of a simulated CPU contains the seed.
         (!base.simulated).then_some(("CPU", &base.cpu, &new.cpu)),
         Some(("architecture", &base.arch, &new.arch)),
     ];
@@ -100,7 +101,7 @@ fn different_machines(base: &Machine, new: &Machine) -> Option<String> {
     None
 }
 
-/// Differences that do not forbid a comparison, those of the machine first.
+/// Differences that do not prevent a comparison, those of the machine first.
 pub(super) fn differences(base: &Results, new: &Results) -> Vec<Difference> {
     let (one, other) = (&base.machine, &new.machine);
     let ns = |ns: f64| format!("{ns} ns");
@@ -135,7 +136,7 @@ pub(super) fn differences(base: &Results, new: &Results) -> Vec<Difference> {
     add("command", command(base), command(new));
     let options: BTreeSet<&String> =
         [base, new].iter().flat_map(|results| results.plan.options.keys()).collect();
-    // A seed is no condition of measuring.
+    // A seed does not affect what is measured.
     for option in options.into_iter().filter(|option| !option.contains("seed")) {
         let value = |results: &Results| results.plan.options.get(option).map(ToString::to_string);
         if *option != "simulated_machine" {

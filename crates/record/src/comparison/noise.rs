@@ -1,12 +1,12 @@
 //! Noise between two runs.
 //!
-//! The variance of a change has two parts. Within a run it is that of the record's intervals, which
-//! know the noise between blocks and processes. Between runs it is taken from the same code
-//! measured again: the cell in other groups, minutes apart. Few of these tell little, so they are
-//! moderated by what is usual, as in G. K. Smyth, *Linear models and empirical Bayes
-//! methods* (Statistical Applications in Genetics and Molecular Biology 3, 2004). The parts'
-//! degrees of freedom are joined as in F. E. Satterthwaite, *An approximate distribution of
-//! estimates of variance components* (Biometrics 2, 1946).
+//! The variance of a change has two parts. The part within a run comes from the record's intervals,
+//! which include the noise between blocks and between processes. The part between runs is estimated
+//! from the same code measured again: the cell in other groups, minutes apart. Since there are only
+//! a few of these, the estimate is shrunk towards the usual value, as in G. K. Smyth, *Linear
+//! models and empirical Bayes methods* (Statistical Applications in Genetics and Molecular Biology
+//! 3, 2004). The degrees of freedom of both parts are combined as in F. E. Satterthwaite, *An
+//! approximate distribution of estimates of variance components* (Biometrics 2, 1946).
 
 use threadtoll_stats::{Z95, student};
 
@@ -14,13 +14,13 @@ use crate::{Cell, Work};
 
 use super::observed::Observation;
 
-/// Usual standard deviation of a cell's logarithm between runs of unchanged code minutes apart, on
-/// virtual machines, from the repeated runs in `docs/results`: of threads that spin, of threads
-/// that sleep, and of speed-ups.
+/// Usual standard deviation of the logarithm of a cell's figure between runs of unchanged code,
+/// minutes apart, on virtual machines, from the repeated runs in `docs/results`: for threads that
+/// spin, threads that sleep, and speed-ups.
 const VIRTUAL: [f64; 3] = [0.03, 0.08, 0.01];
-/// A third of that on other machines, which is an assumption.
+/// The same for other machines: a third, which is an assumption.
 const BARE: [f64; 3] = [VIRTUAL[0] / 3.0, VIRTUAL[1] / 3.0, VIRTUAL[2] / 3.0];
-/// Number of repetitions for which the usual noise counts.
+/// Weight of the usual noise, in numbers of repetitions.
 const USUAL: f64 = 10.0;
 
 /// Cells with similar noise between runs.
@@ -32,7 +32,7 @@ pub(super) struct Family {
 impl Family {
     pub(super) fn of(cell: &Cell, sleeps: bool, virtualised: bool) -> Self {
         let at = match cell.lock() {
-            // The scheduler decides how often the holder loses its CPU.
+            // The scheduler determines how often the holder loses its CPU.
             Some(_) if cell.oversubscribed() => 1,
             Some(lock) if lock.work == Work::Spin => 2,
             _ if sleeps => 1,
@@ -42,7 +42,7 @@ impl Family {
     }
 }
 
-/// Noise of a cell's change.
+/// The noise in a cell's change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     variance: f64,
@@ -50,8 +50,8 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Reach of the interval of one of `ratios` changes, so that all of them together hold the
-    /// truth with 95%.
+    /// Half-width of the interval for one of `ratios` changes, in such a way that all intervals
+    /// together contain the true values with 95% confidence.
     pub(super) fn reach(self, ratios: usize) -> f64 {
         student(0.025 / ratios as f64, self.freedom) * self.variance.sqrt()
     }
@@ -68,7 +68,8 @@ pub(super) fn noise(observations: [&[&Observation]; 2], family: Family) -> Noise
         let of_interval = |one: &&Observation| (one.half_width / Z95).powi(2);
         within += run.iter().map(of_interval).sum::<f64>() / count.powi(2);
     }
-    // Groups of one run differ less than those of two, so their number does not divide it.
+    // Groups of one run differ less than groups of two runs, so the variance is not divided by
+    // their number.
     let between = 2.0 * squares / repeats;
     let variance = within + between;
     Noise { variance, freedom: (variance / between).powi(2) * repeats }

@@ -1,4 +1,4 @@
-//! The figures of a run that can be compared: one for each cell, group and regime.
+//! Figures of a run that can be compared: one per cell, group and regime.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::{
 use super::Figure;
 use crate::compare::ALIKE;
 
-/// About the time of a wake-up.
+/// Approximate time of a wake-up.
 const WAKE_NS: f64 = 5_000.0;
 
-/// A cell apart from the version and build of its queue, which may change from run to run.
+/// A cell without the version and build of its queue, which may differ between runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) experiment: Experiment,
@@ -40,7 +40,7 @@ fn with_queue(cell: &Cell, change: impl Fn(&QueueSubject) -> QueueSubject) -> Ce
 #[derive(Clone, Debug)]
 pub(super) struct Observation {
     pub(super) log: f64,
-    /// Half the width of the 95% interval of the logarithm.
+    /// Half-width of the 95% interval of the logarithm.
     pub(super) half_width: f64,
     pub(super) group: usize,
     /// Logarithm of the reference's one-way median; `None` if it does not matter to the cell.
@@ -51,7 +51,7 @@ pub(super) struct Observation {
     pub(super) blocks: usize,
     pub(super) processes: u32,
     pub(super) method: Option<OneWayMethod>,
-    /// True if its time depends on waking threads.
+    /// True if its time depends on how fast threads are woken.
     pub(super) sleeps: bool,
     pub(super) is_reference: bool,
 }
@@ -84,9 +84,9 @@ struct Row {
 #[derive(Default)]
 pub(super) struct Observed {
     rows: BTreeMap<Key, Row>,
-    /// All cells, in the order of measuring.
+    /// All cells, in the order in which they were measured.
     pub(super) order: Vec<Key>,
-    /// Cells that tell how the machine changed.
+    /// Cells that show how the machine changed.
     references: Vec<Key>,
     futexes: Vec<Key>,
 }
@@ -160,7 +160,7 @@ impl Observed {
         self.rows.contains_key(key)
     }
 
-    /// The cell as it was measured, with the version of its queue.
+    /// The cell as measured, including the version of its queue.
     pub(super) fn cell<'a>(&'a self, key: &'a Key) -> &'a Cell {
         self.rows.get(key).map_or(&key.cell, |row| &row.cell)
     }
@@ -176,12 +176,12 @@ impl Observed {
     /// The figures of a cell in a group.
     pub(super) fn in_group(&self, key: &Key, group: usize) -> &[Observation] {
         let all = self.of_cell(key);
-        // Records are in the order of groups.
+        // Records are ordered by group.
         let at = |bound: usize| all.partition_point(|one| one.group < bound);
         &all[at(group)..at(group + 1)]
     }
 
-    /// Cells that can tell how the machine changed, the best one first.
+    /// Cells that may show how the machine changed, best one first.
     pub(super) fn controls(&self, key: &Key) -> impl Iterator<Item = &Key> {
         let sleeps = self.of_cell(key).iter().any(|one| one.sleeps);
         let like = move |other: &&Key| other.experiment == key.experiment && *other != key;
@@ -232,7 +232,7 @@ impl<'a> InRegime<'a> {
         record.regimes.iter().map(of).collect()
     }
 
-    /// Returns `true` if wake-ups are more than a tenth of a time per operation.
+    /// Returns `true` if wake-ups account for more than a tenth of a time per operation.
     fn sleeps(&self, figure: Figure, value: f64) -> bool {
         let each_ns = match figure {
             Figure::OneWayMedian
@@ -287,10 +287,10 @@ impl<'a> InRegime<'a> {
     }
 }
 
-/// The regimes of the machine in both runs: the reference's times, without a gap of more than
-/// [`ALIKE`] in any of them.
+/// The regimes of the machine in both runs, from the times of the reference: within a regime, no
+/// gap between them is larger than [`ALIKE`].
 pub(super) struct Regimes {
-    /// Logarithm of the longest time in each, in ascending order.
+    /// Logarithm of the longest time in each regime, in ascending order.
     ends: Vec<f64>,
 }
 

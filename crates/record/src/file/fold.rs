@@ -1,4 +1,4 @@
-//! Folding a file: all but its blocks, in about a tenth of the space.
+//! Folds a file: keeps everything but its blocks, in about a tenth of the space.
 //!
 //! A folded file renders like the raw one but cannot be resumed. Incomplete groups have no records
 //! and are left out.
@@ -85,7 +85,7 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
 fn write(file: &mut File, lines: &[Line], packed: bool) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     if packed {
-        // Without the time of writing, so that equal input makes equal files.
+        // Without the time of writing, so that equal input yields equal files.
         let mut packer = GzBuilder::new().mtime(0).write(&mut file, Compression::best());
         lines.iter().try_for_each(|line| packer.write_all(to_text(line).as_bytes()))?;
         packer.finish()?;

@@ -1,4 +1,4 @@
-//! Profiles of the schema `threadtoll.profile/1`, in which idle time held all waits that were not
+//! Profiles of the schema `threadtoll.profile/1`, whose idle time included every wait that was not
 //! for a lock: for work, for other threads and for child processes.
 
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::read::render_error;
 use crate::Line;
 
-/// Said of such a file, after its name.
+/// Note on such a file, printed after its name.
 pub(super) const NOTE: &str = "was written by an older version, which did not tell waits for work \
                                from waits for other threads: they are given as other time.";
 
@@ -17,10 +17,10 @@ pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
     serde_json::from_value(line).map_err(|error| render_error(&error))
 }
 
-/// Makes a profile of the present schema of one of the former.
+/// Converts a profile of the former schema to the present one.
 ///
-/// Neither of the present kinds is true of all that was idle then, so that it becomes unknown.
-/// Parked threads wait for others.
+/// The former idle time belongs to no single one of the present kinds, so it becomes unknown.
+/// Parked threads are taken to wait for other threads.
 fn renew(profile: &mut Value) {
     let Some(profile) = profile.as_object_mut() else { return };
     profile.insert("schema".into(), json!("threadtoll.profile/2"));
@@ -40,7 +40,7 @@ fn renew_time(owner: &mut Map<String, Value>) {
     time.insert("thread_wait".into(), json!(parked));
     time.insert("unknown".into(), json!((unknown + idle).clamp(0.0, 1.0)));
     if let Some(within) = time.get_mut("interval95").and_then(Value::as_object_mut) {
-        // The interval of a sum is not known.
+        // The interval of a sum is unknown.
         within.remove("unknown");
         within.remove("idle_wait");
         if let Some(parked) = within.remove("parked") {

@@ -1,6 +1,6 @@
-//! Reading a profile: the machine, the plan, and a line at most once a second, of which the last
-//! complete one counts. Among them are lines with the states of threads over time, of which the last
-//! one counts, too.
+//! Reads a profile: the machine, the plan, and then at most one line per second, of which only the
+//! last complete one is used. Now and then, a line with the states of threads over time stands
+//! before it, of which also only the last one is used.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::{Line, Machine, Plan, Profile};
 use super::former_profile;
 use super::read::{Fault, NextText, Reader, begin_reading, parse};
 
-/// Longest line of a profile; longer ones are not read into memory.
+/// Longest line of a profile; longer lines are rejected without reading them into memory.
 pub const MAX_PROFILE_LINE: u64 = 16 << 20;
 
-/// Begin of a line that holds a profile, as [`Line`] writes it, and as it was written before.
+/// Beginning of a line with a profile: as [`Line`] writes it now, and as earlier versions did.
 const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/2\",";
 const FORMER: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
-/// Begin of a line with the states of threads over time.
+/// Beginning of a line with the states of threads over time.
 const TRACE: &[u8] = b"{\"schema\":\"threadtoll.trace/1\",";
 
 /// Contents of a profile's file.
@@ -30,14 +30,14 @@ pub struct Profiled {
     pub notes: Vec<String>,
 }
 
-/// Reads a profile, plain or compressed with gzip, finished or not.
+/// Reads a profile, plain or compressed with gzip, whether finished or not.
 ///
-/// A last line without a line feed, left by an interrupted run or one that is being written, is
-/// ignored with a note, as is a trace that is invalid. The file is not changed.
+/// If the last line has no line feed, because the run was interrupted or is still writing, it is
+/// ignored with a note; so are invalid states of threads over time. The file is not changed.
 ///
 /// # Errors
 ///
-/// If it cannot be read, holds something else, or holds no complete profile.
+/// If the file cannot be read, is not a profile, or has no complete profile.
 pub fn read_profile(path: &Path) -> Result<Profiled, Fault> {
     let (mut reader, machine, plan) = begin_reading(path)?;
     if !plan.is_profile() {
@@ -47,7 +47,7 @@ pub fn read_profile(path: &Path) -> Result<Profiled, Fault> {
 }
 
 /// Reads the lines after the first two. Only the last one is parsed: there may be many, and each
-/// repeats what the one before it said.
+/// includes everything in the one before it.
 pub(super) fn read_rest(
     reader: &mut Reader<'_>,
     machine: Machine,

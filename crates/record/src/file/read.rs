@@ -1,4 +1,4 @@
-//! Reading, with validation of everything: a file may come from anywhere.
+//! Reads result files and validates everything in them: a file may come from anywhere.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -12,11 +12,11 @@ use crate::{
 
 use super::source::Source;
 
-/// Longest plan line: 125,000 pairs of CPUs need less.
+/// Longest plan line; 125,000 pairs of CPUs fit into it.
 const MAX_PLAN_LINE: u64 = 256 << 20;
-/// Longest machine line: thousands of CPUs need less.
+/// Longest machine line; thousands of CPUs fit into it.
 const MAX_MACHINE_LINE: u64 = 16 << 20;
-/// Longest other line; longer ones are not read into memory.
+/// Longest of the other lines; longer ones are rejected without reading them into memory.
 const MAX_BLOCK_LINE: u64 = 4 << 20;
 
 /// Why a file could not be read as a result file.
@@ -40,13 +40,13 @@ pub enum Fault {
         /// The fault.
         what: String,
     },
-    /// The file is a profile, and measurements were asked for.
+    /// The file is a profile instead of measurements.
     #[error("{} is a profile, not a measurement", .0.display())]
     Profile(PathBuf),
-    /// The file holds measurements, and a profile was asked for.
+    /// The file contains measurements instead of a profile.
     #[error("{} is a measurement, not a profile", .0.display())]
     NotProfile(PathBuf),
-    /// A profile that was interrupted before its first line.
+    /// The file is a profile that was interrupted before its first line.
     #[error("{} has no profile yet: it was interrupted, or has just begun", .0.display())]
     NothingYet(PathBuf),
 }
@@ -56,11 +56,12 @@ pub enum Fault {
 pub struct GroupState {
     /// Number of attempts so far.
     pub attempts: u32,
-    /// The records of a complete attempt.
+    /// Records of the complete attempt, if there is one.
     pub records: Option<Vec<Record>>,
-    /// Blocks of the last attempt in measuring order; empty if it is complete.
+    /// Blocks of the last attempt, in the order of measuring; empty once it is complete.
     pub blocks: Vec<Block>,
-    /// Predictions of the last attempt; empty if it is complete, because its records hold them.
+    /// Predictions of the last attempt; empty once it is complete, because its records contain
+    /// them.
     pub predictions: Vec<CellPrediction>,
     /// Indices of the cells that were given up.
     pub struck: BTreeSet<usize>,
@@ -88,7 +89,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Makes the results of a run that has not measured anything yet.
+    /// Results of a run that has not measured anything yet.
     pub fn empty(machine: Machine, plan: Plan) -> Self {
         let groups = vec![GroupState::default(); plan.groups.len()];
         let (length, read_length) = (0, 0);
@@ -114,7 +115,7 @@ impl Results {
         (0..cells).filter(|cell| !self.is_struck(group, *cell)).collect()
     }
 
-    /// Those cells themselves.
+    /// The cells at those indices.
     pub fn remaining_cells(&self, group: usize) -> Cow<'_, [PlannedCell]> {
         let planned = &self.plan.groups[group];
         if self.groups[group].struck.is_empty() {
@@ -123,7 +124,7 @@ impl Results {
         self.remaining(group).into_iter().map(|cell| planned[cell].clone()).collect()
     }
 
-    /// Gives up a row. The group's attempt is over; groups in which nothing is left to measure are
+    /// Gives up a row. This ends the group's attempt; a group with nothing left to measure is
     /// complete, without records.
     pub fn strike(&mut self, strike: Strike) {
         for group in strike.group..self.groups.len() {
@@ -154,8 +155,8 @@ impl Results {
         !self.strikes.is_empty() && !self.groups.iter().any(measured)
     }
 
-    /// The records of all groups in plan order, apart from a [repetition](Self::repetition); groups
-    /// without records are folded from their blocks.
+    /// Records of all groups in plan order, except a [repetition](Self::repetition). If a group has
+    /// no records yet, its blocks are folded to make them.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -181,7 +182,7 @@ impl Results {
         records
     }
 
-    /// The records of the group that was measured again, and those of its repetition; `None` unless
+    /// Records of the group that was measured twice, and those of its repetition; `None` unless
     /// both are complete.
     pub fn repetition(&self) -> Option<[&[Record]; 2]> {
         let last = self.groups.len().checked_sub(1)?;
@@ -189,7 +190,8 @@ impl Results {
         Some([records(self.plan.repeated_by(last)?)?, records(last)?])
     }
 
-    /// Drops the histograms of all records and their worst samples, most of a folded file.
+    /// Drops the histograms and longest samples of all records, which make up most of a folded
+    /// file.
     pub fn drop_samples(&mut self) {
         let records = self.groups.iter_mut().flat_map(|group| &mut group.records).flatten();
         records.for_each(|record| {
@@ -204,7 +206,7 @@ impl Results {
         });
     }
 
-    /// Returns why a run cannot continue in this file and what to do, or `None` if it can.
+    /// Reason why a run cannot continue in this file, and advice; `None` if it can.
     pub fn not_resumable(&self) -> Option<(&'static str, &'static str)> {
         if self.plan.folded.is_some() {
             Some(("it is folded and has no blocks", "resume the raw file, or measure again"))
@@ -223,12 +225,12 @@ impl Results {
 
 /// Reads a result file, plain or compressed with gzip.
 ///
-/// A last line without a line feed, left by an interrupted run, is ignored with a note. The file is
-/// not changed.
+/// If the last line has no line feed, because the run was interrupted, it is ignored with a note.
+/// The file is not changed.
 ///
 /// # Errors
 ///
-/// If it cannot be read or is invalid in any other way.
+/// If the file cannot be read, or is invalid in any other way.
 pub fn read(path: &Path) -> Result<Results, Fault> {
     let (mut reader, machine, plan) = begin_reading(path)?;
     if plan.is_profile() {
@@ -352,7 +354,7 @@ fn take_block(
         (None, None) => true,
         (Some(contention), Some(lock)) => {
             let threads = contention.acquisitions.len();
-            // A program of another language does not tell.
+            // A program of another language may not report it.
             threads == lock.threads as usize || threads == 0 && block.own_program.is_some()
         }
         _ => false,
@@ -372,7 +374,7 @@ fn take_block(
     Ok(())
 }
 
-/// Begins an attempt with its first line, or checks that the line belongs to the current one.
+/// Begins an attempt with its first line, or checks that a line belongs to the current one.
 fn begin(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -390,7 +392,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // A folded group has only the attempt that counted.
+        // A folded file has only the attempt that counted.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.attempts = attempt;
@@ -407,7 +409,7 @@ fn begin(
     Ok(())
 }
 
-/// Ends an attempt. A folded file has only the attempts that counted.
+/// Ends an attempt. A folded file has only attempts that counted.
 fn take_strike(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -430,7 +432,7 @@ fn take_strike(
     Ok(())
 }
 
-/// A cell is predicted once, before anything of its group is measured.
+/// A cell is predicted only once, before any block of its group is measured.
 fn take_prediction(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -581,7 +583,7 @@ impl Reader<'_> {
         Ok(NextText::Line)
     }
 
-    /// A note on a last line without a line feed.
+    /// Note on a last line without a line feed.
     pub(super) fn incomplete(&self) -> String {
         format!(
             "The last line of {} is incomplete, as after an interrupted run, and is ignored.",
@@ -598,8 +600,8 @@ impl Reader<'_> {
     }
 }
 
-/// Serde's message without its position (the line number is ours), control characters and long
-/// quotations.
+/// Serde's message without its position (we report our own line number), control characters and
+/// long quotations.
 pub(super) fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);

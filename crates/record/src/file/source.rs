@@ -1,4 +1,4 @@
-//! Opening: a regular file of lines, plain or compressed with gzip.
+//! Opens a regular file of lines, plain or compressed with gzip.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,8 +10,8 @@ use rustix::fs::OFlags;
 
 /// Magic number of gzip (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Largest ratio of decompression. Raw files expand about threefold, folded ones at most
-/// twentyfold; a larger ratio means a decompression bomb.
+/// Largest decompression ratio. Raw files expand about threefold, folded ones at most twentyfold; a
+/// larger ratio indicates a decompression bomb.
 const MAX_TIMES: u64 = 200;
 /// Decompressed size up to which the ratio does not matter.
 const MAX_SMALL_FILE: u64 = 16 << 20;
@@ -58,7 +58,7 @@ pub(super) fn regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Decompressed contents, up to a limit.
+/// Reader of decompressed contents, up to a limit.
 struct Unpacked {
     packed: MultiGzDecoder<BufReader<File>>,
     left: u64,

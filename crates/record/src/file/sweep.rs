@@ -1,8 +1,8 @@
-//! The end of a sweep of rates: groups above the saturation of all their rows, which are complete
+//! The end of a sweep of rates. Groups at which all rows are above their saturation are complete
 //! without records.
 //!
-//! The groups before it decide about a group. As these are complete when it would be measured, a
-//! run, its resumption and each reader of its file leave out the same groups.
+//! The groups before a group determine if it is measured. Since they are complete by then, a run,
+//! its resumption and every reader of its file leave out the same groups.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::read::Results;
 #[derive(Clone, Copy)]
 struct Highest {
     rate_per_s: u64,
-    /// True if it was saturated in all its groups.
+    /// True if the row was saturated in all groups at that rate.
     saturated: bool,
 }
 
-/// The cell without its rate, and the rate; `None` unless it is a row of a sweep.
+/// The cell without its rate, and the rate; `None` if it is not a row of a sweep.
 fn row(cell: &Cell) -> Option<(Cell, u64)> {
     let rate_per_s = cell.queue()?.load.rate_per_s?.get();
     let mut row = cell.clone();
@@ -39,7 +39,7 @@ fn take(highest: &mut BTreeMap<Cell, Highest>, record: &Record) {
     }
 }
 
-/// `group` are the cells that were not given up.
+/// `group` has the cells that were not given up.
 fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bool {
     let mut rows = group.iter().filter_map(|planned| row(&planned.cell)).peekable();
     rows.peek().is_some()
@@ -49,8 +49,8 @@ fn all_saturated(group: &[PlannedCell], highest: &BTreeMap<Cell, Highest>) -> bo
 }
 
 impl Results {
-    /// For each group, `true` if it is complete: it has its records, or is
-    /// [above saturation](Self::above_saturation).
+    /// For each group, `true` if it is complete: it has its records, or is [above
+    /// saturation](Self::above_saturation).
     pub fn complete_groups(&self) -> Vec<bool> {
         let mut complete = self.above_saturation();
         for (complete, group) in complete.iter_mut().zip(&self.groups) {
@@ -59,9 +59,9 @@ impl Results {
         complete
     }
 
-    /// For each group, `true` if it is not measured because all its rows were saturated at the
-    /// highest rate below at which they were measured. Always `false` unless the plan is
-    /// [until saturated](crate::Plan::until_saturated).
+    /// For each group, `true` if it is not measured because, at the highest lower rate at which
+    /// they were measured, all its rows were saturated. Always `false` unless the plan is [until
+    /// saturated](crate::Plan::until_saturated).
     pub fn above_saturation(&self) -> Vec<bool> {
         let mut above = vec![false; self.groups.len()];
         if !self.plan.until_saturated {
@@ -75,7 +75,7 @@ impl Results {
                 None if all_saturated(&self.remaining_cells(index), &highest) => {
                     above[index] = true;
                 }
-                // Nothing can be said of the groups after an incomplete one.
+                // Nothing can be decided for groups after an incomplete one.
                 None => break,
             }
         }
@@ -94,7 +94,7 @@ impl Results {
             let Some((row, rate_per_s)) = row(&planned.cell) else { continue };
             let Some(measured) = highest.get(&row).map(|row| row.rate_per_s) else { continue };
             let of_rate = rows.entry(measured).or_default();
-            // A row that stands in several groups may have been measured in another one.
+            // A row that is in several groups may have been measured in another one.
             if measured < rate_per_s && !of_rate.contains(&row) {
                 of_rate.push(row);
             }

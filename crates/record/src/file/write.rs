@@ -1,4 +1,5 @@
-//! Writing: a file appears with its first two lines complete, and only grows from then on.
+//! Writes result files: a file appears with its first two lines complete, and only grows from then
+//! on.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,10 +10,10 @@ use crate::{Line, Machine, Plan};
 /// Why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteFault {
-    /// A file of that name exists and is not empty.
+    /// A file of this name exists and is not empty.
     #[error("{} exists and is not empty", .0.display())]
     Exists(PathBuf),
-    /// It is a directory, a device or the like.
+    /// It is a directory, a device or similar.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
     /// Another process is writing it.
@@ -21,7 +22,7 @@ pub enum WriteFault {
     /// An I/O error.
     #[error("cannot {what} {}: {error}", path.display())]
     System {
-        /// Attempted action, as a verb.
+        /// The action that failed, as a verb.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -39,11 +40,12 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Refuses a file that is not empty or not regular.
+    /// Rejects a path at which there is a file that is not empty, or something other than a regular
+    /// file.
     ///
     /// # Errors
     ///
-    /// If it is one of these, or its metadata cannot be read.
+    /// If there is such a file, or its metadata cannot be read.
     pub fn check(path: &Path) -> Result<(), WriteFault> {
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => Err(WriteFault::NotAFile(path.to_path_buf())),
@@ -56,19 +58,19 @@ impl Appender {
         }
     }
 
-    /// Creates the file with its first two lines: a temporary file next to it is renamed when both
-    /// lines are on disk.
+    /// Creates the file with its first two lines. They are written to a temporary file next to it,
+    /// which is renamed once both are on disk.
     ///
     /// # Errors
     ///
-    /// If a file of that name is not empty, or an I/O error occurs.
+    /// If there is a file of that name that is not empty, or an I/O error occurs.
     pub fn create(path: &Path, machine: &Machine, plan: &Plan) -> Result<Self, WriteFault> {
         let text = head(machine, plan);
         let file = create(path, |file| file.write_all(text.as_bytes()))?;
         Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
     }
 
-    /// Opens a file that [`read`](super::read()) accepted, truncating it to `length`, its valid
+    /// Opens a file that [`read`](super::read()) accepted, and truncates it to `length`, its valid
     /// part.
     ///
     /// # Errors
@@ -100,7 +102,7 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// On an I/O error, such as a full disk. Earlier lines stay, and whatever was written of these
+    /// On an I/O error, such as a full disk. Earlier lines are kept, and any part of the new lines
     /// is removed.
     pub fn append(&mut self, lines: &[Line]) -> Result<(), WriteFault> {
         let text: String = lines.iter().map(to_text).collect();
@@ -110,19 +112,20 @@ impl Appender {
                 Ok(())
             }
             Err(error) => {
-                // Readers ignore an incomplete last line; removing it only spares them the note.
+                // Readers ignore an incomplete last line; removing it only saves them the note.
                 let _ = self.file.set_len(self.length);
                 Err(WriteFault::System { what: "append to", path: self.path.clone(), error })
             }
         }
     }
 
-    /// Begins the file anew, with its first two lines and these: a temporary file next to it takes
-    /// its place when everything is on disk, so that a reader finds the one or the other.
+    /// Replaces the file by one with its first two lines and `lines`. They are written to a
+    /// temporary file next to it, which takes its place once everything is on disk, so that a
+    /// reader sees either the old or the new file.
     ///
     /// # Errors
     ///
-    /// On an I/O error. The file stays as it was.
+    /// On an I/O error. The file is then unchanged.
     pub fn begin_anew(
         &mut self,
         machine: &Machine,
@@ -171,7 +174,7 @@ fn head(machine: &Machine, plan: &Plan) -> String {
         + &to_text(&Line::Plan(Box::new(plan.clone())))
 }
 
-/// Creates a file in one step, locked: a temporary file next to it is renamed when everything is on
+/// Creates a locked file atomically: a temporary file next to it is renamed once everything is on
 /// disk.
 pub(super) fn create(
     path: &Path,
@@ -179,7 +182,7 @@ pub(super) fn create(
 ) -> Result<File, WriteFault> {
     Appender::check(path)?;
     write_draft(path, write, |draft| {
-        // Checked again just before the rename: the first check was long ago, and nothing may be
+        // Checked again just before the rename: the first check was long ago, and no data may be
         // lost.
         Appender::check(path)?;
         put_in_place(draft, path).map_err(|error| {
@@ -199,7 +202,7 @@ fn directory(path: &Path) -> PathBuf {
     }
 }
 
-/// Writes a temporary file next to `path`, locked, and puts it in place when it is on disk.
+/// Writes a locked temporary file next to `path`, and moves it into place once it is on disk.
 fn write_draft(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -227,7 +230,7 @@ fn write_draft(
     written
 }
 
-/// Renames without replacing anything but an empty file that the caller has just seen.
+/// Renames without replacing anything but an empty file, which the caller has just seen.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
@@ -235,7 +238,8 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some file systems cannot do this; a hard link does not replace either.
+        // Some file systems do not support this; creating a hard link does not replace a file
+        // either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             match std::fs::hard_link(draft, path) {
                 Ok(()) => std::fs::remove_file(draft),
@@ -251,7 +255,7 @@ fn lock(file: &File, path: &Path) -> Result<(), WriteFault> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(WriteFault::Busy(path.to_path_buf())),
-        // On a file system without locks, continue without.
+        // Continue unlocked on a file system without locks.
         Err(TryLockError::Error(_)) => Ok(()),
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     }
 }
 
-/// A send call and a receive call together.
+/// Time of a send call plus a receive call.
 pub(super) fn time(block: &Block) -> Option<f64> {
     let calls = block.figures.calls()?;
     Some(calls.send_ns.get() + calls.receive_ns.get())
@@ -63,7 +63,8 @@ fn resident_bytes(blocks: &[(&Block, CallsBlock)]) -> Option<ResidentBytes> {
     let known: Vec<ResidentBytes> =
         blocks.iter().filter_map(|(_, calls)| calls.resident_bytes).collect();
     let before = median(known.iter().map(|bytes| bytes.before.as_f64()))?;
-    // What a process has before differs from block to block more than what its queue takes.
+    // The memory of a process before the queue exists varies more between blocks than the memory
+    // that its queue takes.
     let more = |of: fn(&ResidentBytes) -> Count| {
         let more = median(known.iter().map(|bytes| of(bytes).as_f64() - bytes.before.as_f64()))?;
         Some(Count::from((before + more) as u64))

@@ -1,4 +1,4 @@
-//! Locks: waits instead of round trips, and the speed-up over one thread alone.
+//! Locks: waiting times instead of round trips, and the speed-up over one thread alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::sharing::{jain, mean_index};
 
 const WORK: &str = "work_per_s";
 
-/// The blocks of a cell that its rates use: those without stamps, if there are any.
+/// Kind of the blocks from which a cell's rates are taken: those without stamps, if there are any.
 fn rate_kind(planned: &PlannedCell) -> BlockKind {
     planned.budget.kinds().first().copied().unwrap_or(BlockKind::Stretch)
 }
@@ -30,8 +30,8 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of a block that ran on `all`: on `cpus` if known per CPU, as for one thread
-/// alone, or else wherever it ran.
+/// Work per nanosecond of a block that ran on the CPUs `all`: the part done on `cpus` if it is
+/// known per CPU, as for one thread alone, and otherwise all of it.
 fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.figures.contention()?.work_by_cpu;
     let rates: Vec<f64> = all
@@ -44,7 +44,7 @@ fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// The work of all threads of a cell, by round.
+/// Work of all threads of a cell, by round.
 pub(super) fn work_by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -54,7 +54,8 @@ pub(super) fn work_by_round(
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
 }
 
-/// Work of a thread on each CPU at once, divided by that of one alone, in a block of the latter.
+/// Work of one thread on each CPU at the same time, divided by the work of a thread alone, from a
+/// block of the latter.
 fn without_lock(block: &Block) -> Option<f64> {
     let contention = block.figures.contention()?;
     let alone: f64 = contention.work_by_cpu.iter().map(|rate| rate.get()).sum();
@@ -62,12 +63,13 @@ fn without_lock(block: &Block) -> Option<f64> {
     (speedup.is_finite() && speedup > 0.0).then_some(speedup)
 }
 
-/// Returns for each block of several threads that compute whether threads that share nothing did
-/// other work around it, by more than [`DRIFT`], than the calibration had expected of them: the
-/// host gives CPUs more or less of their cores, or the machine has changed its frequency.
+/// For each block with several computing threads, `true` if threads that share nothing did a
+/// different amount of work around it than the calibration led to expect, by more than [`DRIFT`]:
+/// the host gives the CPUs a different share of its cores, or the machine has changed its
+/// frequency.
 ///
-/// A short block of a thread on each CPU is disturbed easily. So a change counts if the median of
-/// three neighbours shows it.
+/// A short block with a thread on each CPU is easily disturbed, so a change counts only if the
+/// median of three neighbours shows it.
 pub(super) fn work_drifted(
     cells: &[PlannedCell],
     blocks: &[Block],
@@ -211,7 +213,7 @@ fn contention(
     }
 }
 
-/// The intended share or, for threads that sleep, the measured one.
+/// The intended share or, if threads sleep, the measured one.
 fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     match seen.map(|seen| (seen.hold_ns, seen.hold_ns + seen.think_ns)) {
         Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
@@ -221,7 +223,7 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     }
 }
 
-/// The work of all threads relative to that of cell `other`, one thread alone.
+/// Work of all threads, relative to that of cell `other`, which has one thread alone.
 fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[other].cell.cpus);
     let other_kind = rate_kind(&folding.cells()[other]);
@@ -279,8 +281,8 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
-/// Mean number of threads still waiting just after an acquisition, from programs that count them
-/// themselves.
+/// Mean number of threads still waiting just after an acquisition, according to programs that count
+/// them themselves.
 fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
     let means = blocks.filter_map(|block| {
         let mean = block.figures.contention()?.queue_on_entry_mean?;
@@ -292,7 +294,8 @@ fn told_queue<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<f64> {
 
 /// Jain's index of the threads' acquisitions in a block, averaged over the blocks.
 ///
-/// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
+/// Computed per block: over all blocks together, a lock that serves a single thread in each block,
+/// but a different one each time, would look fair.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<Fraction> {
     mean_index(blocks.filter_map(|block| {
         let got = &block.figures.contention()?.acquisitions;

@@ -1,4 +1,4 @@
-//! The distribution of a cell’s stamped values.
+//! The distribution of a cell's stamped values.
 
 use super::{Folding, Marked, processes};
 use crate::limits::WORST;
@@ -14,7 +14,7 @@ pub(super) struct Distribution {
     pub(super) mean: Option<Ns>,
     pub(super) min: Option<Ns>,
     pub(super) max: Option<Ns>,
-    /// [`Quantiles::ALL`] of all blocks, and of the undisturbed ones.
+    /// [`Quantiles::ALL`] over all blocks, and over the undisturbed ones.
     pub(super) all: Vec<QuantileEstimate>,
     pub(super) clean: Vec<QuantileEstimate>,
     pub(super) over_share: Option<Fraction>,
@@ -67,7 +67,8 @@ impl Distribution {
     }
 }
 
-/// False for a block of a pool of which a program of another language only told how long it took.
+/// Returns `false` for a block of a pool for which a program of another language only reported the
+/// total time.
 fn has_waits(block: &Block) -> bool {
     let told = |found: &ContentionBlock| found.queue_on_entry_mean.is_some();
     !block.figures.contention().is_some_and(told)

@@ -40,7 +40,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     }
 }
 
-/// A program of another language measures one stretch in each block: too few for a quantile.
+/// A program of another language measures only one stretch per block, which is too few for a
+/// quantile.
 fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
     let blocks = || folding.blocks(BlockKind::Stretch);
     let means: Vec<f64> = blocks().map(|block| block.mean.get()).collect();
@@ -51,8 +52,8 @@ fn median_of_blocks(folding: &Folding<'_>) -> QuantileEstimate {
     }
 }
 
-/// Stretches and stamped blocks measure the same round trips in turn. If their figures lie further
-/// apart than a regime's do, the cell changed between them although the reference did not.
+/// Warns if stretches and stamped blocks, which measure the same round trips in alternation, differ
+/// by more than a regime allows: the cell then changed between them although the reference did not.
 fn disagreement(
     folding: &Folding<'_>,
     stretches: QuantileEstimate,
@@ -60,8 +61,8 @@ fn disagreement(
 ) -> Option<Warning> {
     let (median, mean) = (stamped.p50().value?, stamped.mean?.get());
     let [low, high] = stretches.interval95?;
-    // The mean round trip of a stretch lies between the median of single ones and their mean, which
-    // a stamp lengthens by its cost and the stall of its fences.
+    // The mean round trip of a stretch lies between the median and the mean of single ones, each of
+    // which a stamp lengthens by its cost and by the stall of its fences.
     let shortest = (median.min(mean) - 4.0 * stamp_ns(folding)) / (1.0 + DRIFT);
     let longest = median.max(mean) * (1.0 + DRIFT);
     (high < shortest || low > longest)
@@ -91,7 +92,7 @@ fn one_way(
             estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
         )
     };
-    // Stamps that quantise or lengthen the median by more than 1% do not count.
+    // Stamps that quantise the median, or lengthen it, by more than 1% are not used.
     let stamp_ns = stamp_ns(folding);
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {
@@ -125,8 +126,8 @@ fn directly(block: &Block) -> Option<&OneWayBlock> {
     block.figures.hand_offs()?.one_way.as_ref()
 }
 
-/// Returns `true` if directly stamped times count: the clocks agree within 5% of the median, and
-/// fewer than one time in a thousand is negative.
+/// Returns `true` if directly stamped times may be used: the clocks agree within 5% of the median,
+/// and fewer than one time in a thousand is negative.
 fn agreed(direct: &[&OneWayBlock], median: Option<f64>) -> bool {
     let bound = direct.iter().map(|block| block.clock_bound_ns.get()).fold(0.0, f64::max);
     let negative: Count = direct.iter().map(|block| block.negative).sum();

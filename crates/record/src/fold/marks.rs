@@ -1,25 +1,26 @@
-//! Blocks around which the machine changed.
+//! Marks the blocks around which the machine changed.
 
 use std::collections::BTreeMap;
 
 use crate::limits::DRIFT;
 use crate::{Block, BlockKind, Cause, DisturbanceSummary};
 
-/// Largest undisturbed change of the reference as a multiple of its median change. A normal
-/// distribution exceeds it in 0.7% of cases.
+/// Largest change of the reference that counts as undisturbed, as a multiple of its median change.
+/// A normal distribution exceeds it in 0.7% of cases.
 const UNUSUAL: f64 = 4.0;
-/// Smallest change that is a drift however usual it is: more than addresses, which made 20% on one
-/// machine.
+/// Smallest change that always counts as a drift, however large the usual changes are. It exceeds
+/// the effect of addresses, which was 20% on one machine.
 const MOST: f64 = 0.30;
 
-/// A block, and whether the reference changed around it.
+/// A block, and changes of the machine around it.
 #[derive(Clone, Copy)]
 pub(super) struct Marked<'a> {
     pub(super) block: &'a Block,
     pub(super) moved: bool,
-    /// The change disturbed the block.
+    /// True if a change of the reference disturbed the block.
     pub(super) drifted: bool,
-    /// Threads that share nothing did other work around the block than when it was predicted.
+    /// True if threads that share nothing did a different amount of work around the block than when
+    /// it was predicted.
     pub(super) work_drifted: bool,
 }
 
@@ -29,7 +30,7 @@ impl Marked<'_> {
     }
 }
 
-/// The figure of a block that ratios and drift use: the median over its stretches.
+/// The figure of a block that is used for ratios and drift: the median over its stretches.
 pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     match block.kind {
         BlockKind::Stretch => block.histogram.as_ref()?.quantile_ns(0.5),
@@ -37,13 +38,14 @@ pub(super) fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// Returns for each block whether the reference changed unusually and by more than `DRIFT`, or by
-/// more than 30%, between its neighbours in time, which were measured by the same process.
+/// For each block, `true` if the time of the reference changed around it, from the reference's last
+/// block before it to its first block after it, both measured by the same process: unusually and by
+/// more than `DRIFT`, or by more than 30%.
 ///
-/// Each round has another instance of the reference, with other addresses. Instances differ by a
-/// few percent on many machines, which is no change of the machine.
+/// Each round creates the reference anew, at other addresses. On many machines this alone changes
+/// its time by a few percent, which is not a change of the machine.
 ///
-/// The reference's own blocks are never marked: each is a valid sample of its time.
+/// Blocks of the reference itself are never marked: each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     let references: Vec<(usize, f64)> = blocks
         .iter()
@@ -52,14 +54,14 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
         .filter_map(|(at, block)| Some((at, stretch_median(block)?)))
         .collect();
     let within = |pair: &&[(usize, f64)]| blocks[pair[0].0].process == blocks[pair[1].0].process;
-    // The larger one divided by the smaller one, less 1.
+    // The larger divided by the smaller, minus 1.
     let change = |pair: &[(usize, f64)]| {
         let ratio = pair[1].1 / pair[0].1;
         ratio.max(1.0 / ratio) - 1.0
     };
     let mut changes: Vec<f64> = references.windows(2).filter(within).map(change).collect();
     changes.sort_by(f64::total_cmp);
-    // The lower median of the others, from the view of a large change.
+    // The lower median of the other changes, as seen from a large one.
     let usual = changes.len().checked_sub(2).map_or(0.0, |others| changes[others / 2]);
     let largest = (UNUSUAL * usual).clamp(DRIFT, MOST);
     let mut drifted = vec![false; blocks.len()];

@@ -1,5 +1,5 @@
-//! Open loops: the distribution of delivery times from stamped blocks, and the rate that the queue
-//! kept up with.
+//! Open loops: the distribution of delivery times from stamped blocks, and the rate with which the
+//! queue kept up.
 
 use threadtoll_stats::resample::{self, Processes};
 
@@ -16,13 +16,13 @@ use super::{
 use crate::quantile;
 use crate::rounding::{rounded_ns, significant};
 
-/// Largest share of the messages that are due which a queue that keeps up may leave unreceived.
+/// Smallest share of the due messages that must have been received for the queue to have kept up.
 const KEEPS_UP: f64 = 0.95;
-/// Undisturbed blocks that are enough to judge by, without the others: an end that loses its CPU
-/// for milliseconds leaves messages unreceived, whatever the queue.
+/// Number of undisturbed blocks from which the others are ignored: an end that loses its CPU for
+/// milliseconds leaves messages unreceived, whatever the queue.
 const ENOUGH: usize = 6;
-/// Largest share of the delivery time that the sender's lateness may be, and of the time per
-/// message that a stamp may take.
+/// Largest acceptable share of the sender's lateness in the delivery time, and of a stamp in the
+/// time per message.
 const OWN: f64 = 0.25;
 
 pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
@@ -65,8 +65,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     }
 }
 
-/// The figure of a block that ratios use: the time until the last message of a burst was received,
-/// or the median delivery time.
+/// The figure of a block that is used for ratios: the time until the last message of a burst was
+/// received, or the median delivery time.
 pub(super) fn time(block: &Block) -> Option<f64> {
     match block.figures.open_loop()?.burst {
         Some(burst) => Some(burst.last_ns.get()),
@@ -74,7 +74,7 @@ pub(super) fn time(block: &Block) -> Option<f64> {
     }
 }
 
-/// A cell without deliveries gives the time of its hand-offs.
+/// For a cell without deliveries, the time of its hand-offs.
 fn hand_off(block: &Block) -> Option<f64> {
     Some(stretch_median(block)? / 2.0)
 }
@@ -88,7 +88,7 @@ fn until_last(other: Kind) -> Comparison {
     Comparison { of: "burst.last_ns", ..deliveries(other) }
 }
 
-/// The figures, and the warning that the generator was the limit.
+/// The figures, and a warning if the generator was the limit.
 fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, Option<Warning>) {
     let blocks: Vec<(&Block, &OpenLoopBlock)> = folding
         .blocks(BlockKind::Stamped)
@@ -151,7 +151,7 @@ fn open_loop(folding: &Folding<'_>, distribution: &Distribution) -> (OpenLoop, O
     (open_loop, limit)
 }
 
-/// CPU time of a message, with its interval.
+/// CPU time per message, with its interval.
 fn cpu(
     blocks: &[(&Block, &OpenLoopBlock)],
     of_process: &Processes,
@@ -168,7 +168,8 @@ fn cpu(
     resample::mean_with_interval(&means, of_process, seed)
 }
 
-/// Share of the messages that were due which were received meanwhile, with its interval.
+/// Share of the messages due that were received by the end of their block's window, with its
+/// interval.
 fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     let (clean, disturbed): (Vec<_>, Vec<_>) = folding
         .own()
@@ -181,7 +182,8 @@ fn kept_up(folding: &Folding<'_>) -> Option<(f64, Option<[f64; 2]>)> {
     resample::median_with_interval(&shares, &of_process, folding.seed)
 }
 
-/// Stamps are what a saturated generator does in addition to its send calls.
+/// Warns if the stamps limit the rate: apart from its send calls, a saturated generator does
+/// nothing but take stamps.
 fn stamps_limit(folding: &Folding<'_>, rate: Option<f64>) -> Option<Warning> {
     let share = folding.machine.clock.read_ns.get() * rate? / 1e9;
     let which =

@@ -26,7 +26,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     }
 }
 
-/// Messages of all blocks that were lost; `None` where none may be.
+/// Messages of all blocks that were lost; `None` if the queue may not lose any.
 pub(super) fn lost(folding: &Folding<'_>) -> Option<Lost> {
     let blocks = folding.blocks(BlockKind::Stamped);
     let all: Vec<Lost> = blocks.filter_map(|block| block.figures.lost()).collect();

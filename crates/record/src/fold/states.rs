@@ -1,4 +1,4 @@
-//! The blocks of a group by regime of the machine.
+//! Assigns the blocks of a group to regimes of the machine.
 
 use threadtoll_stats::{median, regimes};
 
@@ -16,11 +16,11 @@ pub(super) struct State {
     pub(super) share: f64,
 }
 
-/// The [`regimes`] of figures, each with its process.
+/// The [`regimes`] of figures; `processes` has the process of each.
 ///
-/// A cell has its own addresses in each process, and so a speed of its own for as long as the
-/// process lives. Levels between which no process changed for a while are not the machine's:
-/// intervals hold what lies between processes.
+/// In each process, a cell has its own addresses, and so its own speed for as long as the process
+/// lives. If no process changes between two levels for a while, the levels are not regimes of the
+/// machine: intervals already cover differences between processes.
 pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> Vec<usize> {
     const LEAST: usize = 3;
     let mut levels = regimes(figures, DRIFT);
@@ -38,8 +38,8 @@ pub(super) fn levels(processes: impl Iterator<Item = u32>, figures: &[f64]) -> V
     levels
 }
 
-/// The regimes of a group, the fastest first, and the one of each block: that of the reference's
-/// blocks before and after it in the same process, if it is the same.
+/// The regimes of a group, the fastest first, and the regime of each block: that of the reference's
+/// blocks before and after it in the same process, if both have the same.
 pub(super) fn states(all: &[Marked<'_>]) -> (Vec<State>, Vec<Option<usize>>) {
     let references: Vec<(usize, f64)> = all
         .iter()

@@ -1,4 +1,4 @@
-//! Streams: a rate, the median over blocks, without round trips.
+//! Streams: the median rate over blocks, without round trips.
 
 use threadtoll_stats::resample;
 
@@ -15,8 +15,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     let rated = || stretches().filter(|block| rate(block).is_some());
     let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
     let found = resample::median_with_interval(&rates, &processes(rated()), folding.seed);
-    // One operation per message. Halved and rounded first because files have always had that last
-    // digit.
+    // One operation per message. The cost of half a message is rounded and then doubled, only to
+    // reproduce the last digit of existing files.
     let half = cost(stretches(), 2.0);
     let shared = folding.own().filter_map(|marked| marked.block.figures.workers());
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
@@ -43,13 +43,13 @@ pub(super) fn fold(folding: &Folding<'_>) -> Outcome {
     }
 }
 
-/// Messages per nanosecond of a block.
+/// Messages per nanosecond in a block.
 pub(super) fn rate(block: &Block) -> Option<f64> {
     let rate = block.count.as_f64() / block.elapsed_ns.as_f64();
     (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
 }
 
-/// A cell without a rate counts each hand-off as one message.
+/// For a cell without a rate, each hand-off counts as one message.
 fn hand_offs(block: &Block) -> Option<f64> {
     Some(2.0 / stretch_median(block)?)
 }

@@ -1,4 +1,4 @@
-//! Changes of a program whose effect is predicted.
+//! Changes to a program whose effect is predicted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A change of how a program uses a lock.
+/// A change in how a program uses a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Change {

@@ -1,4 +1,4 @@
-//! Intervals whose ends are in order.
+//! Intervals with ordered ends.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub struct Interval<T> {
 }
 
 impl<T: Copy + PartialOrd> Interval<T> {
-    /// Makes an interval; `None` if `low` is above `high` or one of them is no number.
+    /// Creates an interval; `None` if `low` is above `high`, or one of them is NaN.
     pub fn new(low: T, high: T) -> Option<Self> {
         (low <= high).then_some(Interval { low, high })
     }

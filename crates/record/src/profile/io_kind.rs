@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Input or output that a thread waits for.
+/// Kind of input or output that a thread waits for.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -17,13 +17,13 @@ pub enum IoKind {
     Pipe,
     /// Terminals.
     Terminal,
-    /// Processes that it started.
+    /// Child processes.
     Child,
     /// Any of several descriptors: `poll`, `select`, `epoll_wait`.
     Poll,
-    /// Reading from something that could not be told.
+    /// Reading from something of an unknown kind.
     Read,
-    /// Writing to something that could not be told.
+    /// Writing to something of an unknown kind.
     Write,
     /// Other system calls for input and output.
     Other,

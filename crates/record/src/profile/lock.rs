@@ -19,7 +19,7 @@ pub struct Lock {
     pub name_from: NameFrom,
     /// Address of the lock.
     pub address: Address,
-    /// Number of locks that have lived at this address so far, this one included.
+    /// Number of locks that have been at this address so far, including this one.
     pub generation: u32,
     /// Stack of the first thread that was seen to use it, innermost first.
     pub first_seen: Vec<Text>,
@@ -31,12 +31,12 @@ pub struct Lock {
     pub hold: Option<Durations>,
     /// Waiting times.
     pub wait: Option<Durations>,
-    /// Number of threads that use it: those seen as holder or waiter.
+    /// Number of threads that use it: those seen holding it or waiting for it.
     pub threads: u32,
-    /// Number of threads that may use it: from those seen to all that lived.
+    /// Number of threads that may use it: from those that were seen to all that ever lived.
     pub threads_interval: Option<Interval<u32>>,
-    /// Share of the time for which it was held. Of `rwlock-read`: by a writer, as readers do not
-    /// wait for each other.
+    /// Share of the time for which it was held. For `rwlock-read`: by a writer, because readers do
+    /// not wait for each other.
     pub held_share: Option<Fraction>,
     /// Its 95% interval.
     pub held_share_interval95: Option<Interval<Fraction>>,
@@ -46,54 +46,55 @@ pub struct Lock {
     pub queue_mean_interval95: Option<Interval<Ratio>>,
     /// True if the holds are too short for the sampler, so that the mean queue is a lower bound.
     pub queue_is_lower_bound: bool,
-    /// Largest number of threads seen waiting at once. Between two looks, and among threads that a
-    /// look left out, more may have waited.
+    /// Largest number of threads seen waiting at once. More may have waited between two samples, or
+    /// among threads that a sample left out.
     pub queue_max: Option<u32>,
-    /// True if samples saw some of the threads only, so that `queue_max` and `threads` are lower
+    /// True if samples saw only some of the threads, so that `queue_max` and `threads` are lower
     /// bounds.
     #[serde(default)]
     pub seen_in_part: bool,
-    /// Throughput that the program would gain if nobody had to wait for this lock, relative to the
-    /// present one.
+    /// Gain in the program's throughput, relative to the present, if nobody had to wait for this
+    /// lock.
     pub gain: Option<Ratio>,
     /// Its 95% interval.
     pub gain_interval95: Option<Interval<Ratio>>,
-    /// It was held in every sample, and the threads that wait for it were never seen to go on: what
-    /// the program does once they have it cannot be told, nor the gain.
+    /// True if it was held in every sample, and the threads that wait for it were never seen to go
+    /// on. It is then unknown what the program would do once they had the lock, and so is the gain.
     #[serde(default)]
     pub never_taken: bool,
-    /// Its holder waits for work, as where idle threads of a pool take turns to do so: without
-    /// other work for them the lock costs nothing, and its gain is not known.
+    /// True if its holder waits for work, as idle threads of a pool do in turn. The lock costs
+    /// nothing unless the threads have other work, so its gain is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_turns: bool,
     /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.
     pub efficiency: Option<Fraction>,
     /// Its 95% interval.
     pub efficiency_interval95: Option<Interval<Fraction>>,
-    /// Verdict, or all verdicts that the intervals allow.
+    /// The verdict, or all verdicts that the intervals allow.
     pub verdict: Option<Verdict>,
-    /// Processes that share it, by their PIDs; empty unless there are several. Its figures are
-    /// those of all of them.
+    /// PIDs of the processes that share it; empty unless there are several. Its figures are those
+    /// of all of them.
     #[serde(default)]
     pub shared_by: Vec<u32>,
-    /// Share of the samples with a waiting thread in which the holder could not be told.
+    /// Share of the samples with a waiting thread in which the holder is unknown.
     pub holder_not_seen_share: Option<Fraction>,
     /// Its 95% interval.
     #[serde(default)]
     pub holder_not_seen_interval95: Option<Interval<Fraction>>,
-    /// Number of samples with a waiting thread of which the causes are shares; null in older files.
+    /// Number of samples with a waiting thread, of which the causes are shares; null in older
+    /// files.
     #[serde(default)]
     pub waiting_samples: Option<Count>,
-    /// Share of the samples with a waiting thread in which the holder let go of the lock before its
-    /// own state was read: of short holds, without records of switches.
+    /// Share of the samples with a waiting thread in which the holder released the lock before its
+    /// own state was read. This happens with short holds, if there are no records of switches.
     #[serde(default)]
     pub holder_let_go_share: Option<Fraction>,
-    /// The holders while somebody waited, the most frequent first, with their shares of the samples
+    /// The holders while a thread waited, the most frequent first, with their shares of the samples
     /// with a waiting thread.
     pub holders: Vec<ThreadShare>,
     /// The waiters, the most frequent first.
     pub waiters: Vec<ThreadShare>,
-    /// Other locks that the holder waited for while somebody waited for this one.
+    /// Other locks for which the holder waited while a thread waited for this one.
     pub waits_for: Vec<ChainLink>,
     /// Causes of the waiting, the most important first.
     pub causes: Vec<Cause>,
@@ -101,9 +102,9 @@ pub struct Lock {
     pub handoff_ns: Option<HandOffs>,
     /// Predicted speed-ups by number of threads.
     pub predicted: Vec<Predicted>,
-    /// Predicted effects of changes, the most helpful first.
+    /// Predicted effects of changes, the most beneficial first.
     pub what_if: Vec<WhatIf>,
-    /// The code that waits for it and that holds it, the most samples first.
+    /// The code that waits for it and that holds it, in order of samples.
     pub sites: Vec<Site>,
 }
 
@@ -113,9 +114,9 @@ pub struct Lock {
 pub enum LockKind {
     /// A mutex of the C library.
     Mutex,
-    /// A readers-writer lock of the C library that readers wait for.
+    /// A readers-writer lock of the C library, as readers wait for it.
     RwlockRead,
-    /// A readers-writer lock of the C library that writers wait for.
+    /// A readers-writer lock of the C library, as writers wait for it.
     RwlockWrite,
     /// A spinlock.
     Spinlock,
@@ -123,18 +124,18 @@ pub enum LockKind {
     RustMutex,
     /// A readers-writer lock of the Rust standard library.
     RustRwlock,
-    /// A futex that is used as a lock and not told apart further.
+    /// A futex that is used as a lock, of an unknown kind.
     Futex,
-    /// A word that one thread sleeps on, of parking_lot or the JVM.
+    /// A word on which a single thread sleeps, of parking_lot or the JVM.
     Parker,
 }
 
-/// Gain that is worth a change of the program.
+/// Smallest gain that is worth changing the program for.
 const WORTHWHILE: f64 = 0.01;
 
 impl Lock {
-    /// Its cost, to sort locks by: the program's gain without its queue, then the queue. Where the
-    /// gain is not known, a lock that threads waited for comes before those that cost nothing.
+    /// Its cost, for sorting locks: the program's gain without its queue, then the queue. If the
+    /// gain is unknown, a lock for which threads waited comes before those that cost nothing.
     pub fn cost(&self) -> (f64, f64) {
         let queue_max = f64::from(self.queue_max.unwrap_or(0));
         let unknown = if queue_max > 0.0 { WORTHWHILE } else { -1.0 };
@@ -189,14 +190,14 @@ pub struct HandOffs {
     pub max: Option<Ns>,
 }
 
-/// A thread and its share of the holding or waiting.
+/// A thread, and its share of the holding or waiting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadShare {
     /// The kernel's number of the thread.
     pub tid: u32,
     /// Its name; empty if it had ended before that was read.
     pub name: Text,
-    /// Its process, if that is another one than the lock's row is of.
+    /// Its process, if that is not the process under which the lock is listed.
     #[serde(default)]
     pub pid: Option<u32>,
     /// True if it has ended.
@@ -207,11 +208,12 @@ pub struct ThreadShare {
     /// Its 95% interval.
     #[serde(default)]
     pub interval95: Option<Interval<Fraction>>,
-    /// True if the lock's word does not name its holder, and its place in the code told.
+    /// True if the lock's word does not name its holder, which was inferred from its place in the
+    /// code.
     pub inferred: bool,
 }
 
-/// Another lock that the holder waited for.
+/// Another lock for which the holder waited.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainLink {
     /// Number of the other lock.
@@ -228,14 +230,14 @@ pub struct ChainLink {
 pub struct Cause {
     /// The cause.
     pub cause: CauseKind,
-    /// Share of the samples with a waiting thread that show it.
+    /// Share of the samples with a waiting thread that show this cause.
     pub share: Fraction,
     /// Its 95% interval.
     pub interval95: Option<Interval<Fraction>>,
     /// System call in which the holder slept; null for other causes.
     pub syscall: Option<Text>,
-    /// Lock that the holder waited for, or object by which it waited for other threads, such as
-    /// `condition variable reply_cv`; null for other causes.
+    /// Lock for which the holder waited, or object through which it waited for other threads, such
+    /// as `condition variable reply_cv`; null for other causes.
     #[serde(default)]
     pub awaited: Option<Text>,
     /// Advice, as a sentence.
@@ -250,17 +252,17 @@ pub enum CauseKind {
     SleptHolding,
     /// The holder waited for another lock.
     WaitsForLock,
-    /// The holder waited for other threads by something that is no lock.
+    /// The holder waited for other threads through an object that is not a lock.
     WaitsForThreads,
     /// The holder computed.
     Computing,
-    /// The holder computed or had lost its CPU: which of the two is not known.
+    /// The holder computed or had lost its CPU; it is unknown which.
     OnCpu,
     /// The holder had lost its CPU.
     Preempted,
     /// The control group had used up its quota.
     Throttled,
-    /// The lock was free, or its new owner was being woken, while threads waited.
+    /// Threads waited while the lock was free, or while its new owner was being woken.
     Convoy,
     /// Several threads were woken together and queued up for the lock.
     Herd,
@@ -292,7 +294,7 @@ impl CauseKind {
     }
 }
 
-/// Verdict on a lock; two or three of them where an interval spans a bound.
+/// Verdict on a lock; two or three if an interval spans a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -343,8 +345,8 @@ pub struct Predicted {
 pub struct WhatIf {
     /// The change.
     pub change: Change,
-    /// Number of threads for which it is predicted. Where it matters whether all threads use the
-    /// lock or only those seen, there are two entries of one change.
+    /// Number of threads for which it is predicted. If it matters whether all threads use the lock
+    /// or only those that were seen, a change has two entries.
     pub threads: u32,
     /// Throughput with the change, relative to one thread without it that never waits.
     pub speedup: Ratio,

@@ -11,9 +11,9 @@ pub enum NameFrom {
     Given,
     /// The symbol at its address.
     Symbol,
-    /// The code that made it.
+    /// The code that created it.
     CreationSite,
-    /// The code that waited for it most.
+    /// The code that waited for it most often.
     WaiterSite,
     /// Its address.
     Address,

@@ -1,4 +1,4 @@
-//! A process and the time of its threads.
+//! A process, and how its threads spent their time.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{Fraction, Seconds, Text};
 pub struct Process {
     /// The kernel's number of the process.
     pub pid: u32,
-    /// Number of programs that it has executed so far, this one included.
+    /// Number of programs that it has executed so far, including this one.
     pub image: u32,
     /// Its command line.
     pub command: Vec<Text>,
@@ -28,16 +28,16 @@ pub struct Process {
     /// Time over which the means of its threads and locks are taken.
     #[serde(default)]
     pub seconds: Option<Seconds>,
-    /// Time of its threads; null if it was too short to be sampled.
+    /// How its threads spent their time; null if it did not live long enough to be sampled.
     pub time: Option<ThreadTime>,
-    /// The gravest standstill, at the end of the observation; null if none was found.
+    /// The gravest standstill at the end of the observation; null if there was none.
     #[serde(default)]
     pub stuck: Option<Stuck>,
-    /// Further ones.
+    /// Further standstills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_stuck: Vec<Stuck>,
-    /// The locks, the largest [`gain`](Lock::gain) first. Of very many, those that cost least are
-    /// left out.
+    /// The locks, the one with the largest [`gain`](Lock::gain) first. If there are very many,
+    /// those that cost least are left out.
     pub locks: Vec<Lock>,
     /// Number of locks left out.
     pub locks_left_out: u32,
@@ -60,15 +60,16 @@ pub struct Process {
     /// Stacks of threads that ran in functions that take or free locks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locking: Vec<Site>,
-    /// Parked threads: each sleeps on a word of its own until another one unparks it.
+    /// Parked threads: each sleeps on a word of its own until another thread unparks it.
     pub parkers: Vec<IdleWait>,
-    /// Waits on words whose purpose could not be told.
+    /// Waits on words whose purpose is unknown.
     pub unknown: Vec<IdleWait>,
-    /// All waits that are not for a lock that was seen, by the function of the program that waits,
-    /// the most threads first.
+    /// All waits for anything but a known lock, grouped by the function of the program that waits;
+    /// those with the most threads first.
     #[serde(default)]
     pub waits: Vec<Wait>,
-    /// The runtime in it that parks its threads without a sign of the reason; null for none.
+    /// The runtime in the process that parks its threads without showing why; null if there is
+    /// none.
     #[serde(default)]
     pub runtime: Option<Runtime>,
 }
@@ -101,37 +102,36 @@ pub struct ThreadTime {
     /// Part of `running`: in a function that spins until it has a lock.
     #[serde(default)]
     pub spinning: Fraction,
-    /// Part of `running`: in functions that take or free locks, spinning included; 0 without
-    /// `perf_event`. Code that was inlined is not seen, nor is the kernel's.
+    /// Part of `running`: in functions that take or release locks, spinning included; 0 without
+    /// `perf_event`. Inlined code and time in the kernel are not included.
     #[serde(default)]
     pub in_locking: Fraction,
     /// Part of `running`: in loops of the program's own code that spin until another thread changes
-    /// a word, for a lock or for something else; 0 without `perf_event`.
+    /// a word, for a lock or for anything else; 0 without `perf_event`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_spin_loops: Fraction,
     /// Waiting for a CPU; null without `perf_event`.
     pub runnable: Option<Fraction>,
-    /// Waiting for a lock that somebody holds.
+    /// Waiting for a lock that another thread holds.
     pub lock_wait: Fraction,
-    /// Waiting for other threads, or for other processes, for a reason that is not known: on
-    /// condition variables, semaphores, joins, barriers, initialisations, parked, and on words that
-    /// are not recognised.
+    /// Waiting for other threads or processes for an unknown reason: on condition variables,
+    /// semaphores, joins, barriers, initialisations and unrecognised words, or parked.
     #[serde(default)]
     pub thread_wait: Fraction,
-    /// Waiting for work, which a socket, a timer or a watched file shows.
+    /// Waiting for work, as shown by a socket, a timer or a watched file.
     #[serde(default)]
     pub idle: Fraction,
     /// Waiting for input or output, by kind.
     pub io: BTreeMap<IoKind, Fraction>,
-    /// Sleeping for a time.
+    /// Sleeping for a set time.
     pub sleep: Fraction,
-    /// In other system calls, which [`Process::waits`] names, or not told apart.
+    /// In other system calls, which [`Process::waits`] names, or unknown.
     pub unknown: Fraction,
     /// 95% intervals.
     pub interval95: TimeIntervals,
 }
 
-/// 95% intervals of the shares of [`ThreadTime`].
+/// 95% intervals of the shares in [`ThreadTime`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimeIntervals {
@@ -147,10 +147,10 @@ pub struct TimeIntervals {
     /// Waiting for a CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runnable: Option<Interval<Fraction>>,
-    /// Waiting for a lock that somebody holds.
+    /// Waiting for a lock that another thread holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_wait: Option<Interval<Fraction>>,
-    /// Waiting for other threads, for a reason that is not known.
+    /// Waiting for other threads or processes for an unknown reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_wait: Option<Interval<Fraction>>,
     /// Waiting for work.
@@ -159,10 +159,10 @@ pub struct TimeIntervals {
     /// Waiting for input or output, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub io: BTreeMap<IoKind, Interval<Fraction>>,
-    /// Sleeping for a time.
+    /// Sleeping for a set time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep: Option<Interval<Fraction>>,
-    /// In other system calls, or not told apart.
+    /// In other system calls, or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Interval<Fraction>>,
 }

@@ -11,13 +11,13 @@ use crate::{Count, Fraction, Ratio, Text};
 pub struct Site {
     /// Role of the threads.
     pub role: Role,
-    /// The functions, innermost first, inlined ones included.
+    /// The functions, innermost first, including inlined ones.
     pub frames: Vec<Text>,
-    /// Number of frames that were inferred from values on the stack that fit.
+    /// Number of frames that were inferred from matching values on the stack.
     pub inferred_frames: u32,
     /// Number of samples.
     pub samples: Count,
-    /// Share of the samples of all stacks in this role, those that are not listed included.
+    /// Share of the samples of all stacks in this role, including those that are not listed.
     #[serde(default)]
     pub share: Option<Fraction>,
     /// Its 95% interval.
@@ -39,7 +39,7 @@ pub enum Role {
     Waiter,
     /// They hold the lock.
     Holder,
-    /// One of them holds the lock: the samples do not tell which of several sites it is.
+    /// One of them holds the lock, but the samples do not show at which of several sites.
     Candidate,
 }
 
@@ -54,7 +54,7 @@ impl Role {
     }
 }
 
-/// Something that threads wait for and that is not a lock.
+/// Something other than a lock for which threads wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleWait {
     /// Its name.
@@ -71,6 +71,6 @@ pub struct IdleWait {
     pub queue_mean_interval95: Option<Interval<Ratio>>,
     /// Largest number of threads seen waiting at once.
     pub queue_max: u32,
-    /// The code that waits, the most samples first.
+    /// The code that waits, in order of samples.
     pub sites: Vec<Site>,
 }

@@ -1,33 +1,33 @@
-//! Threads that cannot go on, and programs that stand still.
+//! Threads that cannot go on, and programs that have come to a standstill.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Count, Seconds, Text};
 
-/// Threads that cannot go on. Locks of which threads are stuck have no causes, no gain and no
+/// Threads that cannot go on. A lock for which threads are stuck has no causes, no gain and no
 /// effects of changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
     /// Its kind.
     pub kind: StuckKind,
-    /// Time for which it has lasted at least.
+    /// Lower bound of the time for which this has lasted.
     pub seconds: Option<Seconds>,
-    /// Numbers of the locks that nobody gets, as far as they are listed.
+    /// Numbers of the listed locks that no thread can get.
     pub locks: Vec<u32>,
-    /// The threads: those of a circle in its order; otherwise those that wait, the holder first. Of
-    /// very many, the first.
+    /// The threads: in a cycle, in its order; otherwise the holder and then those that wait. If
+    /// there are very many, only the first.
     pub threads: Vec<StuckThread>,
     /// Number of further threads that cannot go on.
     pub more_threads: Count,
-    /// All of it in sentences.
+    /// A description in sentences.
     pub text: Text,
     /// Advice, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mend: Option<Text>,
 }
 
-/// A thread that cannot go on, or one that keeps others from it.
+/// A thread that cannot go on, or that prevents others from going on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StuckThread {
     /// The kernel's number of the thread.
@@ -48,23 +48,24 @@ pub struct StuckThread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StuckKind {
-    /// The program is, or was for long, stopped by a signal or a debugger.
+    /// The program is stopped by a signal or a debugger, or was for a long time.
     Stopped,
-    /// Threads wait for locks, or for the end of each other, in a circle.
+    /// Threads wait in a cycle for each other's locks, or for each other to end.
     Deadlock,
     /// A thread waits for a lock that it holds itself.
     SelfDeadlock,
-    /// Nothing that could end the waiting was seen.
+    /// Nothing was seen that could end the waiting.
     StandStill,
-    /// A lock is free, and those that wait for it sleep on.
+    /// A lock is free, but its waiters still sleep.
     LostWakeUp,
-    /// The holder of a lock does not exist any more.
+    /// The holder of a lock no longer exists.
     OwnerEnded,
-    /// The holder of a lock is a thread of another process, or was one when this one was forked.
+    /// The holder of a lock is a thread of another process, or held it when this process was
+    /// forked.
     OwnerElsewhere,
-    /// Threads wait in a circle until their waits time out.
+    /// Threads wait in a cycle until their waits time out.
     Circle,
-    /// A lock was not released while it was watched, by a thread that waits for something else.
+    /// A thread that waits for something else did not release a lock while it was observed.
     NeverReleased,
 }
 
@@ -84,7 +85,7 @@ impl StuckKind {
         }
     }
 
-    /// Threads wait for each other, and nothing ends it.
+    /// Returns `true` if threads wait for each other and nothing will end that.
     pub fn is_deadlock(self) -> bool {
         matches!(self, StuckKind::Deadlock | StuckKind::SelfDeadlock)
     }

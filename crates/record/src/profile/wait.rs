@@ -1,4 +1,4 @@
-//! Waits that are not for a lock that was seen, by the function of the program that waits.
+//! Waits for anything but a known lock, grouped by the function of the program that waits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,28 +13,28 @@ pub struct Wait {
     pub kind: WaitKind,
     /// Kind of input or output; null for other kinds of time.
     pub io: Option<IoKind>,
-    /// Thing that they wait for.
+    /// What they wait for.
     pub what: WaitFor,
     /// System call in which they sleep; null for a futex, and for a page fault.
     pub syscall: Option<Text>,
-    /// Name of the thing, if they all wait for one and it is a variable of the program.
+    /// Name of the object, if they all wait for the same one and it is a variable of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
-    /// They are threads of a runtime or library that wait for work of its own.
+    /// True if they are threads of a runtime or library that wait for internal work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_runtime: bool,
-    /// Function of the program that waits: the innermost one that belongs to no lock and to no
-    /// library for waiting. Null if its stacks were not read.
+    /// Function of the program that waits: the innermost one that belongs neither to a lock nor to
+    /// a library that waits. Null if the stacks were not read.
     pub function: Option<Text>,
-    /// Function between that one and the wait whose name says that it takes a lock.
+    /// Function between `function` and the wait, whose name says that it takes a lock.
     pub lock_function: Option<Text>,
     /// Number of waiting threads, averaged over time.
     pub queue_mean: Ratio,
-    /// Mean length of a sleep, where switches of the threads tell it; null for other waits.
+    /// Mean length of a sleep, if the threads' switches show it; null for other waits.
     pub sleep_ns: Option<Ns>,
-    /// For an initialisation: the function that runs it, if a thread was seen there.
+    /// For an initialisation: the function that runs it, if a thread was seen in it.
     pub run_by: Option<Text>,
-    /// The code that waits, the most samples first.
+    /// The code that waits, in order of samples.
     pub sites: Vec<Site>,
 }
 
@@ -44,19 +44,19 @@ pub struct Wait {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitKind {
-    /// For other threads or processes, for a reason that is not known.
+    /// Waiting for other threads or processes, for an unknown reason.
     Thread,
-    /// For work.
+    /// Waiting for work.
     Idle,
-    /// For input or output.
+    /// Waiting for input or output.
     Io,
-    /// For time to pass.
+    /// Sleeping for a set time.
     Sleep,
-    /// In a system call that does not tell.
+    /// In a system call whose purpose is unknown.
     Unknown,
 }
 
-/// Thing that threads wait for.
+/// What threads wait for.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -74,19 +74,19 @@ pub enum WaitFor {
     Once,
     /// Another thread that unparks this one.
     Parker,
-    /// A word whose purpose could not be told.
+    /// A word whose purpose is unknown.
     Word,
     /// A lock on a file.
     FileLock,
-    /// A semaphore of System V.
+    /// A System V semaphore.
     SysvSemaphore,
-    /// A message of another thread or process.
+    /// A message from another thread or process.
     Message,
     /// A signal.
     Signal,
-    /// Descriptors.
+    /// File descriptors.
     Descriptor,
-    /// A pipe without a name, both ends of which the process has.
+    /// An unnamed pipe with both ends in the process.
     Pipe,
     /// Memory to be mapped or filled.
     Memory,
@@ -94,12 +94,12 @@ pub enum WaitFor {
     Other,
 }
 
-/// A runtime that parks threads without a sign of the reason.
+/// A runtime that parks threads without showing why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runtime {
-    /// Go's.
+    /// The Go runtime.
     Go,
-    /// A virtual machine of Java.
+    /// A Java virtual machine.
     Java,
 }

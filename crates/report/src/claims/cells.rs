@@ -19,7 +19,7 @@ pub(super) enum Property {
     Wait,
     MaySleep,
     Slept,
-    /// The queue is one of Rust whose messages are under a lock.
+    /// True for a Rust queue that guards its messages with a lock.
     UnderLock,
     Batch,
     Senders,
@@ -50,15 +50,15 @@ pub(super) enum Is {
     Between(Property, f64, f64),
     No(Property),
     Yes(Property),
-    /// As of the cell that is compared.
+    /// The property has the same value as in the compared cell.
     Same(Property),
 }
 
-/// Names of queues whose messages are under a lock begin with one of these.
+/// Beginnings of the names of queues that guard their messages with a lock.
 const UNDER_LOCK: [&str; 2] = ["flume-", "kanal-"];
 
 impl Property {
-    /// `None` if the cell has no such property.
+    /// The value of this property; `None` if the cell does not have it.
     pub(super) fn of(self, record: &Record) -> Option<Value> {
         let cell = &record.cell;
         let (queue, lock) = (cell.queue(), cell.lock());
@@ -111,7 +111,7 @@ impl Is {
         }
     }
 
-    /// The value of a cell, where the condition admits several and a name has a place for it.
+    /// The cell's value, if the condition allows several and the value belongs in a name.
     fn value(self, record: &Record) -> Option<String> {
         const TOLERANCE: f64 = 0.02;
         let Is::Between(property, least, most) = self else { return None };
@@ -130,8 +130,8 @@ impl Is {
     }
 }
 
-/// Returns `true` for a cell without payload, CPU kept awake, neighbours or pause hint; of
-/// locks, for one that admits one thread at a time.
+/// Returns `true` for a cell without payload, neighbours, pause hint, or CPUs kept awake; for a
+/// lock, also only if it admits one thread at a time.
 pub(super) fn is_plain(cell: &Cell) -> bool {
     let plain = match &cell.subject {
         Subject::Lock(lock) => {
@@ -145,8 +145,8 @@ pub(super) fn is_plain(cell: &Cell) -> bool {
     plain && cell.neighbour.is_none()
 }
 
-/// `pipe (spin), 8 messages, every 10 µs`, `std-mutex, sleeping, 20 threads`: with the values that
-/// the conditions leave open.
+/// Name of a cell, with the values that the conditions leave open:
+/// `pipe (spin), 8 messages, every 10 µs`, `std-mutex, sleeping, 20 threads`.
 pub(super) fn name(record: &Record, conditions: &[Is]) -> String {
     let cell = &record.cell;
     let mut parts = vec![match &cell.subject {
@@ -159,7 +159,7 @@ pub(super) fn name(record: &Record, conditions: &[Is]) -> String {
     parts.join(", ")
 }
 
-/// Answers are counted for each lock, and for each number of messages in a burst.
+/// Group in which answers are counted: one per lock, and per number of messages in a burst.
 pub(super) fn group(record: &Record) -> String {
     match (&record.cell.subject, Burst.of(record)) {
         (Subject::Lock(_), _) => clean(record.cell.name()),

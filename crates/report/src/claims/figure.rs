@@ -1,4 +1,4 @@
-//! The figures of cells that claims are about.
+//! Figures of cells about which claims are made.
 
 use threadtoll_record::{Ns, Record};
 
@@ -14,9 +14,9 @@ pub(super) enum Figure {
     Rate,
     /// Time until the last message of a burst was received.
     LastOfBurst,
-    /// CPU time of a billion messages; none of a queue that is saturated.
+    /// CPU time for a billion messages; `None` for a saturated queue.
     BillionMessages,
-    /// The number of those of the 99% and the 99.9% quantile that are abnormally long.
+    /// Number of the two quantiles 99% and 99.9% that are abnormally long: 0, 1 or 2.
     AbnormalQuantiles,
     Speedup,
     SpeedupPerThread,
@@ -71,8 +71,9 @@ impl Figure {
         }
     }
 
-    /// Ratio of a cell's figure to another's: the paired one of one-way medians; otherwise the far
-    /// ends of both intervals bound it, because the two may be in groups of their own.
+    /// Ratio of a cell's figure to another's. For one-way medians it is the paired ratio; for other
+    /// figures, which may be from different groups, it is bounded by the opposite ends of the two
+    /// intervals.
     pub(super) fn ratio(self, record: &Record, other: &Record) -> Option<Measured> {
         if self == Figure::OneWay {
             let times = Quotient::of(record, other)?;
@@ -83,7 +84,7 @@ impl Figure {
         Measured::of(own.value / other.value, [low / other_high, high / other_low], 1.0)
     }
 
-    /// The figure of a record without its interval.
+    /// Text of a record's figure, without its interval.
     pub(super) fn text(self, record: &Record) -> Option<String> {
         let value = self.of(record)?.value;
         Some(match self {
@@ -103,7 +104,7 @@ impl Figure {
         })
     }
 
-    /// The interval, unless the text of the figure says all.
+    /// Text of the interval, unless the text of the figure makes it redundant.
     pub(super) fn range(self, interval95: [f64; 2]) -> Option<String> {
         match self {
             Figure::AbnormalQuantiles => None,
@@ -114,7 +115,7 @@ impl Figure {
     }
 }
 
-/// A quantile is abnormally long if it is over this many times the median.
+/// A quantile is abnormally long if it exceeds this multiple of the median.
 const ABNORMAL: f64 = 10.0;
 
 /// Bounds on the number of abnormally long quantiles; `None` if too few messages were measured.

@@ -1,4 +1,4 @@
-//! The table of claims and figures that articles published.
+//! The table of claims and figures from published articles.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::cells::Is::{self, All, Between, No, OneOf, Same, Yes};
 use super::cells::Property::*;
 use super::figure::Figure;
 
-/// A publication with figures.
+/// A publication that contains figures.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source {
     pub(crate) year: u16,
@@ -31,11 +31,11 @@ pub(crate) struct Claim {
     pub(super) experiment: &'static str,
     pub(super) figure: Figure,
     pub(super) cells: &'static [Is],
-    /// The cells with whose figures it is compared; `None` if the figure itself is judged.
+    /// The cells with which it is compared; `None` if the claim is about the figure itself.
     pub(super) against: Option<&'static [Is]>,
     /// The claim; empty if the source only gives a figure.
     pub(super) text: &'static str,
-    /// It holds if the figure, or the ratio, is at least the first limit and below the second.
+    /// The claim holds if the figure or ratio is at least the first limit and below the second.
     pub(super) limits: [f64; 2],
     pub(crate) published: Option<Published>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Claim {
 /// A published figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
-    /// Time, of a stream the longest for a message, in nanoseconds.
+    /// Time in nanoseconds; for a stream, the longest time per message.
     pub(crate) ns: f64,
     /// True if the source says “or worse”.
     pub(crate) or_worse: bool,
     /// True if it was published as a rate.
     pub(super) is_rate: bool,
-    /// Machine and program that it was measured with.
+    /// Machine and program with which it was measured.
     pub(crate) machine: &'static str,
     pub(crate) source: &'static Source,
 }
@@ -117,7 +117,7 @@ const VOLATILE: Is = OneOf(Name, &["java-volatile", "atomic-seqcst"]);
 const CONDVAR: Is = OneOf(Name, &["java-condition", "std-condvar", "pthread-condvar"]);
 const POLLED: Is = OneOf(Wait, &["poll", "poll-backoff"]);
 const BLOCKED: Is = OneOf(Wait, &["block"]);
-/// Lock-free queues in C++ between two threads.
+/// Lock-free C++ queues between two threads.
 const LOCK_FREE: Is = OneOf(Name, &["boost-queue", "boost-spsc"]);
 const DISRUPTOR: Is =
     OneOf(Name, &["disruptor-busy-spin", "disruptor-yielding", "disruptor-blocking"]);
@@ -125,17 +125,18 @@ const ASIO: Is = OneOf(Name, &["asio-post", "asio-post-fetch"]);
 const ONE_SENDER: Is = Between(Senders, 1.0, 1.0);
 const SINGLY: Is = Between(Batch, 0.0, 1.0);
 const IN_BATCHES: Is = Between(Batch, 2.0, MAX);
-/// From one sender, one at a time.
+/// One sender, and one message at a time.
 const PLAIN: Is = All(&[ONE_SENDER, SINGLY]);
-/// Threads that compute for exponential times, each on a CPU of its own.
+/// Threads that compute for exponentially distributed times, each on its own CPU.
 const COMPUTING: Is = All(&[No(Sleeps), Yes(Exponential), No(Oversubscribed)]);
-/// The same, with 15,000 acquisitions per second of work; whole work units round that.
+/// The same, with 15,000 acquisitions per second of work; the range allows for rounding to whole
+/// units of work.
 const USUAL: Is = All(&[COMPUTING, Between(CycleNs, 66_000.0, 67_399.0)]);
-/// Tasks that sleep for 5 ms with the lock and for 95 ms without.
+/// Tasks that sleep for 5 ms with the lock and for 95 ms without it.
 const TASKS: Is = All(&[Yes(Sleeps), Between(HoldNs, 5e6, 5e6), Between(ThinkNs, 95e6, 95e6)]);
 const MAX: f64 = f64::MAX;
 
-/// Hold shares follow from whole nanoseconds.
+/// Hold shares, with some tolerance because times are whole nanoseconds.
 const fn hold_share(least: f64, most: f64) -> Is {
     const TOLERANCE: f64 = 0.0049;
     Between(HoldShare, least - TOLERANCE, most + TOLERANCE)
@@ -177,7 +178,8 @@ pub(crate) static QUEUES: [Claim; 3] = [
         .claims([0.0, 2.0], "the time of N messages divided by N measures nothing, since it falls as 1/N (N at once take less than twice the time of one)"),
 ];
 
-/// Claims on CPU time and on queues of other languages, which records of any regime answer.
+/// Claims about CPU time and about queues in other languages; records of any regime can answer
+/// them.
 #[rustfmt::skip]
 pub(crate) static OTHER_QUEUES: [Claim; 11] = [
     about(HABR, "open-loop", Figure::BillionMessages, &[PLAIN, Yes(Slept), Yes(UnderLock), Between(RatePerS, 5e3, 25e3)])
@@ -233,7 +235,7 @@ pub(crate) static LOCKS: [Claim; 7] = [
         .claims([100.4e6, 111.0e6], "105.7 ms a task (100.4 to 111.0) with one thread: the 6.25 ms, and 99.45 ms outside the lock for 95 ms of sleep"),
 ];
 
-/// An uncontended lock and unlock on Preshing’s machine.
+/// An uncontended lock and unlock on Preshing's machine.
 pub(crate) const UNCONTENDED: (&str, &str) = (PRESHING, "23.5 ns");
 
 /// Time for all tasks and mean queue on entry, published for a pool of threads.

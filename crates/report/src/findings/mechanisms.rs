@@ -1,36 +1,35 @@
-//! Findings on mechanisms.
+//! Findings about mechanisms.
 
 use std::collections::BTreeMap;
 
 use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject, Verdict};
 
+use super::{Findings, Undecided};
 use crate::claims::{self, Published};
 use crate::class::{class, slept};
 use crate::clean::clean;
-use crate::cost::{cpu_ns, switches};
+use crate::cost::switches;
 use crate::label::list;
 use crate::ladder::{Row, rows};
 use crate::quotient::Quotient;
 use crate::sentences::{self as say, Sentence};
-use crate::units::{
-    digits_range, per_op, range_of_shares, ratio, round_time, share, time, time_within,
-};
+use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_within};
 
-pub(super) fn findings(records: &[Record]) -> Vec<Sentence> {
+/// What the figures tell, and what they leave open.
+pub(super) fn findings(records: &[Record]) -> Findings {
     let rows = rows(records);
-    let mut findings = Vec::new();
-    findings.extend(one_hand_off(&rows));
-    findings.extend(spin_or_sleep(&rows));
-    findings.extend(fat_message(&rows));
-    findings.extend(placement(&rows));
-    findings.extend(idle(&rows));
-    findings.extend(signal(&rows));
-    findings.extend(against_published(&rows));
+    let mut findings = Findings::default();
+    fat_message(&rows, &mut findings);
+    placement(&rows, &mut findings);
+    idle(&rows, &mut findings);
+    signal(&rows, &mut findings);
+    findings.told.extend(against_published(&rows));
     findings
 }
 
-/// The record that stands for all mechanisms of a class: always that of `atomic-store` or `futex`,
-/// so that noise does not choose it; or the only one of its class.
+/// The record that represents all mechanisms of a class. It is always that of `atomic-store` or
+/// `futex`, so that it is not chosen by noise; if neither was measured, the only record of the
+/// class.
 pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let name = match wanted {
         Class::Spin => "atomic-store",
@@ -57,7 +56,7 @@ fn pinned<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = &'r Record> {
     rows.iter().filter_map(|row| row.record(Placement::Pinned))
 }
 
-/// The one-way median, if it can be a divisor.
+/// The one-way median, if it can be used as a divisor.
 fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
@@ -71,53 +70,13 @@ fn name(record: &Record) -> String {
     clean(&record.cell.label())
 }
 
-/// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
+/// Returns `true` for one of our rows without payload, neighbours, or a spinner that keeps the CPU
 /// awake.
 pub(crate) fn is_plain(cell: &Cell) -> bool {
     cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }
 
-fn one_hand_off(rows: &[Row<'_>]) -> Option<Sentence> {
-    let one_thread: Vec<String> = [
-        ("function-call", "a function call"),
-        ("fiber-switch", "a fiber switch"),
-        ("async-wake", "an async wake-up"),
-    ]
-    .into_iter()
-    .filter_map(|(mechanism, operation)| {
-        let row =
-            rows.iter().find(|row| row.main().is_some_and(|main| main.cell.name() == mechanism))?;
-        Some(format!("{} as {operation}", measured(row.main()?)?))
-    })
-    .collect();
-    let mut parts = Vec::new();
-    if !one_thread.is_empty() {
-        parts.push(format!("{} within one thread", list(&one_thread)));
-    }
-    for (class, way) in [
-        (Class::Spin, "through a cache line"),
-        (Class::Sleep, "if a sleeping thread must be woken"),
-    ] {
-        parts
-            .extend(representative(rows, class).and_then(|record| {
-                Some(format!("{} {way} ({})", measured(record)?, name(record)))
-            }));
-    }
-    (!parts.is_empty()).then(|| say::one_hand_off(parts.join("; ")))
-}
-
-fn spin_or_sleep(rows: &[Row<'_>]) -> Option<Sentence> {
-    let sleeper = representative(rows, Class::Sleep)?;
-    let burnt = cpu_ns(&sleeper.cost).filter(|burnt| *burnt > 0.0)?;
-    let adds = representative(rows, Class::Spin).and_then(|line| {
-        let times = Quotient::of(sleeper, line).filter(Quotient::is_above_1)?;
-        let difference = time(p50(sleeper)? - p50(line)?);
-        Some(say::sleeping_adds(difference, name(sleeper), times, name(line)))
-    });
-    Some(say::wake_costs_cpu(time(burnt), name(sleeper)).and(adds))
-}
-
-fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
+fn placement(rows: &[Row<'_>], findings: &mut Findings) {
     type Pair<'r> = (&'r Record, &'r Record, Quotient);
     let pairs: Vec<Pair<'_>> = rows
         .iter()
@@ -149,21 +108,23 @@ fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
     };
     let both = |(pinned, free, times): &Pair<'_>| {
         let (slow, fast) = (measured(pinned)?, measured(free)?);
-        Some(format!("{} {slow} and {fast}, {}", name(pinned), times.doubt()))
+        Some(Undecided {
+            question: format!("does pinning matter to {}?", name(pinned)),
+            figures: format!("pinned {slow}, free {fast}, {}", times.doubt()),
+        })
     };
-    let open: Vec<String> = open.iter().filter_map(both).collect();
-    let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(open.join("; ")));
+    findings.undecided.extend(open.iter().filter_map(both));
     let same: Vec<String> =
         same.iter().map(|(pinned, _, times)| format!("{} {times}", name(pinned))).collect();
     let same = (!same.is_empty()).then(|| say::unpinned_same(list(&same)));
-    let mut told = [ratios.map(say::unpinned), same, undecided, shared].into_iter();
+    let mut told = [ratios.map(say::unpinned), same].into_iter().flatten();
     // The share of exchanges alone says nothing.
-    let first = told.by_ref().take(3).flatten().next()?;
-    Some(told.fold(first, Sentence::and))
+    let first = told.next().map(|first| told.fold(first, |first, more| first.and(Some(more))));
+    findings.told.extend(first.map(|first| first.and(shared)));
 }
 
-/// Pairs of pinned records: one whose cell satisfies `first`, and the one whose cell is `second` of
-/// it.
+/// Pairs of pinned records: the cell of the first record satisfies `first`, and the cell of the
+/// second is `second` of the first cell.
 fn partners<'r>(
     rows: &'r [Row<'_>],
     first: impl Fn(&Cell) -> bool,
@@ -179,55 +140,57 @@ fn partners<'r>(
 
 /// Tests the claim of 2011 that passing a cache line costs latency, not bandwidth, so that larger
 /// messages are nearly free.
-fn fat_message(rows: &[Row<'_>]) -> Option<Sentence> {
+fn fat_message(rows: &[Row<'_>], findings: &mut Findings) {
     let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
     let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Some(Class::Spin);
-    let (fat, small) = partners(rows, fat, small)
+    let largest = partners(rows, fat, small)
         .into_iter()
-        .max_by_key(|(fat, _)| (fat.cell.payload_bytes, fat.cell.name() == "atomic-store"))?;
-    let (slow, fast) = (p50(fat)?, p50(small)?);
+        .max_by_key(|(fat, _)| (fat.cell.payload_bytes, fat.cell.name() == "atomic-store"));
+    let Some((fat, small)) = largest else { return };
+    let (Some(slow), Some(fast)) = (p50(fat), p50(small)) else { return };
     let (bytes, mechanism) = (fat.cell.payload_bytes, name(small));
-    let (large, little) = (measured(fat)?, measured(small)?);
-    let times = Quotient::of(fat, small)?;
+    let (Some(large), Some(little)) = (measured(fat), measured(small)) else { return };
+    let Some(times) = Quotient::of(fat, small) else { return };
     if times.is_above_1() {
         let further_lines = (bytes.div_ceil(64) - 1).max(1) as f64;
         let each = time((slow - fast) / further_lines);
-        return Some(say::fat_message(bytes, times, mechanism, large, little, each));
+        findings.told.push(say::fat_message(bytes, times, mechanism, large, little, each));
+    } else if times.is_below_1() {
+        findings.told.push(say::fat_message_is_faster(bytes, times, mechanism, large, little));
+    } else {
+        findings.undecided.push(Undecided {
+            question: format!("does a message of {bytes} B cost more than one of 8 B?"),
+            figures: format!("{mechanism} {large} and {little}, {}", times.doubt()),
+        });
     }
-    if times.is_below_1() {
-        return Some(say::fat_message_is_faster(bytes, times, mechanism, large, little));
-    }
-    Some(say::fat_message_undecided(bytes, mechanism, large, little, times.doubt()))
 }
 
-fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
+fn idle(rows: &[Row<'_>], findings: &mut Findings) {
     let mut pairs =
         partners(rows, |cell| !cell.keep_awake, |cell| Cell { keep_awake: true, ..cell.clone() });
     pairs.retain(|(normal, _)| slept(normal));
-    let (normal, awake) = pairs
+    let first = pairs
         .into_iter()
-        .min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)))?;
-    let times = Quotient::of(awake, normal)?;
-    let (mechanism, usual, kept) = (name(normal), measured(normal)?, measured(awake)?);
-    Some(if times.is_below_1() {
-        let [low, high] = times.interval95;
-        let saved = share(1.0 - times.ratio);
-        let range = range_of_shares(1.0 - high, 1.0 - low);
-        let saved = if range == saved { saved } else { format!("{saved} ({range})") };
-        say::leaving_idle(mechanism, usual, saved, kept)
-    } else if times.is_above_1() {
-        say::awake_is_slower(mechanism, kept, usual)
-    } else {
-        say::awake_undecided(mechanism, usual, kept, times.doubt())
-    })
+        .min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)));
+    let Some((normal, awake)) = first else { return };
+    let Some(times) = Quotient::of(awake, normal) else { return };
+    let (Some(usual), Some(kept)) = (measured(normal), measured(awake)) else { return };
+    if times.is_above_1() {
+        findings.told.push(say::awake_is_slower(name(normal), kept, usual));
+    } else if !times.is_below_1() {
+        findings.undecided.push(Undecided {
+            question: format!("how much of {} is the CPU leaving idle?", name(normal)),
+            figures: format!("{usual}, kept awake {kept}, {}", times.doubt()),
+        });
+    }
 }
 
-fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
+fn signal(rows: &[Row<'_>], findings: &mut Findings) {
     let after = |cell: &Cell| Cell {
         subject: Subject::mechanism(format!("{}-after", cell.name()), Class::Sleep),
         ..cell.clone()
     };
-    let (mut decided, mut same, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut decided, mut same) = (Vec::new(), Vec::new());
     for (inside, after) in
         partners(rows, |cell| is_plain(cell) && class(cell) == Some(Class::Sleep), after)
     {
@@ -245,7 +208,10 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
                 continue;
             }
             Verdict::NoWorse | Verdict::NoBetter | Verdict::Open => {
-                open.push(format!("{name} {slow}, after unlocking {fast}, {}", times.doubt()));
+                findings.undecided.push(Undecided {
+                    question: format!("does it matter to {name} if it signals after unlocking?"),
+                    figures: format!("before {slow}, after {fast}, {}", times.doubt()),
+                });
                 continue;
             }
         };
@@ -261,20 +227,19 @@ fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
         decided.push(format!("{name} {times}: {fast} instead of {slow}{switches}"));
     }
     let decided = (!decided.is_empty()).then(|| say::signal_after(decided.join("; ")));
-    let open = (!open.is_empty()).then(|| say::signal_undecided(open.join("; ")));
     let same = (!same.is_empty()).then(|| say::signal_same(list(&same)));
-    [decided, same, open].into_iter().flatten().collect()
+    findings.told.extend([decided, same].into_iter().flatten());
 }
 
-/// Answers to published claims about mechanisms of other languages.
+/// Answers to published claims about mechanisms in other languages.
 pub(super) fn claims(records: &[Record]) -> Vec<Sentence> {
     let rows = rows(records);
     let measured: Vec<&Record> = pinned(&rows).collect();
     claims::sentences(&claims::MECHANISMS, &measured)
 }
 
-/// Our figures beside published ones. Of several mechanisms that match, the first in the published
-/// figure's list stands for all.
+/// Compares our figures with published ones. If several mechanisms match, the first in the
+/// published figure's list represents all.
 fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
     let claims = claims::MECHANISMS.iter();

@@ -11,7 +11,7 @@ use crate::regimes::Regimes;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{long_time, ratio, share};
 
-/// Two figures of one row, and the row.
+/// The two figures of a row.
 struct Pair {
     row: String,
     values: [f64; 2],
@@ -24,7 +24,7 @@ impl Pair {
         usable.then(|| Pair { row, values, texts: values.map(text) })
     }
 
-    /// The larger figure divided by the smaller one.
+    /// The larger figure divided by the smaller.
     fn apart(&self) -> f64 {
         let [first, again] = self.values;
         (first / again).max(again / first)
@@ -72,12 +72,12 @@ fn furthest(pairs: Vec<Pair>) -> Option<Pair> {
     pairs.into_iter().max_by(|a, b| a.apart().total_cmp(&b.apart()))
 }
 
-/// Time between the ends of both.
+/// Time between the ends of the two measurements.
 fn later_ns(repeat: Repeat, first: &[Record], again: &[Record]) -> f64 {
     let end = |records: &[Record]| records.iter().filter_map(|record| unix_ns(&record.at)).max();
     let between_ns =
         end(again).zip(end(first)).map_or(0.0, |(again, first)| (again - first) as f64);
-    // The system's clock may have been set back.
+    // The system clock may have been set back.
     between_ns.max(repeat.after_ns as f64)
 }
 

@@ -1,4 +1,4 @@
-//! Findings on the run as a whole.
+//! Findings about the run as a whole.
 
 use std::iter;
 
@@ -56,8 +56,8 @@ pub(crate) fn command(results: &Results) -> String {
     let mut words = vec!["threadtoll".to_string()];
     let mut skip = false;
     for word in &results.plan.command {
-        // An existing output file would be refused, a resumed one would not be measured again, and
-        // colours are a matter of taste.
+        // If repeated, an existing output file would be rejected, a resumed one would not be
+        // measured again, and colours are a matter of taste.
         if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
             skip = true;
         } else if skip {
@@ -89,7 +89,7 @@ fn left_out(results: &Results) -> Option<Sentence> {
     (!cells.is_empty()).then(|| say::left_out(cells.join("; ")))
 }
 
-/// Rows that the plan would have measured at higher rates.
+/// Sentence on rows that the plan would have measured at higher rates.
 fn above_saturation(results: &Results) -> Option<Sentence> {
     let saturated = results.saturated_rows();
     let of_rate = |(rate, rows): (&u64, &Vec<Cell>)| {
@@ -100,7 +100,7 @@ fn above_saturation(results: &Results) -> Option<Sentence> {
     (!rates.is_empty()).then(|| say::above_saturation(rates.join("; ")))
 }
 
-/// `pipe with park`, and what else tells the rows of a run apart.
+/// Name of a row: `pipe with park`, and what else distinguishes the rows of a run.
 fn row(cell: &Cell) -> Option<String> {
     let queue = cell.queue()?;
     let mut name = format!("{} with {}", clean(&queue.queue), queue.wait);

@@ -1,8 +1,8 @@
-//! Charts as static SVG, for all parts of the page.
+//! Charts as static SVG, used by all parts of the page.
 //!
-//! Horizontal places are percentages of the width and vertical ones are pixels: a chart fits any
+//! Horizontal positions are percentages of the width, vertical ones are pixels: a chart fits any
 //! screen while its text keeps its size, without a script. Marks have their values as titles, which
-//! browsers show on hover. Colours are in the style sheet, for light and dark.
+//! browsers show on hover. Colours are in the style sheet, for light and dark mode.
 
 mod bands;
 mod grid;
@@ -21,10 +21,10 @@ pub(super) use scale::Axis;
 
 /// Number of colours in the style sheet.
 pub(super) const COLOURS: usize = 10;
-/// Width of a character of a label in pixels, on average.
+/// Mean width of a character in a label, in pixels.
 const CHARACTER: f64 = 7.6;
-/// Units of a path's width. Paths are stretched to the width of their chart, so one unit is about
-/// one pixel.
+/// Width of a path in its own units. Paths are stretched to the width of their chart, so one unit
+/// is about one pixel.
 const WIDE: f64 = 1000.0;
 
 /// A colour of the style sheet.
@@ -72,7 +72,7 @@ impl Shape {
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) shape: Shape,
-    /// Class of its marks.
+    /// CSS class of its marks.
     pub(super) class: String,
 }
 
@@ -82,7 +82,7 @@ impl Key {
     }
 }
 
-/// Shapes of the marks, once for each page.
+/// Shapes of the marks, included once per page.
 pub(super) fn shapes() -> Markup {
     html! {
         svg class="shapes" width="0" height="0" aria-hidden="true" {
@@ -116,7 +116,7 @@ pub(super) fn px(value: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A horizontal place, given as a share of the width.
+/// A horizontal position, given as a share of the width.
 fn percent(share: f64) -> String {
     let share = if share.is_finite() { share.clamp(-1.0, 2.0) } else { 0.0 };
     let text = format!("{:.2}", share * 100.0);
@@ -130,7 +130,7 @@ fn room<'a>(labels: impl Iterator<Item = &'a str>, most: f64) -> f64 {
     (longest as f64 * CHARACTER).clamp(14.0, most).ceil()
 }
 
-/// A label without its end, if it is too long.
+/// A label, cut off at the end if it is too long.
 fn short(label: &str, most: usize) -> String {
     if label.chars().count() <= most {
         return label.to_string();
@@ -146,7 +146,7 @@ struct Margins {
     bottom: f64,
 }
 
-/// A drawing of a given height with room around it. `class` is that of the figure.
+/// A drawing of a given height, with margins around it. `class` is the CSS class of the figure.
 fn frame(
     class: &str,
     label: &str,
@@ -166,7 +166,7 @@ fn frame(
     }
 }
 
-/// Vertical gridlines and their labels, below the drawing and, if `above`, also above it.
+/// Vertical gridlines, with labels below the drawing and, if `above`, also above it.
 fn upright(axis: &Axis, height: f64, above: bool) -> Markup {
     html! {
         @for (nth, (value, text)) in axis.ticks.iter().enumerate() {
@@ -183,7 +183,7 @@ fn upright(axis: &Axis, height: f64, above: bool) -> Markup {
     }
 }
 
-/// Horizontal gridlines and their labels, to the left of the drawing.
+/// Horizontal gridlines, with labels to the left of the drawing.
 fn level(axis: &Axis, height: f64, left: f64) -> Markup {
     html! {
         @for (value, text) in &axis.ticks {

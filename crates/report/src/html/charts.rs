@@ -18,13 +18,13 @@ use crate::units::{
     digits, maybe_time, per_op, range, ratio, round_digits, round_time, share, time, time_within,
 };
 
-/// Margin beyond the figures of an axis, as a factor.
+/// Margin beyond the figures on an axis, as a factor.
 const MARGIN: f64 = 1.3;
-/// Maximum number of cells of all matrices on a page; a cell takes about 8 bytes.
+/// Maximum number of cells of all matrices on a page together; a cell takes about 8 bytes.
 const MAX_CELLS: usize = 300_000;
-/// Ratio of the slowest pair to the fastest from which on their colours are explained.
+/// Ratio of the slowest pair to the fastest above which their colours are explained.
 const SPREAD: f64 = 1.6;
-/// Columns from which on a matrix has no figures, and half as many of their lines.
+/// Number of columns above which a matrix has neither figures nor lines between cores.
 const MANY: usize = 32;
 
 /// Keys of the ladder after those of the placements.
@@ -121,7 +121,7 @@ pub(super) fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The main figures of queues that can be compared, best first, by kind of queue.
+/// The main figures of comparable queues, best first, by kind of queue.
 pub(super) fn queue(comparison: &Comparison<'_>, max_rows: usize) -> Markup {
     let keys = [
         Key::new("threadtoll", Shape::Circle, "c0"),
@@ -156,8 +156,8 @@ pub(super) fn queue(comparison: &Comparison<'_>, max_rows: usize) -> Markup {
         .draw()
 }
 
-/// Speed-ups of a lock by threads and hold share or interval, measured and predicted. A curve over
-/// the threads with only one of these.
+/// Speed-ups of a lock by number of threads and by hold share or interval, measured and predicted.
+/// If there is only one hold share or interval, a curve over the number of threads.
 pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     let told = map.predicted.iter().flatten().any(|value| value.is_some_and(|value| value > 0.0));
     let halves = [("measured", &map.measured), ("predicted", &map.predicted)];
@@ -219,7 +219,7 @@ pub(super) fn surface(heading: &str, map: &Map) -> Markup {
     }
 }
 
-/// The name of a half of the figures, and these by threads and column.
+/// Name of a set of figures (measured or predicted), and the figures by threads and column.
 type Half<'m> = (&'static str, &'m Vec<Vec<Option<f64>>>);
 
 fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
@@ -247,7 +247,7 @@ fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
             band: false,
         }
     };
-    // What was measured lies above.
+    // Measured lines are drawn on top.
     let lines: Vec<Line> = halves.iter().enumerate().rev().map(line).collect();
     let shapes = [Shape::Line, Shape::Dashes];
     let keys: Vec<Key> = halves
@@ -267,7 +267,7 @@ fn curve(heading: &str, map: &Map, halves: &[Half<'_>]) -> Markup {
     .draw()
 }
 
-/// One-way medians by pair of CPUs, one of so many matrices of the page.
+/// One-way medians by pair of CPUs. `matrices` is the number of matrices on the page.
 pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     let cpus = &pairs.cpus;
     if cpus.len() * cpus.len() > MAX_CELLS / matrices.max(1) {
@@ -284,7 +284,7 @@ pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     if low > high {
         return html! {};
     }
-    // A small spread should not look large.
+    // Keeps a small spread from looking large.
     let middle = (low.ln() / 2.0 + high.ln() / 2.0).exp();
     let shades = Shades::Log { low: low.min(middle / 1.25), high: high.max(middle * 1.25) };
     let (unit, scale) = if high >= 999.5 { ("µs", 1e3) } else { ("ns", 1.0) };
@@ -351,7 +351,8 @@ pub(super) fn pairs(pairs: &Pairs, matrices: usize) -> Markup {
     }
 }
 
-/// Lines between nodes, last-level caches and, where these have several threads, cores.
+/// Lines between nodes, between last-level caches and, if cores have several hardware threads,
+/// between cores.
 fn edges(pairs: &Pairs) -> Vec<(usize, Edge)> {
     let seats: Vec<_> = pairs.cpus.iter().map(|cpu| pairs.places.get(cpu)).collect();
     let neighbours = || {

@@ -1,4 +1,4 @@
-//! The bottom of a run: its disturbances, and how to repeat it.
+//! The end of a run's section: its disturbances, and how to repeat it.
 
 use maud::{Markup, html};
 use threadtoll_record::{Cause, CpuNoise, Record, file::Results};

@@ -12,9 +12,9 @@ const BINS_PER_DECADE: f64 = 40.0;
 const POINTS_PER_DECADE: u32 = 5;
 /// Maximum number of distributions on a page; each takes about 2 kB.
 const MAX_DISTRIBUTIONS: usize = 300;
-/// Curves that are shown at first; more would hide each other.
+/// Number of curves that are shown initially; more would hide each other.
 const FIRST_SHOWN: usize = 5;
-/// Shares of a distribution that its axis leaves out, in all.
+/// Bins with a smaller share of the distribution may lie beyond the axis.
 const INVISIBLE: f64 = 2e-4;
 
 /// A row's distribution in one placement.
@@ -24,7 +24,7 @@ struct Distribution<'a> {
     histogram: &'a Histogram,
 }
 
-/// Style rules by which the boxes of curves show them, for pages with this number of curves in a
+/// Style rules that show a curve if its box is ticked, for pages with this number of curves in a
 /// chart. Browsers without `:has()` show all curves.
 pub(super) fn rules(curves: usize) -> String {
     let shown: Vec<String> =
@@ -61,7 +61,7 @@ pub(super) fn curves(rows: &[Row<'_>], runs: usize) -> usize {
     distributions(rows, runs).iter().map(|(_, all)| all.len()).max().unwrap_or(0)
 }
 
-/// Draws the distributions of a run, one of `runs`.
+/// Draws the distributions of a run, which is one of `runs`.
 pub(super) fn section(rows: &[Row<'_>], index: usize, runs: usize, step_ns: f64) -> Markup {
     let placements = distributions(rows, runs);
     html! {
@@ -131,7 +131,7 @@ fn strips(placement: Placement, all: &[Distribution<'_>], step_ns: f64) -> Marku
     Strips { label, axis, class, rows: &rows, strips: &strips }.draw()
 }
 
-/// Percentiles as far as enough samples lie beyond, and the maximum.
+/// The maximum, and the percentiles beyond which enough samples lie.
 fn marks(it: &Distribution<'_>) -> Vec<(f64, String)> {
     let named = |(beyond, ns): (f64, f64)| (ns, said(it.label, beyond, ns));
     let mut marks: Vec<(f64, String)> = named_percentiles(it.histogram).map(named).collect();
@@ -142,7 +142,7 @@ fn marks(it: &Distribution<'_>) -> Vec<(f64, String)> {
     marks
 }
 
-/// The median and the slowest one in ten, hundred and so on.
+/// The median, and the times exceeded by one sample in ten, one in a hundred and so on.
 fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> {
     let powers = (1..=9).map(|power| 10_f64.powi(power));
     let shown = |beyond: &f64| histogram.shows(1.0 - 1.0 / beyond);
@@ -152,12 +152,12 @@ fn named_percentiles(histogram: &Histogram) -> impl Iterator<Item = (f64, f64)> 
     })
 }
 
-/// `futex, p99.9: 6.84 µs`
+/// Text of a point: `futex, p99.9: 6.84 µs`.
 fn said(label: &str, beyond: f64, ns: f64) -> String {
     format!("{label}, {}: {}", percentile(beyond), time(ns))
 }
 
-/// `p50` and `p99.9` of 2 and 1000.
+/// Name of a percentile: `p50` for 2 and `p99.9` for 1000, the inverse of the share beyond it.
 fn percentile(beyond: f64) -> String {
     let nines = beyond.log10().round().max(2.0) as usize - 2;
     if beyond < 3.0 { "p50".into() } else { format!("p{:.nines$}", 100.0 - 100.0 / beyond) }
@@ -215,7 +215,7 @@ fn percentiles(all: &[Distribution<'_>]) -> Markup {
     }
 }
 
-/// Rows spread over the ladder, including the cheapest between threads.
+/// Rows that are spread over the ladder, including the cheapest one between threads.
 fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     let plain = |it: &Distribution<'_>| !it.record.cell.keep_awake && it.record.cell.cpus.len() > 1;
     let mut rows: Vec<usize> = (0..all.len()).filter(|nth| plain(&all[*nth])).collect();
@@ -226,8 +226,8 @@ fn first_shown(all: &[Distribution<'_>]) -> Vec<usize> {
     (0..most).map(|nth| rows[nth * (rows.len() - 1) / (most - 1).max(1)]).collect()
 }
 
-/// The percentile curve by the inverse of the share beyond, up to where fewer than 20 samples lie
-/// beyond. Named percentiles have titles.
+/// The percentile curve, as a function of the inverse of the share beyond, up to where fewer than
+/// 20 samples lie beyond. Named percentiles have titles.
 fn curve(it: &Distribution<'_>) -> Vec<Point> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {
@@ -248,10 +248,10 @@ fn curve(it: &Distribution<'_>) -> Vec<Point> {
     curve
 }
 
-/// A histogram in bins of equal width on a logarithmic axis: begin, end and share of each.
+/// A histogram in bins of equal width on a logarithmic axis: beginning, end and share of each.
 ///
-/// Each value is spread evenly over one step of the clock; otherwise the steps, and not the
-/// mechanism, would shape the picture.
+/// Each value is spread evenly over one step of the clock; otherwise the clock's steps, rather than
+/// the mechanism, would shape the picture.
 fn bins(histogram: &Histogram, step_ns: f64) -> Vec<[f64; 3]> {
     // From a tenth of a nanosecond to the longest time that a histogram holds.
     const FIRST: i32 = -(BINS_PER_DECADE as i32);

@@ -1,10 +1,11 @@
-//! The top of a run: main figures, findings and warnings.
+//! The beginning of a run's section: main figures, findings and warnings.
 
 use maud::{Markup, html};
 use threadtoll_record::{Class, Grade, Machine};
 use threadtoll_stats::median;
 
 use super::run::{Run, day};
+use super::table::plain;
 use super::title_of;
 use crate::clean::clean;
 use crate::figure::Pairs;
@@ -180,7 +181,11 @@ fn sentence_list<'s>(sentences: impl Iterator<Item = &'s Sentence>) -> Markup {
 pub(super) fn findings(run: &Run<'_>) -> Markup {
     let notes: Vec<&str> = run.results().notes.iter().map(String::as_str).collect();
     html! {
-        (sentence_list(run.report.findings.iter()))
+        (sentence_list(run.report.findings.told.iter()))
+        @if let Some(section) = run.report.findings.undecided() {
+            h3 { (section.heading) } "\n"
+            (plain(&section))
+        }
         (list(&notes, "Notes"))
     }
 }
@@ -206,7 +211,7 @@ fn list(warnings: &[&str], label: &str) -> Markup {
     }
 }
 
-/// Renders text in backticks as code.
+/// Renders text between backticks as code.
 fn with_code(sentence: &str) -> Markup {
     let parts: Vec<&str> = sentence.split('`').collect();
     html! {

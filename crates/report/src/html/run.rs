@@ -1,4 +1,4 @@
-//! One result file, with what its charts show.
+//! One result file, with the data for its charts.
 
 use threadtoll_record::{Record, file::Results};
 
@@ -13,7 +13,7 @@ pub(super) const MAX_LADDER_ROWS: usize = 300;
 pub(super) const MAX_QUEUE_ROWS: usize = 300;
 pub(super) const MAX_LOCK_ROWS: usize = 500;
 
-/// A report with the data of its charts.
+/// A report, with the data for its charts.
 pub(super) struct Run<'a> {
     pub(super) index: usize,
     pub(super) report: &'a Report<'a>,
@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// `2026-11-21 10:00 UTC` of an RFC 3339 time, and any other text unchanged.
+/// `2026-11-21 10:00 UTC` for an RFC 3339 time; any other text is returned unchanged.
 pub(super) fn day(at: &str) -> String {
     let at = clean(at);
     match (at.get(..10), at.get(10..11), at.get(11..16), at.ends_with('Z')) {

@@ -1,4 +1,4 @@
-//! The section of one run in the page.
+//! The section of a run on the page.
 
 use maud::{Markup, html};
 use threadtoll_record::Placement;
@@ -15,7 +15,8 @@ use crate::queues;
 use crate::table::{Section, Table, Topic};
 
 impl Run<'_> {
-    /// Renders this run, one of `runs`: its answer, cards, charts, and everything else folded.
+    /// Renders this run, which is one of `runs`: cards, the first chart, findings, and then
+    /// everything else.
     pub(super) fn section(&self, runs: usize) -> Markup {
         let table = |topic| self.report.table(topic);
         html! {
@@ -206,7 +207,7 @@ fn lock_chart(section: &Section) -> Markup {
     }
 }
 
-/// The first chart of pairs, and its table.
+/// The first chart of CPU pairs, and its table.
 fn first_matrix(table: &Table, runs: usize) -> Markup {
     html! {
         @if let Some(section) = table.sections.first() { (pairs(section, table, runs)) }

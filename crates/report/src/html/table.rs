@@ -1,4 +1,4 @@
-//! Tables of the page; most are sortable by any column.
+//! Tables on the page; most can be sorted by any column.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use crate::table::{Cell, Emphasis, Heading, Label, Note, Row, Section};
 
 /// The first rows of a section as a sortable table.
 ///
-/// Headings take two lines if the section has headings for a page.
+/// Headings take two lines if the section has separate headings for the page.
 pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup {
     let two_lines = section.columns.iter().any(|heading| heading.in_page.is_some());
     let extra = extra(section);
@@ -44,10 +44,10 @@ pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup
     }
 }
 
-/// Columns that a page 1400 pixels wide has room for.
+/// Maximum number of columns that fit into a page 1400 pixels wide.
 const MAX_COLUMNS: usize = 12;
 
-/// Marks the columns that are shown only on request: the least important of a table that is too
+/// Marks the columns that are shown only on request: the least important ones, if the table is too
 /// wide.
 fn extra(section: &Section) -> Vec<bool> {
     let mut extra = vec![false; section.columns.len()];
@@ -84,7 +84,7 @@ fn text(heading: &Heading) -> String {
     }
 }
 
-/// The label of a row; `explained` if a note below the table explains its marks.
+/// The label of a row; `explained` says that a note below the table explains its marks.
 fn row_label(label: &Label, explained: bool) -> Markup {
     html! {
         @if explained {
@@ -127,7 +127,7 @@ fn class(heading: &Heading, cell: &Cell, extra: bool) -> Option<String> {
     Some(classes.trim().to_string()).filter(|classes| !classes.is_empty())
 }
 
-/// The figure by which the script sorts. Words have none, and are sorted alphabetically.
+/// The figure by which the script sorts. A word has none, and is sorted alphabetically.
 fn sort_key(cell: &Cell) -> Option<String> {
     match cell.value {
         Some(value) if value.is_finite() => Some(number(value)),
@@ -146,7 +146,7 @@ fn title(cell: &Cell) -> Option<&str> {
     (!cell.title.is_empty()).then_some(&cell.title)
 }
 
-/// A figure that may break before its year, but not before its unit.
+/// A figure that may be broken before its year, but not before its unit.
 fn unbroken(text: &str) -> String {
     text.replacen(" µs", "\u{a0}µs", 1).replacen(" ns", "\u{a0}ns", 1)
 }

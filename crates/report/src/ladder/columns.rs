@@ -77,7 +77,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
     columns
 }
 
-/// A column from the rows' main records.
+/// A column for the rows' main records.
 fn main<'r, 'a>(
     group: &'static str,
     heading: impl Into<std::borrow::Cow<'static, str>>,
@@ -88,7 +88,7 @@ fn main<'r, 'a>(
     Column::new(group, heading, rank, title, move |row| row.main().map_or_else(Cell::empty, &cell))
 }
 
-/// A column for each placement; a terminal shows the measured ones, and always the first.
+/// A column for each placement. A terminal shows only the measured ones, but always the first.
 fn placements<'r, 'a>(rows: &[Row<'a>]) -> Vec<Column<'r, 'a>> {
     let mut any = false;
     let headings = [
@@ -135,7 +135,7 @@ fn ratio_to_reference(record: &Record) -> Cell {
     }
 }
 
-/// Published figures; a terminal shows the column only if there are any.
+/// Published figures; a terminal shows this column only if there are any.
 fn from_elsewhere<'r, 'a>(rows: &[Row<'a>]) -> Column<'r, 'a> {
     let any = rows.iter().filter_map(Row::main).any(|main| !published(main).is_empty());
     main("", PUBLISHED, any.then_some(9), "one way, with the year", |record| {

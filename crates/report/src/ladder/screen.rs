@@ -4,10 +4,8 @@ use threadtoll_record::{Cell, Class, Placement, Record};
 
 use super::{Row, not_in, rows};
 use crate::class::{class, slept};
-use crate::clean::clean;
 use crate::cost::cpu_ns;
 use crate::findings::{is_plain, representative};
-use crate::label::cpus;
 use crate::screen::{Bar, Picture, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{digits, range, share, shown, time};

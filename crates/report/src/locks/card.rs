@@ -1,4 +1,4 @@
-//! A card of a page.
+//! A card on the page.
 
 pub(crate) struct Card {
     pub(crate) figure: String,

@@ -1,4 +1,4 @@
-//! Cards: the knee, the number of threads worth having, and the predictions' error.
+//! Cards: the knee, the number of threads worth having, and the error of the predictions.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::{Axis, Row, Sweep, sweeps, within};
 use crate::label::plural;
 use crate::units::{digits, digits_range, share, time};
 
-/// Largest speed-up, relative to that of fewer threads, that counts as no gain.
+/// Largest speed-up, relative to fewer threads, that does not count as a gain.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// Cards of the first lock, and the error of all predictions.
+/// Cards for the first lock, and for the error of all predictions.
 pub(crate) fn cards(of_one: &[Record], all: &[Record]) -> Vec<Card> {
     let all = sweeps(all);
     let sweeps = within(&all, of_one);
@@ -44,8 +44,8 @@ fn columns<'s, 'a>(sweep: &'s Sweep<'a>) -> Vec<Vec<&'s Row<'a>>> {
     columns.into_values().collect()
 }
 
-/// The number of threads that together hold the locks all the time; `None` without a lock that
-/// admits one thread at a time.
+/// The number of threads that, together, would keep the lock held all the time; `None` unless the
+/// lock admits one thread at a time.
 fn knee_of(row: &Row<'_>) -> Option<f64> {
     let subject = row.subject;
     let locks = match subject.lock.strip_prefix("striped/") {
@@ -110,7 +110,7 @@ pub(super) fn interval(row: &Row<'_>) -> Option<[f64; 2]> {
     Some(row.contention.speedup_interval95?.map(f64::from))
 }
 
-/// The number of threads worth having at the first lock, by its speed-ups.
+/// The number of threads worth having at the first lock, judged by its speed-ups.
 fn worth(sweep: &Sweep<'_>) -> Option<Card> {
     if sweep.rows.iter().any(|row| row.contention.total_s.is_some()) {
         return None;
@@ -151,7 +151,8 @@ pub(super) fn enough<'s, 'a>(mut rows: Vec<&'s Row<'a>>) -> Option<&'s Row<'a>> 
     (0..rows.len().saturating_sub(1)).find(|nth| good(*nth)).map(|nth| rows[nth])
 }
 
-/// The shortest interval between acquisitions from which several threads surely do more than one.
+/// The shortest interval between acquisitions above which several threads certainly do more than
+/// one.
 fn worth_from(sweep: &Sweep<'_>) -> Option<Card> {
     let best = |column: &Vec<&'_ Row<'_>>| {
         let several = column.iter().filter(|row| row.subject.threads > 1);

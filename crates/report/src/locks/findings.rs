@@ -1,4 +1,4 @@
-//! Findings on locks.
+//! Findings about locks.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::label::plural;
 use crate::sentences::{self as say, Sentence};
 use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
 
-/// Largest total time, relative to the shortest, that counts as equally good.
+/// Largest total time, relative to the shortest, that still counts as equally good.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// Findings on the records of one regime, and on the predictions of all.
+/// Findings about the records of one regime, and about the predictions for all records.
 pub(crate) fn findings(of_one_records: &[Record], all: &[Record]) -> Vec<Sentence> {
     let all = sweeps(all);
     let of_one = within(&all, of_one_records);
@@ -30,7 +30,7 @@ pub(crate) fn findings(of_one_records: &[Record], all: &[Record]) -> Vec<Sentenc
     findings
 }
 
-/// What threads that share nothing do, by the number of their CPUs.
+/// Throughput of threads that share nothing, by the number of their CPUs.
 fn limits(records: &[Record]) -> Vec<Sentence> {
     let mut by_cpus: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for record in records {
@@ -77,19 +77,20 @@ fn with_several_threads<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = &'s Ro
     sweep.rows.iter().filter(|row| row.subject.threads > 1)
 }
 
-/// Threads of a pool, more of which gain next to nothing.
+/// A number of threads in a pool beyond which more threads gain almost nothing.
 pub(super) struct Enough {
     pub(super) threads: u32,
-    /// Time for all tasks, with its interval.
+    /// Time for all tasks, with its interval, as text.
     pub(super) time: String,
     /// Largest number of threads measured.
     pub(super) most: u32,
 }
 
-/// Threads, their time for all tasks with its interval, and the interval of their speed-up.
+/// Number of threads, their time for all tasks with its interval, and the interval of their
+/// speed-up.
 type Total = (u32, f64, [f64; 2], Option<[f64; 2]>);
 
-/// The fewest threads that no larger number surely beats by more than the margin.
+/// The smallest number of threads that no larger number certainly beats by more than the margin.
 pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     let mut totals: Vec<Total> = sweep
         .rows
@@ -112,8 +113,8 @@ pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
     Some(Enough { threads, time, most })
 }
 
-/// The first one that no later one can beat by more than the margin, by time or by speed-up, which
-/// also depends on how the thread alone fared meanwhile.
+/// Index of the first total that no later one can beat by more than the margin, either in time or
+/// in speed-up. (The latter also depends on how fast the single thread was in the same period.)
 fn fewest(totals: &[Total]) -> Option<usize> {
     let good = |nth: usize| {
         let (_, _, [_, high], own) = totals[nth];
@@ -125,8 +126,8 @@ fn fewest(totals: &[Total]) -> Option<usize> {
     (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))
 }
 
-/// Takes no interval as narrower than the median one: that of a few blocks can be narrow by luck
-/// where the machine’s speed changes all the time.
+/// Widens intervals narrower than the median one to its width: with only a few blocks, an interval
+/// can be narrow by chance if the machine's speed changes all the time.
 fn widen_narrow_ones(totals: &mut [Total]) {
     let widths = totals.iter().map(|(_, _, [low, high], _)| high / low);
     let Some(width) = median(widths).filter(|width| width.is_finite()) else { return };
@@ -147,22 +148,22 @@ fn speedup(row: &Row<'_>) -> Option<String> {
     Some(format!("{figure}, {}", digits_range(interval(row)?)))
 }
 
-/// The cells of a sweep in which several threads surely do less than one.
+/// Cells of a sweep in which several threads certainly do less than one.
 struct Slower {
     lock: String,
-    /// Number of these cells, and of all with several threads.
+    /// Number of these cells, and of all cells with several threads.
     slower: usize,
     cells: usize,
-    /// The first of them, and its speed-up.
+    /// The first such cell: its number of threads, and its speed-up.
     threads: String,
     speedup: String,
-    /// Speed-up of one thread that takes the lock, too; `None` where it was not measured.
+    /// Speed-up of a single thread that also takes the lock; `None` if it was not measured.
     one: Option<String>,
 }
 
 impl Slower {
-    /// The cells that are compared with one thread that takes the lock, and those that are compared
-    /// with one that does not.
+    /// One entry for cells compared with a single thread that takes the lock, and one for cells
+    /// compared with a thread that does not.
     fn of(sweep: &Sweep<'_>) -> Vec<Self> {
         let one = |row: &Row<'_>| {
             let times = |of: &Row<'_>| (of.subject.hold_ns, of.subject.think_ns);
@@ -254,7 +255,7 @@ impl Errors {
 
 #[derive(Default)]
 struct Compared {
-    /// Sizes of the relative errors.
+    /// Absolute values of the relative errors.
     errors: Vec<f64>,
     /// Number of cells with a predicted interval, and of those whose measured speed-up lies in it.
     intervals: usize,
@@ -309,7 +310,7 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     Some(sentence.and(within))
 }
 
-/// A lock and an unlock without contention, as the calibrations found them.
+/// Sentence on an uncontended lock and unlock, as measured by the calibrations.
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
     let mut pairs_ns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == "frequency-sweep") {

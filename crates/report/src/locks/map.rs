@@ -6,7 +6,7 @@ use super::{Axis, Row, Sweep};
 use crate::figure::Map;
 use crate::units::{share, time};
 
-/// `None` with one number of threads.
+/// Returns `None` if there is only one number of threads.
 pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
     let position = |row: &Row<'_>| match sweep.axis {
         Axis::HoldShare => row.subject.hold_ns,

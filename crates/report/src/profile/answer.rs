@@ -1,7 +1,7 @@
 //! The first line of a profile: is it locks?
 //!
-//! Time that is not understood is never evidence that it is not locks: waits for other threads,
-//! whose reason is not known, make the answer a doubtful one unless they are few.
+//! Time that is not understood is never taken as evidence that locks are not the problem: waits for
+//! other threads for an unknown reason make the answer uncertain unless they are short.
 
 use threadtoll_primitive::function::is_queue;
 use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind};
@@ -11,34 +11,35 @@ use super::time::{self, Part, Spent};
 use super::{Seen, WORTHWHILE, by_cost, locks, short, stack, stuck, telling, thread_time};
 use crate::units::{percent, range_of_shares};
 
-/// Share of the time from which on waits of unknown reason leave the answer open.
+/// Share of the time above which waits for an unknown reason leave the answer open.
 const DOUBTFUL: f64 = 0.1;
 
-/// Part of the known time that waits of unknown reason must exceed for nothing to be told.
+/// Waits for an unknown reason make any answer impossible if they exceed this fraction of the known
+/// time.
 const MUCH: f64 = 0.5;
 
-/// Gain that waits at little cost may have at most.
+/// Largest gain for which waiting counts as cheap.
 const LITTLE: f64 = 0.1;
 
-/// Part of the longest queue up to which another one hardly matters beside it.
+/// Fraction of the longest queue up to which another queue hardly matters.
 const SHORT_QUEUE: f64 = 0.1;
 
-/// Longest sleep of a thread that polls for something, in nanoseconds.
+/// Longest sleep, in nanoseconds, of a thread that polls.
 const POLLING_NS: f64 = 20e6;
 
-/// Part of the time on CPUs, and of all time, from which on it is told that it goes into functions
-/// that take or free locks.
+/// Share of the time on CPUs, and of all time, above which the time in functions that take or
+/// release locks is mentioned.
 const LOCKING: f64 = 0.3;
 const LOCKING_OF_ALL: f64 = 0.1;
 
-/// Parts of names of functions that try something again and again.
+/// Parts of the names of functions that retry something.
 const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
 /// The answer to "is it locks?".
 pub(crate) struct Answer {
-    /// It is, at least in part.
+    /// True if the answer is yes, at least for part of the time.
     pub(crate) locks: bool,
-    /// It may be.
+    /// True if the answer is uncertain.
     pub(crate) doubtful: bool,
     pub(crate) text: String,
 }
@@ -57,7 +58,7 @@ impl Answer {
     }
 }
 
-/// Everything that the answer rests on.
+/// Everything on which the answer is based.
 struct Findings<'a> {
     time: &'a ThreadTime,
     /// Shares of time, the largest first.
@@ -121,18 +122,18 @@ fn of_threads(profile: &Profile) -> Answer {
 }
 
 impl Findings<'_> {
-    /// The largest gain in throughput without waits for a lock.
+    /// The largest gain in throughput from removing the waits for a lock.
     fn gain(&self) -> f64 {
         self.costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get())
     }
 
-    /// The lower end of its interval.
+    /// The lower end of that gain's interval.
     fn gain_at_least(&self) -> f64 {
         let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
         within.map_or(self.gain(), |within| within.low().get())
     }
 
-    /// The upper end of its interval.
+    /// The upper end of that gain's interval.
     fn gain_at_most(&self) -> f64 {
         let within = self.costs.first().and_then(|seen| seen.lock.gain_interval95);
         within.map_or(0.0, |within| within.high().get())
@@ -142,12 +143,12 @@ impl Findings<'_> {
         self.parts.iter().find(|part| part.spent == spent)
     }
 
-    /// Share of time of those groups of a kind.
+    /// Share of the time of a kind that is spent in groups that satisfy `which`.
     fn share(&self, spent: Spent, which: impl Fn(&Group<'_>) -> bool) -> f64 {
         kinds::share_of(self.time, &self.groups, spent, which)
     }
 
-    /// The largest part of the time that was not spent on locks, if it is any of these.
+    /// The largest part of the time not spent on locks, if it is one of these kinds.
     fn largest(&self, which: impl Fn(Spent) -> bool) -> Option<&Part> {
         let other = |part: &&Part| !matches!(part.spent, Spent::Lock | Spent::Spin);
         self.parts.iter().filter(other).find(|part| part.share > 0.0 && which(part.spent))
@@ -158,7 +159,7 @@ impl Findings<'_> {
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
-    /// Most of those that wait for locks do so while the holder waits for work.
+    /// Sentence for the case that most waits for locks happen while the holder waits for work.
     fn turns(&self) -> Option<String> {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let all: f64 = self.costs.iter().map(queue).sum();
@@ -175,13 +176,14 @@ impl Findings<'_> {
         })
     }
 
-    /// Part of the time on CPUs of which samples of running threads show this part.
+    /// Share of all time that corresponds to this part of the time on CPUs, as samples of running
+    /// threads show it.
     fn of_cpu(&self, part: f64) -> f64 {
         let running = self.time.running.map_or(0.0, |running| running.get());
         if running > 0.0 { (part / running).min(1.0) * self.time.on_cpu.get() } else { 0.0 }
     }
 
-    /// Nobody waits, but much of the CPU time goes into locks.
+    /// Sentence for the case that no thread waits, but much of the CPU time is spent on locks.
     fn locking(&self, profile: &Profile) -> Option<String> {
         let locking = self.of_cpu(self.time.in_locking.get());
         if locking < LOCKING_OF_ALL.max(LOCKING * self.time.on_cpu.get()) {
@@ -196,13 +198,14 @@ impl Findings<'_> {
         ))
     }
 
-    /// Threads spin in the program's own code until another one changes a word.
+    /// Sentence for the case that threads spin in the program's own code until another thread
+    /// changes a word.
     fn spin_loops(&self, profile: &Profile) -> Option<String> {
         let share = self.of_cpu(self.time.in_spin_loops.get());
         if share < DOUBTFUL {
             return None;
         }
-        let place = super::spin_loop(profile).map_or_else(String::new, stack::line);
+        let place = super::spin_loop(profile).map_or_else(String::new, stack::place);
         Some(format!(
             "Cannot be told: {} of the time threads spun in a loop until another thread changes a \
              word, in {place}; read that code to see whether it is a lock.",
@@ -210,7 +213,7 @@ impl Findings<'_> {
         ))
     }
 
-    /// No lock costs anything that was seen.
+    /// Sentence for the case that no lock was seen to cost anything.
     fn no_lock(&self) -> &'static str {
         match self.costs.is_empty() {
             true => "No lock was seen",
@@ -218,7 +221,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Such as `1% for locks`.
+    /// A part of a sentence, such as `1% for locks`.
     fn for_locks(&self) -> String {
         match self.waited > 0.0 {
             true => format!("{} for locks", percent(self.waited)),
@@ -239,8 +242,8 @@ impl Findings<'_> {
         let largest = self.largest(|_| true);
         let waiting = waiting.map_or(0.0, |waiting| waiting.share);
         let text = match largest {
-            // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing
-            // either.
+            // Idle threads may be parked by a lock; and a program that lacks CPUs does not gain
+            // anything either.
             _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
                 let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
                 match self.locks_waited_for() {
@@ -270,14 +273,15 @@ impl Findings<'_> {
         Answer::locks(text + &more)
     }
 
-    /// Number of locks whose queues are not far shorter than the longest one.
+    /// Number of locks whose queues are not much shorter than the longest.
     fn locks_waited_for(&self) -> usize {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let longest = self.costs.iter().map(queue).fold(0.0, f64::max);
         self.costs.iter().filter(|&seen| queue(seen) > SHORT_QUEUE * longest).count()
     }
 
-    /// Functions on the stacks of those that wait have names of locks'.
+    /// Answer for the case that functions on the stacks of waiting threads have names like those of
+    /// locks.
     fn named_locks(&self) -> Option<Answer> {
         let (share, most) = self.most_named()?;
         let place = most.place_with_lock();
@@ -294,8 +298,8 @@ impl Findings<'_> {
         )))
     }
 
-    /// Share of the time of waits that names tell to be for locks, if it is worth saying, and those
-    /// with the most threads.
+    /// Share of the time in waits that are for locks, judged by names, if it is worth mentioning;
+    /// and the group with the most threads.
     fn most_named(&self) -> Option<(f64, &Group<'_>)> {
         let kinds = [Spent::Thread, Spent::Sleep, Spent::Unknown];
         let share: f64 =
@@ -304,7 +308,7 @@ impl Findings<'_> {
         (share >= WORTHWHILE).then_some((share, most))
     }
 
-    /// Threads wait for an initialisation that one of them runs.
+    /// Answer for the case that threads wait for an initialisation that another thread runs.
     fn initialisation(&self) -> Option<Answer> {
         let once = |group: &Group<'_>| group.wait.what == WaitFor::Once;
         let share = self.share(Spent::Thread, once);
@@ -323,7 +327,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// A runtime parks its threads.
+    /// Answer for the case that a runtime parks its threads.
     fn parked(&self) -> Option<Answer> {
         let parked = |group: &Group<'_>| {
             let parks = group.runtime.is_some() && !group.wait.of_runtime;
@@ -359,7 +363,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// Threads waited for a lock whose gain is not known.
+    /// Answer for the case that threads waited for a lock whose gain is unknown.
     fn unknown_gain(&self) -> Option<Answer> {
         let seen = self.costs.iter().find(|seen| self.may_gain(seen))?;
         let of_time = self.largest(|_| true).map_or_else(String::new, |part| {
@@ -373,15 +377,16 @@ impl Findings<'_> {
         )))
     }
 
-    /// Threads waited for the lock, and its unknown gain may be worthwhile: at most the work of all
-    /// threads that wait for locks.
+    /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile: it is
+    /// at most the work of all threads that wait for locks.
     fn may_gain(&self, seen: &Seen<'_>) -> bool {
         let time = self.time;
         let working = time.on_cpu.get() + time.io_total() + time.sleep.get();
         seen.waited() && seen.lock.gain.is_none() && self.waited >= WORTHWHILE * working
     }
 
-    /// Threads that sleep for short times, again and again, in a function that tries something.
+    /// Answer for the case that threads repeatedly sleep for short times in a function that retries
+    /// something.
     fn polling(&self) -> Option<Answer> {
         let polls = |group: &Group<'_>| {
             let short = group.wait.sleep_ns.is_some_and(|length| length.get() < POLLING_NS);
@@ -400,7 +405,7 @@ impl Findings<'_> {
         )))
     }
 
-    /// Threads wait for others, or in calls that do not tell, and it is not known what for.
+    /// Answer for the case that threads wait for others, or in calls whose purpose is unknown.
     fn unknown_waits(&self) -> Option<Answer> {
         let open = |group: &Group<'_>| !group.is_explained();
         let no_groups = |spent: Spent| {
@@ -410,7 +415,7 @@ impl Findings<'_> {
             };
             !self.groups.iter().any(|group| of(&group))
         };
-        // Without stacks nothing of it is understood.
+        // Without stacks, no part of it is understood.
         let share = |spent: Spent| match no_groups(spent) {
             true => self.part(spent).map_or(0.0, |part| part.share),
             false => self.share(spent, open),
@@ -448,7 +453,8 @@ impl Findings<'_> {
             .filter(in_doubt)
             .take_while(|group| group.threads >= 0.1 * most.map_or(0.0, |most| most.threads))
             .all(in_queue);
-        // Java's code waits in no condition variables: those are of the virtual machine's threads.
+        // Java code never waits on condition variables itself: such waits belong to threads of the
+        // virtual machine.
         let of_java = most.is_some_and(|most| most.runtime == Some(Runtime::Java));
         if (doubt <= MUCH * rest || of_java && rest >= DOUBTFUL)
             && let Some(part) = self.largest(known)
@@ -476,7 +482,7 @@ impl Findings<'_> {
 
     fn not_locks(&self) -> Answer {
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
-        // Waits for other threads that are understood are not what the time goes to.
+        // Waits for other threads that are understood do not explain where the time goes.
         let largest = match self.largest(known) {
             Some(part) if part.share >= DOUBTFUL => Some(part),
             _ => self.largest(|_| true),
@@ -499,7 +505,7 @@ impl Findings<'_> {
     }
 }
 
-/// It waits in a function of a queue, or one level further out.
+/// Returns `true` if it waits in a function of a queue, or in one called by such a function.
 fn in_queue(group: &Group<'_>) -> bool {
     let function = group.wait.function.as_deref();
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);

@@ -1,5 +1,5 @@
-//! Waits that are not for a lock that was seen, by kind of time and function of the program, of all
-//! processes together.
+//! Waits for anything but a known lock, in all processes together, grouped by kind of time and by
+//! function of the program.
 
 use threadtoll_record::profile::{
     IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
@@ -10,26 +10,26 @@ use super::time::{self, Spent};
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{percent, time as duration};
 
-/// Share of the threads' time from which on a kind of time is worth a line, and one that is not
-/// understood.
+/// Share of the threads' time above which a kind of time deserves a line; and the same for time
+/// that is not understood.
 const WORTH_A_LINE: f64 = 0.1;
 const UNKNOWN_WORTH_A_LINE: f64 = 0.05;
 
-/// Most lines of kinds, and most functions on one of them.
+/// Maximum numbers of lines for kinds of time, and of functions on a line.
 const MAX_LINES: usize = 3;
 const MAX_FUNCTIONS: usize = 3;
 
-/// Share of a kind's threads from which on a function stands on its line.
+/// Share of a kind's threads above which a function is named on its line.
 const WORTH_NAMING: f64 = 0.05;
 
 /// Threads that wait in the same way in the same function.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
-    /// A wait of the group, that of the process with the most threads.
+    /// A wait of the group: that of the process with the most threads.
     pub(crate) wait: &'a Wait,
     /// The runtime of its process.
     pub(crate) runtime: Option<Runtime>,
-    /// Mean number of threads over the time of the profile.
+    /// Mean number of threads, over the whole profile.
     pub(crate) threads: f64,
 }
 
@@ -49,14 +49,14 @@ impl Group<'_> {
         self.wait.sites.first()
     }
 
-    /// The function of the program that waits, and the one that called it.
+    /// The program's function that waits, and the one that called it.
     pub(crate) fn place(&self) -> String {
         match (&self.wait.function, self.site()) {
             (Some(function), _) => {
                 let mut of_sites =
                     self.wait.sites.iter().map(|site| stack::from_function(Some(site), function));
                 let alone = stack::from_function(None, function);
-                // Callers that differ are not told.
+                // Callers are left out if they differ.
                 match of_sites.next() {
                     Some(first) if of_sites.all(|other| other == first) => first,
                     _ => alone,
@@ -67,7 +67,7 @@ impl Group<'_> {
         }
     }
 
-    /// The functions that take the lock, if their names say so, and the program's.
+    /// The functions that take the lock, if their names say so, and the program's function.
     pub(crate) fn place_with_lock(&self) -> String {
         match &self.wait.lock_function {
             Some(lock) => format!("{} ← {}", stack::short_name(lock), self.place()),
@@ -75,7 +75,7 @@ impl Group<'_> {
         }
     }
 
-    /// What the threads wait for, with its name if it has one.
+    /// What the threads wait for, by its name if it has one.
     pub(crate) fn thing(&self) -> String {
         let noun = self.noun();
         match (&self.wait.name, self.library()) {
@@ -85,8 +85,8 @@ impl Group<'_> {
         }
     }
 
-    /// The library whose functions without names lie between the program's and the wait for a word
-    /// that is not known.
+    /// The library whose unnamed functions are between the program's function and the wait for an
+    /// unknown word.
     fn library(&self) -> Option<String> {
         let function = self.wait.function.as_deref().filter(|_| self.wait.what == WaitFor::Word)?;
         let frames = &self.site()?.frames;
@@ -95,7 +95,7 @@ impl Group<'_> {
         of_file.filter(|file| file.contains(".so")).last().map(crate::clean::clean)
     }
 
-    /// What the threads wait for, in a word.
+    /// What the threads wait for, in one word.
     fn noun(&self) -> String {
         if let Some(length) = self.wait.sleep_ns {
             return format!("about {} at a time", rough(length.get()));
@@ -122,8 +122,8 @@ impl Group<'_> {
         if self.wait.what == WaitFor::Pipe { format!("{call} of its own pipe") } else { call }
     }
 
-    /// True if it is known to be no wait for a lock: for threads to end or to come as far, for a
-    /// signal, or for work of a runtime.
+    /// Returns `true` if the wait is known not to be for a lock: for threads to end or to reach a
+    /// barrier, for a signal, or for a runtime's internal work.
     pub(crate) fn is_explained(&self) -> bool {
         self.wait.of_runtime
             || matches!(
@@ -132,9 +132,9 @@ impl Group<'_> {
             )
     }
 
-    /// True if it waits for a lock, as the name of a function or the system call says.
+    /// Returns `true` if the name of a function, or the system call, says that it waits for a lock.
     pub(crate) fn names_a_lock(&self) -> bool {
-        // A function that acquires something and sleeps meanwhile may limit a rate.
+        // A function that acquires something and sleeps while doing so may be a rate limiter.
         let of_lock = |name: &str| {
             self.wait.kind != WaitKind::Sleep || name.to_ascii_lowercase().contains("lock")
         };
@@ -154,7 +154,7 @@ impl Group<'_> {
     }
 }
 
-/// All groups, the most threads first.
+/// All groups, those with the most threads first.
 pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let whole = profile.seconds.get();
@@ -174,7 +174,7 @@ pub(crate) fn groups(profile: &Profile) -> Vec<Group<'_>> {
     groups
 }
 
-/// Share of the threads' time that some groups of a kind take.
+/// Share of the threads' time that is spent in groups of a kind that satisfy a condition.
 pub(crate) fn share_of(
     time: &ThreadTime,
     groups: &[Group<'_>],
@@ -189,7 +189,7 @@ pub(crate) fn share_of(
     if all > 0.0 { share * some / all } else { 0.0 }
 }
 
-/// Kinds of time that take much of it, with the functions that wait, a line for each.
+/// One line for each kind of time that takes a large share, with the functions that wait.
 pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>], unit: &str) -> Vec<String> {
     let waits =
         |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
@@ -223,7 +223,7 @@ fn line(part: &time::Part, groups: &[Group<'_>], unit: &str) -> Option<String> {
     (!items.is_empty()).then(|| format!("{title} {}: {}", percent(part.share), items.join("; ")))
 }
 
-/// A duration to two digits.
+/// A duration with two digits.
 pub(crate) fn rough(ns: f64) -> String {
     let scale = 10_f64.powf(ns.max(1.0).log10().floor() - 1.0);
     let text = duration((ns / scale).round() * scale);
@@ -236,7 +236,7 @@ pub(crate) fn rough(ns: f64) -> String {
     format!("{value} {unit}")
 }
 
-/// A mean number of threads, which samples do not give to the hundredth.
+/// A mean number of threads, without decimals that samples do not support.
 pub(crate) fn decimal(threads: f64) -> String {
     format!("{:.1}", threads.min(1e9))
 }
@@ -248,7 +248,7 @@ fn capital(name: &str) -> String {
     })
 }
 
-/// Groups that wait for other threads or for work as the rows of a table.
+/// Groups that wait for other threads or for work, as rows of a table.
 pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     let columns = vec![
         Column::new("", "for", 0, "thing that the threads wait for", |row: &Group<'_>| {
@@ -263,7 +263,7 @@ pub(crate) fn section(groups: &[Group<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Groups that wait for other threads, if a line of its kind does not name all of them.
+/// Groups that wait for other threads, unless a line for their kind names all of them.
 pub(crate) fn not_on_lines<'a>(time: Option<&ThreadTime>, groups: &[Group<'a>]) -> Vec<Group<'a>> {
     let has_line = time.is_some_and(|time| time.thread_wait.get() >= WORTH_A_LINE);
     let waits = for_threads(groups);

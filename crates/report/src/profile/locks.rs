@@ -1,4 +1,4 @@
-//! Locks as the rows of a table, and the details of one.
+//! Locks as rows of a table, and details of a lock.
 
 use threadtoll_record::Ratio;
 use threadtoll_record::profile::{
@@ -13,10 +13,10 @@ use crate::units::{
     UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within,
 };
 
-/// Characters of a lock's name that are kept beside its process.
+/// Minimum number of characters of a lock's name to keep if its process is shown, too.
 const LEAST_NAME: usize = 8;
 
-/// Threads that a table or a figure names, of each role.
+/// Maximum number of threads of each role that a table or a figure names.
 pub(crate) const MAX_THREADS: usize = 6;
 
 /// A row for each lock; longer names are truncated.
@@ -28,7 +28,7 @@ pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
     })
 }
 
-/// Names of at most so many characters, which differ: where cutting makes them equal, they end with
+/// Distinct names of at most this many characters: if shortening makes names equal, they end with
 /// the lock's number.
 fn labels(locks: &[Seen<'_>], max_chars: usize) -> Vec<String> {
     let cut: Vec<String> = locks.iter().map(|seen| shortened(&seen.name(), max_chars)).collect();
@@ -97,10 +97,10 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
     ]
 }
 
-/// Width of a gain's interval from which it is written as a range.
+/// Width of a gain's interval above which the gain is written as a range.
 const RANGE: f64 = 0.1;
-/// Most threads seen waiting: a lower bound where not all were looked at, and where those are not
-/// among them that no sample saw asleep.
+/// Maximum number of threads seen waiting. This is a lower bound if some threads were not sampled,
+/// or if it does not include threads that no sample saw asleep.
 fn most(lock: &Lock) -> Cell {
     let mean = lock.queue_mean.map_or(0.0, |mean| mean.get());
     Cell::figure(lock.queue_max, |most| match lock.seen_in_part || mean > most {
@@ -154,7 +154,7 @@ fn queue(lock: &Lock) -> Cell {
     Cell::figure(lock.queue_mean, |queue| {
         if lock.queue_is_lower_bound {
             let least = interval.map_or(queue, |[low, _]| low);
-            // `digits` would write a small one as less than something.
+            // `digits` would write a small number as "less than" another.
             let least = if least < 0.0005 { 0.0 } else { least };
             format!("≥{}", digits(least))
         } else {
@@ -173,7 +173,7 @@ fn verdict(lock: &Lock) -> Cell {
     Cell::text(verdict_words(verdict)).emphasis(emphasis)
 }
 
-/// `crowded`, or `crowded or saturated` where an interval spans a bound.
+/// `crowded`, or `crowded or saturated` if an interval spans a threshold.
 pub(crate) fn verdict_words(verdict: Verdict) -> String {
     match verdict {
         Verdict::ComfortableOrCrowdedOrSaturated => "undecided".into(),
@@ -181,14 +181,14 @@ pub(crate) fn verdict_words(verdict: Verdict) -> String {
     }
 }
 
-/// A name that is too long without the beginning of its path or, if that does not suffice, without
-/// its middle: its end, such as an address, tells it from others.
+/// A name that is too long, without the beginning of its path or, if that is not enough, without
+/// its middle. Its end, such as an address, distinguishes it from others.
 pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
     let chars = |text: &str| text.chars().count();
     if chars(name) <= max_chars {
         return name.to_string();
     }
-    // Without its process, it might be any of several.
+    // Without its process, the name could be that of several locks.
     let of_process = |of: &str| of.starts_with(" (PID ") || of.ends_with(" processes)");
     if let Some(at) = name.rfind(" (").filter(|&at| of_process(&name[at..])) {
         let (name, process) = name.split_at(at);
@@ -263,10 +263,10 @@ pub(crate) fn figures(lock: &Lock) -> Vec<String> {
     figures
 }
 
-/// Name of threads that had ended before their names were read.
+/// Name for threads that had ended before their names were read.
 const UNNAMED: &str = "";
 
-/// Threads of one name, as one.
+/// Threads with the same name, counted together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Threads {
     pub(crate) name: String,
@@ -274,7 +274,8 @@ pub(crate) struct Threads {
     pub(crate) inferred: bool,
 }
 
-/// The threads by name, those with the largest shares first; the last entry may stand for the rest.
+/// The threads by name, those with the largest shares first; the last entry may represent all
+/// others.
 pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
     let mut groups: Vec<(String, u32, Vec<u32>, f64, bool)> = Vec::new();
     for thread in threads {
@@ -328,17 +329,32 @@ pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
     named
 }
 
-/// Holders of a lock as a sentence.
+/// Maximum number of threads that a profile lists for a lock.
+const LISTED: usize = 100;
+
+/// Share of the threads that are left out of a full list.
+fn others(listed: &[ThreadShare]) -> f64 {
+    let all: f64 = listed.iter().map(|thread| thread.share.get()).sum();
+    if listed.len() < LISTED { 0.0 } else { 1.0 - all }
+}
+
+/// Names of threads with their shares.
+fn with_shares(threads: &[Threads], others: f64) -> String {
+    let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
+    let others = (others >= 0.01).then(|| format!("others {}", percent(others)));
+    named.chain(others).collect::<Vec<_>>().join(", ")
+}
+
+/// Sentence on the holders of a lock.
 pub(crate) fn holders(lock: &Lock, max: usize) -> String {
-    // Of the same samples: a word may name a holder that was not seen at that moment.
+    // Limited to the same samples, because a word may name a holder that was not seen at that
+    // moment.
     let named: f64 = lock.holders.iter().map(|holder| holder.share.get()).sum();
     let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
     let unseen = unseen.min((1.0 - named).max(0.0));
     let holders = by_name(&lock.holders, max);
-    let names = |threads: &[Threads]| {
-        let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
-        named.collect::<Vec<_>>().join(", ")
-    };
+    let others = others(&lock.holders);
+    let names = |threads: &[Threads]| with_shares(threads, others);
     let inferred = if holders.iter().any(|one| one.inferred) {
         " (inferred from its place in the code)"
     } else {
@@ -355,14 +371,11 @@ pub(crate) fn waiters(lock: &Lock, max: usize) -> String {
     match by_name(&lock.waiters, max).as_slice() {
         [] => plural(lock.threads.into(), "thread"),
         [only] => only.name.clone(),
-        named => {
-            let named = named.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
-            named.collect::<Vec<_>>().join(", ")
-        }
+        named => with_shares(named, others(&lock.waiters)),
     }
 }
 
-/// Locks that the holder waits for.
+/// Sentence on the locks for which the holder waits.
 pub(crate) fn chain(seen: &Seen<'_>) -> Option<String> {
     let links: Vec<String> = seen
         .lock

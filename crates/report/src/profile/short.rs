@@ -1,14 +1,14 @@
-//! Programs that were over, or went into the background, before much was seen of them.
+//! Programs that ended, or went into the background, before much could be seen of them.
 
 use threadtoll_record::profile::{Method, Profile};
 
 use crate::units::time as duration;
 
-/// Fewest samples of which anything is said, and least time.
+/// Minimum number of samples, and shortest time, for which anything is reported.
 const SAMPLES: u64 = 50;
 const SECONDS: f64 = 0.1;
 
-/// Says that too little was seen to say more.
+/// Sentence for a profile that is too short to report more.
 pub(crate) fn too_short(profile: &Profile) -> Option<String> {
     let (samples, seconds) = (profile.samples.get(), profile.seconds.get());
     if profile.method != Method::Sampled || samples >= SAMPLES && seconds >= SECONDS {
@@ -26,7 +26,7 @@ pub(crate) fn too_short(profile: &Profile) -> Option<String> {
     })
 }
 
-/// Says that a launched program went on in the background.
+/// Sentence for a launched program that went on in the background.
 pub(crate) fn background(profile: &Profile) -> Option<String> {
     let (first, others) = profile.background.split_first()?;
     let more = match others.len() {

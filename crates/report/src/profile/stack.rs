@@ -1,4 +1,4 @@
-//! Stacks, shortened to the frames that tell something.
+//! Stacks, reduced to the informative frames.
 
 use threadtoll_primitive::FunctionName;
 use threadtoll_primitive::function::Part;
@@ -8,7 +8,7 @@ use threadtoll_record::profile::{Lock, Role, Site};
 use crate::clean::clean;
 use crate::profile::locks::shortened;
 
-/// Longest name of a function on a line.
+/// Longest function name on a line, in characters.
 const MAX_CHARS: usize = 40;
 
 /// The site of this role with the most samples.
@@ -23,24 +23,25 @@ pub(crate) fn share_of_role(lock: &Lock, site: &Site) -> Option<f64> {
     (all > 0.0).then(|| site.samples.as_f64() / all)
 }
 
-/// A function by which threads start, or that lies between it and their own code.
+/// Returns `true` for a function by which threads start, or one between that and the threads' own
+/// code.
 fn starts(name: &FunctionName) -> bool {
     matches!(name.part(), Part::Start | Part::Library)
 }
 
-/// The stack on a line, innermost first, without frames of runtimes and without arguments.
+/// The stack on one line, innermost first, without the runtime's frames and without arguments.
 pub(crate) fn line(site: &Site) -> String {
     shown(&site.frames, site.role == Role::Waiter)
 }
 
-/// The function that takes or frees a lock, and the one of the program that called it.
+/// The function that takes or releases a lock, and the program's function that called it.
 pub(crate) fn taker(site: &Site) -> String {
     let innermost = site.frames.first().map_or_else(String::new, |frame| short_name(frame));
     let caller = line(site).split(" ← ").next().unwrap_or_default().to_owned();
     if caller == innermost { innermost } else { format!("{innermost} ← {caller}") }
 }
 
-/// The stack of a thread that waits, as [`line`] draws it.
+/// The stack of a waiting thread, in the format of [`line`].
 pub(crate) fn of_waiter(frames: &[Text]) -> String {
     shown(frames, true)
 }
@@ -62,7 +63,7 @@ fn shown(frames: &[Text], of_waiter: bool) -> String {
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
-/// A function on the way outwards and, if the stack shows it, the one that called it.
+/// A function and, if the stack shows it, its caller.
 pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     let frames = site.map_or(&[][..], |site| &site.frames[..]);
     let at = frames.iter().position(|frame| &**frame == function);
@@ -79,20 +80,26 @@ pub(crate) fn from_function(site: Option<&Site>, function: &str) -> String {
     shown.join(" ← ")
 }
 
-/// The outermost function of a stack without any of the program's, those that start threads aside.
+/// The innermost function, and the function of the program that called it.
+pub(crate) fn place(site: &Site) -> String {
+    site.frames.first().map_or_else(String::new, |innermost| from_function(Some(site), innermost))
+}
+
+/// The outermost function of a stack that has none of the program's functions, ignoring those that
+/// start threads.
 pub(crate) fn outermost(site: &Site) -> String {
     let names = site.frames.iter().map(|frame| parsed(frame));
     let own = names.take_while(|name| name.part() != Part::Start);
     own.last().map_or_else(|| "no stack".into(), |name| short(&name))
 }
 
-/// A function of the program, with a name.
+/// Returns `true` for a function of the program that has a name.
 fn tells(name: &FunctionName) -> bool {
     let nameless = name.path().contains(".so") && name.path().contains("+0x");
     !nameless && name.part() == Part::Program
 }
 
-/// A function's name as it stands in a sentence.
+/// A function's name, as used in sentences.
 pub(crate) fn short_name(function: &str) -> String {
     short(&parsed(function))
 }

@@ -5,10 +5,10 @@ use threadtoll_record::profile::{Process, Profile, Stuck, StuckKind, StuckThread
 use super::stack;
 use crate::clean::clean;
 
-/// Functions that are named of each thread.
+/// Maximum number of functions that are named per thread.
 const FUNCTIONS: usize = 3;
 
-/// A standstill and its process.
+/// A standstill, with its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stands<'a> {
     pub(crate) process: &'a Process,
@@ -22,7 +22,8 @@ pub(crate) fn stand_stills(profile: &Profile) -> Vec<Stands<'_>> {
         .iter()
         .flat_map(|process| process.stand_stills().map(move |stuck| Stands { process, stuck }))
         .collect();
-    // One of several processes stands with each of them. A thread waits for one thing at a time.
+    // A standstill of several processes is listed under each of them. A thread waits for one thing
+    // at a time.
     let mut told = std::collections::HashSet::new();
     all.retain(|Stands { stuck, .. }| {
         stuck.threads.first().is_none_or(|first| told.insert((stuck.kind, first.tid)))
@@ -45,7 +46,7 @@ fn rank(kind: StuckKind) -> u8 {
     }
 }
 
-/// A standstill in sentences, with its process where a profile is of several.
+/// Sentences on a standstill, including its process if the profile has several.
 pub(crate) fn sentences(stands: Stands<'_>, profile: &Profile) -> String {
     let text = clean(&stands.stuck.text);
     match profile.processes.len() {
@@ -68,7 +69,8 @@ fn line(thread: &StuckThread) -> String {
     format!("{name} (TID {}) in {}", thread.tid, functions.join(" ← "))
 }
 
-/// A program of which little is known but that it was stopped, with all its processes.
+/// Returns `true` for a program of which little is known except that it was stopped, with all its
+/// processes.
 pub(crate) fn is_stopped(profile: &Profile) -> bool {
     let mut processes = profile.processes.iter().peekable();
     let stopped = |process: &Process| {
@@ -80,7 +82,7 @@ pub(crate) fn is_stopped(profile: &Profile) -> bool {
     processes.peek().is_some() && processes.all(stopped)
 }
 
-/// The lock is part of a standstill.
+/// Returns `true` if the lock is part of a standstill.
 pub(crate) fn concerns(process: &Process, lock: u32) -> bool {
     process.stand_stills().any(|stuck| stuck.locks.contains(&lock))
 }

@@ -1,4 +1,4 @@
-//! Locks whose rows tell something: the others are counted on the first screen.
+//! Selects the locks whose rows are informative; on the first screen, the others are only counted.
 
 use threadtoll_record::profile::Lock;
 
@@ -8,14 +8,14 @@ use crate::label::plural;
 /// Locks that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
-    /// Nobody was seen to wait for them.
+    /// Number of locks for which no thread was seen waiting.
     not_waited_for: usize,
-    /// Their figures tell too little.
+    /// Number of locks whose figures are too imprecise.
     unclear: usize,
 }
 
 impl LeftOut {
-    /// A sentence, if there are any.
+    /// Sentence on the locks left out; `None` if there are none.
     pub(crate) fn sentence(self) -> Option<String> {
         let of = |count: usize, which: &str| {
             (count > 0).then(|| format!("{} {which}", plural(count as u64, "lock")))
@@ -31,9 +31,9 @@ impl LeftOut {
     }
 }
 
-/// The locks whose rows tell something, and the others. Where none does, all are listed.
+/// The locks whose rows are informative, and the others. If no row is, all are listed.
 pub(crate) fn telling<'a>(locks: &[Seen<'a>]) -> (Vec<Seen<'a>>, LeftOut) {
-    // The two rows of a lock of readers and writers have one gain.
+    // The two rows of a readers-writer lock have the same gain.
     let other_row = |seen: &Seen<'_>| {
         let same = |other: &&Seen<'_>| {
             other.lock.address == seen.lock.address
@@ -62,7 +62,7 @@ fn queue_tells(lock: &Lock) -> bool {
             let half = (within.high().get() - within.low().get()) / 2.0;
             queue.get() > 0.0 && half < queue.get()
         }
-        // Withheld, or without an interval.
+        // The figure is withheld, or has no interval.
         _ => true,
     }
 }

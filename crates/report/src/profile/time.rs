@@ -1,4 +1,4 @@
-//! The time of threads, by what they did.
+//! How threads spent their time.
 
 use threadtoll_record::Fraction;
 use threadtoll_record::profile::{Interval, IoKind, ThreadTime};
@@ -41,7 +41,7 @@ impl Spent {
 pub(crate) struct Part {
     pub(crate) spent: Spent,
     pub(crate) name: &'static str,
-    /// Completes "its threads …".
+    /// Completes the sentence "its threads …".
     pub(crate) phrase: &'static str,
     pub(crate) share: f64,
     pub(crate) interval: Option<[f64; 2]>,
@@ -104,7 +104,7 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
     parts
 }
 
-/// Time on a CPU, but for that spent spinning.
+/// Time on a CPU, without the time spent spinning.
 fn working(
     name: &'static str,
     phrase: &'static str,

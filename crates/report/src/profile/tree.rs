@@ -1,4 +1,4 @@
-//! Several processes: which of them is named, and which a lock is of.
+//! Several processes: which one the title names, and to which one a lock belongs.
 
 use std::collections::HashSet;
 
@@ -7,22 +7,22 @@ use threadtoll_record::profile::{Ended, Process, Profile};
 use super::short_command;
 use crate::label::plural;
 
-/// The process that a lock is of, in words.
+/// The process to which a lock belongs, as text.
 pub(super) fn process(process: &Process) -> String {
     match process.ended {
-        // The PID goes on with the program that it executed.
+        // The PID stays the same when the process executes another program.
         Ended::Exec => format!("PID {}, program {}", process.pid, process.image),
         _ => format!("PID {}", process.pid),
     }
 }
 
-/// The title names another process, or another program of this one.
+/// Returns `true` if the title names another process, or another program of the same process.
 pub(super) fn is_another(profile: &Profile, process: &Process) -> bool {
     let of = |process: &Process| (process.pid, process.image);
     named(profile).is_some_and(|(named, _)| of(named) != of(process))
 }
 
-/// Part of the observed time that a process lived for.
+/// Share of the observed time for which a process lived.
 pub(super) fn lived(profile: &Profile, process: &Process) -> f64 {
     let all = profile.seconds.get();
     match process.seconds {
@@ -31,8 +31,8 @@ pub(super) fn lived(profile: &Profile, process: &Process) -> f64 {
     }
 }
 
-/// The process that was given or launched, by the program that it executed for the longest time,
-/// and the number of other processes.
+/// The process that was given or launched, represented by the program that it executed for the
+/// longest time; and the number of other processes.
 fn named(profile: &Profile) -> Option<(&Process, usize)> {
     let first = profile.processes.first()?;
     let programs = profile.processes.iter().filter(|process| process.pid == first.pid);

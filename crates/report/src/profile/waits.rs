@@ -1,4 +1,4 @@
-//! Waits that are not for a lock, and processes, as the rows of tables.
+//! Waits that are not for a lock, and processes, as rows of tables.
 
 use threadtoll_record::profile::{Ended, IdleWait, Process, Profile};
 
@@ -8,7 +8,7 @@ use crate::clean::clean;
 use crate::table::{Cell, Column, Label, Section};
 use crate::units::{digits_within, share};
 
-/// A wait and what it is for.
+/// A wait, and what it is for.
 pub(crate) struct Waiting<'a> {
     pub(crate) process: &'a Process,
     pub(crate) what: &'static str,
@@ -62,7 +62,8 @@ pub(crate) fn section(waits: &[Waiting<'_>], max_name: usize) -> Section {
             1,
             "largest number of threads seen waiting",
             |row: &Waiting<'_>| {
-                // Samples of some of the threads show some of those that wait.
+                // Some of the waiting threads are missing if samples only covered some of the
+                // threads.
                 let in_part = row.wait.queue_mean.get() > f64::from(row.wait.queue_max);
                 let bound = if in_part { "≥" } else { "" };
                 Cell::figure(Some(row.wait.queue_max), |most| format!("{bound}{most:.0}"))

@@ -29,7 +29,7 @@ pub(super) fn cell(record: &Record) -> Cell {
     }
 }
 
-/// `of moved: 1.30× (1.28–1.33)`; `None` without a ratio.
+/// Text such as `of moved: 1.30× (1.28–1.33)`; `None` if there is no ratio.
 pub(super) fn line(record: &Record, name: &str) -> Option<String> {
     let against = against(record)?;
     Some(format!("{name}: {} ({})", ratio(against.ratio.get()), interval(against)))

@@ -75,17 +75,17 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     ]
 }
 
-/// A queue over all bursts that come with one gap.
+/// A queue, over all burst sizes with the same gap.
 struct Jam {
     name: String,
     wait: &'static str,
     gap_ns: u64,
-    /// Sizes, with the share of bursts that found the queue empty.
+    /// Burst sizes, each with the share of bursts that found the queue empty.
     found: Vec<(u64, f64)>,
 }
 
 impl Jam {
-    /// The smallest size from which on most bursts meet messages of the one before.
+    /// The smallest size from which most bursts find messages of the previous burst in the queue.
     fn jammed_from(&self) -> Option<u64> {
         self.found.iter().rev().take_while(|(_, empty)| *empty < 0.5).map(|(size, _)| *size).last()
     }

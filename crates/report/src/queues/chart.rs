@@ -14,7 +14,7 @@ pub(crate) struct ChartRow {
     pub(crate) kind: &'static str,
     /// Million messages per second, or a time in nanoseconds.
     pub(crate) figure: f64,
-    /// The figure in words.
+    /// The figure as text.
     pub(crate) text: String,
     pub(crate) interval: Option<[f64; 2]>,
     /// Details, one per line.

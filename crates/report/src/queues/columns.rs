@@ -79,7 +79,8 @@ pub(super) fn columns<'c, 'a>(
     columns
 }
 
-/// Ratios to one of our rows with verdicts or, in exchanges without one, to the reference cell.
+/// Ratios to one of our rows, with verdicts; in exchanges without such a row, ratios to the
+/// reference cell.
 fn ratio_column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     const RATIO_TO: &str = "ratio to";
     if let Some(base) = comparison.base() {

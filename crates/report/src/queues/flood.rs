@@ -27,7 +27,7 @@ pub(super) const VIEW: View = View {
     screen: screen::by_case,
 };
 
-/// Share of the lines.
+/// Share of the lines that were lost.
 fn lost(record: &Record, of: fn(&Lost) -> Count) -> Option<f64> {
     Some(of(record.figures.sends()?).as_f64() / record.count.as_f64().max(1.0))
 }

@@ -1,4 +1,4 @@
-//! The view of one's own traffic, and the recommendation for it.
+//! The view of the user's own traffic, and the recommendation for it.
 
 use std::collections::BTreeMap;
 
@@ -35,12 +35,12 @@ fn p99_interval(record: &Record) -> Option<[f64; 2]> {
     record.interval95.p99.map(|interval| interval.map(Ns::get))
 }
 
-/// CPU time of all ends, as a share of one CPU, at the rate of the messages that were due.
+/// CPU time of all ends, as a share of one CPU, at the rate of the messages due.
 fn cpu_share(record: &Record) -> Option<f64> {
     Some(open_loop(record)?.cpu_ns_per_message?.get() * due_per_ns(record)?)
 }
 
-/// The upper bound of its interval; without one, the share itself.
+/// The upper end of that share's interval; if there is no interval, the share itself.
 fn most_cpu_share(record: &Record) -> Option<f64> {
     match open_loop(record)?.cpu_interval95 {
         Some([_, high]) => Some(high.get() * due_per_ns(record)?),
@@ -48,7 +48,7 @@ fn most_cpu_share(record: &Record) -> Option<f64> {
     }
 }
 
-/// Messages that were due, per ns.
+/// Number of messages due per nanosecond.
 fn due_per_ns(record: &Record) -> Option<f64> {
     let of_received = 1.0 - lost_share(record).unwrap_or(0.0);
     Some(open_loop(record)?.rate_per_s?.get() / of_received.max(f64::EPSILON) / 1e9)
@@ -95,7 +95,7 @@ fn columns<'c, 'a>(_: &Results, _: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
 /// Traffic for which one queue is recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Traffic<'a> {
-    /// Without the messages that may be lost.
+    /// The arrivals, regardless of which messages may be lost.
     arrivals: (Option<&'a str>, Option<u64>, Option<u64>),
     payload_bytes: u64,
     senders: u32,
@@ -105,20 +105,20 @@ struct Traffic<'a> {
 
 struct Candidate<'r, 'a> {
     row: &'r Row<'a>,
-    /// Why it is not recommended.
+    /// Why it cannot be recommended.
     out: Option<Out>,
-    /// Among those that are left; `None` if it is not.
+    /// Place among those that can be recommended; `None` if it cannot.
     place: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Out {
     Saturated,
-    /// Or maybe: the interval of its CPU time reaches beyond the budget.
+    /// Its CPU time exceeds the budget, or may: the interval extends beyond the budget.
     OverBudget,
-    /// Its CPU time is not known, and there is a budget.
+    /// Its CPU time is unknown, and there is a budget.
     UnknownCpu,
-    /// Too few messages for a p99.
+    /// There are too few messages for a p99.
     Unknown,
 }
 
@@ -169,14 +169,14 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// The answer for one traffic: all rows, those that are left first, best first.
+/// The answer for one traffic: all rows. Those that can be recommended come first, best first.
 pub(super) struct Answer<'r, 'a> {
     heading: String,
     budget: Option<f64>,
     all: Vec<Candidate<'r, 'a>>,
 }
 
-/// The budget that the run was asked to keep to, as a share of one CPU.
+/// The CPU budget of the run, as a share of one CPU.
 fn budget(results: &Results) -> Option<f64> {
     results.plan.options.get("budget_cpu")?.as_f64()
 }
@@ -272,7 +272,7 @@ impl<'r, 'a> Answer<'r, 'a> {
         self.all.iter().filter(|candidate| candidate.place.is_some())
     }
 
-    /// Those that no interval tells apart from the first.
+    /// Rows whose intervals do not distinguish them from the first.
     fn first(&self) -> Vec<&Candidate<'r, 'a>> {
         self.left().filter(|one| one.place.is_some_and(|place| place.first == 1)).collect()
     }
@@ -421,7 +421,7 @@ impl<'r, 'a> Answer<'r, 'a> {
     }
 }
 
-/// At most two by name.
+/// Names of at most two rows.
 fn named(all: &[&Candidate<'_, '_>]) -> String {
     const MAX_NAMED: usize = 2;
     let mut names: Vec<String> = all.iter().take(MAX_NAMED).map(|one| one.name()).collect();

@@ -39,14 +39,14 @@ pub(super) fn column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c
     comparison.rows.iter().any(has_states).then(column)
 }
 
-/// Details of a mark in a chart.
+/// Details for a mark in a chart.
 pub(super) fn line(record: &Record) -> Option<String> {
     let states = idle(record).into_iter().flat_map(|idle| &idle.states);
     let states: Vec<String> = states.map(state).collect();
     (!states.is_empty()).then(|| format!("idle: {}", states.join(", ")))
 }
 
-/// A sentence if the kernel has no counters.
+/// A sentence for the case that the kernel has no counters.
 pub(super) fn finding(comparisons: &[Comparison<'_>]) -> Option<Sentence> {
     let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
     let all = || rows().filter_map(|row| idle(&row.record));

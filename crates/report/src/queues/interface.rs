@@ -1,4 +1,4 @@
-//! The cost of the interface of adapters, from our own pipe, which is measured both ways.
+//! The cost of the adapter interface, derived from our own pipe, which is measured both ways.
 
 use threadtoll_record::{Origin, Wait};
 
@@ -7,8 +7,8 @@ use super::{Comparison, Row};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{time, time_range};
 
-/// A sentence for each comparison with our pipe as itself and as an adapter, neither of which
-/// pauses between polls.
+/// A sentence for each comparison that has our pipe both as itself and as an adapter, neither of
+/// them with pauses between polls.
 pub(super) fn findings(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
     comparisons
         .iter()
@@ -36,7 +36,7 @@ pub(super) fn findings(comparisons: &[Comparison<'_>]) -> Vec<Sentence> {
         .collect()
 }
 
-/// `91.0 ns (88.2–93.5 ns)`, the time a message.
+/// Time per message as text: `91.0 ns (88.2–93.5 ns)`.
 fn figures(row: &Row<'_>) -> Option<String> {
     let interval = match row.record.interval95.rate_per_s {
         Some([low, high]) => [1e9 / high.get(), 1e9 / low.get()],

@@ -1,4 +1,4 @@
-//! The view of rare messages, and the gap beyond which spinning does not pay.
+//! The view of rare messages, and the gap above which spinning does not pay off.
 
 use threadtoll_record::{Cell as RecordCell, Ns, Record, WaitFamily, file::Results};
 
@@ -24,7 +24,7 @@ pub(super) const VIEW: View = View {
 };
 
 fn columns<'c, 'a>(results: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
-    // What staying awake costs is as much the question as the delivery; saturation is not.
+    // The cost of staying awake matters as much as the delivery time; saturation does not.
     let ranks = [("CPU", 1), ("p99", 4), ("limit", 5)];
     let ranked = |column: Column<'c, 'a>| {
         ranks.into_iter().fold(column, |column, (heading, rank)| column.ranked(heading, rank))
@@ -39,11 +39,11 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// A queue that spins, and itself asleep, with one gap.
+/// A queue that spins, and the same queue asleep, at one gap.
 #[derive(Clone, Copy)]
 struct Watch {
     gap_ns: f64,
-    /// CPU time of a message, and its 95% intervals.
+    /// CPU time per message, and its 95% intervals.
     cpu_ns: [f64; 2],
     cpu_intervals: Option<[[f64; 2]; 2]>,
     /// Median delivery.
@@ -53,21 +53,21 @@ struct Watch {
 /// A queue over all gaps.
 struct Watches {
     name: String,
-    /// Wait strategies: awake and asleep.
+    /// Wait strategies: awake, asleep.
     waits: [&'static str; 2],
     /// In the order of gaps.
     all: Vec<Watch>,
 }
 
 impl Watches {
-    /// The gap at which a message takes as much CPU time either way, between the last one measured
-    /// at which spinning took less and the next.
+    /// The gap at which a message takes the same CPU time either way: between the last measured gap
+    /// at which spinning took less, and the next.
     fn pays_below(&self) -> Gap {
         self.crossing(|watch| watch.cpu_ns[0] / watch.cpu_ns[1], false)
     }
 
-    /// The same gap with all ratios at the upper and at the lower ends of their intervals: below
-    /// the first spinning surely pays, above the second it surely does not.
+    /// The same gap with all ratios at the upper ends, and at the lower ends, of their intervals:
+    /// below the first gap, spinning certainly pays off; above the second, it certainly does not.
     fn bounds(&self) -> Option<[Gap; 2]> {
         if self.all.iter().any(|watch| watch.cpu_intervals.is_none()) {
             return None;
@@ -82,8 +82,8 @@ impl Watches {
         Some([bound(1, 0, true), bound(0, 1, false)])
     }
 
-    /// The gap at which the ratio of CPU times, spinning to asleep, becomes more than 1: for the
-    /// first time, or for good.
+    /// The gap at which the ratio of CPU times, spinning to asleep, exceeds 1: for the first time,
+    /// or for good.
     fn crossing(&self, ratio: impl Fn(&Watch) -> f64, first_time: bool) -> Gap {
         let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else {
             return Gap::Unknown;
@@ -98,7 +98,7 @@ impl Watches {
             None => Gap::Below(first.gap_ns),
             Some(at) => match self.all.get(at + 1) {
                 None => Gap::Above(last.gap_ns),
-                // Both are about proportional to a power of the gap.
+                // Both CPU times are roughly proportional to a power of the gap.
                 Some(next) => {
                     let (from, to) = (&self.all[at], next);
                     let (less, more) = (ratio(from).ln(), ratio(to).ln());
@@ -113,10 +113,10 @@ impl Watches {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Gap {
     Unknown,
-    /// Shorter than the shortest one measured.
+    /// Shorter than the shortest measured gap.
     Below(f64),
     At(f64),
-    /// Longer than the longest one measured.
+    /// Longer than the longest measured gap.
     Above(f64),
 }
 

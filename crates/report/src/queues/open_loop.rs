@@ -121,9 +121,9 @@ fn lines(record: &Record) -> Vec<String> {
 struct Saturation<'r> {
     name: String,
     wait: &'static str,
-    /// The highest rate at which it kept up.
+    /// The highest rate with which it kept up.
     kept_up: Option<&'r OpenLoop>,
-    /// The rates at which it did not; in the end only the lowest one above.
+    /// The rates with which it did not keep up; in the end, only the lowest one above `kept_up`.
     saturated: Vec<&'r OpenLoop>,
 }
 
@@ -158,7 +158,8 @@ fn saturations<'r>(comparisons: &[&'r Comparison<'_>]) -> Vec<Saturation<'r>> {
         }
     }
     for known in &mut all {
-        // A queue that was held up at a rate, and kept up with a higher one, was not saturated.
+        // A queue that fell behind at one rate but kept up with a higher one was disturbed, not
+        // saturated.
         let kept_up = known.kept_up.map_or(0.0, rate);
         known.saturated.retain(|own| rate(own) > kept_up);
         known.saturated.sort_by(|a, b| rate(a).total_cmp(&rate(b)));

@@ -1,4 +1,4 @@
-//! Our queues, in pairs of blocks with their rivals and with their parts.
+//! Our queues, paired block by block with their rivals and with their parts.
 
 use threadtoll_record::{
     Against, Cell as RecordCell, Class, Origin, Placement, QueueSubject, Wait, WaitFamily,
@@ -10,7 +10,7 @@ use crate::label::title;
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{count, digits_range, ratio};
 
-/// One of our queues compared with another row.
+/// One of our queues, compared with another row.
 struct Pair<'a> {
     queue: String,
     case: String,
@@ -18,12 +18,12 @@ struct Pair<'a> {
     against: &'a Against,
 }
 
-/// The section of all pairs; `None` without any.
+/// The section with all pairs; `None` if there are none.
 pub(super) fn section(comparisons: &[Comparison<'_>]) -> Option<Section> {
     type Column<'a> = table::Column<'static, Pair<'a>>;
     let peers = comparisons.iter().flat_map(against_peers);
     let pairs: Vec<Pair<'_>> = peers.chain(comparisons.iter().flat_map(against_own)).collect();
-    // The answer first: a phone shows no more without scrolling.
+    // The answer comes first, because a phone shows no more without scrolling.
     let columns: Vec<Column<'_>> = vec![
         Column::new("", "ratio", 0, "median over paired blocks", |pair| Cell {
             verdict: decided(pair.against),

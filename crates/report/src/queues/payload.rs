@@ -22,7 +22,7 @@ pub(super) const VIEW: View = View {
     ..stream::VIEW
 };
 
-/// A number of bytes in the largest unit of which there is a whole number.
+/// A number of bytes in the largest unit that divides it.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0 => "0 B".into(),
@@ -32,7 +32,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// Gigabytes per second of messages.
+/// Data rate in gigabytes per second.
 fn gigabytes(record: &Record, rate: f64) -> f64 {
     rate * record.cell.payload_bytes as f64 / 1e9
 }

@@ -68,7 +68,7 @@ fn columns<'c, 'a>(_: &Results, comparison: &'c Comparison<'a>) -> Vec<Column<'c
     columns
 }
 
-/// The share of the fastest bare copy's rate, if there is one.
+/// The rate as a share of the fastest bare copy's, if there is one.
 fn of_the_bare_copy<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
     let limit = comparison.bare_copy()?;
     let title =

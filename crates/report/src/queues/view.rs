@@ -20,22 +20,22 @@ pub(crate) struct View {
     pub(super) sentence: &'static str,
     /// True if the main figure is a rate, false if it is a time.
     pub(super) rates: bool,
-    /// True if ratios can take a place away: they are of the main figure.
+    /// True if ratios may lower a row's place, because they are ratios of the main figure.
     pub(super) ratios_decide: bool,
-    /// True if the costs of a message are those of the record.
+    /// True if the costs of a message are those in the record.
     pub(super) costs: bool,
     /// Title of the main figure's axis.
     pub(crate) axis: &'static str,
-    /// Main figures, as the caption of a chart names them.
+    /// The main figures, as they are called in a chart's caption.
     pub(crate) caption: &'static str,
     /// Main figure as a time, by which rows are sorted.
     pub(super) ns: fn(&Record) -> Option<f64>,
     /// 95% interval of the main figure.
     pub(super) interval: fn(&Record) -> Option<[f64; 2]>,
-    /// Main figure in words.
+    /// Main figure as text.
     pub(super) text: fn(&Record) -> String,
     pub(super) columns: for<'r, 'c, 'a> fn(&'r Results, &'c Comparison<'a>) -> Vec<Column<'c, 'a>>,
-    /// Details of a mark in a chart, one per line.
+    /// Details for a mark in a chart, one per line.
     pub(super) lines: fn(&Record) -> Vec<String>,
     /// Figures over all loads.
     pub(super) summary: fn(&Results, &[&Comparison<'_>]) -> Vec<Section>,

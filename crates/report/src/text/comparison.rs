@@ -13,7 +13,7 @@ pub fn comparison_screen(comparison: &Comparison, style: &Style) -> String {
     lines(&screen(comparison), simulated, style)
 }
 
-/// Draws the comparison of two runs: differences, tables and findings.
+/// Renders the comparison of two runs: differences, tables and findings.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let mut text = style.simulated(comparison.base.simulated || comparison.new.simulated);
     text.push_str(&style.paragraph(BOLD, &summary(comparison).to_string()));

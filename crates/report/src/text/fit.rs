@@ -10,7 +10,7 @@ use crate::label::plural;
 use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::units::{coefficient, share};
 
-/// Longer tables are shortened to a selection of rows.
+/// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 
 /// Draws the peak and the rows that show it on one screen.

@@ -47,7 +47,7 @@ fn color(grade: Grade) -> anstyle::Style {
     }
 }
 
-/// Draws the facts about the machine, its grade, and each warning with its advice.
+/// Renders the facts about the machine, its grade, and each warning with its advice.
 pub fn machine(machine: &Machine, style: &Style) -> String {
     let mut text = style.simulated(machine.simulated);
     if machine.synthetic {

@@ -1,4 +1,4 @@
-//! Speed-ups by threads and another property, as two squares of coloured figures.
+//! Speed-ups by number of threads and by another property, as two blocks of coloured figures.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use crate::units::{UNKNOWN, digits};
 
 const GAP: usize = 4;
 
-/// Draws a map with threads downwards, measured and predicted, side by side if there is room, and
-/// an empty line below. Columns that do not fit follow below the others.
+/// Draws a map with the number of threads downwards, measured and predicted side by side if there
+/// is room, followed by an empty line. Columns that do not fit follow below the others.
 pub(super) fn draw(map: &Map, style: &Style) -> String {
     let side =
         map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(7);
@@ -43,7 +43,7 @@ pub(super) fn draw(map: &Map, style: &Style) -> String {
     lines.join("\n") + "\n\n"
 }
 
-/// One of the two figures by threads and column.
+/// Either the measured or the predicted figures, by number of threads and column.
 struct Square<'m> {
     map: &'m Map,
     title: &'static str,
@@ -71,7 +71,7 @@ impl Square<'_> {
         (self.side + columns.len() * self.cell_width()).max(self.heading().width())
     }
 
-    /// The columns in as many parts as the width demands.
+    /// Divides the columns into parts that fit the width.
     fn blocks(&self, style: &Style) -> Vec<Range<usize>> {
         let all = self.map.columns.len();
         let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(self.side));
@@ -82,7 +82,7 @@ impl Square<'_> {
             .collect()
     }
 
-    /// The lines of some columns, each with its width.
+    /// Lines for a range of columns, each with its width.
     fn lines(&self, columns: Range<usize>, style: &Style) -> Vec<(String, usize)> {
         let cell = self.cell_width();
         let mut head = pad_right("threads", self.side);
@@ -106,7 +106,7 @@ impl Square<'_> {
     }
 }
 
-/// Green where threads are worthwhile, red where one alone is better.
+/// Green if several threads are worthwhile, red if one alone is better.
 fn shade(speedup: Option<f64>, threads: u32) -> anstyle::Style {
     let Some(speedup) = speedup else { return DIM };
     let colour = if speedup >= 0.85 * f64::from(threads) {

@@ -1,4 +1,4 @@
-//! Curves on a terminal, with characters that are distinct without colours.
+//! Curves on a terminal, drawn with characters that can be distinguished without colours.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -7,7 +7,7 @@ use super::{DIM, Style};
 use crate::units::digits;
 
 const HEIGHT: usize = 16;
-/// Columns of the drawing if the terminal sets no limit.
+/// Width of the drawing in columns, if the terminal sets no limit.
 const WIDTH: usize = 72;
 const MIN_WIDTH: usize = 24;
 
@@ -17,10 +17,10 @@ pub(super) struct Curve {
     pub(super) name: String,
     /// Character between its points.
     pub(super) line: char,
-    /// Character of its points, if they are visible.
+    /// Character for its points; `None` if they are not marked.
     pub(super) mark: Option<char>,
     pub(super) with: anstyle::Style,
-    /// Points that are not finite or below zero are left out.
+    /// Points that are not finite, or are below zero, are ignored.
     pub(super) points: Vec<(f64, f64)>,
 }
 
@@ -55,8 +55,8 @@ impl Scale {
     }
 }
 
-/// Draws the curves, later ones over earlier ones; empty if they would be a single column or the
-/// terminal is too narrow.
+/// Draws the curves, later ones over earlier ones; empty if the drawing would be a single column,
+/// or if the terminal is too narrow.
 pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &Style) -> String {
     for curve in &mut curves {
         curve.points.retain(|(x, y)| x.is_finite() && y.is_finite() && *y >= 0.0);
@@ -101,7 +101,7 @@ pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &S
     text
 }
 
-/// Draws one curve, with straight lines between its points and no gaps where it is steep.
+/// Draws one curve, with straight lines between its points, and without gaps where it is steep.
 fn draw(curve: &Curve, scale: &Scale, grid: &mut [Vec<Option<Drawn>>]) {
     let (Some(first), Some(last)) = (curve.points.first(), curve.points.last()) else { return };
     let mut before: Option<usize> = None;
@@ -133,7 +133,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// One line of the drawing, painted in as few pieces as possible.
+/// One line of the drawing, in as few coloured pieces as possible.
 fn line(places: &[Option<Drawn>], style: &Style) -> String {
     let mut text = String::new();
     let used = places.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -185,7 +185,7 @@ fn label_at(x: f64, x_step: f64, scale: &Scale, edge: &mut [char], labels: &mut 
     }
 }
 
-/// The next larger one of 1, 2, 5, 10, 20, 50, …
+/// The next larger number among 1, 2, 5, 10, 20, 50, …
 fn step(least: f64) -> f64 {
     if !(f64::MIN_POSITIVE..=1e300).contains(&least) {
         return 1.0;

@@ -15,7 +15,7 @@ use crate::screen::{Picture, ROWS, Rows, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, ratio, round_time, share, time};
 
-/// Longer tables are shortened to a selection of rows.
+/// Maximum number of rows of a table; a longer one is reduced to a selection of rows.
 const MAX_ROWS: usize = 48;
 /// Approximate number of rows in that selection.
 const SELECTED_ROWS: usize = 24;
@@ -29,8 +29,8 @@ pub fn prediction_screen(prediction: &Prediction, style: &Style) -> String {
     let picture = Rows { section: threads(prediction, &rows), more: (more, "row") };
     let mut sentences = sentences(prediction);
     // The number first, then the reason.
-    sentences[..2.min(sentences.len())].reverse();
     let amdahl = sentences.split_off(2.min(sentences.len()));
+    sentences.reverse();
     let screen = Screen {
         title: format!("How many threads are worth having? {}", description(prediction)),
         answer: sentences,
@@ -66,7 +66,7 @@ fn best_change(prediction: &Prediction) -> Option<Sentence> {
 /// Draws a prediction: a table by number of threads, the knee, the useful number of threads, the
 /// curves, and the effects of changes.
 ///
-/// If `style` has a width, columns are dropped until the others fit, and named below.
+/// If `style` has a width, columns are dropped until the others fit, and listed below the table.
 pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     let mut text = String::new();
     text.push_str(&style.paragraph(BOLD, "How many threads are worth having?"));
@@ -159,8 +159,8 @@ fn description(prediction: &Prediction) -> String {
     text
 }
 
-/// All rows or, if there are too many, some at equal distances, the last, and those near the
-/// advice.
+/// All rows; if there are too many, evenly spaced ones, the last, and those near the recommended
+/// number of threads.
 fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     if rows.len() <= MAX_ROWS {
@@ -177,7 +177,7 @@ fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
 }
 
-/// A note if the rows end before the knee or the advice.
+/// A note if the rows end before the knee or before the recommended number of threads.
 fn end(prediction: &Prediction) -> Option<String> {
     let last = prediction.rows.iter().map(|row| row.threads).max()?;
     let knee = prediction.knee.filter(|knee| *knee > f64::from(last));
@@ -247,7 +247,7 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
     if least >= most {
         return Vec::new();
     }
-    // The bound has a corner here.
+    // The bound has a corner at this point.
     let ceiling = |threads: u32| {
         let limits =
             Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
@@ -327,7 +327,7 @@ fn sentences(prediction: &Prediction) -> Vec<Sentence> {
     sentences
 }
 
-/// The row that Amdahl's law understates most, if noticeable.
+/// The row that Amdahl's law underestimates most, if the difference is noticeable.
 fn furthest_from_amdahl(rows: &[PredictedRow]) -> Option<&PredictedRow> {
     rows.iter()
         .filter(|row| row.speedup / row.amdahl > 1.05)

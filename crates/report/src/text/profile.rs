@@ -15,10 +15,11 @@ use crate::units::{percent, time as duration};
 /// Locks of the first screen, and waits for other threads if there are none.
 const TOP: usize = 3;
 const IDLE: usize = 6;
-/// Threads of a standstill that are named with their functions, and further standstills.
+/// Maximum numbers of threads of a standstill that are named with their functions, and of further
+/// standstills.
 const STUCK: usize = 4;
 const OTHERS_STUCK: usize = 2;
-/// Locks, and waits that are not for a lock, described in full.
+/// Maximum numbers of locks, and of waits that are not for a lock, that are described in full.
 const MAX_LOCKS: usize = 20;
 const MAX_WAITS: usize = 20;
 const MAX_PROCESSES: usize = 50;
@@ -26,15 +27,15 @@ const MAX_STUCK: usize = 16;
 const MAX_SITES: usize = 6;
 const MAX_FRAMES: usize = 64;
 
-/// Draws the answer in at most 23 lines: whether it is locks, the three that cost most, their
-/// causes and mends, the holder's and the waiters' stacks, and what would help. `more` is the
-/// command that shows more.
+/// Renders the answer in at most 23 lines: whether the problem is locks, the three that cost most,
+/// their causes with advice, the stacks of the holder and the waiters, and what would help. `more`
+/// is the command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
     let style = layout::style(style);
     layout::fit(Screen { profile, more, style }.parts(&profile::by_cost(profile)), &style)
 }
 
-/// Draws the first screen and the details below it.
+/// Renders the first screen, followed by the details.
 pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
     first_screen(profile, more, style) + &details(profile, style)
 }
@@ -69,7 +70,7 @@ impl Screen<'_> {
         parts.extend(self.time());
         parts.extend(self.spinning());
         let groups = kinds::groups(self.profile);
-        // What the others wait for is no news beside those that cannot go on.
+        // If some threads cannot go on, it does not matter what the others wait for.
         if stuck::stand_stills(self.profile).is_empty() {
             parts.extend(self.kinds(&groups));
         }
@@ -81,7 +82,7 @@ impl Screen<'_> {
             let left_out = left_out.sentence();
             parts.extend(left_out.map(|text| self.text(DIM, &text, 2, 8)));
         }
-        // Of few samples nothing follows.
+        // No conclusions can be drawn from few samples.
         if !top.is_empty() && profile::short::too_short(self.profile).is_none() {
             parts.push(Part::BLANK);
             top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
@@ -95,7 +96,7 @@ impl Screen<'_> {
         parts
     }
 
-    /// What the method does not see, and the command that shows more.
+    /// What the method cannot see, and the command that shows more.
     fn not_seen(&self) -> [Part; 3] {
         let unseen = profile::unseen(self.profile).join(" ");
         [
@@ -105,7 +106,7 @@ impl Screen<'_> {
         ]
     }
 
-    /// The threads of the first standstill, and what else stands still.
+    /// The threads of the first standstill, and the other standstills.
     fn stuck(&self) -> Vec<Part> {
         let all = stuck::stand_stills(self.profile);
         let Some((&first, others)) = all.split_first() else { return Vec::new() };
@@ -121,7 +122,7 @@ impl Screen<'_> {
         parts
     }
 
-    /// The command that shows more, which can be copied: broken at blanks only.
+    /// The command that shows more, broken only at blanks so that it can be copied.
     fn command(&self, command: &str) -> Vec<String> {
         let width = self.style.width.unwrap_or(layout::WIDTH);
         let options = textwrap::Options::new(width)
@@ -196,7 +197,7 @@ impl Screen<'_> {
         if let Some(chain) = locks::chain(seen) {
             parts.push(self.text(PLAIN, &format!("  in turn waiting for {chain}"), 4, 8));
         }
-        // Stacks of another process's threads are not known.
+        // Stacks of threads in another process are unknown.
         let is_own = lock.holders.first().is_none_or(|holder| holder.pid.is_none());
         match stack::main_site(lock, Role::Holder).filter(|_| is_own) {
             Some(site) => parts.push(self.stack(lock, site)),
@@ -225,7 +226,7 @@ impl Screen<'_> {
         self.text(PLAIN, &format!("  {part}{}", stack::line(site)), 4, 5)
     }
 
-    /// The code that waits, for each kind of time that takes much of it.
+    /// The code that waits, for each kind of time that takes a large share.
     fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let time = profile::thread_time(self.profile);
         let lines = time

@@ -12,17 +12,17 @@ use crate::figure::Pairs;
 use crate::label::plural;
 use crate::units::{UNKNOWN, time};
 
-/// Nobody can read a larger square, however wide the terminal.
+/// Largest square, in CPUs: nobody can read a larger one, however wide the terminal.
 const MAX_CPUS: usize = 64;
 /// Rows of a square on a screen.
 const MOST_ON_A_SCREEN: usize = 14;
 const GAP: &str = "  ";
 
-/// Draws the medians with as many decimals as fit, and the widths of their intervals, between empty
-/// lines.
+/// Draws the medians with as many decimals as fit, then the widths of their intervals, with empty
+/// lines around them.
 pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
     let values: BTreeMap<(u32, u32), f64> = grid(pairs, |a, b| pairs.value(a, b));
-    // One unit for the whole square makes figures comparable at a glance.
+    // A single unit for the whole square makes its figures comparable at a glance.
     let (scale, unit) = match median(values.values().copied()) {
         Some(median) if median >= 2000.0 => (1000.0, "µs"),
         _ => (1.0, "ns"),
@@ -120,7 +120,7 @@ fn labels(pairs: &Pairs) -> Vec<String> {
     pairs.cpus.iter().map(|cpu| pairs.places.get(cpu).map_or_else(String::new, label)).collect()
 }
 
-/// `None` if the square is too wide.
+/// Returns `None` if the square is too wide.
 fn square(
     pairs: &Pairs,
     values: &BTreeMap<(u32, u32), f64>,
@@ -142,7 +142,7 @@ fn square(
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let head_width = name_width.max(3);
     let side_width = label_width + if label_width > 0 { GAP.len() } else { 0 };
-    // Nodes and caches are set apart.
+    // Nodes and caches are separated by gaps.
     let cache = |index: usize| pairs.places.get(&cpus[index]).map(|place| (place.node, place.llc));
     let parted = |index: usize| index > 0 && cache(index - 1) != cache(index);
     let gaps = (0..cpus.len()).filter(|index| parted(*index)).count();
@@ -190,7 +190,8 @@ impl Shades {
         let logs = values.filter(|value| *value > 0.0).map(f64::ln);
         let low = logs.clone().fold(f64::INFINITY, f64::min);
         let high = logs.fold(f64::NEG_INFINITY, f64::max);
-        // A tenth between the fastest and the slowest pair does not deserve a colour.
+        // A difference of a tenth between the fastest and the slowest pair does not deserve a
+        // colour.
         let spread = if high - low > 0.1 { high - low } else { f64::INFINITY };
         Shades { low, step: spread / 3.0 }
     }

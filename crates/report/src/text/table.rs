@@ -1,5 +1,5 @@
 //! Tables that drop their least important columns if the terminal is too narrow, and stack the
-//! others if those do not fit either.
+//! others if even those do not fit.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -152,7 +152,7 @@ impl<'s> Drawing<'s> {
         self.style.width.is_some_and(|most| width > most)
     }
 
-    /// A paragraph for each row: its label, and below it a line for each column.
+    /// A paragraph for each row: its label, followed by a line for each column.
     fn stacked(&self) -> String {
         let style = self.style;
         let mut text = style.paragraph(BOLD, self.row_heading.trim());
@@ -180,7 +180,8 @@ impl<'s> Drawing<'s> {
         text
     }
 
-    /// The columns' widths; the first of a group makes up for the width of the group's heading.
+    /// Widths of the columns. If the heading of a group is wider than its columns, the first column
+    /// is widened.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
         for (from, to) in self.groups() {

@@ -1,7 +1,7 @@
-//! Bytes of a file as `gimli` reads them, of which only a few pages are in memory at a time.
+//! Bytes of a file, as `gimli` reads them, with only a few pages in memory at a time.
 //!
 //! Debug information may be larger than the profiler is allowed to be, and little of it is needed.
-//! A file that cannot be read any more, because it has shrunk, has ended where that is.
+//! If a file has shrunk, it ends where it can no longer be read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use gimli::{Error, LittleEndian, Reader, ReaderOffsetId};
 use super::Image;
 
 const PAGE: u64 = 1 << 13;
-/// Pages of one section kept at most, 128 KB.
+/// Maximum number of pages of one section that are kept: 128 KB.
 const MAX_PAGES: usize = 16;
 
 type Page = Arc<[u8]>;
 
-/// A range of bytes, read as it is asked for.
+/// A range of bytes, read on demand.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     contents: Arc<Contents>,
@@ -92,7 +92,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes from an address on that one page holds; none where the file has ended.
+    /// The bytes from a position on that lie in the same page; empty beyond the end of the file.
     fn run(&mut self, at: u64) -> &[u8] {
         let within =
             |page: &Page, start: u64| at.checked_sub(start).filter(|&at| at < page.len() as u64);

@@ -1,4 +1,4 @@
-//! A reader of 64-bit little-endian ELF files that believes nothing: see elf(5).
+//! Reader of 64-bit little-endian ELF files that trusts nothing in them: see elf(5).
 
 use std::io::Read;
 
@@ -29,7 +29,7 @@ pub(super) struct Elf {
     frame_index: Option<(u64, u64)>,
 }
 
-/// Part of the file that is mapped when the program runs.
+/// A part of the file that is mapped when the program runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) offset: u64,
@@ -44,14 +44,14 @@ pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// Index of a related section: of the names, for a table of symbols.
+    /// Index of a related section; for a symbol table, that of the names.
     pub(crate) link: u32,
     offset: u64,
     kind: u32,
     flags: u64,
 }
 
-/// Part of the file, and its virtual address.
+/// A part of the file, with its virtual address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilePart {
     pub(super) address: u64,
@@ -140,7 +140,7 @@ impl Elf {
         UnwindParts { frames, index }
     }
 
-    /// Without sections, the frames begin where the index says and end with their segment.
+    /// If there are no sections, the frames begin where the index says and end with their segment.
     fn frames_of(&self, source: &Source, index: FilePart) -> Option<FilePart> {
         let head = source.read(index.offset, 8, 8)?;
         if *head.get(1)? != EH_PE_PCREL_SDATA4 {
@@ -174,13 +174,13 @@ impl Section {
         }
     }
 
-    /// Offset and size in the file, unless it has none there or is compressed.
+    /// Offset and size in the file; `None` if it has no bytes there or is compressed.
     pub(super) fn file_range(&self) -> Option<(u64, u64)> {
         let plain = self.kind != SHT_NOBITS && self.flags & SHF_COMPRESSED == 0;
         plain.then_some((self.offset, self.size))
     }
 
-    /// The program may change it as it runs.
+    /// Returns `true` if the program may change it at run time.
     pub(crate) fn is_variable(&self) -> bool {
         let constant_soon = self.name.starts_with(".data.rel.ro") || self.name.starts_with(".got");
         self.flags & (SHF_WRITE | SHF_TLS) == SHF_WRITE && !constant_soon
@@ -235,7 +235,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The string at an offset of a table, without its NUL; nothing if it does not end.
+/// The string at an offset in a table, without its NUL; `None` if it is not terminated.
 pub(crate) fn string_at(table: &[u8], at: usize) -> Option<&[u8]> {
     let rest = table.get(at..)?;
     let end = rest.iter().position(|&byte| byte == 0)?;

@@ -12,7 +12,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Opens a regular file. A pipe or a device, which could block or answer endlessly, is refused.
+    /// Opens a regular file. Pipes and devices are refused, because they could block or never end.
     pub(super) fn open(path: &Path) -> Option<Source> {
         let file = fs::OpenOptions::new()
             .read(true)
@@ -39,11 +39,11 @@ impl Source {
         }
     }
 
-    /// Folder of a file, as we see it.
+    /// Folder of a file, as seen by the profiler.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let Source::File { file, inode, .. } = self else { return None };
         let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-        // In another mount namespace there may be another file at this path.
+        // In another mount namespace, a different file may be at this path.
         let same = fs::metadata(&path).is_ok_and(|metadata| metadata.ino() == *inode);
         same.then(|| path.parent().map(Path::to_path_buf))?
     }
@@ -69,7 +69,8 @@ impl Source {
         }
     }
 
-    /// Exactly `length` bytes from an offset; nothing beyond `most`.
+    /// Exactly `length` bytes from an offset; `None` if there are fewer, or if `length` exceeds
+    /// `most`.
     pub(super) fn read(&self, offset: u64, length: u64, most: u64) -> Option<Vec<u8>> {
         if length > most || offset.checked_add(length)? > self.len() {
             return None;
@@ -79,7 +80,7 @@ impl Source {
     }
 }
 
-/// Reads until the buffer is full or nothing more comes.
+/// Reads until the buffer is full or the file ends.
 pub(super) fn read_fully(file: &File, offset: u64, buffer: &mut [u8]) -> usize {
     let mut length = 0;
     while length < buffer.len() {

@@ -1,4 +1,4 @@
-//! Where a process has mapped which file.
+//! Which file a process has mapped where.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,13 +9,13 @@ use super::source::{Source, read_fully};
 use super::{CodeAddress, Image, ImageId, Images};
 use crate::process::Mapping;
 
-/// Bytes of a file that are copied from memory at most, once the file itself is gone.
+/// Maximum number of bytes of a file that are copied from memory when the file itself is gone.
 const MAX_COPIED: u64 = 32 << 20;
 
-/// Most files of a process that are opened.
+/// Maximum number of files of a process that are opened.
 const MAX_FILES: usize = 4096;
 
-/// The memory of a process as code and files.
+/// The memory of a process, as a map of code and files.
 #[derive(Debug)]
 pub struct AddressSpace {
     regions: Vec<Region>,
@@ -27,13 +27,13 @@ struct Region {
     start: u64,
     end: u64,
     executable: bool,
-    /// The image, and what an address in the file is less than one here.
+    /// The image, and the difference between an address here and the one in the file.
     image: Option<(ImageId, u64)>,
-    /// Where it begins, if other processes may share it.
+    /// Where the region begins in shared memory, if other processes may share it.
     shared: Option<SharedPlace>,
 }
 
-/// A place in memory that processes share, wherever each has mapped it.
+/// A place in shared memory, independent of where each process has mapped it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedPlace {
     /// Device of the file: major and minor number.
@@ -49,9 +49,9 @@ pub struct SharedPlace {
 pub enum Place {
     /// An ELF file.
     Image(CodeAddress),
-    /// Code that belongs to no file: made at run time.
+    /// Code that is in no file: generated at run time.
     Generated,
-    /// Memory that holds no code, or none at all.
+    /// Memory that holds no code, or no memory at all.
     NotCode,
 }
 
@@ -70,7 +70,8 @@ impl AddressSpace {
                 continue;
             }
             let image = opened.get(&file(mapping)).copied().flatten();
-            // Which segment a mapping without code belongs to is not certain: segments share pages.
+            // The segment to which a mapping without code belongs is uncertain, because segments
+            // share pages.
             let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
             let bias = code.and_then(|image| bias(image, mapping));
             let (start, end, executable) = (mapping.start, mapping.end, mapping.executable);
@@ -108,8 +109,8 @@ impl AddressSpace {
         }
     }
 
-    /// Finds the file that an address of data or code lies in. Zeroed data, which has no bytes in
-    /// the file, directly follows the file's last mapping.
+    /// Finds the file that contains an address of data or code. Zero-initialised data, which has no
+    /// bytes in the file, directly follows the file's last mapping.
     pub fn data(&self, address: u64) -> Option<CodeAddress> {
         let at = self.regions.partition_point(|region| region.end <= address);
         let region = self.regions.get(at).filter(|region| region.start <= address)?;
@@ -123,14 +124,14 @@ impl AddressSpace {
         Some(CodeAddress { image, address: address.wrapping_sub(bias) })
     }
 
-    /// The place that an address means to all processes that share it.
+    /// The place of an address in shared memory, common to all processes that share it.
     pub fn shared_place(&self, address: u64) -> Option<SharedPlace> {
         let region = self.region(address)?;
         let place = region.shared?;
         Some(SharedPlace { offset: place.offset + (address - region.start), ..place })
     }
 
-    /// Address in this process of one in a file; `None` if the file is not mapped there.
+    /// Address in this process of a place in a file; `None` if it is not mapped.
     pub fn address_of(&self, place: CodeAddress) -> Option<u64> {
         let biases = self.regions.iter().filter_map(|region| region.image);
         let (_, bias) = { biases }.find(|(image, _)| *image == place.image)?;
@@ -138,7 +139,7 @@ impl AddressSpace {
         (self.data(address) == Some(place)).then_some(address)
     }
 
-    /// Images of this process, each once.
+    /// Images of this process, without duplicates.
     pub fn images(&self) -> Vec<ImageId> {
         let mut images: Vec<_> =
             self.regions.iter().filter_map(|region| Some(region.image?.0)).collect();
@@ -151,7 +152,7 @@ impl AddressSpace {
         self.region(address).is_some_and(|region| region.executable)
     }
 
-    /// Reads the process's memory no more.
+    /// Closes the process's memory, so that it is no longer read.
     pub(crate) fn close_memory(&mut self) {
         self.memory = None;
     }
@@ -167,7 +168,7 @@ impl AddressSpace {
     }
 }
 
-/// The bias of the code that starts nearest to an address, of the starts and biases of all.
+/// Finds the bias of the code that starts nearest to an address; `code` has all starts and biases.
 fn nearest(code: &[(u64, u64)], address: u64) -> Option<u64> {
     let behind = code.partition_point(|&(start, _)| start < address);
     let near = &code[behind.saturating_sub(1)..code.len().min(behind + 1)];
@@ -182,7 +183,8 @@ fn file(mapping: &Mapping) -> MappedFile<'_> {
     (mapping.device, mapping.inode, mapping.path.as_deref())
 }
 
-/// Opens the files whose code is mapped: without it, where a file's data belongs is not known.
+/// Opens the files whose code is mapped: without the code, it is unknown where a file's data
+/// belongs.
 fn open_code<'a>(
     pid: u32,
     mappings: &[&'a Mapping],
@@ -207,7 +209,7 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_deref() == Some(Path::new("[vdso]"))
 }
 
-/// Addresses here less those in the file.
+/// Difference between addresses here and those in the file.
 fn bias(image: &Image, mapping: &Mapping) -> Option<u64> {
     const PAGE: u64 = 4096;
     let segment = image.elf.segments.iter().find(|segment| {
@@ -253,8 +255,8 @@ fn open(
             .collect();
         copy(&parts, memory?)
     };
-    // Some file systems give a file another inode in `maps` than stat(2) does: a path that nobody
-    // has deleted is believed then.
+    // Some file systems report another inode in `maps` than in stat(2). The path is then trusted
+    // unless the file was deleted.
     let source = by_path()
         .filter(same_file)
         .or_else(by_range)
@@ -263,7 +265,7 @@ fn open(
     images.open(pid, name, source)
 }
 
-/// Puts a file together from the parts of it that are mapped.
+/// Assembles a file from the parts of it that are mapped.
 fn copy(parts: &[&Mapping], memory: &File) -> Option<Source> {
     let vdso = parts.first().is_some_and(|part| is_vdso(part));
     let offset = |part: &Mapping| if vdso { 0 } else { part.offset };

@@ -1,4 +1,4 @@
-//! What a thread was doing when it was looked at, as `/proc/PID/task/TID/syscall` says it.
+//! What a thread was doing when it was examined, according to `/proc/PID/task/TID/syscall`.
 
 /// What a thread was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,9 +19,10 @@ pub enum Activity {
 /// A system call in which a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SystemCall {
-    /// Number, as the machine's architecture counts.
+    /// Number of the system call on this architecture.
     pub number: u32,
-    /// Arguments, as they lie in registers: those that the call does not take mean nothing.
+    /// Arguments, as they are in registers; the values beyond the call's own arguments mean
+    /// nothing.
     pub arguments: [u64; 6],
     /// Stack pointer of the caller.
     pub stack_pointer: u64,
@@ -30,7 +31,8 @@ pub struct SystemCall {
 }
 
 impl Activity {
-    /// Reads a line of `/proc/PID/task/TID/syscall`. `None` if the kernel never writes such a line.
+    /// Parses a line of `/proc/PID/task/TID/syscall`; `None` if the kernel never writes such a
+    /// line.
     pub fn parse(line: &[u8]) -> Option<Activity> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if line == b"running" {
@@ -58,7 +60,7 @@ impl Activity {
     }
 }
 
-/// The number at the start of a line, and what follows it.
+/// Parses the number at the start of a line; returns it and the rest.
 fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = line.split_at(digits);
@@ -67,7 +69,8 @@ fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
     (!digits.is_empty()).then_some((number, rest))
 }
 
-/// Numbers to the end of a line, such as ` 0x0 0x7f01`. By hand, for it is done at every look.
+/// Parses the numbers in the rest of a line, such as ` 0x0 0x7f01`. Hand-written for speed: every
+/// look needs it.
 fn numbers<const N: usize>(mut line: &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {

@@ -1,15 +1,17 @@
 //! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! A descriptor per thread makes a look one system call. The soft limit is usually 1,024, for the
-//! sake of programs that use select(2); the hard one is often half a million.
+//! With a descriptor per thread, a look at a thread takes only one system call. The soft limit is
+//! usually 1,024, for the sake of programs that use select(2); the hard limit is often half a
+//! million.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Eighths of the limit that threads may use, and events of threads, which take more; the rest is
-/// for processes, programs to symbolise, and files to write.
+/// How many eighths of the limit the descriptors of threads may use, and how many those of their
+/// events, which need more. The rest is left for processes, programs to symbolise, and output
+/// files.
 const THREADS: u64 = 3;
 const EVENTS: u64 = 4;
 
@@ -45,12 +47,12 @@ pub fn raise_limit() {
     limits();
 }
 
-/// Descriptors that events of threads may use.
+/// Number of descriptors that events of threads may use.
 pub fn for_events() -> usize {
     usize::try_from(limits().eighths(EVENTS)).unwrap_or(usize::MAX)
 }
 
-/// The limit that this process was started with, which the programs that it starts shall have.
+/// The limit with which this process was started, for the programs that it starts.
 pub(crate) fn original_limit() -> Rlimit {
     LIMITS.get().map_or_else(|| getrlimit(Resource::Nofile), |limits| limits.original)
 }
@@ -60,10 +62,10 @@ pub(crate) fn original_limit() -> Rlimit {
 pub(crate) struct Permit(());
 
 impl Permit {
-    /// `None` when threads have used their share.
+    /// Returns `None` when threads have used their share.
     pub(crate) fn take() -> Option<Permit> {
         let threads = limits().eighths(THREADS);
-        // The count guards no memory.
+        // The count protects no memory.
         IN_USE
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
                 (used < threads).then_some(used + 1)

@@ -1,13 +1,13 @@
-//! The exit status of a process that is not a child of this one.
+//! Exit status of a process that is not a child of this one.
 //!
-//! Until its parent asks, `/proc/PID/stat` has it; afterwards the pidfd, since Linux 6.15
-//! (`PIDFD_GET_INFO` of `include/uapi/linux/pidfd.h`).
+//! Until its parent reaps it, `/proc/PID/stat` has the status; afterwards the pidfd has it, since
+//! Linux 6.15 (`PIDFD_GET_INFO` of `include/uapi/linux/pidfd.h`).
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// `_IOWR(0xFF, 11, struct pidfd_info)`, of the structure's first version.
+/// `_IOWR(0xFF, 11, struct pidfd_info)`, for the first version of the structure.
 const PIDFD_GET_INFO: libc::c_ulong = 0xc040_ff0b;
 /// `PIDFD_INFO_EXIT`.
 const EXIT: u64 = 1 << 3;
@@ -24,7 +24,7 @@ struct Info {
 
 const _: () = assert!(size_of::<Info>() == 64);
 
-/// The status of a process that its parent has reaped; `None` where the kernel does not say.
+/// Exit status of a process that its parent has reaped; `None` if the kernel does not report it.
 pub(crate) fn of_reaped(pidfd: impl AsFd) -> Option<ExitStatus> {
     let mut info = Info { mask: EXIT, ..Info::default() };
     let pidfd = pidfd.as_fd().as_raw_fd();

@@ -5,13 +5,13 @@ use std::io;
 
 use thiserror::Error;
 
-/// A process cannot be observed.
+/// Reason why a process cannot be observed.
 #[derive(Debug, Error)]
 pub enum ProcessError {
-    /// There is none.
+    /// There is no such process.
     #[error("no process has PID {0}")]
     NotFound(u32),
-    /// It is a thread of a process.
+    /// The number is the TID of a thread of another process.
     #[error("{tid} is a thread of process {process}")]
     Thread {
         /// The TID.
@@ -19,10 +19,10 @@ pub enum ProcessError {
         /// The process.
         process: u32,
     },
-    /// It has ended.
+    /// The process has ended.
     #[error("process {0} has ended")]
     Ended(u32),
-    /// It belongs to the kernel.
+    /// It is a kernel thread.
     #[error("process {pid} ({}) is a kernel thread, which has no memory to look at", name.display())]
     KernelThread {
         /// Its PID.
@@ -30,7 +30,7 @@ pub enum ProcessError {
         /// Its name.
         name: OsString,
     },
-    /// It is this process.
+    /// It is the profiler itself.
     #[error("threadtoll cannot profile itself")]
     Itself,
     /// Permission is missing.
@@ -44,7 +44,7 @@ pub enum ProcessError {
     /// The kernel or a sandbox lacks a facility.
     #[error("this system has no {0}, which a profile needs")]
     Unsupported(&'static str),
-    /// `/proc` cannot be read.
+    /// Files in `/proc` cannot be read.
     #[error("process {pid} cannot be read: {source}")]
     Unreadable {
         /// Its PID.
@@ -73,30 +73,30 @@ impl ProcessError {
     }
 }
 
-/// The likely reason why the kernel refuses to show a process; see ptrace(2), "Ptrace access mode
+/// Likely reason why the kernel refuses access to a process; see ptrace(2), "Ptrace access mode
 /// checking".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// `/proc` is mounted with `hidepid`.
     Hidden,
-    /// It is another user's.
+    /// The process belongs to this other user.
     OtherUser(u32),
-    /// Yama's `ptrace_scope` is 1: only ancestors of a process may.
+    /// Yama's `ptrace_scope` is 1: only ancestors of a process have access.
     YamaDescendants,
-    /// Yama's `ptrace_scope` is 2: only with a capability.
+    /// Yama's `ptrace_scope` is 2: access requires a capability.
     YamaPrivileged,
-    /// Yama's `ptrace_scope` is 3: nobody may.
+    /// Yama's `ptrace_scope` is 3: nobody has access.
     YamaNobody,
-    /// It has privileges that this process lacks, or has forbidden to be looked at.
+    /// The process has privileges that the profiler lacks, or has made itself undumpable.
     Privileged,
-    /// Root without the capability, as in a container.
+    /// Running as root, but without the capability, as in a container.
     Contained,
-    /// A sandbox forbids this process to read memory, even its own.
+    /// A sandbox forbids the profiler to read memory, even its own.
     Sandboxed,
 }
 
 impl Refusal {
-    /// Finds the likely reason for a process of this user.
+    /// Finds the likely reason, given that this user owns the process.
     pub(crate) fn diagnose(owner: u32) -> Refusal {
         let user = rustix::process::geteuid().as_raw();
         let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");

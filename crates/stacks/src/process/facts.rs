@@ -1,4 +1,4 @@
-//! Facts of any thread on the machine, from `/proc/TID/status` (proc_pid_status(5)).
+//! Facts about any thread on the machine, from `/proc/TID/status` (proc_pid_status(5)).
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,16 +8,17 @@ use rustix::fs::CWD;
 use super::activity::Activity;
 use super::files::{self, ShortPath};
 
-/// Longest text that is read: a user may be in thousands of groups, whose numbers it lists.
+/// Maximum number of bytes of the file that are read: it lists the user's groups, of which there
+/// may be thousands.
 const MAX_STATUS: usize = 64 << 10;
 
-/// Longest line of a system call.
+/// Longest line that describes a system call.
 const MAX_CALL: usize = 192;
 
-/// Longest list of a process's ancestors.
+/// Maximum number of ancestors of a process that are followed.
 const MAX_ANCESTORS: usize = 64;
 
-/// Facts of a thread.
+/// Facts about a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadFacts {
     /// Its name.
@@ -34,7 +35,7 @@ pub struct ThreadFacts {
     pub switches: Option<u64>,
 }
 
-/// State of a thread, as the kernel counts.
+/// State of a thread, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadState {
     /// On a CPU, or waiting for one.
@@ -60,21 +61,21 @@ impl ThreadState {
         }
     }
 
-    /// A signal or a debugger keeps it from running.
+    /// Returns `true` if a signal or a debugger keeps it from running.
     pub fn is_stopped(self) -> bool {
         matches!(self, ThreadState::Stopped | ThreadState::Traced)
     }
 }
 
 impl ThreadFacts {
-    /// Facts of the thread with this number, of whatever process. `None` if there is none, or it
-    /// is hidden.
+    /// Facts about the thread with this TID, in any process; `None` if there is none, or if it is
+    /// hidden.
     pub fn read(tid: u32) -> Option<ThreadFacts> {
         let path = ShortPath::new(format_args!("/proc/{tid}/status"));
         ThreadFacts::parse(&files::read(CWD, &path, MAX_STATUS).ok()?)
     }
 
-    /// What the thread with this number is doing; `None` if the kernel does not say.
+    /// What the thread with this TID is doing; `None` if the kernel does not report it.
     pub fn activity_of(tid: u32) -> Option<Activity> {
         let path = ShortPath::new(format_args!("/proc/{tid}/syscall"));
         Activity::parse(&files::read(CWD, &path, MAX_CALL).ok()?)
@@ -95,7 +96,7 @@ impl ThreadFacts {
         false
     }
 
-    /// The name, on the first line, has its line feeds escaped.
+    /// The kernel escapes line feeds in the name on the first line.
     pub(crate) fn parse(text: &[u8]) -> Option<ThreadFacts> {
         let field = |name: &str| {
             let mut lines = text.split(|&byte| byte == b'\n');

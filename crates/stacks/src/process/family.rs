@@ -1,9 +1,9 @@
-//! A process, and with a launched program its descendants, as they fork, execute and end.
+//! A process, and for a launched program its descendants, as they fork, execute and end.
 //!
 //! New processes are found by their parent's PID in `/proc`, which is listed only if the kernel has
-//! given out PIDs since the last two times (`/proc/loadavg`). A process whose parent ends before it
-//! is seen, as a daemon's, is no descendant any more; whoever learns of it otherwise can have it
-//! [followed](Family::follow).
+//! assigned PIDs since the last two listings (`/proc/loadavg`). If a process's parent ends before
+//! the process is seen, as a daemon's does, it no longer counts as a descendant; but a caller that
+//! knows of it can have it [followed](Family::follow).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +17,7 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Image, Process, ProcessError};
 
-/// Longest name that the kernel keeps of a thread.
+/// Longest thread name that the kernel keeps.
 const MAX_NAME: usize = 15;
 
 /// A process and its descendants.
@@ -33,7 +33,7 @@ struct Member {
     process: Process,
     parent: Option<u32>,
     image: Option<Image>,
-    /// It was reported: `--only` lets it through.
+    /// True if it was reported, because `--only` selects it.
     reported: bool,
 }
 
@@ -49,14 +49,14 @@ pub enum FamilyEvent {
         /// The member that forked it; `None` for the first.
         parent: Option<u32>,
     },
-    /// A process has executed another program: addresses learnt of it mean nothing any more.
+    /// A process has executed another program: addresses learned from it are no longer valid.
     Replaced {
         /// Its PID.
         pid: u32,
         /// Its [start](Process::start_time).
         start_time: u64,
     },
-    /// A process has ended, or executed a program of a name that was not asked for.
+    /// A process has ended, or has executed a program that `--only` does not select.
     Ended {
         /// Its PID.
         pid: u32,
@@ -73,13 +73,13 @@ pub enum FamilyEvent {
 }
 
 impl Family {
-    /// A process alone.
+    /// A process without its descendants.
     pub fn alone(process: Process) -> Family {
         Family { members: vec![Member::new(process, None)], descendants: None, only: None }
     }
 
-    /// A process and its descendants; if `only` is given, those whose name, or whose program's
-    /// file, is called so.
+    /// A process and its descendants. If `only` is given, just those whose name or program file has
+    /// this name are reported.
     ///
     /// # Errors
     ///
@@ -89,12 +89,12 @@ impl Family {
         Ok(Family { members, descendants: Some(Descendants::new()?), only })
     }
 
-    /// The processes that were reported as started and not as ended.
+    /// Processes that were reported as started and not as ended.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.members.iter().filter(|member| member.reported).map(|member| &member.process)
     }
 
-    /// As [`processes`](Family::processes), to [refresh](Process::refresh) them.
+    /// Like [`processes`](Family::processes), but mutable, to [refresh](Process::refresh) them.
     pub fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
         self.members.iter_mut().filter(|member| member.reported).map(|member| &mut member.process)
     }
@@ -104,18 +104,19 @@ impl Family {
         self.members.iter().map(|member| &member.process)
     }
 
-    /// Returns `true` while any process of it runs, even one that is not reported.
+    /// Returns `true` while any process in the family runs, even one that is not reported.
     pub fn is_running(&self) -> bool {
         self.members.iter().any(|member| member.process.is_running())
     }
 
-    /// Looks for changes since the last time. The first time, all processes are reported.
+    /// Checks for changes since the last call. The first call reports all processes.
     ///
     /// # Errors
     ///
     /// If `/proc` cannot be read.
     pub fn refresh(&mut self, report: &mut dyn FnMut(FamilyEvent)) -> io::Result<()> {
-        // Before members leave: children of one that has just ended may still name it.
+        // Before members are removed: children of one that has just ended may still name it as
+        // their parent.
         let found = match &mut self.descendants {
             Some(descendants) => {
                 let parents = self.members.iter().map(|member| member.process.pid());
@@ -140,7 +141,8 @@ impl Family {
         Ok(())
     }
 
-    /// Looks for a change of one member that somebody knows to have executed another program.
+    /// Checks one member for changes, for a caller that knows that this member has executed another
+    /// program.
     pub fn look_at(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let member = self.members.iter_mut().rfind(|member| member.process.pid() == pid);
         if let Some(member) = member {
@@ -148,8 +150,8 @@ impl Family {
         }
     }
 
-    /// Takes in a process that somebody knows to be a descendant, such as by an event of the
-    /// kernel. A process that has ended, or is a member already, changes nothing.
+    /// Adds a process that the caller knows to be a descendant, for instance from an event of the
+    /// kernel. Does nothing if the process has ended or is a member already.
     pub fn follow(&mut self, pid: u32, parent: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let known = |member: &Member| member.process.pid() == pid && member.process.is_running();
         if !self.members.iter().any(known) {
@@ -157,8 +159,8 @@ impl Family {
         }
     }
 
-    /// Looks at all processes next time, not only at new ones: somebody has learned of a process
-    /// so late that its children may have been seen and not recognised.
+    /// Makes the next refresh check all processes, not only new ones. Call this when a process has
+    /// become known so late that its children may have been seen but not recognised.
     pub fn look_at_all(&mut self) {
         if let Some(descendants) = &mut self.descendants {
             descendants.forget();
@@ -189,13 +191,13 @@ impl Member {
         Member { image: process.image().ok(), process, parent, reported: false }
     }
 
-    /// Reports it if it is new, has executed another program, or has taken another name.
+    /// Reports the process if it is new, has executed another program, or has changed its name.
     fn compare(&mut self, only: Option<&OsStr>, report: &mut dyn FnMut(FamilyEvent)) {
         let image = match self.process.image() {
-            // It is about to end or to execute a program, or its first thread has ended.
+            // It is about to end or to execute a program, or its main thread has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
-            // It has become another user's.
+            // It now belongs to another user.
             Err(_) => None,
             Ok(image) => Some(image),
         };
@@ -224,16 +226,16 @@ impl Member {
     }
 }
 
-/// Finds processes by their parents.
+/// Finds descendants by their parents.
 #[derive(Debug)]
 struct Descendants {
     proc: OwnedFd,
-    /// `None` where a container shows a file of its own instead.
+    /// `None` if a container replaces this file by one of its own.
     load: Option<OwnedFd>,
     last_pid: Option<u32>,
-    /// No PID was given out between the last two listings.
+    /// True if no PID was assigned between the last two listings.
     settled: bool,
-    /// All processes of the last listing, ascending.
+    /// All processes in the last listing, in ascending order.
     known: Vec<u32>,
     listing: Vec<u32>,
 }
@@ -264,25 +266,25 @@ impl Descendants {
         })
     }
 
-    /// Looks at all processes next time, not only at new ones.
+    /// Makes the next search check all processes, not only new ones.
     fn forget(&mut self) {
         self.last_pid = None;
         self.settled = false;
         self.known.clear();
     }
 
-    /// Finds processes that are new since the last time and descend from `parents`.
+    /// Finds processes that are new since the last call and descend from `parents`.
     fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<Found>> {
         let last_pid = self.load.as_ref().and_then(last_pid);
-        // The kernel gives out a PID shortly before it lists the process, so a listing counts only
-        // if it is not the first with this PID.
+        // The kernel assigns a PID shortly before it lists the process, so a listing is complete
+        // only if an earlier one saw the same last PID.
         let same = last_pid.is_some() && last_pid == self.last_pid;
         if same && self.settled {
             return Ok(Vec::new());
         }
         self.settled = same;
         if last_pid < self.last_pid {
-            // PIDs have begun anew: known ones may be those of new processes.
+            // PIDs have wrapped around: known ones may belong to new processes.
             self.known.clear();
         }
         self.last_pid = last_pid;
@@ -313,7 +315,7 @@ impl Descendants {
     }
 }
 
-/// The PID that the kernel gave out last, to a process or a thread.
+/// The last PID that the kernel assigned to a process or thread.
 fn last_pid(load: &OwnedFd) -> Option<u32> {
     let mut line = [0; 128];
     let length = rustix::io::pread(load, &mut line, 0).ok()?;

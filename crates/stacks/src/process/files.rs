@@ -8,14 +8,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 
-/// A path on the stack.
+/// A path stored without allocation.
 pub(crate) struct ShortPath {
     bytes: [u8; 48],
     length: usize,
 }
 
 impl ShortPath {
-    /// A path of at most 48 bytes; a longer one is empty, which no file is.
+    /// A path of at most 48 bytes; a longer one becomes empty, which names no file.
     pub(crate) fn new(text: fmt::Arguments<'_>) -> ShortPath {
         let mut bytes = [0; 48];
         let mut cursor = Cursor::new(&mut bytes[..]);
@@ -38,7 +38,7 @@ impl ShortPath {
 
 /// Opens a file to read.
 pub(crate) fn open(directory: impl AsFd, path: &ShortPath) -> Result<OwnedFd, Errno> {
-    // Without O_NONBLOCK, a program that is executed from a named pipe would be waited for.
+    // Without `O_NONBLOCK`, opening a named pipe that a program is executed from would block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     rustix::fs::openat(directory, path.as_str(), flags, Mode::empty())
 }
@@ -58,8 +58,8 @@ pub(crate) fn read(directory: impl AsFd, path: &ShortPath, limit: usize) -> Resu
     Ok(bytes)
 }
 
-/// Lists the entries of a directory that are numbers, ascending. A directory of a process that has
-/// ended has none.
+/// Lists the numeric entries of a directory in ascending order; empty if the directory's process
+/// has ended.
 pub(crate) fn list_numbers(directory: impl AsFd, numbers: &mut Vec<u32>) -> Result<(), Errno> {
     numbers.clear();
     rustix::fs::seek(&directory, SeekFrom::Start(0))?;
@@ -78,7 +78,7 @@ pub(crate) fn list_numbers(directory: impl AsFd, numbers: &mut Vec<u32>) -> Resu
     Ok(())
 }
 
-/// Facts of `/proc/PID/status`.
+/// Facts from `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     /// PID of the process to which this thread belongs.
@@ -88,7 +88,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Both facts are among the first lines; lists of groups follow.
+    /// Both facts are in the first lines; long lists of groups follow.
     const HEAD: usize = 4 << 10;
 
     pub(crate) fn read(directory: impl AsFd) -> Result<Status, Errno> {
@@ -96,7 +96,7 @@ impl Status {
         Status::parse(&text).ok_or(Errno::SRCH)
     }
 
-    /// The name, on the first line, has its line feeds escaped.
+    /// The kernel escapes line feeds in the name on the first line.
     pub(crate) fn parse(text: &[u8]) -> Option<Status> {
         let field = |name: &[u8], index| {
             let line =
@@ -107,7 +107,7 @@ impl Status {
     }
 }
 
-/// The TID of a thread as its own PID namespace counts, if that is not the namespace of `/proc`.
+/// TID of a thread in its own PID namespace, if that is not the namespace of `/proc`.
 pub(crate) fn inner_tid(directory: impl AsFd, tid: u32) -> Option<u32> {
     parse_inner_tid(&read(directory, &ShortPath::task(tid, "status"), Status::HEAD).ok()?)
 }

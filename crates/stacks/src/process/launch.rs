@@ -1,11 +1,12 @@
-//! Starts a program and holds it back until it can be observed from its first instruction.
+//! Starts a program, but holds it back until it can be observed from its first instruction.
 //!
-//! The child is this process, forked, and waits at a pipe before it executes the program. Whatever
-//! happens to the profiler, the program goes on as if it had been started directly: if the profiler
-//! is killed, the pipe closes and the program starts; later, nothing ties it to the profiler but
-//! being its child. It keeps standard input, output and error, and the process group, so that keys
-//! on the terminal reach it. Its limits and signals are those that the profiler was started with,
-//! except that all signals are unblocked and `SIGPIPE`, which Rust ignores, has its default.
+//! The child is a fork of this process that waits at a pipe before it executes the program.
+//! Whatever happens to the profiler, the program runs as if it had been started directly: if the
+//! profiler is killed, the pipe closes and the program starts; after that, its only tie to the
+//! profiler is being its child. It keeps standard input, output and error, and the process group,
+//! so that keys typed at the terminal reach it. Its limits and signals are those with which the
+//! profiler was started, except that all signals are unblocked, and `SIGPIPE`, which Rust ignores,
+//! has its default action.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
@@ -25,18 +26,18 @@ use thiserror::Error;
 
 use super::descriptors::original_limit;
 
-/// Highest signal number of Linux.
+/// Highest signal number on Linux.
 const MAX_SIGNAL: libc::c_int = 64;
 
 const SHELL: &CStr = c"/bin/sh";
 
-/// A program cannot be started.
+/// Reason why a program cannot be started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
-    /// There is none of this name.
+    /// There is no program of this name.
     #[error("no program {}", .0.display())]
     NotFound(OsString),
-    /// It cannot be executed.
+    /// The program cannot be executed.
     #[error("cannot execute {}: {source}", program.display())]
     NotExecutable {
         /// The program.
@@ -44,13 +45,13 @@ pub enum LaunchError {
         /// The reason.
         source: io::Error,
     },
-    /// The system has no room for another process.
+    /// The system cannot create another process.
     #[error("cannot start a process: {0}")]
     System(#[from] io::Error),
 }
 
 impl LaunchError {
-    /// The exit code that a shell would give: 127 for a program that does not exist, otherwise 126.
+    /// Exit code that a shell would return: 127 for a program that does not exist, otherwise 126.
     pub fn exit_code(&self) -> u8 {
         match self {
             LaunchError::NotFound(_) => 127,
@@ -59,24 +60,24 @@ impl LaunchError {
     }
 }
 
-/// The exit code that a shell would give: the program's own, or 128 plus the signal that ended it.
+/// Exit code that a shell would return: the program's own, or 128 plus the signal that ended it.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| Some(128 + status.signal()?));
     code.map_or(u8::MAX, |code| code as u8)
 }
 
-/// A program that has not started yet. Dropped, it never does.
+/// A program that has not started yet. If this is dropped, it never does.
 #[derive(Debug)]
 pub struct Held {
     pid: u32,
-    /// `None` once it is released.
+    /// `None` once it has been released.
     child: Option<Launched>,
     program: OsString,
     release: OwnedFd,
     failure: OwnedFd,
 }
 
-/// A program that has been started. Dropped, it goes on.
+/// A program that has been started. If this is dropped, it goes on running.
 #[derive(Debug)]
 pub struct Launched {
     pid: Pid,
@@ -84,15 +85,15 @@ pub struct Launched {
 }
 
 impl Held {
-    /// Makes a process that waits for its [release](Held::release) to execute `program`, which is
-    /// searched for in `PATH`.
+    /// Creates a process that waits for its [release](Held::release) before it executes `program`,
+    /// which is searched for in `PATH`.
     ///
-    /// The process is a copy of the calling thread, whose scheduling policy and affinity the
-    /// program gets.
+    /// The process is a copy of the calling thread; the program inherits that thread's scheduling
+    /// policy and affinity.
     ///
     /// # Errors
     ///
-    /// [`LaunchError`] if the program cannot be found or executed, or no process can be made.
+    /// [`LaunchError`] if the program cannot be found or executed, or if no process can be created.
     pub fn spawn(program: &OsStr, arguments: &[OsString]) -> Result<Held, LaunchError> {
         let not_executable =
             |source| LaunchError::NotExecutable { program: program.to_owned(), source };
@@ -111,7 +112,7 @@ impl Held {
         let (failure, failed) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let ignored = disposition(libc::SIGCHLD, None) == Some(libc::SIG_IGN);
         if ignored {
-            // Else the kernel forgets how the program ended.
+            // Otherwise the kernel would discard the program's exit status.
             disposition(libc::SIGCHLD, Some(libc::SIG_DFL));
         }
         let start = Start {
@@ -124,7 +125,7 @@ impl Held {
             released: released.as_fd(),
             failed: failed.as_fd(),
         };
-        // Handlers of this process must not run in the child.
+        // Signal handlers of this process must not run in the child.
         let mask = set_mask(&all_signals());
         // SAFETY: the child calls async-signal-safe functions only, and does not return.
         let pid = unsafe { libc::fork() };
@@ -143,12 +144,12 @@ impl Held {
         })
     }
 
-    /// Its PID, which the program will keep.
+    /// PID of the process, which the program keeps.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets the program start. Returns when the kernel has replaced the process by it.
+    /// Lets the program start. Returns once the kernel has executed it.
     ///
     /// # Errors
     ///
@@ -157,9 +158,9 @@ impl Held {
         let Some(mut child) = self.child.take() else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH).into());
         };
-        // Fails if the child was killed meanwhile, as its status then says.
+        // This fails if the child has been killed; its status then says so.
         let _ = rustix::io::write(&self.release, &[0]);
-        // The program closes the other end as it starts.
+        // Starting the program closes the other end.
         let mut errno = [0; 4];
         match retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
             Ok(4) => {
@@ -175,7 +176,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Nothing of the program has run.
+            // No part of the program has run.
             let _ = child.forward(libc::SIGKILL);
             let _ = child.wait();
         }
@@ -183,25 +184,25 @@ impl Drop for Held {
 }
 
 impl Launched {
-    /// Its PID.
+    /// PID of the program.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_pid() as u32
     }
 
-    /// Its status if it has ended.
+    /// Exit status of the program, if it has ended.
     ///
     /// # Errors
     ///
-    /// If somebody else has asked for its end already.
+    /// If the program has been reaped elsewhere.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.wait_with(WaitOptions::NOHANG)
     }
 
-    /// Waits for its end.
+    /// Waits until the program ends.
     ///
     /// # Errors
     ///
-    /// If somebody else has asked for its end already.
+    /// If the program has been reaped elsewhere.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait_with(WaitOptions::empty())? {
@@ -218,11 +219,12 @@ impl Launched {
         Ok(self.ended)
     }
 
-    /// Sends it a signal, unless its end is known: its PID may then be another's.
+    /// Sends the program a signal, unless it is known to have ended: its PID may then belong to
+    /// another process.
     ///
     /// # Errors
     ///
-    /// If there is no such signal, or the program has become another user's.
+    /// If there is no such signal, or if the program now runs as another user.
     pub fn forward(&self, signal: i32) -> io::Result<()> {
         if self.ended.is_some() {
             return Ok(());
@@ -235,15 +237,15 @@ impl Launched {
     }
 }
 
-/// The file that a program's name means: itself if it has a slash, otherwise the first executable
-/// of this name in the directories of `path`.
+/// The file to which a program's name refers: the name itself if it contains a slash, otherwise the
+/// first executable of this name in the directories of `path`.
 fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
     let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
         vec![program.into()]
     } else if program.is_empty() {
         Vec::new()
     } else {
-        // An empty directory in PATH is the present one.
+        // An empty entry in `PATH` means the current directory.
         env::split_paths(path.unwrap_or(OsStr::new("/bin:/usr/bin")))
             .map(|directory| Path::new(".").join(directory).join(program))
             .collect()
@@ -271,7 +273,7 @@ fn executable(file: &Path) -> Result<(), Errno> {
     rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::empty())
 }
 
-/// Returns `true` for a file that is likely a script, judged as shells do.
+/// Returns `true` for a file that is probably a script, by the same test as in shells.
 fn is_text(file: &Path) -> bool {
     let mut head = [0; 128];
     let mut read = || File::open(file)?.read(&mut head);
@@ -280,17 +282,17 @@ fn is_text(file: &Path) -> bool {
     !line.starts_with(b"\x7fELF") && !line.contains(&0)
 }
 
-/// Words as the kernel takes them, with null at the end.
+/// Pointers to words as `execv` takes them, terminated by null.
 fn pointers<'a>(words: impl Iterator<Item = &'a CStr>) -> Vec<*const libc::c_char> {
     words.map(CStr::as_ptr).chain(iter::once(ptr::null())).collect()
 }
 
-/// All that the child needs, made before it is.
+/// Everything that the child needs, prepared before the fork.
 struct Start<'a> {
     file: &'a CStr,
-    /// Ends with null.
+    /// Terminated by null.
     words: &'a [*const libc::c_char],
-    /// Words to execute a script by that names no interpreter, as execvp(3) does.
+    /// Words for executing a script that names no interpreter, as execvp(3) does.
     script: Option<&'a [*const libc::c_char]>,
     limit: Rlimit,
     children_ignored: bool,
@@ -300,11 +302,12 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// The child's part. Nothing here allocates or locks: another thread of the parent may have
-    /// held the lock at the fork, and would hold it for ever.
+    /// Runs in the child. Nothing here may allocate or lock: another thread of the parent may have
+    /// held a lock at the time of the fork, which would never be released.
     fn run(self) -> ! {
         for signal in 1..=MAX_SIGNAL {
-            // Handlers end with the profiler's program; ignored signals stay so.
+            // Signal handlers vanish when the program is executed, but ignored signals stay
+            // ignored.
             if disposition(signal, None).is_some_and(|handler| handler != libc::SIG_IGN) {
                 disposition(signal, Some(libc::SIG_DFL));
             }
@@ -318,7 +321,7 @@ impl Start<'_> {
         // SAFETY: the parent's end of the pipe, of which this is the child's only use.
         unsafe { libc::close(self.release) };
         set_mask(&no_signals());
-        // The end of the pipe is that of the profiler: the program must go on without it.
+        // If the pipe has closed, the profiler has ended, and the program must start without it.
         let _ = retry_on_intr(|| rustix::io::read(self.released, &mut [0]));
         // SAFETY: both are terminated, and live as long as this process.
         unsafe { libc::execv(self.file.as_ptr(), self.words.as_ptr()) };
@@ -333,7 +336,8 @@ impl Start<'_> {
     }
 }
 
-/// The handler of a signal, and sets it if asked to. `None` for signals that do not exist.
+/// The handler of a signal before this call, which installs `handler` if given. `None` if there is
+/// no such signal.
 fn disposition(signal: libc::c_int, handler: Option<usize>) -> Option<usize> {
     let new = handler.map(|handler| {
         // SAFETY: the structure has numbers and an optional function only.
@@ -361,7 +365,7 @@ fn all_signals() -> libc::sigset_t {
     set
 }
 
-/// Sets the signals that this thread blocks, and returns those that it did.
+/// Sets this thread's signal mask, and returns the old one.
 fn set_mask(mask: &libc::sigset_t) -> libc::sigset_t {
     let mut old = no_signals();
     // SAFETY: both are live.

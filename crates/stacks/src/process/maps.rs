@@ -1,7 +1,7 @@
 //! Reader of `/proc/PID/maps` (proc_pid_maps(5)).
 //!
-//! The kernel writes the file page by page, and the process may map and unmap meanwhile: a list may
-//! be of no single instant.
+//! The kernel writes the file page by page, and the process may map and unmap memory in the
+//! meantime: a list may not correspond to any single instant.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,11 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most mappings that are read; the kernel allows 65,530 unless configured otherwise.
+/// Maximum number of mappings that are read; by default the kernel allows 65,530.
 pub const MAX_MAPPINGS: usize = 1 << 17;
 
-/// Longest line that is read whole; paths have at most 4,096 bytes. Of a longer one the rest is
-/// dropped.
+/// Longest line that is read completely; paths have at most 4,096 bytes. The rest of a longer line
+/// is skipped.
 const MAX_LINE: usize = 8 << 10;
 
 /// A mapping.
@@ -23,17 +23,17 @@ const MAX_LINE: usize = 8 << 10;
 pub struct Mapping {
     /// Its first address.
     pub start: u64,
-    /// The address behind its last.
+    /// First address after the mapping.
     pub end: u64,
     /// Offset of `start` in the file.
     pub offset: u64,
-    /// Its memory can be read.
+    /// True if its memory can be read.
     pub readable: bool,
-    /// Its memory can be written to.
+    /// True if its memory can be written.
     pub writable: bool,
-    /// Its memory can be executed.
+    /// True if its memory can be executed.
     pub executable: bool,
-    /// Writing changes the file, or memory shared with other processes.
+    /// True if writing changes the file, or memory shared with other processes.
     pub shared: bool,
     /// Device of the file: major and minor number.
     pub device: (u32, u32),
@@ -41,7 +41,7 @@ pub struct Mapping {
     pub inode: u64,
     /// Path of the file in the process's own root, or a name such as `[heap]` or `[vdso]`.
     pub path: Option<Arc<Path>>,
-    /// The file has been removed since; the path may name another one by now.
+    /// True if the file has been removed since; the path may now be that of another file.
     pub deleted: bool,
 }
 
@@ -51,7 +51,7 @@ impl Mapping {
         (self.start..self.end).contains(&address)
     }
 
-    /// Reads a line: `start-end rwxp offset major:minor inode   path`. `None` if the kernel never
+    /// Parses a line: `start-end rwxp offset major:minor inode   path`. `None` if the kernel never
     /// writes such a line.
     pub fn parse(line: &[u8]) -> Option<Mapping> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -70,7 +70,8 @@ impl Mapping {
         if start >= end {
             return None;
         }
-        // A file's own name may end so, too; it is then looked for where removed ones are.
+        // A file's own name may also end like this; the file is then searched for among the removed
+        // ones.
         let remaining = path.strip_suffix(b" (deleted)").filter(|_| path.starts_with(b"/"));
         let name = unescape(remaining.unwrap_or(path));
         Some(Mapping {
@@ -93,7 +94,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// The kernel writes line feeds as `\012`, and nothing else so.
+/// The kernel writes line feeds as `\012`, and escapes nothing else.
 fn unescape(path: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -124,7 +125,7 @@ fn parse(mut lines: impl BufRead) -> io::Result<Vec<Mapping>> {
     let mut line = Vec::new();
     while mappings.len() < MAX_MAPPINGS && next_line(&mut lines, &mut line)? {
         if let Some(mut mapping) = Mapping::parse(&line) {
-            // Neighbours are mostly of one file.
+            // Neighbouring mappings usually belong to the same file.
             if let Some(last) = mappings.last()
                 && last.path == mapping.path
             {
@@ -137,7 +138,7 @@ fn parse(mut lines: impl BufRead) -> io::Result<Vec<Mapping>> {
     Ok(mappings)
 }
 
-/// Reads the next line, at most [`MAX_LINE`] of it. `false` at the end.
+/// Reads the next line, at most [`MAX_LINE`] bytes of it; `false` at the end.
 fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut any = false;

@@ -1,22 +1,22 @@
-//! Reads the memory of a process: `process_vm_readv(2)`, many small windows per call.
+//! Reads a process's memory with `process_vm_readv(2)`: many small windows per call.
 //!
-//! The call stops at the first page that it cannot read. Windows are therefore cut at page
-//! boundaries, and a batch goes on behind the piece that failed: each unreadable piece costs one
-//! more call, so addresses that have vanished should leave the batch.
+//! The call stops at the first page that it cannot read. Windows are therefore split at page
+//! boundaries, and a batch continues after the piece that failed. Each unreadable piece costs one
+//! more call, so remove unmapped addresses from a batch.
 //!
-//! A page that is not in memory is fetched, as if the process had touched it; a read waits for that
-//! (swap, a network file, `userfaultfd(2)`).
+//! A page that is not in memory is paged in, as if the process had touched it, and the read waits
+//! for that (swap, a network file, `userfaultfd(2)`).
 
 use std::mem::{offset_of, size_of};
 use std::ops::Range;
 
 use rustix::io::Errno;
 
-/// Most pieces per call (`UIO_MAXIOV` of the kernel).
+/// Maximum number of pieces per call (the kernel's `UIO_MAXIOV`).
 const MAX_PIECES: usize = 1024;
 
-/// The memory of a process, by PID: a process that has ended may have left its PID to another, so
-/// bytes count only if the process still runs afterwards.
+/// The memory of a process, addressed by PID. Another process may have received the PID, so bytes
+/// count only if the process still runs afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     tid: u32,
@@ -27,35 +27,35 @@ impl Memory {
         Memory { tid }
     }
 
-    /// Asks for permission to read.
+    /// Checks for permission to read.
     pub(crate) fn probe(self) -> Result<(), Errno> {
         match self.call(&mut [0], &[Piece { address: 0, length: 1 }]) {
-            // Nothing is mapped there, which is said only to those who may ask.
+            // Nothing is mapped there, but the kernel says so only to readers with permission.
             Ok(_) | Err(Errno::FAULT) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
 
-    /// This process may not even read its own memory in this way.
+    /// Returns `true` if this process may not even read its own memory in this way.
     pub(crate) fn is_forbidden() -> bool {
         matches!(Memory::of(std::process::id()).probe(), Err(Errno::PERM | Errno::ACCESS))
     }
 
-    /// As [`read`](Memory::read), by one call. Kernels may return fewer bytes than lie before the
-    /// first unreadable page, or none.
+    /// Like [`read`](Memory::read), but with a single call. The kernel may return fewer bytes than
+    /// there are before the first unreadable page, or none.
     #[inline]
     pub fn read_once(self, address: u64, bytes: &mut [u8]) -> usize {
         let length = bytes.len();
         self.call(bytes, &[Piece { address: address as usize, length }]).unwrap_or(0)
     }
 
-    /// Reads bytes from `address` on. Returns how many there were before the first unreadable page.
+    /// Reads bytes from `address` on. Returns the number of bytes before the first unreadable page.
     pub fn read(self, address: u64, bytes: &mut [u8]) -> usize {
-        // Beyond the end of all addresses there is nothing.
+        // There is nothing beyond the end of the address space.
         let length = bytes.len().min(usize::try_from(u64::MAX - address).unwrap_or(usize::MAX));
         let mut done = 0;
-        // One piece of several pages may come back cut between them; the manual says that it does
-        // not, the kernel that it does.
+        // The kernel may return part of a piece that spans several pages, although the manual
+        // denies that.
         while done < length {
             let address = address + done as u64;
             let page = page_size() - address % page_size();
@@ -87,7 +87,7 @@ impl Memory {
             let mut rest = match self.call(&mut bytes[at..], &pieces[next..end]) {
                 Ok(read) => read,
                 Err(Errno::FAULT) => 0,
-                // It has ended, or become another user's.
+                // The process has ended, or belongs to another user now.
                 Err(_) => return,
             };
             while next < end && pieces[next].length <= rest {
@@ -103,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Fills `bytes` from the pieces, one after another.
+    /// Fills `bytes` from consecutive pieces.
     fn call(self, bytes: &mut [u8], pieces: &[Piece]) -> Result<usize, Errno> {
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         // SAFETY: `local` describes a live, writable slice, the only memory of ours that the call
@@ -132,7 +132,7 @@ fn page_size() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// A piece of the other process's memory within a page: an `iovec` without the pointer.
+/// A piece of the other process's memory within one page: an `iovec` without the pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Piece {
@@ -146,12 +146,12 @@ const _: () = {
     assert!(offset_of!(Piece, length) == offset_of!(libc::iovec, iov_len));
 };
 
-/// Windows of memory that are read together, again and again.
+/// Windows of memory that are repeatedly read together.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     windows: Vec<Place>,
     pieces: Vec<Piece>,
-    /// The pieces that the last reading got.
+    /// True for the pieces that the last reading obtained.
     read: Vec<bool>,
     bytes: Vec<u8>,
 }
@@ -164,7 +164,7 @@ struct Place {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
@@ -187,7 +187,8 @@ impl Batch {
         self.windows.is_empty()
     }
 
-    /// Adds a window, and returns its index. It ends at the last address at the latest.
+    /// Adds a window and returns its index. A window that would extend beyond the last address is
+    /// shortened.
     #[inline]
     pub fn push(&mut self, address: u64, length: usize) -> usize {
         let first = self.pieces.len();
@@ -205,15 +206,15 @@ impl Batch {
         self.windows.len() - 1
     }
 
-    /// The bytes of a window, if the last reading got all of them.
+    /// The bytes of a window, if the last reading obtained all of them.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let window = self.windows.get(index)?;
         let whole = self.read[window.pieces.clone()].iter().all(|&read| read);
         whole.then(|| &self.bytes[window.bytes.clone()])
     }
 
-    /// The longest run of bytes of a window that the last reading got, with the address of its
-    /// first: for windows that reach into a page that is not there.
+    /// The longest run of a window's bytes that the last reading obtained, with the address of the
+    /// first. Use it for windows that may extend into a missing page.
     #[inline]
     pub fn part(&self, index: usize) -> Option<(u64, &[u8])> {
         let window = self.windows.get(index)?;

@@ -11,48 +11,48 @@ use super::files::{self, ShortPath};
 use super::stat::Stat;
 use super::{Process, stat_path};
 
-/// Longest description of a descriptor that is read: an epoll descriptor has a line of some 70
-/// bytes for each descriptor that it watches.
+/// Maximum number of bytes of a descriptor's description that are read: for an epoll descriptor, it
+/// has a line of about 70 bytes for each watched descriptor.
 const MAX_INFO: usize = 64 << 10;
 
-/// A descriptor that an epoll descriptor watches.
+/// A descriptor watched by an epoll descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpollEntry {
-    /// Its number when it was added.
+    /// Number of the descriptor when it was added.
     pub descriptor: u32,
-    /// The events asked for, as epoll(7) has them.
+    /// The requested events, as in epoll(7).
     pub events: u32,
 }
 
-/// An end of a pipe without a name.
+/// One end of an unnamed pipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipeEnd {
-    /// The pipe, as the kernel names it.
+    /// The pipe, by the name that the kernel gives it.
     pub pipe: PathBuf,
-    /// It can be read from.
+    /// True if it can be read from.
     pub reads: bool,
-    /// It can be written to.
+    /// True if it can be written to.
     pub writes: bool,
 }
 
 impl Process {
-    /// The target of a descriptor that it has open, as the kernel names it.
+    /// The target of an open descriptor, by the name that the kernel gives it.
     ///
     /// # Errors
     ///
-    /// If the descriptor is not open, the process has ended or permission is missing.
+    /// If the descriptor is not open, the process has ended, or permission is missing.
     pub fn descriptor_target(&self, descriptor: u32) -> io::Result<PathBuf> {
         let path = ShortPath::new(format_args!("fd/{descriptor}"));
         let target = rustix::fs::readlinkat(&self.directory, path.as_str(), Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }
 
-    /// True if a descriptor is one of a pipe, which may have a name. A file system across a network
-    /// is not asked.
+    /// Returns `true` if a descriptor refers to a pipe, named or not. Network file systems are not
+    /// queried.
     ///
     /// # Errors
     ///
-    /// If the descriptor is not open, the process has ended or permission is missing.
+    /// If the descriptor is not open, the process has ended, or permission is missing.
     pub fn is_pipe(&self, descriptor: u32) -> io::Result<bool> {
         let path = ShortPath::new(format_args!("fd/{descriptor}"));
         let flags = AtFlags::STATX_DONT_SYNC;
@@ -60,17 +60,18 @@ impl Process {
         Ok(FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
     }
 
-    /// The end of a pipe without a name that a descriptor is; `None` if it is something else.
+    /// The end of an unnamed pipe to which a descriptor refers; `None` if it refers to anything
+    /// else.
     ///
     /// # Errors
     ///
-    /// If the descriptor is not open, the process has ended or permission is missing.
+    /// If the descriptor is not open, the process has ended, or permission is missing.
     pub fn pipe_end(&self, descriptor: u32) -> io::Result<Option<PipeEnd>> {
         let pipe = self.descriptor_target(descriptor)?;
         if !pipe.as_os_str().as_encoded_bytes().starts_with(b"pipe:") {
             return Ok(None);
         }
-        // The link's own permissions tell how it was opened.
+        // The permissions of the link itself show how the descriptor was opened.
         let path = ShortPath::new(format_args!("fd/{descriptor}"));
         let link = statat(&self.directory, path.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
         let mode = Mode::from_raw_mode(link.st_mode);
@@ -78,21 +79,21 @@ impl Process {
         Ok(Some(PipeEnd { pipe, reads, writes }))
     }
 
-    /// The descriptors that an epoll descriptor watches. Of thousands, the first.
+    /// The descriptors that an epoll descriptor watches; if there are thousands, only the first.
     ///
     /// # Errors
     ///
-    /// If the descriptor is not open, the process has ended or permission is missing.
+    /// If the descriptor is not open, the process has ended, or permission is missing.
     pub fn watched_by_epoll(&self, descriptor: u32) -> io::Result<Vec<EpollEntry>> {
         let path = ShortPath::new(format_args!("fdinfo/{descriptor}"));
         Ok(watched(&files::read(&self.directory, &path, MAX_INFO)?))
     }
 
-    /// Descriptors that it has open, ascending.
+    /// Open descriptors in ascending order.
     ///
     /// # Errors
     ///
-    /// If the process has ended or permission is missing.
+    /// If the process has ended, or permission is missing.
     pub fn descriptors(&self) -> io::Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
         let directory = rustix::fs::openat(&self.directory, "fd", flags, Mode::empty())?;
@@ -101,7 +102,7 @@ impl Process {
         Ok(numbers)
     }
 
-    /// Number of page faults so far for which something was read from a disk.
+    /// Number of major page faults so far, for which something was read from a disk.
     ///
     /// # Errors
     ///
@@ -111,8 +112,8 @@ impl Process {
     }
 }
 
-/// The numbers on lines such as `tfd:        5 events:       19 data: …`.
-/// The last one may have been cut.
+/// Parses lines such as `tfd:        5 events:       19 data: …`. The last line may have been cut
+/// off.
 fn watched(info: &[u8]) -> Vec<EpollEntry> {
     let watched = |line: &[u8]| {
         let line = line.strip_suffix(b"\n")?.strip_prefix(b"tfd:")?;

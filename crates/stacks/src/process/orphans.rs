@@ -1,7 +1,8 @@
-//! Processes that a program has left behind: daemons, and whatever it started in the background.
+//! Processes that a program has left behind: daemons, and other processes that it started in the
+//! background.
 //!
-//! The parent of such a process ends, and its PID with it: what is left is the time at which it
-//! began, the group or the session, and the program that it executes.
+//! The parent of such a process ends, and its PID with it. What still identifies the process is the
+//! time at which it began, its group or session, and the program that it executes.
 
 use std::fmt::Display;
 use std::os::fd::AsFd;
@@ -14,10 +15,11 @@ use super::stat::Stat;
 
 const MOST_ANCESTORS: usize = 64;
 
-/// Longest list of the cgroups of a process: one for each of a dozen controllers.
+/// Maximum number of bytes of a process's list of cgroups that are read: one line for each of a
+/// dozen controllers.
 const MAX_CGROUPS: usize = 64 << 10;
 
-/// A family whose processes have ended.
+/// A family of processes that has ended.
 #[derive(Debug)]
 pub struct Former<'a> {
     /// When the first of them [started](super::Process::start_time).
@@ -28,7 +30,8 @@ pub struct Former<'a> {
     pub programs: &'a [PathBuf],
 }
 
-/// The PIDs of processes that are likely those of such a family, without a parent of their own.
+/// PIDs of processes that probably belong to such a family: orphans, and other members of its
+/// process groups and sessions.
 pub fn orphans(former: &Former<'_>) -> Vec<u32> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(proc) = rustix::fs::openat(CWD, "/proc", flags, Mode::empty()) else {
@@ -67,7 +70,7 @@ pub fn orphans(former: &Former<'_>) -> Vec<u32> {
     pids
 }
 
-/// Facts of a process that it keeps when it becomes a daemon, and its session, which it changes.
+/// Facts about a process that do not change when it becomes a daemon, and its session, which does.
 #[derive(PartialEq, Eq)]
 struct Origin {
     session: u32,
@@ -85,8 +88,8 @@ impl Origin {
         Some(Origin { session, user: owner.st_uid, cgroups })
     }
 
-    /// A daemon that was started by the other could be this one. What the superuser starts may
-    /// take another user.
+    /// Returns `true` if this process could be a daemon that `other` started. A process started by
+    /// the superuser may have changed its user.
     fn may_be_left_by(&self, other: &Origin) -> bool {
         self.session != other.session
             && self.cgroups == other.cgroups
@@ -94,14 +97,14 @@ impl Origin {
     }
 }
 
-/// The session of this process; 0 if it is another PID namespace's.
+/// The session of this process; 0 if it belongs to another PID namespace.
 pub fn own_session() -> Option<u32> {
     let path = ShortPath::new(format_args!("/proc/self/stat"));
     Stat::read(CWD, &path).ok().map(|stat| stat.session)
 }
 
-/// The processes to which an orphan may be given: the first process, and ancestors of this one that
-/// have asked for it (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
+/// PIDs of processes that may adopt an orphan: the first process, and ancestors of this one that
+/// have asked to (`PR_SET_CHILD_SUBREAPER`, prctl(2)).
 fn reapers() -> Vec<u32> {
     let mut reapers = vec![1];
     let mut next = Some(std::os::unix::process::parent_id());

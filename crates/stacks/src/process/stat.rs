@@ -18,7 +18,7 @@ const MAX_LINE: usize = 2_048;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: OsString,
-    /// A letter; `Z` and `X` have ended.
+    /// State as a letter; in the states `Z` and `X`, the process has ended.
     pub(crate) state: u8,
     pub(crate) parent: u32,
     pub(crate) group: u32,
@@ -26,15 +26,15 @@ pub(crate) struct Stat {
     pub(crate) flags: u64,
     /// Page faults that read from a disk.
     pub(crate) major_faults: u64,
-    /// Clock ticks of all its threads on a CPU: in its own code, and in the kernel.
+    /// Clock ticks that all its threads have spent on a CPU: in user mode, and in the kernel.
     pub(crate) ticks: [u64; 2],
-    /// From -20, which goes before others, to 19, which gives way to them.
+    /// Nice value, from -20 (highest priority) to 19 (lowest).
     pub(crate) nice: i64,
     pub(crate) threads: u64,
-    /// Clock ticks since boot.
+    /// Start time, in clock ticks since boot.
     pub(crate) start_time: u64,
-    /// Of a process that has ended, as wait(2) would tell it; the kernel hides it from strangers
-    /// as 0.
+    /// Exit status of a process that has ended, as in wait(2); 0 if the kernel hides it from this
+    /// user.
     pub(crate) exit_code: i32,
 }
 
@@ -44,20 +44,20 @@ impl Stat {
         Stat::parse(&line).ok_or(Errno::SRCH)
     }
 
-    /// Reads a line. The name is in parentheses, and may contain parentheses and blanks.
+    /// Parses a line. The name is in parentheses, and may itself contain parentheses and blanks.
     pub(crate) fn parse(line: &[u8]) -> Option<Stat> {
         let open = line.iter().position(|&byte| byte == b'(')?;
         let close = line.iter().rposition(|&byte| byte == b')')?;
         let name = OsStr::from_bytes(line.get(open + 1..close)?).to_owned();
         let rest = std::str::from_utf8(&line[close + 1..]).ok()?;
-        // The manual counts the name as the second field, from one.
+        // The manual numbers fields from 1; the name is field 2.
         let mut fields = rest.split_ascii_whitespace().enumerate().map(|(at, text)| (at + 3, text));
         let mut field = |number| fields.find(|&(at, _)| at == number).map(|(_, text)| text);
         Some(Stat {
             name,
             state: *field(3)?.as_bytes().first()?,
             parent: field(4)?.parse().ok()?,
-            // Of a process whose group is another PID namespace's, 0.
+            // 0 if the group belongs to another PID namespace.
             group: field(5)?.parse().unwrap_or(0),
             session: field(6)?.parse().unwrap_or(0),
             flags: field(9)?.parse().ok()?,
@@ -74,8 +74,8 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// The process has ended, and its parent has not asked how. The first thread alone may have
-    /// ended while others go on.
+    /// Returns `true` if the process has ended and its parent has not reaped it. It may also be
+    /// that only its main thread has ended.
     pub(crate) fn ended(&self) -> bool {
         self.first_thread_ended() && self.threads <= 1
     }

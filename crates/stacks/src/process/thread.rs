@@ -1,13 +1,13 @@
-//! The threads of a process, and what each is doing.
+//! Threads of a process, and what each is doing.
 //!
-//! A look is one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened for the first
-//! look and kept; it goes on to mean this thread even after its TID has been given to another. A
-//! thread without a descriptor, because too many are open, costs six system calls: its start is
-//! compared each time.
+//! A look takes one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is opened by the
+//! first look and kept; it still refers to this thread after the TID has been given to another. If
+//! too many descriptors are open, a thread has none, and a look takes six system calls, which
+//! compare the thread's start time each time.
 //!
-//! The kernel answers at once for threads that sleep or run. It waits for one that is about to
-//! sleep but has been preempted, up to a tick of its clock (`wait_task_inactive`), so that a look
-//! may rarely take milliseconds.
+//! For a thread that sleeps or runs, the kernel answers at once. For a thread that was preempted
+//! while it was about to sleep, the kernel waits, up to a tick of its clock (`wait_task_inactive`),
+//! so a look may occasionally take milliseconds.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ const MAX_LINE: usize = 192;
 pub struct Thread {
     tid: u32,
     directory: Arc<OwnedFd>,
-    /// Set by the first look: of thousands of threads, few may ever be looked at.
+    /// Set by the first look, because only a few of thousands of threads may ever be examined.
     kept: OnceLock<Kept>,
     gone: AtomicBool,
 }
@@ -37,18 +37,18 @@ pub struct Thread {
 #[derive(Debug)]
 enum Kept {
     Descriptor(OwnedFd, Permit),
-    /// Its start, in clock ticks since boot; `None` if it had ended by then.
+    /// The start time, in clock ticks since boot; `None` if the thread had ended by then.
     Start(Option<u64>),
 }
 
-/// An answer to a look at a thread.
+/// Result of a look at a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The thread was doing this.
     Seen(Activity),
     /// The thread has ended.
     Gone,
-    /// The kernel does not say: the process has executed a program with other privileges.
+    /// The kernel refuses to show it: the process has executed a program with other privileges.
     Refused,
 }
 
@@ -58,7 +58,7 @@ impl Thread {
         Thread { tid, directory, kept: OnceLock::new(), gone: AtomicBool::new(false) }
     }
 
-    /// The thread of this TID, of whatever process; `None` if there is none.
+    /// The thread with this TID, in any process; `None` if there is none.
     pub fn of_any_process(tid: u32) -> Option<Thread> {
         let path = ShortPath::new(format_args!("/proc/{tid}"));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -77,13 +77,13 @@ impl Thread {
         thread
     }
 
-    /// Its TID, as this process's PID namespace counts.
+    /// TID of the thread in this process's PID namespace.
     #[inline]
     pub fn tid(&self) -> u32 {
         self.tid
     }
 
-    /// What it is doing at this moment. It allocates nothing.
+    /// What the thread is doing right now. Does not allocate.
     #[inline]
     pub fn look(&self) -> Look {
         let mut line = [0; MAX_LINE];
@@ -101,8 +101,8 @@ impl Thread {
     #[inline]
     fn judge(&self, line: &[u8]) -> Look {
         match Activity::parse(line) {
-            // A thread that has ended and was not reaped yet, such as the first one of a process
-            // in which others go on, has no stack.
+            // A thread that has ended but was not reaped yet, such as the main thread of a process
+            // whose other threads go on, has no stack.
             Some(Activity::Faulting { stack_pointer: 0, program_counter: 0 }) => self.end(),
             Some(activity) => Look::Seen(activity),
             None if line.is_empty() => self.end(),
@@ -124,7 +124,7 @@ impl Thread {
     fn read_anew(&self, start: Option<u64>, line: &mut [u8]) -> Result<usize, Errno> {
         let file = files::open(&self.directory, &ShortPath::task(self.tid, "syscall"))?;
         let length = rustix::io::pread(file, line, 0)?;
-        // Afterwards: the TID was this thread's all the time.
+        // Compared after the read: the TID belonged to this thread throughout.
         match start.is_some() && start_time(&self.directory, self.tid) == start {
             true => Ok(length),
             false => Err(Errno::SRCH),
@@ -133,17 +133,18 @@ impl Thread {
 
     #[cold]
     fn end(&self) -> Look {
-        // Read by the next refresh, on this thread or behind a lock of the caller.
+        // Read by the next refresh, either on this thread or behind a lock of the caller.
         self.gone.store(true, Ordering::Relaxed);
         Look::Gone
     }
 
-    /// A look has found that it has ended.
+    /// Returns `true` if a look has found that it has ended.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// It can be looked at. An ordinary user is refused a first thread that has ended.
+    /// Returns `true` if it can be examined. An ordinary user may not examine a main thread that
+    /// has ended.
     pub(crate) fn lives(&self) -> bool {
         matches!(self.look(), Look::Seen(_))
     }

@@ -1,10 +1,9 @@
-//! Callers of functions that no unwind table knows, such as those of musl.
+//! Finds callers of functions that no unwind table covers, such as those of musl.
 //!
-//! Where a function begins is told by the call before the return address that is looked for, and
-//! how large its frame is by its instructions from there to the program counter. A return address
-//! on the stack is believed if both fit: it follows a call of a function that begins shortly before
-//! the program counter, perhaps by way of tail calls, and it lies exactly one frame above the stack
-//! pointer.
+//! The call before a candidate return address shows where the function begins; the function's
+//! instructions from there to the program counter show how large its frame is. The return address
+//! is accepted if both fit: it follows a call of a function that begins shortly before the program
+//! counter (perhaps by way of tail calls), and it lies exactly one frame above the stack pointer.
 
 use super::call::PrecedingCall;
 use super::prologue::{self, BareFrame};
@@ -14,17 +13,17 @@ use super::step::{Input, Position, follows_call};
 use super::tail::{Jump, jumps_in, pointer};
 use crate::image::{CodeAddress, Image, Place};
 
-/// Words of the stack that a frame of such a function has at most.
+/// Largest frame of such a function, in words.
 const MAX_WORDS: usize = 1024;
-/// Bytes of code that such a function has at most.
+/// Largest size of such a function, in bytes.
 const MAX_CODE: u64 = 4096;
-/// Bytes of such a function that are searched for jumps to another one.
+/// Number of bytes of such a function that are searched for jumps to another one.
 const MAX_SEARCHED: usize = 256;
-/// Jumps in a row.
+/// Maximum number of consecutive jumps.
 const MAX_JUMPS: u32 = 3;
 
 impl Rules {
-    /// Caller of a function that no table knows.
+    /// Caller of a function that no table covers.
     pub(super) fn caller_of_bare(
         &mut self,
         input: &Input<'_>,
@@ -47,7 +46,8 @@ impl Rules {
             if !follows_call(&site, &next) {
                 continue;
             }
-            // The thread's first function is called by pointer. Nothing else is called from below.
+            // The thread's first function is called by pointer; no other function is called from
+            // its start.
             if matches!(site.rule, Rule::Start) {
                 return (!passed).then_some(next);
             }
@@ -65,8 +65,8 @@ impl Rules {
         None
     }
 
-    /// The frame of the function at an address, if a call of `called` leads there and makes a frame
-    /// of this size.
+    /// The frame at the address `at`, if a call of the function `called` leads there and the frame
+    /// has this size at that point.
     fn frame_of(
         &mut self,
         input: &Input<'_>,
@@ -99,8 +99,8 @@ impl Rules {
         targets.into_iter().find_map(|target| self.frame_of(input, target, at, jumps, size))
     }
 
-    /// The thread ends once the function that was called before this return address has returned:
-    /// musl's `clone` has no other mark.
+    /// Returns `true` if the thread ends when the function called before this return address
+    /// returns; musl's `clone` can be recognised by nothing else.
     pub(super) fn ends_thread(&mut self, image: &Image, code: CodeAddress) -> bool {
         let mut bytes = [0; EXIT.len()];
         self.code.read(image, code, &mut bytes) == EXIT.len() && bytes == EXIT
@@ -115,7 +115,7 @@ const EXIT: [u8; 8] = [0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05];
 #[cfg(target_arch = "aarch64")]
 const EXIT: [u8; 8] = [0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
-/// The function that was called before a return address.
+/// The function that was called just before a return address.
 pub(super) fn target(input: &Input<'_>, caller: &Position, site: &Site) -> Option<u64> {
     let address = caller.registers.program_counter();
     let Place::Image(code) = input.space.place(address) else { return None };

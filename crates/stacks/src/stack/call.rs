@@ -1,29 +1,29 @@
-//! Code that a program runs: which calls it makes, and where its functions begin.
+//! Reads a program's code: which calls it makes, and where its functions begin.
 
 use std::collections::HashMap;
 
 use crate::image::{AddressSpace, CodeAddress, Image};
 
 const PAGE: usize = 4096;
-/// Pages kept at most, 4 MB.
+/// Maximum number of pages that are cached: 4 MB.
 const MAX_PAGES: usize = 1024;
 
-/// The call that a return address follows.
+/// The call before a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrecedingCall {
-    /// There is none: this is no return address.
+    /// There is no call: this is not a return address.
     None,
-    /// To an address in the same file.
+    /// A call to an address in the same file.
     Direct(u64),
-    /// Through a pointer at an address in the same file: of the table of linked functions.
+    /// A call through a pointer at an address in the same file: in the linkage table.
     Through(u64),
-    /// By pointer.
+    /// A call by pointer.
     Indirect,
     /// The code cannot be read.
     Unreadable,
 }
 
-/// Pages of code, cached.
+/// A cache of code pages.
 #[derive(Debug)]
 pub(super) struct CodePages {
     pages: HashMap<CodeAddress, Option<Box<[u8; PAGE]>>>,
@@ -34,7 +34,7 @@ impl CodePages {
         CodePages { pages: HashMap::new() }
     }
 
-    /// Copies code; returns the number of bytes that there are.
+    /// Copies code; returns the number of bytes available.
     pub(super) fn read(&mut self, image: &Image, code: CodeAddress, buffer: &mut [u8]) -> usize {
         let mut length = 0;
         while length < buffer.len() {
@@ -60,7 +60,7 @@ impl CodePages {
         page.as_deref()
     }
 
-    /// The call before a return address of a file.
+    /// The call before a return address in a file.
     pub(super) fn call(&mut self, image: &Image, code: CodeAddress) -> PrecedingCall {
         let mut before = [0; LONGEST_CALL];
         let start = code.address.wrapping_sub(LONGEST_CALL as u64);
@@ -75,7 +75,7 @@ impl CodePages {
         }
     }
 
-    /// Address of the pointer through which an entry of the file's table of linked functions leads.
+    /// Address of the pointer through which an entry of the file's linkage table jumps.
     pub(super) fn linked(&mut self, image: &Image, code: CodeAddress, entry: u64) -> Option<u64> {
         if !in_linkage_table(image, entry) {
             return None;
@@ -85,7 +85,7 @@ impl CodePages {
         linkage_slot(&stub[..length], entry)
     }
 
-    /// The call before a return address in code that belongs to no file.
+    /// The call before a return address in code that is in no file.
     pub(super) fn call_in_memory(&self, space: &AddressSpace, address: u64) -> PrecedingCall {
         if !space.is_code(address) {
             return PrecedingCall::None;
@@ -107,8 +107,8 @@ fn in_linkage_table(image: &Image, address: u64) -> bool {
 #[cfg(target_arch = "x86_64")]
 const LONGEST_CALL: usize = 8;
 
-/// Decodes the call that ends where these bytes end: `e8` with a distance, or `ff /2` in one of
-/// its lengths.
+/// Decodes the call at the end of these bytes: `e8` with a displacement, or `ff /2` in one of its
+/// lengths.
 #[cfg(target_arch = "x86_64")]
 fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
     if before[3] == 0xe8 {
@@ -129,8 +129,8 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "x86_64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer that an entry of the linkage table jumps through: `ff 25` with a
-/// distance, perhaps after `endbr64` and a prefix.
+/// Address of the pointer through which an entry of the linkage table jumps: `ff 25` with a
+/// displacement, perhaps after `endbr64` and a prefix.
 #[cfg(target_arch = "x86_64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     let at = stub.windows(2).take(6).position(|bytes| bytes == [0xff, 0x25])?;
@@ -138,7 +138,7 @@ fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     Some(address.wrapping_add(at as u64 + 6).wrapping_add_signed(distance.into()))
 }
 
-/// Length of the byte that names operands, and of the scale, base and distance that follow it.
+/// Length of the ModRM byte, and of the SIB byte and displacement that follow it.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn operand_length(bytes: &[u8]) -> usize {
     let mode = bytes[0] >> 6;
@@ -176,7 +176,7 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "aarch64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer that an entry of the linkage table jumps through: `adrp x16` and
+/// Address of the pointer through which an entry of the linkage table jumps: `adrp x16` and
 /// `ldr x17, [x16]`, perhaps after `bti`.
 #[cfg(target_arch = "aarch64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {

@@ -1,8 +1,8 @@
-//! Registers that no frame saved, found on the stack.
+//! Searches the stack for registers that no frame saved.
 //!
-//! Candidates are ranked by the call before the return address (a call of this very function
-//! counts most), then by how the rest of the stack unwinds from there. The nearest of the best
-//! wins. The place that the function's first instructions name is tried before all others.
+//! Candidates are ranked by the call before the return address (a call of this very function ranks
+//! highest), then by how the rest of the stack unwinds from there. The nearest of the best wins.
+//! The place given by the function's first instructions is tried before all others.
 
 use super::bare::target;
 use super::call::PrecedingCall;
@@ -14,7 +14,7 @@ use super::step::{Input, Lack, Position, Step, follows_call};
 use super::{MAX_FRAMES, StackBytes};
 use crate::image::{CodeAddress, Place};
 
-/// Words that a call may push as arguments.
+/// Maximum number of words that a call may push as arguments.
 const MAX_ARGUMENTS: u64 = 16;
 
 pub(super) struct Found {
@@ -22,27 +22,28 @@ pub(super) struct Found {
     pub(super) inferred: bool,
 }
 
-/// Evidence for a candidate; a later field counts only where the earlier ones are equal.
+/// Evidence for a candidate; a field matters only if the earlier ones are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Evidence {
     call: Fit,
     reaches_start: bool,
     sound: bool,
-    /// Direct calls of the function that they led to, less those of others.
+    /// Number of direct calls to the function in which they ended up, minus the number of those
+    /// that went elsewhere.
     calls_that_fit: isize,
 }
 
-/// Fit of a call and the function that it would have called.
+/// How well a call fits the function that it would have called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
-    /// Of another function, which may have jumped here, or unknown.
+    /// The call is of another function, which may have jumped here, or of an unknown one.
     Other,
-    /// By pointer.
+    /// The call is by pointer.
     Indirect,
-    /// Of a function that jumps on to this one.
+    /// The call is of a function that jumps to this one.
     Jumps,
-    /// Of this very function.
+    /// The call is of this very function.
     Exact,
 }
 
@@ -131,7 +132,7 @@ impl Rules {
         Some(Found { caller, inferred: true })
     }
 
-    /// Finds a caller without any rule: by a known frame pointer, else anywhere on the stack.
+    /// Finds a caller without any rule: by a known frame pointer, or anywhere on the stack.
     fn infer_caller(
         &mut self,
         input: &Input<'_>,
@@ -173,7 +174,7 @@ impl Rules {
         Some(Found { caller, inferred: true })
     }
 
-    /// Caller of a function whose first instructions name the place of its frame pointer.
+    /// Caller of a function whose first instructions show where its frame pointer was saved.
     fn caller_by_prologue(
         &mut self,
         input: &Input<'_>,
@@ -208,7 +209,7 @@ impl Rules {
         prologue::frame_pointer_distance(&bytes[..length])
     }
 
-    /// Follows a candidate; `None` if it is no return address.
+    /// Follows a candidate; `None` if it is not a return address.
     fn candidate(
         &mut self,
         input: &Input<'_>,
@@ -313,7 +314,7 @@ fn keep_better(best: &mut Option<Candidate>, candidate: Candidate) {
     }
 }
 
-/// A quick look: the return address would lead to code.
+/// A quick check: returns `true` if the return address would lead to code.
 fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
     let cfa = match function.cfa {
         Cfa::Register(_, offset) => Some(value.wrapping_add_signed(offset)),
@@ -346,7 +347,7 @@ fn caller_without_frame(
     Some(caller(registers, stack.word(at)?, at.checked_add(8)?, None))
 }
 
-/// Callers leave their frame pointer next to the return address.
+/// Callers store their frame pointer next to the return address.
 #[cfg(target_arch = "aarch64")]
 fn caller_without_frame(_: &Registers, _: &StackBytes<'_>, _: u64) -> Option<Position> {
     None

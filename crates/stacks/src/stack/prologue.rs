@@ -1,11 +1,11 @@
-//! The first instructions of a function, which say how far its frame pointer is from its stack
-//! pointer.
+//! Decodes the first instructions of a function, which show the distance between its frame pointer
+//! and its stack pointer.
 
-/// Bytes of a function that are looked at.
+/// Number of bytes of a function that are decoded.
 pub(super) const LENGTH: usize = 96;
 
-/// Frame pointer less stack pointer while the function calls another. `None` if its first
-/// instructions make no frame of a fixed size.
+/// Distance from stack pointer to frame pointer while the function calls another. `None` if its
+/// first instructions do not make a frame of fixed size.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     const PROBE: [u8; 5] = [0x48, 0x83, 0x0c, 0x24, 0];
@@ -33,21 +33,22 @@ pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     framed.then_some(pushed + reserved)
 }
 
-/// The frame of a function without unwind table, at one of its instructions.
+/// The frame of a function without unwind table, as of one of its instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BareFrame {
-    /// Return address less stack pointer.
+    /// Distance from the stack pointer to the return address.
     pub(super) size: u64,
-    /// Return address less the place where the caller's frame pointer was saved, if it was.
+    /// Distance from where the caller's frame pointer was saved to the return address; `None` if it
+    /// was not saved.
     pub(super) frame_pointer: Option<u64>,
 }
 
-/// Instructions that are followed in search of one.
+/// Maximum number of instructions that are followed.
 #[cfg(target_arch = "x86_64")]
 const MAX_STEPS: usize = 2048;
 
-/// The frame of a function at this distance from its beginning, by following its instructions.
-/// `None` if none of the ways that are understood lead there.
+/// The frame of a function at this distance from its beginning, found by following its
+/// instructions. `None` if no path of supported instructions leads there.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     let mut seen = std::collections::HashSet::new();
@@ -78,7 +79,7 @@ pub(super) fn frame_at(code: &[u8], wanted: usize) -> Option<BareFrame> {
     None
 }
 
-/// The return address is in a register first: a frame's size is not worked out.
+/// The return address starts out in a register: the size of a frame is not worked out.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_at(_: &[u8], _: usize) -> Option<BareFrame> {
     None
@@ -88,16 +89,16 @@ pub(super) fn frame_at(_: &[u8], _: usize) -> Option<BareFrame> {
 struct Instruction {
     opcode: u8,
     two_bytes: bool,
-    /// The operands have 64 bits.
+    /// True if the operands have 64 bits.
     wide: bool,
-    /// The byte that names operands.
+    /// The ModRM byte.
     operands: u8,
     length: usize,
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Instruction {
-    /// Decodes the instructions that compilers put among the first of a function.
+    /// Decodes an instruction of the kinds with which compilers begin a function.
     fn decode(bytes: &[u8]) -> Option<Instruction> {
         let is_prefix = |byte: &&u8| matches!(**byte, 0x64 | 0x66 | 0xf0 | 0xf2 | 0xf3);
         let mut at = bytes.iter().take(4).take_while(is_prefix).count();
@@ -149,13 +150,13 @@ impl Instruction {
         Some(Instruction { opcode, two_bytes, wide, operands, length: length + immediate })
     }
 
-    /// Whatever follows belongs to the function's body.
+    /// Returns `true` if everything that follows belongs to the function's body.
     fn ends(&self) -> bool {
         let calls = self.opcode == 0xff && matches!(self.operands >> 3 & 7, 2..=5);
         !self.two_bytes && (calls || matches!(self.opcode, 0xc3 | 0xe8 | 0xe9 | 0xeb))
     }
 
-    /// The next instruction may follow.
+    /// Returns `true` if execution may continue with the next instruction.
     fn goes_on(&self) -> bool {
         let jumps = self.opcode == 0xff && matches!(self.operands >> 3 & 7, 4 | 5);
         match self.two_bytes {
@@ -164,7 +165,7 @@ impl Instruction {
         }
     }
 
-    /// Where a jump leads within the function, as a distance from the function's beginning.
+    /// Target of a jump within the function, as a distance from the function's beginning.
     fn target(&self, bytes: &[u8], next: usize) -> Option<usize> {
         let distance = match (self.two_bytes, self.opcode) {
             (false, 0x70..=0x7f | 0xeb) => i64::from(bytes.last()?.cast_signed()),
@@ -176,7 +177,7 @@ impl Instruction {
         usize::try_from(i64::try_from(next).ok()?.checked_add(distance)?).ok()
     }
 
-    /// Applies what it does to the frame. Returns false if that is not known.
+    /// Applies the instruction's effect to the frame. Returns `false` if that is unknown.
     fn moves(&self, bytes: &[u8], frame: &mut BareFrame) -> bool {
         let grown = match (self.two_bytes, self.opcode) {
             (false, 0x50..=0x57 | 0x68 | 0x6a) => 8,
@@ -206,12 +207,12 @@ impl Instruction {
         self.wide && !self.two_bytes && matches!(self.opcode, 0x81 | 0x83) && target
     }
 
-    /// Bytes by which the stack grows; `None` if it shrinks.
+    /// Number of bytes by which the stack grows; `None` if it shrinks.
     fn reserved(&self, bytes: &[u8]) -> Option<u64> {
         u64::try_from(self.grown(bytes)?).ok()
     }
 
-    /// Bytes by which arithmetic makes the stack grow.
+    /// Number of bytes by which an addition or subtraction on the stack pointer grows the stack.
     fn grown(&self, bytes: &[u8]) -> Option<i64> {
         if !self.wide || self.two_bytes {
             return Some(0);
@@ -231,7 +232,7 @@ impl Instruction {
     }
 }
 
-/// Frame pointer less stack pointer while the function calls another.
+/// Distance from stack pointer to frame pointer while the function calls another.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn frame_pointer_distance(code: &[u8]) -> Option<u64> {
     let mut distance = None;

@@ -1,4 +1,4 @@
-//! Registers by their DWARF numbers, each known or not.
+//! Registers by their DWARF numbers; some may be unknown.
 
 #[cfg(target_arch = "x86_64")]
 mod numbers {
@@ -31,7 +31,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Those of a thread of which no more is known.
+    /// Registers of a thread of which only these two are known.
     #[inline]
     pub fn new(program_counter: u64, stack_pointer: u64) -> Registers {
         let mut registers = Registers { values: [0; COUNT], known: 0 };
@@ -79,7 +79,7 @@ impl Registers {
         }
     }
 
-    /// Forgets those that a function may change without saving them.
+    /// Forgets the registers that a function may change without saving them.
     pub(super) fn forget_volatile(&mut self) {
         self.known &= SURVIVE_CALLS | 1 << PROGRAM_COUNTER;
     }

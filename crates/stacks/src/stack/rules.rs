@@ -1,4 +1,4 @@
-//! Rules that lead from a frame to its caller, by program counter.
+//! Unwind rules: they lead from a frame to its caller, given the program counter.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +13,18 @@ use super::call::{CodePages, PrecedingCall};
 use super::registers::{PROGRAM_COUNTER, Registers};
 use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Place};
 
-/// Files whose tables are kept open, each of which takes up to 256 KB.
+/// Maximum number of files whose tables are kept open; each takes up to 256 KB.
 const MAX_TABLES: usize = 64;
-/// Entries of tables without an index, 4 MB.
+/// Maximum number of entries of tables without an index: 4 MB.
 const MAX_ENTRIES: usize = 1 << 18;
-/// A function with more unwind instructions is not believed.
+/// Maximum number of bytes of unwind instructions for one function; more are not believed.
 const MAX_FRAME_ENTRY: usize = 1 << 16;
-/// Steps of one DWARF expression; the longest seen, of `sigreturn`, has three.
+/// Maximum number of steps of one DWARF expression; the longest one seen, for `sigreturn`, has
+/// three.
 const MAX_EXPRESSION: u32 = 64;
 const CACHED: usize = 4096;
 
-/// How to get from a program counter to the caller.
+/// How to find the caller from a program counter.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) rule: Rule,
@@ -35,47 +36,47 @@ pub(super) struct Site {
 pub(super) enum Rule {
     /// The thread starts here.
     Start,
-    /// The tables know the function.
+    /// The tables cover the function.
     Function(Arc<Function>),
-    /// No table knows the address.
+    /// No table covers the address.
     Unknown,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Function {
-    /// First address of the function, as the file counts.
+    /// First address of the function in the file.
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) cfa: Cfa,
     pub(super) saved: Box<[(u16, Saved)]>,
-    /// Number of the column that has the return address.
+    /// DWARF number of the column that has the return address.
     pub(super) return_column: u16,
-    /// A signal handler returns here: its caller was interrupted, not calling.
+    /// True if a signal handler returns here: the caller was interrupted and made no call.
     pub(super) signal: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cfa {
     Register(u16, i64),
-    /// On the stack, at a distance from a register: where a function aligns its stack.
+    /// Loaded from the stack, at a distance from a register: in functions that align their stacks.
     Loaded(u16, i64),
     Expression(Program),
 }
 
-/// Where the caller's value of a register is.
+/// Location of the caller's value of a register.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Saved {
     Lost,
     At(i64),
     Value(i64),
     InRegister(u16),
-    /// At a distance from a register, not from the frame.
+    /// At an offset from a register instead of from the frame.
     AtRegister(u16, i64),
     AtExpression(Program),
     ValueExpression(Program),
 }
 
-/// A DWARF expression in a file's frames.
+/// A DWARF expression in a file's unwind tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     image: ImageId,
@@ -90,14 +91,14 @@ pub(super) enum NoValue {
     Unreadable,
 }
 
-/// Unwind tables of the files, and the rules used last.
+/// Unwind tables of files, and the rules used most recently.
 #[derive(Debug)]
 pub(super) struct Rules {
     tables: HashMap<ImageId, Option<Tables>>,
     context: Box<UnwindContext<usize>>,
     cache: Box<[Option<Cached>]>,
     pub(super) code: CodePages,
-    /// Does a call of the first function jump on to the second one?
+    /// True if a call of the first function may jump on to the second.
     pub(super) tail_calls: HashMap<(CodeAddress, CodeAddress), bool>,
 }
 
@@ -118,7 +119,7 @@ struct Tables {
 enum Index {
     /// `.eh_frame_hdr`, which is sorted.
     Header(Bytes),
-    /// First address of each function, and where its entry is.
+    /// First address of each function, and the position of its entry.
     Own(Vec<(u64, usize)>),
 }
 
@@ -133,7 +134,7 @@ impl Rules {
         }
     }
 
-    /// Looks up a program counter; `returns` says that it is a return address.
+    /// Finds the rule for a program counter; `returns` says that it is a return address.
     pub(super) fn site(
         &mut self,
         space: &AddressSpace,
@@ -175,7 +176,7 @@ impl Rules {
     fn lookup(&mut self, image: &Arc<Image>, code: CodeAddress) -> Option<Rule> {
         if !self.tables.contains_key(&code.image) {
             if self.tables.len() >= MAX_TABLES {
-                // Rules may refer to them.
+                // Rules may refer to the tables.
                 self.tables.clear();
                 self.cache.fill_with(|| None);
             }
@@ -224,7 +225,7 @@ impl Rules {
                 }
                 RegisterRule::Architectural => return None,
             };
-            // Vector registers are of no use here.
+            // Vector registers are not needed here.
             if register.0 <= PROGRAM_COUNTER {
                 saved.push((register.0, rule));
             }
@@ -249,8 +250,8 @@ impl Rules {
     }
 }
 
-/// A register and a distance, if an expression adds them, and does no more than perhaps load the
-/// word there.
+/// A register and an offset, if an expression only adds the two and perhaps loads the word at the
+/// sum.
 fn simple(
     frames: &EhFrame<Bytes>,
     expression: UnwindExpression<usize>,
@@ -363,8 +364,9 @@ impl Tables {
     }
 }
 
-/// `.eh_frame_hdr` as every linker writes it: version 1, a count of 4 bytes, and a table of pairs
-/// of 4 bytes each, relative to the section: the first address of a function, and its entry.
+/// Returns `true` for a `.eh_frame_hdr` as every linker writes it: version 1, a count of 4 bytes,
+/// and a table of pairs of 4 bytes each, relative to the section: the first address of a function,
+/// and its entry.
 fn has_table(header: &Bytes) -> bool {
     let mut start = [0; TABLE_START];
     header.clone().read_slice(&mut start).is_ok() && start.starts_with(&[1, 0x1b, 0x03, 0x3b])

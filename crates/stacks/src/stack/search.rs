@@ -1,14 +1,14 @@
-//! Searches of a stack: their cost, the words that they look at, and the callers that these make.
+//! Searches a stack: their cost, the words to examine, and the callers that these yield.
 
 use super::StackBytes;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::step::Position;
 
-/// Words of the stack that one search looks at.
+/// Maximum number of words of the stack that one search examines.
 const MAX_WORDS: usize = 8192;
 
-/// Work that may still be done on one stack, so that a hostile one costs no more than a few
-/// milliseconds.
+/// Work that may still be done for one stack, so that a hostile one costs a few milliseconds at
+/// most.
 pub(super) struct Effort {
     words: usize,
     steps: usize,
@@ -38,7 +38,8 @@ pub(super) fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item =
     (first..stack.end()).step_by(8).take(MAX_WORDS)
 }
 
-/// The frame that a return address belongs to, if the stack and the frame pointer are so in it.
+/// The frame to which a return address belongs, given these values of the stack pointer and the
+/// frame pointer in it.
 pub(super) fn caller(
     registers: &Registers,
     address: u64,

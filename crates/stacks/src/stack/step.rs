@@ -6,10 +6,10 @@ use super::registers::{PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::rules::{Cfa, Function, NoValue, Program, Rule, Rules, Saved, Site};
 use crate::image::{AddressSpace, Images};
 
-/// On aarch64 the bits above may sign a return address.
+/// On AArch64, the bits above these may contain a signature of the return address.
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
-/// Everything about a stack that stays the same while it is unwound.
+/// Everything about a stack that is constant while it is unwound.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub(super) space: &'a AddressSpace,
@@ -21,16 +21,16 @@ pub(super) struct Input<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     pub(super) registers: Registers,
-    /// The program counter is a return address.
+    /// True if the program counter is a return address.
     pub(super) returns: bool,
 }
 
-/// What keeps the unwinder from its next step.
+/// What the unwinder lacks for its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// No table knows the function.
+    /// No table covers the function.
     Rule,
-    /// The rule needs a register that nobody saved.
+    /// The rule needs a register that no frame saved.
     Register(u16),
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Step {
     Lacks(Lack),
     /// The stack is longer than its copy.
     BeyondCopy,
-    /// What was found makes no sense.
+    /// The values that were found make no sense.
     Broken,
 }
 
@@ -81,8 +81,8 @@ impl Rules {
             Err(NoValue::Needs(number)) => return Step::Lacks(Lack::Register(number)),
             Err(NoValue::Unreadable) => return Step::Broken,
         };
-        // A leaf of aarch64 saves nothing, and the stub of `vfork` keeps its return address in a
-        // register. A signal's handler may run on a stack of its own.
+        // A leaf function on AArch64 saves nothing, and the stub of `vfork` keeps its return
+        // address in a register. A signal handler may run on a stack of its own.
         let in_register = |&(number, saved): &(u16, Saved)| {
             number == function.return_column && matches!(saved, Saved::InRegister(_))
         };
@@ -108,8 +108,8 @@ impl Rules {
                     let address = cfa.wrapping_add_signed(offset);
                     match stack.word(address) {
                         Some(word) => Ok(word),
-                        // Popped already: the tables leave that out in a function's last
-                        // instructions.
+                        // The register has been popped already, which the tables do not show for a
+                        // function's last instructions.
                         None if address < registers.stack_pointer() && !position.returns => {
                             continue;
                         }
@@ -145,7 +145,8 @@ impl Rules {
     }
 }
 
-/// A return address follows a call, unless the kernel made it, for a signal's handler.
+/// Returns `true` if the return address follows a call, as it must unless the kernel set it up for
+/// a signal handler.
 pub(super) fn follows_call(site: &Site, position: &Position) -> bool {
     let signal = matches!(&site.rule, Rule::Function(function) if function.signal);
     !position.returns || signal || site.call != PrecedingCall::None

@@ -1,23 +1,25 @@
-//! Tail calls: functions that end with a jump to another one, which then returns to their caller.
+//! Tail calls: functions that end with a jump to another function, which then returns to their
+//! caller.
 //!
-//! The call before the return address is of the function that jumped, not of the one that runs. So
-//! that such a frame is not taken for one left over from an earlier call, the code of the function
-//! that was called is searched for the jump. What looks like one in the middle of an instruction
-//! would have to lead to the very first byte of the function that runs.
+//! The call before the return address is then of the function that jumped, not of the one that is
+//! running. So that such a frame is not mistaken for one left over from an earlier call, the code
+//! of the called function is searched for the jump. Bytes in the middle of an instruction that look
+//! like a jump would have to lead to the very first byte of the running function to be mistaken for
+//! it.
 
 use super::rules::{Rule, Rules};
 use super::step::Input;
 use crate::image::{CodeAddress, Place};
 
-/// Bytes of a function that are searched, from its beginning.
+/// Number of bytes of a function that are searched, from its beginning.
 const MAX_CODE: u64 = 16 << 10;
-/// The same of one whose end is not known.
+/// Number of bytes that are searched if the function's end is unknown.
 const MAX_UNKNOWN: u64 = 256;
-/// Jumps in a row that lead from one function to another.
+/// Maximum number of jumps from one function to another in a row.
 const MAX_JUMPS: u32 = 3;
-/// Functions that one question looks into.
+/// Maximum number of functions that are searched to answer one question.
 const MAX_FUNCTIONS: u32 = 24;
-/// Answers that are kept.
+/// Maximum number of answers that are cached.
 const MAX_ANSWERS: usize = 1 << 14;
 
 /// Destination of a jump.
@@ -30,7 +32,8 @@ pub(super) enum Jump {
 }
 
 impl Rules {
-    /// Returns `true` if a call of `called` may have jumped on to `runs`, perhaps by way of others.
+    /// Returns `true` if a call of `called` may have jumped to `runs`, perhaps by way of other
+    /// functions.
     pub(super) fn jumps_on(&mut self, input: &Input<'_>, called: u64, runs: u64) -> bool {
         let (Place::Image(from), Place::Image(to)) =
             (input.space.place(called), input.space.place(runs))
@@ -100,7 +103,7 @@ impl Rules {
         })
     }
 
-    /// A function begins at this address.
+    /// Returns `true` if a function begins at this address.
     fn begins_at(&mut self, input: &Input<'_>, address: u64) -> bool {
         let Place::Image(code) = input.space.place(address) else { return false };
         let site = self.site(input.space, input.images, address, false);
@@ -114,8 +117,9 @@ pub(super) fn pointer(input: &Input<'_>, slot: u64) -> Option<u64> {
     (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
 }
 
-/// Whatever may be a jump in code that begins at an address: `e9` with a distance, and `ff 25`
-/// through a pointer; conditional ones, which compilers make of `if … return f()`, too.
+/// Everything that may be a jump in code that begins at an address: `e9` with a displacement,
+/// `ff 25` through a pointer, and conditional jumps, which compilers generate for
+/// `if … return f()`.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.windows(6).enumerate().filter_map(move |(at, bytes)| {
@@ -135,7 +139,7 @@ pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> 
     })
 }
 
-/// Jumps in code that begins at an address: `b`, as a call is `bl`.
+/// Jumps in code that begins at an address: `b`, which has the same form as the call `bl`.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn jumps_in(code: &[u8], address: u64) -> impl Iterator<Item = Jump> + '_ {
     code.chunks_exact(4).enumerate().filter_map(move |(at, bytes)| {

@@ -1,4 +1,4 @@
-//! From frame to frame.
+//! Unwinds stacks frame by frame.
 
 use super::registers::Registers;
 use super::rules::Rules;
@@ -7,7 +7,7 @@ use super::step::{Input, Position, Step, follows_call};
 use super::{Frame, MAX_FRAMES, Stack, StackBytes};
 use crate::image::{AddressSpace, Images, Place};
 
-/// Unwinds the stacks of any number of processes. It keeps the rules that it used last, and the
+/// Unwinds the stacks of any number of processes. It caches the most recently used rules, and the
 /// unwind tables of all files that it has seen.
 #[derive(Debug)]
 pub struct Unwinder {
@@ -21,12 +21,12 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// An unwinder that knows no file yet.
+    /// Creates an unwinder that knows no files yet.
     pub fn new() -> Unwinder {
         Unwinder { rules: Rules::new() }
     }
 
-    /// Unwinds a stack into `result`, whose memory is used again.
+    /// Unwinds a stack into `result`, whose memory is reused.
     pub fn unwind(
         &mut self,
         space: &AddressSpace,

@@ -1,8 +1,8 @@
-//! Names of the functions at an address, inlined ones included, from DWARF.
+//! Names of the functions at an address, including inlined ones, from DWARF.
 //!
-//! Debug information may be many times as large as the profiler may be. So of all units only their
-//! address ranges are kept, of a few units where their functions begin, and the rest is read from
-//! the file when a function is asked for.
+//! Debug information may be many times as large as the profiler is allowed to be. So only address
+//! ranges are kept for all units, and for a few units the positions of their functions; the rest is
+//! read from the file when a function is looked up.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use gimli::{
 use super::table::demangled;
 use crate::image::{Bytes, Image};
 
-/// Debug information that is compressed is read only up to this size, as a whole.
+/// Largest compressed debug information that is read, because it has to be read as a whole.
 const MAX_RESIDENT: u64 = 16 << 20;
-/// Units that are larger take too long to walk through.
+/// Largest unit that is searched: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;
-/// Address ranges of units, 8 MB.
+/// Maximum number of address ranges of units: 8 MB.
 const MAX_RANGES: usize = 1 << 18;
-/// Units whose functions are known at a time.
+/// Maximum number of units whose functions are cached.
 const MAX_UNITS: usize = 16;
-/// Functions of one unit.
+/// Maximum number of functions of one unit.
 const MAX_FUNCTIONS: usize = 1 << 16;
-/// Functions at one address.
+/// Maximum number of functions at one address.
 const MAX_INLINED: usize = 64;
-/// Steps from a call to the entry that has the function's name.
+/// Maximum number of steps from a call to the entry that has the function's name.
 const MAX_ORIGINS: usize = 8;
 
 type Entry = DebuggingInformationEntry<Bytes>;
@@ -34,9 +34,9 @@ type Entry = DebuggingInformationEntry<Bytes>;
 #[derive(Debug)]
 pub(super) struct Functions {
     dwarf: Dwarf<Bytes>,
-    /// Ascending by their begins.
+    /// In ascending order of their beginnings.
     ranges: Vec<UnitRange>,
-    /// All units, ascending.
+    /// All units, in ascending order.
     offsets: Vec<u32>,
     units: Vec<Known>,
 }
@@ -48,7 +48,7 @@ struct UnitRange {
     unit: usize,
 }
 
-/// A unit that was asked for.
+/// A unit whose functions have been listed.
 #[derive(Debug)]
 struct Known {
     offset: usize,
@@ -65,7 +65,7 @@ impl Functions {
             let unit = header.debug_info_offset().0;
             let mut entries = header.entries();
             let before = ranges.len();
-            // An entry that makes no sense is left out.
+            // A malformed entry is skipped.
             while let Some(entry) = entries.next().transpose() {
                 if let Ok(entry) = entry {
                     add(&mut ranges, entry.range(), unit);
@@ -99,7 +99,7 @@ impl Functions {
         let after = self.ranges.partition_point(|range| range.begin <= address);
         let before = self.ranges[..after].iter().rev().take(MAX_INLINED);
         let around = before.filter(|range| address < range.end).map(|range| range.unit);
-        // Code that the linker dropped may be listed where other code is.
+        // Code that the linker dropped may be listed at addresses where other code is.
         let around: Vec<usize> = around.collect();
         { around }.into_iter().find_map(|unit| self.find_in(unit, address)).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl Functions {
         Some(calls.into_iter().rev().map(|entry| self.name(offset, entry)).collect())
     }
 
-    /// The function, and what was inlined into it at an address, outermost first.
+    /// The function at an address, and the functions inlined into it there, outermost first.
     fn calls(
         &self,
         unit: &Unit<Bytes>,
@@ -124,7 +124,7 @@ impl Functions {
     ) -> gimli::Result<Vec<UnitOffset>> {
         let mut calls = vec![function];
         let mut entries = unit.entries_raw(Some(function))?;
-        // Entries below this depth belong to a call that is not the one asked for.
+        // Entries deeper than this belong to another call than the one at the address.
         let mut aside = isize::MAX;
         while !entries.is_empty() && calls.len() < MAX_INLINED {
             let (depth, offset) = (entries.next_depth(), entries.next_offset());
@@ -169,7 +169,7 @@ impl Functions {
         false
     }
 
-    /// Name of a function; empty if there is none.
+    /// Name of a function; empty if it has none.
     fn name(&mut self, unit: usize, entry: UnitOffset) -> String {
         let (mut unit, mut entry) = (unit, entry);
         let mut plain = None;
@@ -203,7 +203,7 @@ impl Functions {
         plain.unwrap_or_default()
     }
 
-    /// Place of a unit among those that are known, where it is put if need be.
+    /// Index of a unit among those that are known; the unit is listed first if necessary.
     fn unit(&mut self, offset: usize) -> Option<usize> {
         if let Some(place) = self.units.iter().position(|known| known.offset == offset) {
             return Some(place);
@@ -214,7 +214,7 @@ impl Functions {
         }
         let unit = self.dwarf.unit(header).ok()?;
         let mut functions = Vec::new();
-        // What comes before an entry that makes no sense is known.
+        // Everything before a malformed entry is known.
         let _ = self.list(&unit, &mut functions);
         functions.sort_unstable_by_key(|&(begin, end, _)| (begin, end));
         if self.units.len() >= MAX_UNITS {
@@ -250,9 +250,9 @@ impl Functions {
     }
 }
 
-/// Adds a range, or makes the last one longer.
+/// Adds a range, or extends the last one.
 fn add(ranges: &mut Vec<UnitRange>, range: gimli::Range, unit: usize) {
-    // The linker has dropped what begins at zero.
+    // Code that the linker has dropped begins at zero.
     if range.begin == 0 || range.begin >= range.end {
         return;
     }
@@ -267,7 +267,7 @@ fn add(ranges: &mut Vec<UnitRange>, range: gimli::Range, unit: usize) {
     }
 }
 
-/// Debug information of a file; `None` without any, or if it is too large.
+/// Debug information of a file; `None` if there is none, or if it is too large.
 pub(super) fn read_dwarf(image: &Arc<Image>) -> Option<Dwarf<Bytes>> {
     image.section(".debug_info")?;
     let mut room = MAX_RESIDENT;
@@ -283,7 +283,7 @@ pub(super) fn read_dwarf(image: &Arc<Image>) -> Option<Dwarf<Bytes>> {
 
 struct TooLarge;
 
-/// Locations of variables in registers are of no use here.
+/// The locations of variables in registers are not needed here.
 fn is_read(id: gimli::SectionId) -> bool {
     use gimli::SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugTypes)

@@ -1,4 +1,4 @@
-//! Static variables of wanted types, or with members of such types, by their types in DWARF.
+//! Static variables of certain types, or with members of such types, found by their types in DWARF.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use gimli::{
 use super::inlined::read_dwarf;
 use crate::image::{Bytes, Image, Section};
 
-/// Variables that are found in a file at most.
+/// Maximum number of variables that are listed per file.
 const MAX_FOUND: usize = 10_000;
-/// Levels of types within types.
+/// Maximum number of levels of nested types.
 const MAX_DEPTH: usize = 12;
-/// Elements of an array that are listed.
+/// Maximum number of elements of an array that are listed.
 const MAX_ELEMENTS: u64 = 64;
-/// Types that are looked into.
+/// Maximum number of types that are examined.
 const MAX_TYPES: usize = 1 << 20;
-/// Units that are larger take too long to walk through.
+/// Largest unit that is searched: larger ones take too long.
 const MAX_UNIT: usize = 8 << 20;
 
-/// Kind of a type that is searched for, by its path: the namespaces and types around it, unless it
-/// is a typedef, and its name with generic arguments. `None` for any other type.
+/// Kind of a type that is searched for, given its path: the namespaces and types around it (unless
+/// it is a typedef), and its name with generic arguments. `None` for any other type.
 pub type Wanted<K> = fn(&str) -> Option<K>;
 
-/// A static variable, or the part of one, of a type that was searched for.
+/// A static variable, or a part of one, of a type that was searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StaticVariable<K> {
     /// Name of the variable, with the path to the part within it.
     pub name: String,
-    /// Address, as the file counts.
+    /// Address in the file.
     pub address: u64,
     /// Kind of its type.
     pub kind: K,
 }
 
-/// The static variables of wanted types in a file: one compilation unit at a time, so that the
+/// The static variables of certain types in a file, one compilation unit at a time, so that the
 /// caller can stop early.
 ///
-/// `.debug_aranges` of LLVM lists variables besides code. Its units that have none are passed over,
-/// and those that have some come first.
+/// `.debug_aranges` of LLVM lists variables as well as code. Its units without variables are
+/// skipped, and those with variables come first.
 #[derive(Debug)]
 pub struct StaticVariables<K> {
     wanted: Wanted<K>,
     dwarf: Dwarf<Bytes>,
-    /// Units to look into, the next one last.
+    /// Units that have yet to be searched; the next one is last.
     pending: Vec<usize>,
-    /// Units with code, but no variables, in `.debug_aranges`.
+    /// Units that have code but no variables in `.debug_aranges`.
     only_code: BTreeSet<usize>,
     found: usize,
 }
@@ -102,7 +102,7 @@ impl<K: Copy> StaticVariables<K> {
             types: HashMap::new(),
             found: Vec::new(),
         };
-        // What comes before an entry that makes no sense is known.
+        // Everything before a malformed entry is known.
         let _ = search.unit();
         Some(search.found)
     }
@@ -120,7 +120,7 @@ impl<K: Copy> Iterator for StaticVariables<K> {
     }
 }
 
-/// The compiler is one that lists variables in `.debug_aranges`.
+/// Returns `true` if the compiler lists variables in `.debug_aranges`.
 fn lists_variables(dwarf: &Dwarf<Bytes>, unit: &Unit<Bytes>) -> bool {
     let producer = || {
         let mut entries = unit.entries();
@@ -137,7 +137,7 @@ struct Search<'a, K> {
     wanted: Wanted<K>,
     dwarf: &'a Dwarf<Bytes>,
     unit: &'a Unit<Bytes>,
-    /// Wanted parts of a type, as distances and paths.
+    /// The parts of a type that are searched for, as offsets and paths.
     types: HashMap<UnitOffset, Vec<Part<K>>>,
     found: Vec<StaticVariable<K>>,
 }
@@ -163,7 +163,7 @@ struct Variable {
 
 impl<K: Copy> Search<'_, K> {
     fn unit(&mut self) -> gimli::Result<()> {
-        // Names of the entries around the present one, outermost first.
+        // Names of the entries that enclose the current one, outermost first.
         let mut scopes: Vec<(isize, String)> = Vec::new();
         let mut variables = Vec::new();
         let mut entries = self.unit.entries();
@@ -228,7 +228,7 @@ impl<K: Copy> Search<'_, K> {
         (constant && address != 0).then_some(Variable { name, address, kind })
     }
 
-    /// Wanted parts of a type.
+    /// The parts of a type that are searched for.
     fn parts(&mut self, offset: UnitOffset, depth: usize) -> Vec<Part<K>> {
         if let Some(known) = self.types.get(&offset) {
             return known.clone();
@@ -346,7 +346,7 @@ impl<K: Copy> Search<'_, K> {
     }
 }
 
-/// Path of what is in these scopes, of which some have no names.
+/// Path of an entry within these scopes, some of which have no name.
 fn path(scopes: &[(isize, String)], name: &str) -> String {
     let scopes = scopes.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty());
     scopes.chain([name]).collect::<Vec<_>>().join("::")

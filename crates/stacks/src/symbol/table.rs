@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::image::{Image, Section};
 
-/// Symbols of one file, 16 MB; the rest are not known.
+/// Maximum number of symbols of one file: 16 MB. The rest are unknown.
 const MAX_SYMBOLS: usize = 1 << 20;
-/// Symbols that are read at a time.
+/// Number of symbols that are read at a time.
 const BATCH: usize = 2048;
 const MAX_NAME: usize = 4096;
 const ENTRY: usize = 24;
-/// Symbols before an address that may contain it.
+/// Number of symbols before an address that are checked for containing it.
 const NESTED: usize = 8;
 
 const OBJECT: u8 = 1;
@@ -18,7 +18,7 @@ const FUNCTION: u8 = 2;
 const SELECTED_FUNCTION: u8 = 10;
 const LOCAL: u8 = 0;
 
-/// Functions, or variables, of a file. Names stay in the file until they are asked for.
+/// Functions, or variables, of a file. Names stay in the file until they are needed.
 #[derive(Debug)]
 pub(super) struct SymbolTable {
     symbols: Vec<Symbol>,
@@ -62,7 +62,7 @@ impl SymbolTable {
             }
         }
         let table = |mut symbols: Vec<Symbol>| {
-            // Of several names of one address, one that is not local is better known.
+            // If an address has several names, one that is not local is better known.
             symbols.sort_unstable_by_key(|symbol| {
                 (symbol.address, symbol.name & LOCAL_NAME, symbol.size, symbol.name)
             });
@@ -103,19 +103,19 @@ fn find(symbols: &[Symbol], address: u64) -> Option<Symbol> {
     before.take(NESTED).find(contains).copied().or((nearest.size == 0).then_some(nearest))
 }
 
-/// A name as the source has it; itself if no compiler encoded it.
+/// A name as it is in the source; unchanged if no compiler mangled it.
 pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    // A name in C may be a type's encoding: `m` would be an unsigned long.
+    // A plain C name may also be the mangled form of a type: `m` would be an unsigned long.
     let encoded = ["_Z", "__Z", "___Z", "____Z", "_GLOBAL_"].iter().any(|of| name.starts_with(of));
     let cpp = cpp_demangle::Symbol::new(name).ok().filter(|_| encoded);
     cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
-/// Cuts off a version (`memcpy@GLIBC_2.2.5`) and the suffixes that compilers give to clones and
-/// parts of a function.
+/// Removes a version (`memcpy@GLIBC_2.2.5`) and the suffixes that compilers add to clones and parts
+/// of a function.
 fn without_suffix(name: &str) -> &str {
     const SUFFIXES: [&str; 7] =
         ["@", ".cold", ".constprop.", ".isra.", ".llvm.", ".lto_priv.", ".part."];
@@ -136,8 +136,8 @@ impl Symbol {
         defined.then_some((entry[4] & 0xf, symbol))
     }
 
-    /// A symbol without a size marks a place, such as `__TMC_END__`, and what follows is no part of
-    /// it. Functions in assembly often have none.
+    /// Returns `false` for a symbol that marks a place, such as `__TMC_END__`: it has no size, and
+    /// the bytes after it are not part of it. Functions in assembly often have no size either.
     fn holds_data(&self) -> bool {
         self.size > 0
     }

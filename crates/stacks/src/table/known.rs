@@ -1,8 +1,9 @@
-//! Stacks that were seen, and the shortcuts by which one is known again without an unwind.
+//! Stacks that were seen, and shortcuts for recognising one without unwinding it.
 //!
-//! A thread that sleeps where it slept before most likely has the stack that it had then, and other
-//! threads that do the same have one like it: the return addresses are compared, where the copy has
-//! them. Else a stack is known by its return addresses and the distances between its frames.
+//! A thread that sleeps where it slept before most probably has the same stack as then, and other
+//! threads that do the same have a similar one: the return addresses are compared, as far as the
+//! copy contains them. Otherwise, a stack is recognised by its return addresses and the distances
+//! between its frames.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -10,22 +11,23 @@ use std::hash::{Hash, Hasher};
 
 use crate::stack::{Frame, Stack, StackBytes};
 
-/// Most stacks that are told apart.
+/// Maximum number of different stacks.
 const MAX_STACKS: usize = 20_000;
 
-/// Most positions whose last stack is remembered.
+/// Maximum number of positions whose last stack is remembered.
 const MAX_POSITIONS: usize = 20_000;
 
-/// Most stacks that a new position is compared with: those of other threads that do the same.
+/// Maximum number of stacks with which a new position is compared: those of other threads that do
+/// the same.
 const ALIKE: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
     stacks: Vec<Stack>,
     by_contents: HashMap<u64, u32>,
-    /// The last stack of a thread that slept at this position.
+    /// The last stack of a thread that slept at each position.
     by_position: HashMap<Position, u32>,
-    /// The last few stacks of each process with this program counter.
+    /// The last few stacks of each process and program counter.
     by_code: HashMap<(u32, u64), Vec<u32>>,
 }
 
@@ -45,7 +47,7 @@ impl KnownStacks {
         self.stacks.len()
     }
 
-    /// The stack at this position, if it was seen before, there or of another thread.
+    /// The stack at this position, if it was seen before, there or in another thread.
     pub(super) fn find(&mut self, position: Position, stack: StackBytes<'_>) -> Option<u32> {
         if let Some(&number) = self.by_position.get(&position)
             && has_frames(position, stack, &self.stacks[number as usize].frames)
@@ -57,8 +59,8 @@ impl KnownStacks {
         Some(number)
     }
 
-    /// The stack of another thread that has all return addresses of this one, each as far from the
-    /// stack pointer.
+    /// A known stack of another thread that has the same return addresses as this one, at the same
+    /// distances from the stack pointer.
     fn like_another(&self, position: Position, stack: StackBytes<'_>) -> Option<u32> {
         let numbers = self.by_code.get(&(position.process, position.program_counter))?;
         numbers.iter().copied().find(|&number| {
@@ -84,12 +86,12 @@ impl KnownStacks {
         }
     }
 
-    /// The number of a stack; `None` if too many differ.
+    /// The number of a stack; `None` if there are too many different ones.
     pub(super) fn keep(&mut self, process: u32, stack: &Stack) -> Option<u32> {
         let outermost = stack.frames.last().map_or(0, |frame| frame.frame_address);
         let mut hasher = DefaultHasher::new();
         (process, stack.cut).hash(&mut hasher);
-        // Threads in one call chain agree on return addresses and distances.
+        // Threads in the same call chain have the same return addresses and distances.
         for frame in &stack.frames {
             (frame.address, outermost.wrapping_sub(frame.frame_address)).hash(&mut hasher);
         }
@@ -107,21 +109,22 @@ impl KnownStacks {
     }
 }
 
-/// All return addresses of frames that lie in a copy are there, each as far from the stack pointer
-/// as in the stack that the frames are of, which may be another thread's.
+/// Returns `true` if a copy contains the return addresses of all frames within its length, at the
+/// same distances from the stack pointer as in the stack of `frames`, which may be another
+/// thread's.
 #[cfg(target_arch = "x86_64")]
 fn has_frames(position: Position, stack: StackBytes<'_>, frames: &[Frame]) -> bool {
     let innermost = frames.first().map_or(0, |frame| frame.frame_address);
     let away = position.stack_pointer.wrapping_sub(innermost);
     let slot = |frame: &Frame| frame.frame_address.wrapping_add(away).wrapping_sub(8);
     let returned = |frame: &Frame| stack.word(slot(frame)) == Some(frame.address);
-    // What lies beyond a copy was read once.
+    // The part beyond the copy has been read once before.
     let beyond = |frame: &Frame| slot(frame) >= stack.end().saturating_sub(7);
     let near = frames.iter().skip(1).take_while(|frame| !beyond(frame));
     near.clone().next().is_some() && { near }.all(returned)
 }
 
-/// Return addresses lie where each function likes.
+/// On this architecture, each function may put its return address anywhere.
 #[cfg(not(target_arch = "x86_64"))]
 fn has_frames(_: Position, _: StackBytes<'_>, _: &[Frame]) -> bool {
     false

@@ -1,14 +1,14 @@
-//! Longer copies of stacks that are longer than the first copy.
+//! Longer copies of stacks, for those that did not fit into the first copy.
 
 use std::time::{Duration, Instant};
 
 use crate::process::Process;
 use crate::stack::StackBytes;
 
-/// Lengths of the copies of a stack that is longer than the first one, tried in turn.
+/// Lengths of the longer copies, tried in turn.
 pub(super) const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
 
-/// Time between two longer copies, each of which takes some 50 µs.
+/// Time between two longer copies; each takes about 50 µs.
 const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct LongerCopy {
 }
 
 impl LongerCopy {
-    /// A longer copy was made so recently that the next one has to wait.
+    /// Returns `true` if a longer copy was made so recently that the next one has to wait.
     pub(super) fn was_lately(&self) -> bool {
         self.copied.is_some_and(|at| at.elapsed() < EVERY)
     }
@@ -27,8 +27,8 @@ impl LongerCopy {
         self.copied = Some(Instant::now());
     }
 
-    /// Reads what lies beyond a copy now. It belongs to the copy if the bytes from `kept` on, the
-    /// frame at its end, are still as they were.
+    /// Reads the memory beyond a copy now. It belongs to the copy if the bytes from `kept` on,
+    /// which are the frame at the copy's end, have not changed.
     pub(super) fn read(
         &mut self,
         of: &Process,

@@ -1,4 +1,4 @@
-//! The mappings of all processes, listed anew where a stack shows code in none of them.
+//! The mappings of all processes, listed again when a stack shows code outside all known ones.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use crate::image::{AddressSpace, Image, ImageId, Images};
 use crate::process::{self, Process};
 
-/// Time after which mappings are listed anew if an address lies in none of them.
+/// Age at which mappings are listed again if an address lies in none of them.
 const LISTING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
     spaces: Vec<Option<Space>>,
-    /// Files that were mapped since [`newly_mapped`](Mappings::newly_mapped) was last called.
+    /// Files that were mapped since the last call of [`newly_mapped`](Mappings::newly_mapped).
     new: Vec<(u32, ImageId)>,
-    /// Time that may be spent, and was, on listing mappings anew for stacks.
+    /// Time that may be spent on listing mappings again for stacks, and time spent so far.
     pub(super) listing_allowed: Duration,
     listing: Duration,
 }
@@ -22,11 +22,11 @@ pub(super) struct Mappings {
 #[derive(Debug)]
 struct Space {
     space: AddressSpace,
-    /// The program whose mappings these are.
+    /// The program to which these mappings belong.
     program: process::Image,
-    /// Last attempt to list them.
+    /// Time of the last attempt to list them.
     listed_at: Instant,
-    /// Files that it has, or had, mapped.
+    /// Files that it has mapped, now or earlier.
     mapped: HashSet<ImageId>,
 }
 
@@ -60,9 +60,9 @@ impl Mappings {
         *known = Some(Space { space, program, listed_at: Instant::now(), mapped });
     }
 
-    /// Lists the mappings of a process anew if they are stale: if they are not known, or, once a
-    /// stack has shown an address in none of them, if they were listed long ago. Returns false if
-    /// they are as they were.
+    /// Lists the mappings of a process again if they are stale: if they are unknown, or if they
+    /// were listed long ago and a stack has shown an address in none of them. Returns `false` if
+    /// they are unchanged.
     pub(super) fn list_if_stale(
         &mut self,
         process: u32,

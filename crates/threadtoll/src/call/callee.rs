@@ -17,11 +17,11 @@ use crate::wait::{Adaptive, Wait, WaitOutcome};
 /// body of [`serve`](Self::serve) panics. The caller then gets
 /// [`Unanswered`](crate::error::CallError::Unanswered).
 ///
-/// The callee also receives a request whose caller has timed out or is gone, and its answer is
-/// dropped; [`is_disconnected`](Self::is_disconnected) returns `true` if the caller is gone.
+/// The callee also receives a request whose caller has timed out or is gone; the answer is then
+/// dropped. [`is_disconnected`](Self::is_disconnected) returns `true` if the caller is gone.
 pub struct Callee<Q, R, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<Q, R>>,
-    /// True if a request was received and not answered.
+    /// True if a request was received and has not been answered.
     owes: bool,
     _wait: PhantomData<W>,
 }
@@ -65,7 +65,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// If the caller is gone and its last request was received.
+    /// If the caller is gone and its last request has been received.
     #[inline]
     pub fn recv(&mut self) -> Result<Q, RecvError> {
         self.recv_until(None).map_err(|_| RecvError)
@@ -75,10 +75,11 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// If there is no request, or if the caller is gone and its last request was received.
+    /// If there is no request, or if the caller is gone and its last request has been received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
         self.decline();
-        // Acquire, and before the turn: a request of a caller that has left is visible.
+        // This load is Acquire, and comes before reading the turn, so that a request of a caller
+        // that has left is visible.
         let state = self.shared.state.load(Ordering::Acquire);
         if state & ALIVE == 0 {
             Err(TryRecvError::Disconnected)
@@ -109,9 +110,9 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// If no request came in time, or if the caller is gone and its last request was received.
+    /// If no request came in time, or if the caller is gone and its last request has been received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Q, RecvTimeoutError> {
-        // A deadline that the clock cannot represent is no limit.
+        // A deadline that the clock cannot represent means that there is no limit.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
@@ -128,7 +129,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     #[inline(always)]
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<Q, RecvTimeoutError> {
         self.decline();
-        // Before the turn, since a forked child has a copy of that.
+        // Checked before the turn, because a forked child has a copy of the turn.
         if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
             return Err(RecvTimeoutError::Disconnected);
         }
@@ -154,7 +155,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     ///
     /// # Panics
     ///
-    /// If no request waits for an answer.
+    /// If no received request is waiting for an answer.
     #[inline]
     pub fn answer(&mut self, answer: R) {
         assert!(self.owes, "no request waits for an answer");
@@ -184,7 +185,8 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     }
 }
 
-/// Declines the request if the body panics. The callee may live on, and its caller would wait.
+/// Declines the request if the body panics. Otherwise the callee might live on while its caller
+/// waits.
 struct Serving<'a, Q, R, W: Wait>(&'a mut Callee<Q, R, W>);
 
 impl<Q, R, W: Wait> Drop for Serving<'_, Q, R, W> {

@@ -56,12 +56,12 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     /// # Errors
     ///
     /// [`CallError::Disconnected`] with the request if the callee is gone and never received it;
-    /// [`CallError::Unanswered`] if it received the request and gives no answer.
+    /// [`CallError::Unanswered`] if it received the request and will not answer it.
     #[inline]
     pub fn call(&mut self, request: Q) -> Result<R, CallError<Q>> {
         self.exchange(request, None).map_err(|error| match error {
             CallTimeoutError::Disconnected(request) => CallError::Disconnected(request),
-            // Without a deadline nothing times out.
+            // Without a deadline, nothing can time out.
             CallTimeoutError::Unanswered | CallTimeoutError::Timeout(_) => CallError::Unanswered,
         })
     }
@@ -70,7 +70,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     ///
     /// A request cannot be withdrawn: if it times out, the callee may still receive it, and the
     /// answer is dropped. The next call first waits, within its own timeout, until the callee has
-    /// answered or declined the late request. If that takes too long, the new request comes back.
+    /// answered or declined the late request. If that takes too long, the new request is returned.
     ///
     /// ```
     /// use std::thread;
@@ -94,8 +94,8 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// As for [`Caller::call`], and [`CallTimeoutError::Timeout`] if there was no answer in time,
-    /// with the request if it was not sent.
+    /// The errors of [`Caller::call`], and [`CallTimeoutError::Timeout`] if there was no answer in
+    /// time, with the request if it was not sent.
     pub fn call_timeout(
         &mut self,
         request: Q,
@@ -104,7 +104,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         if timeout.is_zero() {
             return Err(self.no_time_for(request));
         }
-        // A deadline that the clock cannot represent is no limit.
+        // A deadline that the clock cannot represent means that there is no limit.
         self.exchange(request, Instant::now().checked_add(timeout))
     }
 
@@ -112,7 +112,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// As for [`Caller::call_timeout`].
+    /// The errors of [`Caller::call_timeout`].
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn call_deadline(
         &mut self,
@@ -141,7 +141,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         deadline: Option<Instant>,
     ) -> Result<R, CallTimeoutError<Q>> {
         let shared = &*self.shared;
-        // Relaxed: a departure of the callee that is not seen here is seen in the wait.
+        // Relaxed: if the callee's departure is not seen here, it is seen during the wait.
         let state = shared.state.load(Ordering::Relaxed);
         if mutate!(settle, state & (ALIVE | CALLEE_GONE | LATE) != ALIVE => false) {
             match shared.settle::<W>(deadline) {
@@ -163,7 +163,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     }
 }
 
-// The cold parts of a call. They borrow the shared state only, so that a hot loop can keep its
+// The cold parts of a call. They borrow only the shared state, so that a hot loop can keep its
 // caller in registers.
 impl<Q, R> Shared<Q, R> {
     /// Waits until the callee has answered or declined the request that timed out.
@@ -182,9 +182,10 @@ impl<Q, R> Shared<Q, R> {
         };
         // SAFETY: the turn says so, and it is taken once, since `LATE` is cleared below.
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
-        // Relaxed: this orders nothing but itself and `CALLEE_GONE`.
+        // Relaxed: this only has to be ordered relative to `CALLEE_GONE`, which is in the same
+        // word.
         let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
-        // Last, since its destructor may panic.
+        // Dropped last, because its destructor may panic.
         drop(late);
         if mutate!(settled_too_late, state & CALLEE_GONE => 0) != 0 {
             return Err(RecvTimeoutError::Disconnected);
@@ -196,8 +197,8 @@ impl<Q, R> Shared<Q, R> {
     #[cold]
     fn no_answer(&self, waited: WaitOutcome<Option<u32>>) -> Result<R, CallTimeoutError<Q>> {
         if waited == WaitOutcome::TimedOut {
-            // Release: a callee that leaves and sees this bit sees the request. Acquire: if the
-            // callee has left, all that it did is visible below.
+            // Release: a callee that leaves and sees this bit also sees the request. Acquire: if
+            // the callee has left, everything that it did is visible below.
             let state = self.state.fetch_or(LATE, mutate!(say_late, AcqRel));
             debug_assert!(is_legal(state | LATE));
             if mutate!(late_and_callee_gone, state & CALLEE_GONE => 0) == 0 {

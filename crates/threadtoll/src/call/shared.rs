@@ -1,9 +1,9 @@
-//! State that both ends of a call share: the line, and which end drops which value.
+//! State that both ends of a call share: the line, and the rules for which end drops which value.
 //!
 //! # The turn
 //!
-//! `turn` is in the line with request and answer. Its value says which end may touch them. It is
-//! handed over by release and acquire.
+//! `turn` is in the line with the request and the answer. Its value says which end may access them.
+//! It is handed over by release and acquire.
 //!
 //! | turn | stored by | meaning |
 //! |---|---|---|
@@ -13,13 +13,13 @@
 //! | `UNANSWERED` | the callee, which declines | the caller may write a request |
 //!
 //! Each end knows by itself how far it is within its turn: the callee, whether it has read the
-//! request (`owes`); the caller, whether it has read the answer. So a round trip stores the turn
+//! request (`owes`); the caller, whether it has read the answer. So a round trip stores to the turn
 //! only twice.
 //!
 //! # Time-outs and departures
 //!
 //! `state` has a line of its own, of which both CPUs keep a copy. It is written only when an end
-//! sleeps, wakes, stops to fence, gives up waiting or leaves. `LATE`, `CALLER_GONE` and
+//! sleeps, wakes, stops fencing, gives up waiting or leaves. `LATE`, `CALLER_GONE` and
 //! `CALLEE_GONE` are set by read-modify-writes, so both ends agree on their order. The caller sets
 //! `LATE` when it gives up waiting, and clears it when its next call has taken the answer or
 //! learned that there is none.
@@ -34,21 +34,21 @@
 //!
 //! 1. The caller sees `CALLEE_GONE` while it waits, or in the update that sets `LATE`.
 //! 2. In its next call, or as it leaves.
-//! 3. The callee stores `ANSWERED`, then looks for `CALLER_GONE`. The caller, if `LATE` is set,
-//!    sets `CALLER_GONE`, then looks for `ANSWERED`. This is Dekker's pattern: with a barrier on
-//!    both sides, at least one sees the other. The callee has the light barrier of each hand-over.
-//!    The caller pays for the heavy one, and only if the callee owes it an answer. A
-//!    compare-and-swap of the turn to `IDLE` decides which of them drops the answer. If the kernel
-//!    refuses the heavy barrier, the caller naps before it looks, by which time the callee's store
-//!    has left its CPU's store buffer. (If even that failed, the callee would drop the answer as it
-//!    leaves: the last end to leave sees everything.)
-//! 4. The callee saw `LATE` as it left, but may not have read the turn yet. It would take another
-//!    request for the late one, so the caller must not ask again.
+//! 3. The callee stores `ANSWERED`, and then checks `CALLER_GONE`. The caller, if `LATE` is set,
+//!    sets `CALLER_GONE`, and then checks for `ANSWERED`. This is Dekker's pattern: with a barrier
+//!    on both sides, at least one of them sees the other's store. The callee's side is the light
+//!    barrier of each hand-over. The caller's is the heavy one, and it is needed only if the callee
+//!    owes an answer. A compare-and-swap of the turn to `IDLE` decides which of them drops the
+//!    answer. If the kernel refuses the heavy barrier, the caller naps before it checks, by which
+//!    time the callee's store has left its CPU's store buffer. (Even if that failed, the callee
+//!    would drop the answer when it leaves: the last end to leave sees everything.)
+//! 4. The callee saw `LATE` as it left, but may not have read the turn yet. It would mistake
+//!    another request for the late one, so the caller must not ask again.
 //!
 //! If an end is stopped between any two steps, the turn stays as it is, and the other end can wait,
-//! time out or leave by the rules above. A callee that panics declines as it unwinds. In a forked
-//! child `state` is 0, which all methods take for the departure of the other end; the values in the
-//! child's copy of the line are not dropped.
+//! time out or leave by the rules above. A callee that panics declines the request as it unwinds.
+//! In a forked child, `state` is 0, which all methods treat as the departure of the other end; the
+//! values in the child's copy of the line are not dropped.
 
 use std::mem::MaybeUninit;
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
@@ -68,9 +68,10 @@ pub(super) const ASKED: u32 = 1;
 pub(super) const ANSWERED: u32 = 2;
 pub(super) const UNANSWERED: u32 = 3;
 
-// The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each table
-// below, in any combination, with `FENCE_FOR_NOW` or without; `MUST_FENCE` is set from birth or
-// never. `is_legal` asserts it whenever a bit is set.
+// The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each table
+// below; any row of one table may occur with any row of the other, with or without
+// `FENCE_FOR_NOW`. `MUST_FENCE` is either set from the beginning or never. Whenever a bit is set,
+// an assertion checks this with `is_legal`.
 //
 // | `CALLER_SLEEPS` | `CALLER_GONE` | `LATE` | the caller |
 // |---|---|---|---|
@@ -87,21 +88,22 @@ pub(super) const UNANSWERED: u32 = 3;
 // | 1 | 0 | sleeps until a request comes, or is about to |
 // | 0 | 1 | has left |
 //
-// Without `ALIVE` this is a forked child, and the other bits mean nothing.
+// Without `ALIVE`, this is a forked child, and the other bits are meaningless.
 const CALLER_SLEEPS: u32 = 1 << 1;
 const CALLEE_SLEEPS: u32 = 1 << 2;
 pub(super) const CALLER_GONE: u32 = 1 << 3;
 pub(super) const CALLEE_GONE: u32 = 1 << 4;
-/// Both an end that publishes and one that goes to sleep fence before they look at the other's
-/// word.
+/// Both an end that publishes and an end that goes to sleep execute a fence before they read what
+/// the other end has written.
 const MUST_FENCE: u32 = 1 << 5;
-/// As `MUST_FENCE`, until an end has passed the line many times without a sleep (`wait::for_now`).
+/// Like `MUST_FENCE`, until an end has passed the line many times without a sleep
+/// (`wait::for_now`).
 const FENCE_FOR_NOW: u32 = 1 << 7;
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
-/// The last request timed out, and its answer was neither taken nor declined.
+/// The last request timed out, and its answer has been neither taken nor declined.
 pub(super) const LATE: u32 = 1 << 6;
 
-/// Returns `true` if the tables above have this state.
+/// Returns `true` if the tables above allow this state.
 pub(super) fn is_legal(state: u32) -> bool {
     let both = |bits: u32| state & bits == bits;
     state & ALIVE == 0 || !both(CALLER_SLEEPS | CALLER_GONE) && !both(CALLEE_SLEEPS | CALLEE_GONE)
@@ -110,7 +112,7 @@ pub(super) fn is_legal(state: u32) -> bool {
 pub(super) const CALLER: usize = 0;
 pub(super) const CALLEE: usize = 1;
 
-/// The bit of a side that sleeps.
+/// The bit that says that a side sleeps.
 const fn sleeps(side: usize) -> u32 {
     if side == CALLER { CALLER_SLEEPS } else { CALLEE_SLEEPS }
 }
@@ -159,7 +161,7 @@ impl<Q, R> Shared<Q, R> {
         Self::in_arc(turn, state, sides)
     }
 
-    /// Makes it in place, since the stack may be too small for a request and an answer.
+    /// Constructs it in place, because the stack may be too small for a request and an answer.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let mut shared = Arc::<Self>::new_uninit();
@@ -177,7 +179,7 @@ impl<Q, R> Shared<Q, R> {
         unsafe { shared.assume_init() }
     }
 
-    /// As above, for an `Arc` that cannot do that.
+    /// The same, for a checker's `Arc`, which cannot be constructed in place.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn in_arc(turn: AtomicU32, state: WipeOnFork<AtomicU32>, sides: Sides) -> Arc<Self> {
         let request = UnsafeCell::new(MaybeUninit::uninit());
@@ -186,18 +188,19 @@ impl<Q, R> Shared<Q, R> {
         Arc::new(Shared { line, state, sides })
     }
 
-    /// Returns `true` if the end with this bit is gone, and in a forked child.
+    /// Returns `true` if the end with this bit is gone, or if this is a forked child.
     pub(super) fn has_left(&self, gone: u32) -> bool {
         self.state.load(Ordering::Acquire) & (ALIVE | gone) != ALIVE
     }
 
-    // Acquire: the partner of the release in `pass`.
+    // Acquire: pairs with the release in `pass`.
     #[inline(always)]
     pub(super) fn turn(&self) -> u32 {
         self.line.turn.load(mutate!(see_turn, Acquire))
     }
 
-    /// Waits by `W` until the turn is this end's. Finds `None` if the other end has left before.
+    /// Waits by `W` until it is this end's turn. Finds `None` if the other end has left before
+    /// that.
     #[inline(always)]
     pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
         &self,
@@ -212,7 +215,7 @@ impl<Q, R> Shared<Q, R> {
         let parker = Parker {
             word: &self.state,
             bit: sleeps(SIDE),
-            // Needless with `MUST_FENCE`, but cheaper than a look at memory with each call.
+            // Not needed with `MUST_FENCE`, but cheaper than reading memory in each call.
             sticky_bits: FENCE_FOR_NOW,
             stats: &self.sides.stats,
             side: SIDE,
@@ -221,14 +224,14 @@ impl<Q, R> Shared<Q, R> {
             process: self.sides.process,
         };
         let poll = |_| {
-            // For writing, so that the line arrives once, ready to be answered in.
+            // For writing, so that the line arrives only once, ready for the answer.
             prefetch_to_write(&raw const self.line);
             let found = find();
             if found.is_some() {
                 return Some(found);
             }
             if self.state.load(Ordering::Acquire) & gone != 0 {
-                // What the other end did before it left counts.
+                // What the other end did before it left still counts.
                 return Some(find());
             }
             if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
@@ -246,13 +249,13 @@ impl<Q, R> Shared<Q, R> {
         wait::<W, _>(parker, deadline, announce, poll)
     }
 
-    /// Executes the barrier between this end's update of the state and its next look at the turn.
-    /// `before` is the state before that update.
+    /// Executes the barrier between this end's update of the state and its next reading of the
+    /// turn. `before` is the state before that update.
     fn announce(&self, before: u32) -> FenceOutcome {
         if before & FENCES == 0 {
             return barrier_or_nap();
         }
-        // The partner of the fence in `pass_slow`.
+        // Pairs with the fence in `pass_slow`.
         mutate!(fence_in_sleep, fence(Ordering::SeqCst) => ());
         FenceOutcome::Fenced
     }
@@ -262,8 +265,8 @@ impl<Q, R> Shared<Q, R> {
     pub(super) fn pass(&self, turn: u32, side: usize) {
         // Release: the end that sees the turn sees the request or answer.
         self.line.turn.store(turn, mutate!(pass, Release));
-        // The partner of `announce`, which the other end calls between its update of the state and
-        // its look at the turn, before it sleeps and as it leaves.
+        // Pairs with `announce`, which the other end calls between its update of the state and its
+        // reading of the turn, before it sleeps and when it leaves.
         mutate!(barrier_in_pass, light_barrier() => ());
         if self.state.load(Ordering::Relaxed) != ALIVE {
             self.pass_slow(side);
@@ -273,7 +276,7 @@ impl<Q, R> Shared<Q, R> {
     #[cold]
     fn pass_slow(&self, side: usize) {
         if self.state.load(Ordering::Relaxed) & FENCES != 0 {
-            // The partner of the fence in `announce`.
+            // Pairs with the fence in `announce`.
             mutate!(fence_in_attend, fence(Ordering::SeqCst) => ());
         }
         let state = self.state.load(Ordering::Acquire);
@@ -304,7 +307,7 @@ impl<Q, R> Shared<Q, R> {
         let taken = self.line.turn.compare_exchange(
             ANSWERED,
             IDLE,
-            // The partner of the release in `pass`.
+            // Pairs with the release in `pass`.
             mutate!(claim_answer, Acquire),
             Ordering::Relaxed,
         );
@@ -347,7 +350,8 @@ impl<Q, R> Shared<Q, R> {
 
     /// # Safety
     ///
-    /// The turn is the caller's, and the callee has answered or declined what was asked before.
+    /// It must be the caller's turn, and the callee must have answered or declined the previous
+    /// request.
     #[inline(always)]
     pub(super) unsafe fn put_request(&self, request: Q) {
         self.line.request.with_mut(|place| {
@@ -359,7 +363,7 @@ impl<Q, R> Shared<Q, R> {
 
     /// # Safety
     ///
-    /// The turn is the callee's.
+    /// It must be the callee's turn.
     #[inline(always)]
     pub(super) unsafe fn put_answer(&self, answer: R) {
         self.line.answer.with_mut(|place| {
@@ -371,7 +375,7 @@ impl<Q, R> Shared<Q, R> {
 
     /// # Safety
     ///
-    /// There is a request, and nothing else takes it.
+    /// There must be a request that nothing else takes.
     #[inline(always)]
     pub(super) unsafe fn take_request(&self) -> Q {
         self.line.request.with_mut(|place| {
@@ -384,7 +388,7 @@ impl<Q, R> Shared<Q, R> {
 
     /// # Safety
     ///
-    /// There is an answer, and nothing else takes it.
+    /// There must be an answer that nothing else takes.
     #[inline(always)]
     pub(super) unsafe fn take_answer(&self) -> R {
         self.line.answer.with_mut(|place| {

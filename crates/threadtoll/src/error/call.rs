@@ -7,14 +7,14 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<Q> {
-    /// The callee is gone and never saw the request, which comes back.
+    /// The callee is gone and never received the request, which is returned.
     Disconnected(Q),
     /// The callee received the request and will not answer it.
     Unanswered,
 }
 
 impl<Q> CallError<Q> {
-    /// Returns the request, if it came back.
+    /// The request, if it was returned.
     pub fn into_inner(self) -> Option<Q> {
         match self {
             CallError::Disconnected(request) => Some(request),
@@ -22,7 +22,7 @@ impl<Q> CallError<Q> {
         }
     }
 
-    /// Returns `true` if the callee is gone and never saw the request.
+    /// Returns `true` if the callee is gone and never received the request.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, CallError::Disconnected(_))
     }
@@ -38,20 +38,20 @@ impl<Q> CallError<Q> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallTimeoutError<Q> {
-    /// The callee is gone and never saw the request, which comes back.
+    /// The callee is gone and never received the request, which is returned.
     Disconnected(Q),
     /// The callee received the request and will not answer it.
     Unanswered,
     /// There was no answer in time.
     ///
-    /// Holds the request if it was not sent, because no time was left or an earlier request that
-    /// timed out was still pending. `None` if the callee has received the request or may still
+    /// Contains the request if it was not sent, because no time was left or an earlier request that
+    /// had timed out was still pending. `None` if the callee has received the request or may still
     /// receive it; the answer will be dropped.
     Timeout(Option<Q>),
 }
 
 impl<Q> CallTimeoutError<Q> {
-    /// Returns the request, if it came back.
+    /// The request, if it was returned.
     pub fn into_inner(self) -> Option<Q> {
         match self {
             CallTimeoutError::Disconnected(request) => Some(request),
@@ -60,7 +60,7 @@ impl<Q> CallTimeoutError<Q> {
         }
     }
 
-    /// Returns `true` if the callee is gone and never saw the request.
+    /// Returns `true` if the callee is gone and never received the request.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, CallTimeoutError::Disconnected(_))
     }
@@ -105,7 +105,7 @@ impl<Q> fmt::Display for CallTimeoutError<Q> {
     }
 }
 
-// Without the request, so that `Q` need not be `Debug`.
+// Does not print the request, so that `Q` need not be `Debug`.
 impl<Q> fmt::Debug for CallError<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,14 +1,14 @@
 //! The memory of a funnel: numbered chunks of slots, linked in both directions.
 //!
-//! The high part of a ticket is the number of its chunk, the low part its slot in the chunk. A slot
-//! holds a message and a *stamp*, which is derived from the ticket, so a chunk can be reused
-//! without being cleared.
+//! The high part of a ticket is the number of its chunk, the low part the index of its slot in the
+//! chunk. A slot holds a message and a *stamp*, which is derived from the ticket, so that a chunk
+//! can be reused without being cleared.
 
 use std::mem::MaybeUninit;
 
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell, boxed, mutate, prefetch_to_write};
 
-/// Number of slots of a chunk: a power of two.
+/// Number of slots in a chunk: a power of two.
 pub(super) const fn slots<T>() -> usize {
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return 2;
@@ -17,29 +17,29 @@ pub(super) const fn slots<T>() -> usize {
     if fit < 32 { 32 } else { 1 << fit.ilog2() }
 }
 
-/// Bytes of a chunk's slots, for small messages. Steady traffic uses two or three chunks, which fit
-/// into the first-level cache.
+/// Size in bytes of a chunk's slots, for small messages. Steady traffic uses two or three chunks,
+/// which fit into the first-level cache.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Distance in memory, in lines, between lines that are used in succession: odd, so that all are
-/// visited, and more than 2 KiB, so that no prefetcher follows. If the receiver's CPU prefetched a
-/// line, it would take it from the sender that is about to write it. Senders wait for such lines,
-/// because drawing a ticket waits for all earlier stores.
+/// Distance in memory between lines that are used in succession, as a number of lines. It is odd,
+/// so that all lines are used, and more than 2 KiB, so that no prefetcher follows. If the
+/// receiver's CPU prefetched a line, it would take it from the sender that is about to write it.
+/// Senders wait for such lines, because drawing a ticket waits for all earlier stores.
 const STRIDE: usize = 37;
-/// Distance in bytes of slots at which a sender prefetches all lines of a slot ahead of its own.
-/// Larger slots are not prefetched: the CPU's own prefetcher follows their lines.
+/// Distance in bytes at which a sender prefetches a slot ahead of its own, with all of the slot's
+/// lines. Larger slots are not prefetched, because the CPU's own prefetcher follows their lines.
 const AHEAD_BYTES: usize = 1 << 10;
 
-/// Set in the stamp of a ticket without a message.
+/// Set in the stamp of a ticket that has no message.
 const VOID: u64 = 1;
 
-/// Room for a message, and the stamp that says it is there.
+/// Room for a message, and the stamp that says that the message is there.
 pub(super) struct Slot<T> {
     stamp: AtomicU64,
     message: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// Content of a slot, for a given ticket.
+/// Contents of a slot, for a given ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotState {
     Empty,
@@ -48,8 +48,8 @@ pub(super) enum SlotState {
 }
 
 impl<T> Slot<T> {
-    /// Slots that have never been used. A slot may be too large for the stack, so none is made
-    /// there.
+    /// Slots that have never been used. They are not created on the stack, because a slot may be
+    /// too large for it.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     fn unused(count: usize) -> Box<[Self]> {
         let slots = Box::new_zeroed_slice(count);
@@ -57,7 +57,7 @@ impl<T> Slot<T> {
         unsafe { slots.assume_init() }
     }
 
-    /// As above, with the checker's types, which are made one by one.
+    /// The same with the checker's types, which are created one by one.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     fn unused(count: usize) -> Box<[Self]> {
         let slot =
@@ -73,7 +73,7 @@ impl<T> Slot<T> {
     ///
     /// # Safety
     ///
-    /// The caller drew this slot's ticket and has not used it.
+    /// The caller must have drawn this slot's ticket, and not have used it.
     #[inline(always)]
     pub(super) unsafe fn put(&self, ticket: u64, message: T) {
         self.message.with_mut(|place| {
@@ -82,7 +82,7 @@ impl<T> Slot<T> {
             let place = unsafe { &mut *place };
             place.write(message);
         });
-        // Release: the partner of the acquire in `state`. The receiver sees the message.
+        // Release: pairs with the acquire in `state`. The receiver sees the message.
         self.stamp.store(Self::stamp(ticket), mutate!(stamp, Release));
     }
 
@@ -103,11 +103,11 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Voids the ticket of a message. Returns `true` if the message was here: it is then the
-    /// caller's.
+    /// Voids a message's ticket. Returns `true` if the message was here; it then belongs to the
+    /// caller.
     pub(super) fn claim(&self, ticket: u64) -> bool {
         let stamp = Self::stamp(ticket);
-        // Acquire: the partner of the release in `put`.
+        // Acquire: pairs with the release in `put`.
         let order = mutate!(see_stamp_in_claim, Acquire);
         let claimed = self.stamp.compare_exchange(stamp, stamp | VOID, order, Ordering::Relaxed);
         mutate!(claim_once, claimed.is_ok() => self.state(ticket) != SlotState::Empty)
@@ -116,8 +116,8 @@ impl<T> Slot<T> {
     /// Moves the message out.
     ///
     /// # Safety
-    /// The caller is the receiver and has seen the message, or has claimed it, and moves it out
-    /// once.
+    /// The caller must be the receiver and have seen the message, or have claimed it, and must move
+    /// it out only once.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
         self.message.with_mut(|place| {
@@ -134,15 +134,16 @@ impl<T> Slot<T> {
 }
 
 pub(super) struct Chunk<T> {
-    /// The high part of its tickets.
+    /// The high part of the chunk's tickets.
     pub(super) number: AtomicU64,
-    /// The previous chunk, which is alive only as long as it has tickets that were not received.
+    /// The previous chunk, which is alive only as long as it has tickets whose messages were not
+    /// received.
     pub(super) prev: AtomicPtr<Chunk<T>>,
     /// The next chunk; null until it is linked.
     pub(super) next: AtomicPtr<Chunk<T>>,
-    /// If not 0: every sender that may still reach this chunk has a ticket below this.
+    /// If not 0: every sender that can still reach this chunk has a ticket below this.
     pub(super) cutoff: AtomicU64,
-    /// The first slot at the start of a line.
+    /// Index of the first slot at the start of a line.
     first_slot: usize,
     slots: Box<[Slot<T>]>,
 }
@@ -152,7 +153,7 @@ impl<T> Chunk<T> {
     const SHIFT: u32 = Self::SLOTS.ilog2();
 
     pub(super) fn boxed(number: u64) -> *mut Self {
-        // With spare slots, so that the first one can be at the start of a line.
+        // With spare slots, so that the first slot can be at the start of a line.
         let slots = Slot::<T>::unused(Self::SLOTS + Self::PER_LINE - 1);
         boxed(Chunk {
             number: AtomicU64::new(number),
@@ -164,13 +165,13 @@ impl<T> Chunk<T> {
         })
     }
 
-    /// Accesses each slot, so that a model checker notices a thread that still uses one.
+    /// Accesses each slot, so that a model checker detects a thread that still uses one.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     pub(super) fn touch(&self) {
         self.slots.iter().for_each(|slot| slot.message.with_mut(drop));
     }
 
-    /// Turns an unused chunk into another one.
+    /// Turns an unused chunk into the one with this number.
     pub(super) fn reuse_as(&self, number: u64, prev: *mut Self) {
         // Relaxed: linking the chunk publishes this with release.
         self.number.store(number, Ordering::Relaxed);
@@ -235,18 +236,18 @@ impl<T> Chunk<T> {
     ///
     /// # Safety
     ///
-    /// The caller drew the ticket, which is one of this chunk, and has not used it, so the next
-    /// chunk is alive.
+    /// The caller must have drawn the ticket, which must belong to this chunk, and not have used
+    /// it. The next chunk is then alive.
     #[inline(always)]
     pub(super) unsafe fn prefetch_ahead(&self, ticket: u64) {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // There is nothing to prefetch, and loading `next` would order more than it should.
+            // There is nothing to prefetch, and loading `next` would order more than necessary.
             return;
         }
         let mut chunk = self;
         let mut index = Self::index_of(ticket) + Self::AHEAD;
         if index >= Self::SLOTS {
-            // Acquire: all that was written to the chunk before it was linked is visible.
+            // Acquire: everything written to the chunk before it was linked is visible.
             let next = self.next.load(Ordering::Acquire);
             if next.is_null() {
                 return;

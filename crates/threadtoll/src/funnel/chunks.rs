@@ -7,35 +7,35 @@
 //!
 //! A sender that walks forward starts from a chunk *before* its ticket's. That chunk must not be
 //! reused either, so a sender that moves `latest` past a chunk stores the tail as the chunk's
-//! `cutoff`. Every sender that loaded the old pointer drew its ticket below the cutoff: had it
+//! `cutoff`. Every sender that loaded the old pointer drew its ticket below the cutoff: if it had
 //! drawn later, it would have seen the new pointer, because drawing a ticket and reading the cutoff
 //! are both read-modify-writes of the tail. So once the receiver has reached the cutoff, all these
-//! senders have finished, and no sender can reach the chunk. This is how tokio's `mpsc` reclaims
-//! its blocks (`observed_tail_position`), with the way back added, so that a stopped sender never
-//! makes others walk.
+//! senders have finished, and no sender can reach the chunk. tokio's `mpsc` reclaims its blocks in
+//! the same way (`observed_tail_position`). The walk back is an addition, so that a stopped sender
+//! never makes others walk.
 //!
-//! The argument relies on senders using chunks only between drawing a ticket and storing its stamp.
-//! There is one exception: a sender that finds the receiver gone may take its message back, if the
-//! receiver has not come that far. That chunk and all later ones live as long as the funnel.
+//! The argument requires that senders use chunks only between drawing a ticket and storing its
+//! stamp. There is one exception: a sender that finds the receiver gone may take its message back,
+//! if the receiver has not reached it. That chunk and all later ones live as long as the funnel.
 
 use super::chunk::{Chunk, SlotState};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
 
-/// Most chunks that can be kept for the next burst: 1 GiB of small messages.
+/// Maximum number of chunks that can be kept for the next burst: 1 GiB of small messages.
 const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
-/// Number of entries of the free list that are tried.
+/// Number of entries in the free list that are tried.
 const PROBES: usize = 64;
 
 /// A kept chunk, or null.
 type FreeListEntry<T> = AtomicPtr<Chunk<T>>;
 
 pub(super) struct Chunks<T> {
-    /// The chunk of the latest tickets, or one not long before it. Read with each send, written
-    /// once per chunk.
+    /// The chunk of the latest tickets, or one shortly before it. Read by each send, written once
+    /// per chunk.
     latest: CachePadded<AtomicPtr<Chunk<T>>>,
-    /// Kept chunks: about the first `kept` entries.
+    /// Kept chunks: approximately the first `kept` entries.
     free_list: Box<[FreeListEntry<T>]>,
-    /// Number of chunks in all, and of those in `free_list`.
+    /// Number of chunks in total, and number of chunks in `free_list`.
     allocated: AtomicUsize,
     kept: AtomicUsize,
 }
@@ -71,10 +71,11 @@ impl<T> Chunks<T> {
     /// The chunk of a ticket.
     ///
     /// # Safety
-    /// The caller drew the ticket and has not used it, and uses the chunk only until it does.
+    /// The caller must have drawn the ticket and not have used it yet. It may use the chunk only
+    /// until it has used the ticket.
     #[inline(always)]
     pub(super) unsafe fn find(&self, ticket: u64, tail: &AtomicU64) -> &Chunk<T> {
-        // Acquire: all that was written to the chunk before it was linked is visible.
+        // Acquire: everything written to the chunk before it was linked is visible.
         let latest = self.latest.load(mutate!(see_latest, Acquire));
         // SAFETY: not reused before this ticket's message is received: see the head of this file.
         let chunk = unsafe { &*latest };
@@ -107,13 +108,13 @@ impl<T> Chunks<T> {
         unsafe { &*at }
     }
 
-    /// Moves `latest` to a later chunk, unless another thread has, and sets the cutoff of the
-    /// chunks that it passes.
+    /// Moves `latest` to a later chunk, unless another thread has done so, and sets the cutoff of
+    /// the chunks that it passes.
     fn move_latest(&self, from: *mut Chunk<T>, to: *mut Chunk<T>, tail: &AtomicU64) {
         // There is no ABA problem: `from` is not reused while we are here. AcqRel: a thread that
         // loads the pointer sees the chunk, and the cutoff is read after the pointer has moved.
-        // Acquire on failure: a receiver that finds the pointer moved reads a cutoff too, after the
-        // draw of the thread that moved it.
+        // Acquire on failure: a receiver that finds the pointer moved also reads a cutoff from
+        // after the draw of the thread that moved it.
         if self
             .latest
             .compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire)
@@ -130,7 +131,7 @@ impl<T> Chunks<T> {
         }
     }
 
-    /// The next chunk, linked if need be.
+    /// The next chunk, which is linked first if necessary.
     pub(super) fn next(&self, at: *mut Chunk<T>) -> *mut Chunk<T> {
         // SAFETY: the caller's chunk.
         let chunk = unsafe { &*at };
@@ -140,7 +141,7 @@ impl<T> Chunks<T> {
         }
         let fresh = self.take(chunk.number.load(Ordering::Relaxed) + 1, at);
         // Release: a thread that finds the chunk sees its number. Acquire: if another chunk was
-        // linked first, we see that one's.
+        // linked first, we see that chunk's number.
         match chunk.next.compare_exchange(
             std::ptr::null_mut(),
             fresh,
@@ -187,7 +188,7 @@ impl<T> Chunks<T> {
     ///
     /// # Safety
     ///
-    /// No thread can reach the chunk.
+    /// No thread may be able to reach the chunk.
     pub(super) unsafe fn give(&self, chunk: *mut Chunk<T>) {
         let (full, free) = self.kept_and_free();
         for place in free.iter().chain(full.iter().rev()).take(PROBES) {
@@ -219,7 +220,7 @@ impl<T> Chunks<T> {
     ///
     /// # Safety
     ///
-    /// No thread can reach the chunk.
+    /// No thread may be able to reach the chunk.
     pub(super) unsafe fn free(&self, chunk: *mut Chunk<T>) {
         self.allocated.fetch_sub(1, Ordering::Relaxed);
         #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
@@ -230,17 +231,17 @@ impl<T> Chunks<T> {
     }
 }
 
-/// Sets the cutoff of a chunk to the current tail: every sender that may still reach the chunk has
-/// a ticket below it. `latest` must have moved past the chunk.
+/// Sets the cutoff of a chunk to the current tail: every sender that can still reach the chunk has
+/// a ticket below it. `latest` must already have moved past the chunk.
 fn note_cutoff<T>(chunk: &Chunk<T>, tail: &AtomicU64) -> u64 {
-    // A read-modify-write, so that it is ordered with the draws: a sender that draws after it sees
-    // that `latest` has moved.
+    // A read-modify-write, so that it is ordered relative to the draws: a sender that draws after
+    // it sees that `latest` has moved.
     let cutoff = super::tail::ticket(tail.fetch_add(0, mutate!(note_cutoff, AcqRel)));
     chunk.cutoff.store(cutoff, Ordering::Relaxed);
     cutoff
 }
 
-/// The receiver's position, and the chunks that it has read but may not reuse yet.
+/// The receiver's position, and the chunks that it has read but cannot reuse yet.
 pub(super) struct Reader<T> {
     /// The ticket of the next message.
     pub(super) head: u64,
@@ -253,7 +254,7 @@ impl<T> Reader<T> {
         Reader { head: 0, chunk: chunks.first(), retired: std::collections::VecDeque::new() }
     }
 
-    /// Continues at this ticket, in a chunk without messages.
+    /// Continues at this ticket, in a chunk that has no messages.
     #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
     pub(super) fn begin_at(&mut self, ticket: u64) {
         self.head = ticket;
@@ -303,8 +304,8 @@ impl<T> Reader<T> {
         unsafe { &*self.chunk }.slot(self.head).message_ptr()
     }
 
-    /// Claims and moves out every message from the next ticket up to `end`, past tickets that have
-    /// none. Nothing may be received after this, and no chunk is given back.
+    /// Claims and moves out every message from the next ticket up to `end`, skipping tickets that
+    /// have none. After this, nothing may be received, and no chunk is given back.
     pub(super) fn claim_all(&self, end: u64, mut body: impl FnMut(T)) {
         let mut at = self.chunk;
         for ticket in self.head..end {
@@ -313,7 +314,7 @@ impl<T> Reader<T> {
             if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(ticket) {
                 at = chunk.next.load(Ordering::Acquire);
                 if at.is_null() {
-                    // No sender got further, since each links the chunks up to its own.
+                    // No sender has got further, because each links the chunks up to its own.
                     return;
                 }
                 // SAFETY: as above.
@@ -344,8 +345,9 @@ impl<T> Reader<T> {
             let mut cutoff = old.cutoff.load(Ordering::Relaxed);
             if cutoff == 0 {
                 // The sender that moved `latest` is stopped, or none has moved it yet. We have
-                // received every message of this chunk, so we may do both. That sender may still
-                // write here, but before it stores its message, whose ticket is below our cutoff.
+                // received every message in this chunk, so we may do both. That sender may still
+                // write the cutoff here, but only before it stores its message, whose ticket is
+                // below our cutoff.
                 let latest = chunks.latest.load(Ordering::Acquire);
                 if latest == oldest {
                     chunks.move_latest(oldest, old.next.load(Ordering::Acquire), tail);
@@ -366,12 +368,12 @@ impl<T> Reader<T> {
         true
     }
 
-    /// Bytes of chunks that were read and cannot be reused yet.
+    /// Bytes in chunks that have been read and cannot be reused yet.
     pub(super) fn pinned_bytes(&self) -> usize {
         self.retired.len() * Chunk::<T>::bytes()
     }
 
-    /// Frees all chunks. Both sides are gone.
+    /// Frees all chunks. Both sides must be gone.
     pub(super) fn free(self, chunks: &Chunks<T>) {
         for chunk in self.retired {
             // SAFETY: both sides are gone.

@@ -15,9 +15,9 @@ use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
 use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
 
-/// Longest sleep while senders that were woken for room have not taken it.
+/// Longest sleep while senders that were woken for free slots have not taken them.
 const NAP: Duration = Duration::from_millis(1);
-/// Polls of a receiver behind a send in progress before it sleeps, since most sends complete at
+/// Number of polls by a receiver behind a send in progress before it sleeps; most sends complete at
 /// once.
 const POLLS_BEHIND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
@@ -54,7 +54,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If all senders are gone and everything was received.
+    /// If all senders are gone and everything has been received.
     #[inline]
     pub fn recv(&mut self) -> Result<T, RecvError> {
         match self.find(None) {
@@ -79,7 +79,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If no message is ready, or if all senders are gone and everything was received.
+    /// If no message is ready, or if all senders are gone and everything has been received.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         if self.poll() {
@@ -89,7 +89,7 @@ impl<T, W: Wait> Receiver<T, W> {
         Err(self.why_empty())
     }
 
-    /// The reason that no message is ready. Reads the tail only once all senders are gone.
+    /// Why no message is ready. Reads the tail only if all senders are gone.
     fn why_empty(&self) -> TryRecvError {
         if self.shared.is_forked() || is_closed(&self.shared, self.reader.head) {
             TryRecvError::Disconnected
@@ -109,9 +109,10 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If no message was ready in time, or if all senders are gone and everything was received.
+    /// If no message was ready in time, or if all senders are gone and everything has been
+    /// received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A deadline that the clock cannot represent is no limit.
+        // A deadline that the clock cannot represent means that there is no limit.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
@@ -119,7 +120,8 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If no message was ready in time, or if all senders are gone and everything was received.
+    /// If no message was ready in time, or if all senders are gone and everything has been
+    /// received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(Some(deadline))
@@ -148,14 +150,14 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If all senders are gone and everything was received.
+    /// If all senders are gone and everything has been received.
     pub fn recv_many(&mut self, messages: &mut Vec<T>, most: usize) -> Result<usize, RecvError> {
         if most == 0 {
             return Ok(0);
         }
         let WaitOutcome::Found(Polled::Message) = self.find(None) else { return Err(RecvError) };
         match self.drain(most, |message| messages.push(message)) {
-            // There was a message, so this is a forked child.
+            // There was a message, so this must be a forked child.
             0 => Err(RecvError),
             count => Ok(count),
         }
@@ -180,8 +182,8 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let mut count = 0;
         while count < most && self.poll() {
-            // Before the body, which may wait for a sender that waits for this room. Fails if the
-            // body has forked.
+            // Taken before the body runs, which may wait for a sender that waits for this slot.
+            // Fails if the body has forked.
             let Ok(message) = self.take() else { break };
             count += 1;
             body(message);
@@ -200,7 +202,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// ```
     pub fn peek(&mut self) -> Option<&T> {
         let found = self.poll();
-        // A sender may wait for the room of voided tickets.
+        // A sender may be waiting for the slots of voided tickets.
         mutate!(tell_passed_by_peek, self.publish_passed() => ());
         if !found || self.shared.is_forked() {
             return None;
@@ -219,13 +221,13 @@ impl<T, W: Wait> Receiver<T, W> {
         TryIter(self)
     }
 
-    /// Number of messages that were sent, or are being sent, and not received: a snapshot.
+    /// Number of messages that have been or are being sent and have not been received; a snapshot.
     pub fn len(&self) -> usize {
         ticket(self.shared.tail.word.load(Ordering::Acquire)).saturating_sub(self.reader.head)
             as usize
     }
 
-    /// Returns `true` if no message waits and none is being sent.
+    /// Returns `true` if no message is waiting and none is being sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -240,7 +242,8 @@ impl<T, W: Wait> Receiver<T, W> {
         self.shared.capacity()
     }
 
-    /// Returns `true` if all senders are gone, and in a forked child. There may still be messages.
+    /// Returns `true` if all senders are gone, or if this is a forked child. There may still be
+    /// messages.
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_forked() || self.shared.senders_are_gone()
     }
@@ -250,7 +253,7 @@ impl<T, W: Wait> Receiver<T, W> {
         std::ptr::eq(&*self.shared, &*sender.shared)
     }
 
-    /// Memory that the funnel holds.
+    /// Memory that the funnel uses.
     pub fn memory(&self) -> super::MemoryUse {
         super::MemoryUse {
             used_bytes: self.shared.chunks.used_bytes(),
@@ -272,7 +275,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         self.publish_passed();
         let parker = self.shared.parker(RECEIVER);
-        // Both closures use it, one at a time.
+        // Both closures use it, but never at the same time.
         let waiting = RefCell::new(Waiting::new(&self.shared, &mut self.reader));
         let waited = loop {
             let announce = |_| waiting.borrow_mut().announce();
@@ -300,7 +303,7 @@ impl<T, W: Wait> Receiver<T, W> {
         Ok(message)
     }
 
-    /// Publishes how far the receiver has come. Fails in a forked child.
+    /// Publishes how far the receiver has got. Fails in a forked child.
     #[inline(always)]
     fn report_taken(&mut self) -> Result<(), RecvError> {
         if self.shared.publish_taken(self.reader.head) { Ok(()) } else { Err(RecvError) }
@@ -425,8 +428,8 @@ impl<'a, T> Waiting<'a, T> {
         self.shared.announce_behind(self.reader.head)
     }
 
-    /// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
-    /// would not see the bit.
+    /// Sets `RECEIVER_PARKED`, unless a ticket has been drawn whose message has not been received:
+    /// the sender of that message would not see the bit. Returns `false` in that case.
     fn park(&mut self) -> bool {
         let word = &self.shared.tail.word;
         let mut tail = word.load(Ordering::Acquire);

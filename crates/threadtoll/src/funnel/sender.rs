@@ -14,8 +14,8 @@ use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
 /// A sending end of a funnel. Threads can share it or clone it.
 ///
-/// When the last sender is dropped, the receiver still gets everything that was sent, and then an
-/// error.
+/// When the last sender is dropped, the receiver still gets everything that has been sent, and then
+/// an error.
 pub struct Sender<T, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
@@ -40,8 +40,8 @@ struct Tickets {
 }
 
 impl<T, W: Wait> Sender<T, W> {
-    /// Most tickets that are drawn at once. The next sender links the chunks up to its own ticket,
-    /// so a batch of many chunks would keep it for as long as they take to allocate.
+    /// Maximum number of tickets that are drawn at once. The next sender links the chunks up to its
+    /// own ticket, so a batch of many chunks would hold it up while they are allocated.
     const MAX_AT_ONCE: u64 = Chunk::<T>::SLOTS as u64;
 
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
@@ -107,7 +107,7 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// Returns the message if there was no room in time, or if the receiver is gone.
     pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A deadline that the clock cannot represent is no limit.
+        // A deadline that the clock cannot represent means that there is no limit.
         self.send_until(message, Instant::now().checked_add(timeout))
     }
 
@@ -133,12 +133,12 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// This costs less than sending them one by one, because one atomic operation draws tickets for
     /// many of them: as many as a chunk holds (1,024 messages of 8 bytes, at least 32 of any size),
-    /// or as there is room for in a bounded funnel. Messages whose tickets were drawn together are
-    /// received together, and a thread that sends meanwhile links at most one chunk more.
+    /// or as a bounded funnel has room for. Messages whose tickets were drawn together are received
+    /// together, and a thread that sends at the same time links at most one more chunk.
     ///
     /// If the iterator yields fewer messages than its `len` promised, or panics, the messages that
-    /// it did yield are sent. While it computes a message, the receiver cannot get past that
-    /// message. If the receiver is dropped meanwhile, the messages whose tickets were drawn
+    /// it has yielded are sent. While it computes a message, the receiver cannot get past that
+    /// message. If the receiver is dropped in the meantime, the messages whose tickets were drawn
     /// together are dropped.
     ///
     /// ```
@@ -149,8 +149,8 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     ///
-    /// Returns the iterator with the messages that were not sent if the receiver is gone, or if the
-    /// iterator forked and this is the child.
+    /// Returns the iterator with the remaining messages if the receiver is gone, or if the iterator
+    /// forked and this is the child.
     pub fn send_all<I>(&self, messages: I) -> Result<(), SendError<I::IntoIter>>
     where
         I: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
@@ -178,7 +178,7 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     ///
-    /// Returns the number of messages that were sent if the receiver is gone.
+    /// Returns the number of messages that have been sent if the receiver is gone.
     pub fn send_slice(&self, messages: &[T]) -> Result<(), SendError<usize>>
     where
         T: Copy,
@@ -187,12 +187,12 @@ impl<T, W: Wait> Sender<T, W> {
             .map_err(|SendError(rest)| SendError(messages.len() - rest.len()))
     }
 
-    /// Number of messages that were sent, or are being sent, and not received: a snapshot.
+    /// Number of messages that have been or are being sent and have not been received; a snapshot.
     pub fn len(&self) -> usize {
         super::len(&self.shared)
     }
 
-    /// Returns `true` if every message was received.
+    /// Returns `true` if every message has been received.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -217,7 +217,7 @@ impl<T, W: Wait> Sender<T, W> {
         std::ptr::eq(&*self.shared, &*other.shared)
     }
 
-    /// A handle that can become a sender again, but does not keep the funnel connected.
+    /// A handle that can be turned into a sender again, but does not keep the funnel connected.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -237,7 +237,7 @@ impl<T, W: Wait> Sender<T, W> {
         if self.shared.capacity.is_some() {
             return self.draw_bounded(most, until);
         }
-        // A batch checks first: batches that are refused again and again must not use up the
+        // A batch checks first: batches that are rejected again and again must not use up the
         // tickets.
         if most > 1 && self.is_disconnected() {
             return Err(NoTicket::Disconnected);
@@ -283,7 +283,7 @@ impl<T, W: Wait> Sender<T, W> {
         // SAFETY: we drew the ticket and have not used it.
         let chunk = unsafe { shared.chunks.find(ticket, &shared.tail.word) };
         if Chunk::<T>::index_of(ticket) == Chunk::<T>::SLOTS / 2 {
-            // Early, so that no sender has to do it at the end of the chunk.
+            // Linked early, so that no sender has to do it at the end of the chunk.
             shared.chunks.next(std::ptr::from_ref(chunk).cast_mut());
         }
         if Chunk::<T>::begins_line(ticket) {
@@ -315,7 +315,7 @@ impl<T, W: Wait> Sender<T, W> {
             unused.next += 1;
             // SAFETY: as above.
             drop(unsafe { self.shared.put(chunk.slot(ticket), ticket, message) });
-            // After the first message, since the iterator may take its time.
+            // Woken after the first message, because the iterator may take its time.
             unused.wake();
         }
         true

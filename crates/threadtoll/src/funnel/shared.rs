@@ -1,71 +1,73 @@
 //! State that the ends of a funnel share: the tail, which every send writes, and `signals`, which
-//! every end reads with each message and hardly any writes.
+//! every end reads with each message and rarely writes.
 //!
 //! # A receiver that sleeps
 //!
-//! Drawing a ticket returns the whole tail, so a sender learns at no extra cost whether it must
-//! wake the receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only
-//! if it has received every ticket drawn so far, so all updates have one order and no barrier is
-//! needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
+//! Drawing a ticket returns the whole tail, so a sender learns at no extra cost if it must wake the
+//! receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has
+//! received the messages of all tickets drawn so far, so all updates have one order and no barrier
+//! is needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer in the same
+//! way.
 //!
-//! If a ticket was drawn whose message is not there, because its sender is in the middle of its
-//! send, that sender has seen the tail without the bit. The receiver then stores how far it has
-//! come (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, looks once more, and
+//! If a ticket has been drawn but its message is not there, because its sender is in the middle of
+//! a send, that sender has seen the tail without the bit. The receiver then stores how far it has
+//! got (`taken`), sets `RECEIVER_BEHIND` in `signals`, executes a barrier, polls once more, and
 //! sleeps. A sender stores its stamp and then reads `signals`. This is Dekker's pattern: with a
-//! barrier on both sides, at least one sees the other. The sender has the light one, and the
-//! receiver pays for the heavy one. A sender that finds the bit wakes the receiver if `taken` is
-//! its own ticket. If its ticket is a later one, it need not: before the receiver sleeps for that
-//! ticket, it stores `taken` anew, executes the barrier again, and looks, and that look finds the
-//! stamp. A receiver that has passed voided tickets since it stored `taken` does not sleep either,
-//! but begins anew.
+//! barrier on both sides, at least one of them sees the other's store. The sender has the light
+//! barrier, and the receiver pays for the heavy one. A sender that finds the bit wakes the receiver
+//! if `taken` is its own ticket. If its ticket is a later one, it need not: before the receiver
+//! sleeps for that ticket, it stores `taken` again, executes the barrier again, and polls, and that
+//! poll finds the stamp. A receiver that has passed voided tickets since it stored `taken` does not
+//! sleep either, but starts again.
 //!
 //! # Senders that wait for room
 //!
 //! Senders that find a bounded funnel full sleep on `signals`. Waking all of them for one slot
-//! would send all but one back to sleep, and waking one for each slot wakes many in vain while
-//! running senders take the slots. So a receive wakes as many senders as there are free slots, less
-//! those that were woken before and have not polled yet (`pending_wakeups`). Four rules make sure
-//! that no sender sleeps while there is room and every woken sender has run:
+//! would send all but one back to sleep, and waking one for each slot would wake many in vain while
+//! running senders take the slots. So a receive wakes as many senders as there are free slots,
+//! minus those that have been woken before and have not polled yet (`pending_wakeups`). Four rules
+//! ensure that, once every woken sender has run, no sender sleeps while there is room:
 //!
 //! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
 //!   receiver clears it, before it wakes senders. If it woke as many as it asked for, more may be
-//!   asleep, and it sets the bit again. If it woke fewer, none is.
+//!   asleep, and it sets the bit again. If it woke fewer, none is asleep.
 //! - *A sender that set the bit before the receiver cleared it, and is not asleep yet, does not
 //!   fall asleep.* `futex(2)` compares the whole word, and each wake-up adds `EPOCH` to it, so this
 //!   holds even if a second sender sets the bit again.
 //! - *A woken sender polls before it does anything else*, even if its deadline has passed. It takes
 //!   the slot or finds that another sender has.
 //! - *A woken sender is counted as pending until just before that poll.* It subtracts itself,
-//!   fences, and polls; the receiver makes room, fences, and reads the count. So a sender that is
-//!   still counted finds this room.
+//!   executes a fence, and polls; the receiver makes room, executes a fence, and reads the count.
+//!   So a sender that is still counted will find this room.
 //!
-//! Proof: suppose that a sender sleeps for good although there is room. Consider the last time that
+//! Proof: suppose that a sender sleeps forever although there is room. Consider the last time that
 //! room was made, when n slots were free. The sender's last poll found none, so it came before
 //! that, and the receiver saw the bit, because of the barrier between the sender's announcement and
-//! its poll. So n senders were pending or woken then, since one stayed asleep, and each of them
-//! polled later. If one of them had found no room, no slot would be left, as no more room was made.
-//! So each took a slot, and none is left: a contradiction.
+//! its poll. So n senders were pending or woken at that time, since one stayed asleep, and each of
+//! them polled later. If one of them had found no room, no slot would be left, because no more room
+//! was made. So each took a slot, and none is left: a contradiction.
 //!
 //! Senders are not served in order: another sender may take the slot before the one that was woken
 //! for it, which then sleeps again. A woken sender that is stopped keeps its slot from other
-//! sleeping senders until the next receive. A receiver that finds no message meanwhile sleeps for
-//! no more than a millisecond, and then wakes others for that slot.
+//! sleeping senders until the next receive. If a receiver finds no message in that situation, it
+//! sleeps for no more than a millisecond, and then wakes others for that slot.
 //!
-//! A sender that goes to sleep executes the heavy barrier. Where senders sleep often, the receiver
-//! fences after each message for now, so that they need not: it sets `RECEIVER_FENCES_FOR_NOW` when
-//! it finds that a sender sleeps a few messages after another one did ([`LastSleep`]).
+//! A sender that goes to sleep executes the heavy barrier. If senders sleep often, the receiver
+//! temporarily executes a fence after each message, so that they do not have to: it sets
+//! `RECEIVER_FENCES_FOR_NOW` when it finds that a sender sleeps only a few messages after another
+//! did ([`LastSleep`]).
 //!
 //! # A receiver that leaves
 //!
-//! The receiver drops all messages. If a ticket has no message yet, it does not wait for that
-//! sender. It stores how far it has come (`taken`), sets `GONE_MID_SEND` in `signals`, and looks at
-//! all slots once more, again behind a barrier. If the kernel refuses that, the receiver naps
-//! before it looks, by which time the stamp has left the sender's store buffer. (If even that
-//! failed, the message would be dropped with the funnel.) If both see the message, a
-//! compare-and-swap of the stamp decides which of them has it. The sender takes it back.
+//! A receiver that is dropped drops all messages. If a ticket has no message yet, it does not wait
+//! for that sender. It stores how far it has got (`taken`), sets `GONE_MID_SEND` in `signals`, and
+//! checks all slots once more, again behind a barrier. If the kernel refuses the barrier, the
+//! receiver naps before it checks, by which time the stamp has left the sender's store buffer.
+//! (Even if that failed, the message would be dropped with the funnel.) If both see the message, a
+//! compare-and-swap of the stamp decides which of them gets it. The sender takes it back.
 //!
-//! A sender whose message was received before `GONE_MID_SEND` was set may look for the bit late,
-//! when its chunk is reused already. It finds from `taken` that its message was received.
+//! A sender whose message was received before `GONE_MID_SEND` was set may check the bit late, when
+//! its chunk has already been reused. It learns from `taken` that its message was received.
 
 use std::ops::Range;
 
@@ -86,8 +88,8 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 // | 0 | 1 | the receiver is awake |
 // | 1 | 1 | it sleeps, or is about to |
 //
-// `Shared::signals`, on which senders sleep for want of room. It is 0 in a forked child. The bits
-// from `EPOCH` up count how often senders were woken. The bits below are independent, so every
+// `Shared::signals`, on which senders sleep while there is no room. It is 0 in a forked child. The
+// bits from `EPOCH` up count how often senders were woken. The bits below are independent, so every
 // combination occurs:
 //
 // | bit | set |
@@ -101,9 +103,9 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats};
 // | `RECEIVER_FENCES_FOR_NOW` | likewise, until no sender has slept for many messages |
 // | `SENDERS_FENCE` | if senders fence after each stamp |
 //
-// An end that sleeps or leaves executes the heavy barrier where the other side does not fence.
-// `RECEIVER_FENCES` and `SENDERS_FENCE` are set from birth or never: if there is no membarrier, or
-// nobody may be interrupted.
+// An end that sleeps or leaves executes the heavy barrier if the other side does not fence.
+// `RECEIVER_FENCES` and `SENDERS_FENCE` are set from the beginning or never: they are set if there
+// is no membarrier, or if nobody may be interrupted.
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
 const SENDERS_SLEEP: u32 = 1 << 1;
@@ -114,7 +116,7 @@ const RECEIVER_FENCES: u32 = 1 << 5;
 const SENDERS_FENCE: u32 = 1 << 6;
 const RECEIVER_FENCES_FOR_NOW: u32 = 1 << 7;
 const EPOCH: u32 = 1 << 8;
-/// The receiver of a bounded funnel fences after each message.
+/// Bits that make the receiver of a bounded funnel execute a fence after each message.
 const FENCES: u32 = RECEIVER_FENCES | RECEIVER_FENCES_FOR_NOW;
 
 /// Sides of [`WaitStats`].
@@ -125,8 +127,8 @@ pub(super) const RECEIVER: usize = 1;
 pub(super) struct Tail {
     /// The next ticket and the bits above.
     pub(super) word: AtomicU64,
-    /// Of a bounded funnel: tickets below this have room. A sender raises it when it is reached, so
-    /// that the others do not read the receiver's line with each message.
+    /// For a bounded funnel: tickets below this have room. A sender raises it when it is reached,
+    /// so that the others do not read the receiver's line with each message.
     limit: AtomicU64,
 }
 
@@ -136,19 +138,19 @@ pub(super) struct Shared<T> {
     receiver_futex: WipeOnFork<AtomicU32>,
     /// The bits above. Each end reads it with each message. It is written only when a sender
     /// sleeps, when senders are woken, when the receiver sleeps behind a send in progress and when
-    /// it wakes, when it begins or stops to fence for now, and when the last sender or the receiver
-    /// leaves.
+    /// it wakes up, when it begins or stops fencing for now, and when the last sender or the
+    /// receiver leaves.
     signals: WipeOnFork<AtomicU32>,
-    /// Number of senders that were woken and have not polled since. May wrap below 0, after a
+    /// Number of senders that have been woken and have not polled since. May wrap below 0, after a
     /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
     pending_wakeups: AtomicUsize,
     /// Number of tickets that the receiver has passed. Written with each message. Senders of a
     /// bounded funnel read it once they reach their limit.
     pub(super) taken: CachePadded<AtomicU64>,
-    /// Of the senders, as far as the receiver has noticed.
+    /// The senders' last sleep, as far as the receiver has noticed.
     last_sleep: CachePadded<LastSleep>,
     pub(super) chunks: Chunks<T>,
-    /// Most messages in the funnel; `None` if it is unbounded.
+    /// Maximum number of messages in the funnel; `None` if it is unbounded.
     pub(super) capacity: Option<u64>,
     pub(super) stats: WaitStats,
     pub(super) senders: AtomicUsize,
@@ -206,48 +208,48 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Executes the barrier after a sender has set its bit: the receiver's next look at the signals
-    /// finds the bit, or the sender's next poll finds the room that the receiver has made. `before`
-    /// are the signals without the bit.
+    /// Executes the barrier after a sender has set its bit: either the receiver's next reading of
+    /// the signals finds the bit, or the sender's next poll finds the room that the receiver has
+    /// made. `before` has the signals without the bit.
     pub(super) fn announce(&self, before: u32) -> FenceOutcome {
         if before & FENCES == 0 {
             return crate::wait::barrier_or_nap();
         }
-        // The partner of the fence in `publish_taken_slow`.
+        // Pairs with the fence in `publish_taken_slow`.
         mutate!(funnel_fence_of_sleeper, fence(Ordering::SeqCst) => ());
         FenceOutcome::Fenced
     }
 
-    /// Wakes the receiver, after `RECEIVER_PARKED` or `RECEIVER_BEHIND` was found.
+    /// Wakes the receiver after `RECEIVER_PARKED` or `RECEIVER_BEHIND` was found.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        // The receiver set `RECEIVER_SLEEPS` before either, which we have seen with acquire, so we
-        // find it unless the receiver is awake already. Both stay until the receiver clears them.
-        // If `RECEIVER_PARKED` were cleared here, a sender that is stopped before the wake-up would
-        // keep later senders from waking the receiver.
+        // The receiver set `RECEIVER_SLEEPS` before either of the two, which we have seen with
+        // acquire, so we find it unless the receiver is awake already. Both bits stay set until the
+        // receiver clears them. If `RECEIVER_PARKED` were cleared here, a sender that is stopped
+        // before the wake-up would keep later senders from waking the receiver.
         crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
     }
 
     /// Tells senders that the receiver is about to sleep behind a send in progress, that of the
-    /// ticket `head`, and executes the barrier: its sender's next look at `signals` finds the bit,
-    /// or the receiver's next poll finds the message.
+    /// ticket `head`, and executes the barrier: either its sender's next reading of `signals` finds
+    /// the bit, or the receiver's next poll finds the message.
     pub(super) fn announce_behind(&self, head: u64) -> FenceOutcome {
         if self.taken.load(Ordering::Relaxed) != head {
             self.publish_taken(head);
         }
-        // Release: a sender that sees the bit sees `taken`, and that the receiver sleeps.
+        // Release: a sender that sees the bit also sees `taken`, and that the receiver sleeps.
         mutate!(say_behind, self.signals.fetch_or(RECEIVER_BEHIND, Ordering::AcqRel) => 0);
         mutate!(barrier_behind, self.order_stamps() => FenceOutcome::Fenced)
     }
 
     /// Clears the bit that [`Shared::announce_behind`] has set.
     pub(super) fn is_not_behind(&self) {
-        // Relaxed: nothing depends on when senders see it.
+        // Relaxed: it does not matter when senders see this.
         self.signals.fetch_and(!RECEIVER_BEHIND, Ordering::Relaxed);
     }
 
-    /// Executes the barrier after the receiver has set a bit for senders in the middle of a send:
-    /// the partner of the barrier in `is_quiet_after_stamp`.
+    /// Executes the barrier after the receiver has set a bit for senders in the middle of a send;
+    /// pairs with the barrier in `is_quiet_after_stamp`.
     fn order_stamps(&self) -> FenceOutcome {
         if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE == 0 {
             return crate::wait::barrier_or_nap();
@@ -256,12 +258,12 @@ impl<T> Shared<T> {
         FenceOutcome::Fenced
     }
 
-    /// Publishes how far the receiver has come. Returns `false` in a forked child.
+    /// Publishes how far the receiver has got. Returns `false` in a forked child.
     #[inline(always)]
     pub(super) fn publish_taken(&self, head: u64) -> bool {
-        // Release: the partner of the acquire in `room_from`.
+        // Release: pairs with the acquire in `room_from`.
         self.taken.store(head, Ordering::Release);
-        // A sender that goes to sleep for want of room makes us execute its barrier here.
+        // A sender that goes to sleep because there is no room makes us execute its barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
         let word = self.signals.load(Ordering::Relaxed);
         word & (FUTEX_ALIVE | SENDERS_SLEEP | FENCES) == FUTEX_ALIVE
@@ -272,7 +274,7 @@ impl<T> Shared<T> {
     /// child.
     #[cold]
     fn publish_taken_slow(&self, head: u64) -> bool {
-        // The partner of the fences in `announce` and in `wait::park`, after a sender's sleep.
+        // Pairs with the fences in `announce` and in `wait::park`, after a sender's sleep.
         mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
         let word = self.signals.load(Ordering::Acquire);
         let is_far = self.last_sleep.is_far(head);
@@ -296,23 +298,23 @@ impl<T> Shared<T> {
         word & FUTEX_ALIVE != 0
     }
 
-    /// Number of tickets, up to `most`, that have room from this ticket on.
+    /// Number of tickets, up to `most`, for which there is room from this ticket on.
     #[inline(always)]
     pub(super) fn room_from(&self, ticket: u64, most: u64, capacity: u64) -> u64 {
-        // Acquire: the partner of the release below, and so of the receiver's.
+        // Acquire: pairs with the release below, and so with the receiver's.
         let limit = self.tail.limit.load(Ordering::Acquire);
         if limit.saturating_sub(ticket) >= most {
             return most;
         }
         // Acquire: the receiver has finished with the messages that it counts as taken.
         let limit = self.taken.load(Ordering::Acquire).saturating_add(capacity);
-        // A sender that was stopped here may lower the limit. Then the next one raises it.
+        // A sender that was stopped here may lower the limit. Then the next sender raises it.
         self.tail.limit.store(limit, Ordering::Release);
         mutate!(draw_only_with_room, most.min(limit.saturating_sub(ticket)) => most)
     }
 
     fn room(&self, head: u64) -> u64 {
-        // Relaxed: an old tail shows too much room, which only wakes too many.
+        // Relaxed: an old tail shows too much room, which only wakes too many senders.
         let under_way = ticket(self.tail.word.load(Ordering::Relaxed)).saturating_sub(head);
         self.capacity.unwrap_or(0).saturating_sub(under_way)
     }
@@ -321,9 +323,9 @@ impl<T> Shared<T> {
         self.pending_wakeups.load(Ordering::Relaxed).cast_signed().max(0) as u64
     }
 
-    /// Free slots, if senders were woken for them and have not polled while others may be asleep;
-    /// else 0. A receiver that sleeps makes no more room, so if those senders are stopped, the
-    /// others would wait for them.
+    /// Number of free slots, if senders were woken for them and have not polled while other senders
+    /// may be asleep; otherwise 0. A receiver that sleeps makes no more room, so if those senders
+    /// are stopped, the others would wait for them.
     pub(super) fn unclaimed_room(&self, head: u64) -> u64 {
         // Relaxed: the receiver itself has set the bit again.
         let asleep = self.signals.load(Ordering::Relaxed) & SENDERS_SLEEP != 0;
@@ -345,7 +347,7 @@ impl<T> Shared<T> {
         self.tail.word.load(Ordering::Acquire) & (ALIVE | RECEIVER_GONE) != ALIVE
     }
 
-    /// Returns `true` if all senders are gone. All that they sent is visible then.
+    /// Returns `true` if all senders are gone. Everything that they sent is then visible.
     #[inline(always)]
     pub(super) fn senders_are_gone(&self) -> bool {
         self.signals.load(mutate!(see_senders_gone, Acquire)) & SENDERS_GONE != 0
@@ -353,9 +355,10 @@ impl<T> Shared<T> {
 
     /// The last sender leaves.
     pub(super) fn senders_leave(&self) {
-        // Before the look at the tail: a receiver that has parked after that look sees this bit.
+        // Set before reading the tail: a receiver that parks after that sees this bit.
         self.signals.fetch_or(SENDERS_GONE, mutate!(say_senders_gone, AcqRel));
-        // A read-modify-write, so that it has an order with the one that sets `RECEIVER_PARKED`.
+        // A read-modify-write, so that it is ordered relative to the one that sets
+        // `RECEIVER_PARKED`.
         let tail = self.tail.word.fetch_add(0, Ordering::AcqRel);
         if mutate!(wake_by_last_sender, tail & RECEIVER_PARKED != 0 => false) {
             self.wake_receiver();
@@ -387,21 +390,21 @@ impl<T> Shared<T> {
         first_panic.resume();
     }
 
-    /// Makes sure that a sender in the middle of a send finds `GONE_MID_SEND`, or that the
-    /// receiver's next look finds its message. Every message below `head` was taken, and no chunk
-    /// is reused any more.
+    /// Ensures that either a sender in the middle of a send finds `GONE_MID_SEND`, or the
+    /// receiver's next check finds its message. Every message below `head` must have been taken,
+    /// and no chunk may be reused any more.
     fn set_gone(&self, head: u64) {
         self.taken.store(head, Ordering::Relaxed);
-        // Release: a sender that sees the bit sees `taken`.
+        // Release: a sender that sees the bit also sees `taken`.
         self.signals.fetch_or(GONE_MID_SEND, mutate!(say_gone, AcqRel));
         mutate!(barrier_in_funnel_leave, self.order_stamps() => FenceOutcome::Fenced).settle();
     }
 
-    /// Stores a message in its slot. Returns it if the receiver has left without it.
+    /// Stores a message in its slot. Returns the message if the receiver has left without it.
     ///
     /// # Safety
     ///
-    /// The caller drew the ticket, whose slot this is, and has not used it.
+    /// The caller must have drawn the ticket, which must be this slot's, and not have used it.
     #[inline(always)]
     pub(super) unsafe fn put(
         &self,
@@ -425,7 +428,7 @@ impl<T> Shared<T> {
         Ok(())
     }
 
-    /// Called after tickets were voided, as [`Shared::put`] is after a message was stored.
+    /// Call this after voiding tickets, like [`Shared::put`] does after storing a message.
     pub(super) fn after_void(&self, tickets: Range<u64>) {
         if !self.is_quiet_after_stamp() {
             self.wake_from_behind(self.signals_after_stamp(), tickets);
@@ -435,27 +438,28 @@ impl<T> Shared<T> {
     /// Returns `true` if nobody waits for the stamp that was just stored.
     #[inline(always)]
     fn is_quiet_after_stamp(&self) -> bool {
-        // The partner of the barrier in `order_stamps`.
+        // Pairs with the barrier in `order_stamps`.
         mutate!(barrier_in_funnel_send, light_barrier() => ());
         let signals = self.signals.load(Ordering::Relaxed);
         signals & (RECEIVER_BEHIND | GONE_MID_SEND | SENDERS_FENCE) == 0
     }
 
-    /// Reads the signals after a stamp was stored, behind a fence if they ask for one.
+    /// Reads the signals after a stamp was stored. If they ask for a fence, executes one and reads
+    /// them again.
     #[cold]
     fn signals_after_stamp(&self) -> u32 {
         if self.signals.load(Ordering::Relaxed) & SENDERS_FENCE != 0 {
-            // The partner of the fence in `order_stamps`.
+            // Pairs with the fence in `order_stamps`.
             mutate!(fence_of_sender, fence(Ordering::SeqCst) => ());
         }
-        // Acquire: the partner of the release in `set_gone` and `announce_behind`.
+        // Acquire: pairs with the release in `set_gone` and `announce_behind`.
         self.signals.load(mutate!(see_signals, Acquire))
     }
 
-    /// Wakes a receiver that sleeps behind one of these tickets, which are done.
+    /// Wakes a receiver that sleeps behind one of these tickets, which are now complete.
     #[cold]
     fn wake_from_behind(&self, signals: u32, tickets: Range<u64>) {
-        // Relaxed: what `announce_behind` stored before its bit, or a later value.
+        // Relaxed: reads what `announce_behind` stored before its bit, or a later value.
         let is_behind =
             signals & RECEIVER_BEHIND != 0 && tickets.contains(&self.taken.load(Ordering::Relaxed));
         if mutate!(wake_from_behind, is_behind => false) {
@@ -466,7 +470,7 @@ impl<T> Shared<T> {
     /// Takes a message back if the receiver has left without it.
     ///
     /// # Safety
-    /// The caller has just stored the message of this ticket in this slot, and has seen
+    /// The caller must have just stored the message of this ticket in this slot, and have seen
     /// `GONE_MID_SEND`.
     #[cold]
     unsafe fn take_back(&self, slot: *const Slot<T>, ticket: u64) -> Result<(), T> {

@@ -1,5 +1,5 @@
-//! The word that senders draw tickets from: the next ticket in the bits from `TICKET` up, and below
-//! it one of these combinations. `is_legal` asserts it whenever a bit is set.
+//! The word from which senders draw tickets: the next ticket in the bits from `TICKET` up, and
+//! below it one of these combinations. `is_legal` asserts this whenever a bit is set.
 //!
 //! | `ALIVE` | `RECEIVER_GONE` | `RECEIVER_PARKED` | |
 //! |---|---|---|---|
@@ -21,7 +21,7 @@ pub(super) fn ticket(tail: u64) -> u64 {
     tail >> SHIFT
 }
 
-/// Returns `true` if the table above has this tail.
+/// Returns `true` if the table above allows this tail.
 pub(super) fn is_legal(tail: u64) -> bool {
     tail & ALIVE == 0 || tail & RECEIVER_GONE == 0 || tail & RECEIVER_PARKED == 0
 }

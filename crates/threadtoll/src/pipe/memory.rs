@@ -6,17 +6,17 @@
 //! │ header │m0│m1│ m6  │  │ header │m7│m8│ m13 │  │
 //! └────────┴──┴──┴─ … ─┘  └────────┴──┴──┴─ … ─┘  └───
 //! ```
-//! A header is the number of messages sent in the pipe's whole life, up to the last one in its
-//! frame. So data and readiness travel in one line, as with the epoch word of Barrelfish's URPC
-//! messages (Baumann et al., SOSP 2009). A header that is left from an earlier lap holds a smaller
-//! number, so memory is reused without being cleared.
+//! A header is the number of messages sent in the whole life of the pipe, up to and including the
+//! last one in its frame. So data and notice travel in one line, as with the epoch word of
+//! Barrelfish's URPC messages (Baumann et al., SOSP 2009). A header left from an earlier lap holds
+//! a smaller number, so memory can be reused without being cleared.
 //!
-//! A message that does not fit into a unit takes several, and its header with it. Up to seven
-//! messages of whole units share a header, which then has a unit to itself: one for each message
-//! would nearly double the lines that messages of 64 bytes move.
+//! A message that does not fit into a unit takes several units, together with its header. Up to
+//! seven messages of whole units share a header, which then has a unit to itself: a header for each
+//! message would nearly double the number of lines that messages of 64 bytes move.
 //!
 //! A batch may span several units as one *long run*: one header, and contiguous messages. In runs
-//! of eight units or more the header has a unit to itself, so that the messages begin at a line,
+//! of eight units or more, the header has a unit to itself, so that the messages begin at a line,
 //! where they are copied fastest. Headers that messages have overwritten are cleared before the
 //! receiver comes by again.
 //!
@@ -41,10 +41,10 @@ pub(super) use modelled::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub(super) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 
-/// One message, in a header.
+/// One message, in the units of a header.
 pub(super) const ONE: u64 = 1 << SHIFT;
 const SHIFT: u32 = 2;
-/// No further message comes in this segment.
+/// Flags in a header: no further message comes in this segment.
 pub(super) const FLAGS: u64 = ONE - 1;
 /// The next message is in another segment.
 pub(super) const JUMP: u64 = 1;
@@ -53,7 +53,7 @@ pub(super) const RETIRED: u64 = 2;
 /// The sender is gone.
 pub(super) const CLOSED: u64 = 2;
 
-/// The count in a header.
+/// The count of messages in a header.
 #[inline(always)]
 pub(super) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
@@ -66,16 +66,17 @@ pub(super) fn new_messages(header: u64, known: u64) -> u64 {
     header.wrapping_sub(known * ONE).rotate_right(SHIFT)
 }
 
-/// Bytes of a unit, unless messages are aligned more strictly.
+/// Bytes of a unit, unless messages need a stricter alignment.
 const LINE: usize = 64;
-/// Most messages that share a unit for their header…
+/// Maximum number of messages that share a header which takes a unit of its own.
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 const MAX_SHARING: usize = 7;
-/// …and most units of these messages, unless a single one has more.
+/// Maximum number of units that the messages sharing a header may take, unless a single message
+/// takes more.
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 const SHARING_UNITS: usize = 32;
 
-/// Sizes of frames of messages of type `T`.
+/// Sizes of the frames for messages of type `T`.
 pub(super) struct Geometry<T>(PhantomData<T>);
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
@@ -83,18 +84,18 @@ impl<T> Geometry<T> {
     /// Bytes of a unit: a line, or the alignment of `T`.
     pub(super) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
-    /// Bytes of a header and what aligns the message after it.
+    /// Bytes of a header, including any padding before the message after it.
     const LEAST_HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
-    /// True if a unit holds a header and a message.
+    /// True if a unit has room for a header and a message.
     const FITS: bool = Self::LEAST_HEADER_BYTES + size_of::<T>() <= Self::UNIT_BYTES;
-    /// True if messages are whole units. Their header takes a unit to itself, so they share it.
+    /// True if messages are whole units. Their header takes a unit of its own, so several share it.
     const SHARES: bool = !Self::FITS && size_of::<T>().is_multiple_of(Self::UNIT_BYTES);
     /// Offset of the first message of a frame.
     const HEADER_BYTES: usize =
         if Self::SHARES { Self::UNIT_BYTES } else { Self::LEAST_HEADER_BYTES };
-    /// Messages in a frame.
+    /// Number of messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
-        // They take no room, so any number will do.
+        // They take no memory, so any number will do.
         0 => 1 << 16,
         size if Self::FITS => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
         size if Self::SHARES => match SHARING_UNITS / (size / Self::UNIT_BYTES) {
@@ -104,7 +105,7 @@ impl<T> Geometry<T> {
         },
         _ => 1,
     };
-    /// Units of a frame: more than one if a message does not fit.
+    /// Number of units in a frame: more than one if a message does not fit into a unit.
     pub(super) const FRAME_UNITS: usize = {
         let messages = if size_of::<T>() == 0 { 0 } else { Self::PER_FRAME };
         (Self::HEADER_BYTES + messages * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
@@ -112,13 +113,13 @@ impl<T> Geometry<T> {
     /// True if a long run can take less memory than frames.
     pub(super) const PACKS_RUNS: bool = Self::FITS && size_of::<T>() > 0;
 
-    /// Fewest messages of a run whose header has a unit to itself: those of eight frames. A frame
-    /// spends at least an eighth of its unit on the header, so a run of eight units or more holds
-    /// no fewer messages than as many frames.
+    /// Minimum number of messages in a run whose header has a unit to itself: those of eight
+    /// frames. A frame uses at least an eighth of its unit for the header, so a run of eight units
+    /// or more holds at least as many messages as the same number of frames.
     const ALIGNED_RUN: usize = 8 * Self::PER_FRAME;
 
-    /// A slice of at least this many messages, seven frames' worth, becomes a long run. After a
-    /// shorter one, clearing the headers that it has overwritten costs more than it saves.
+    /// Number of messages (seven frames' worth) from which a slice becomes a long run. After a
+    /// shorter run, clearing the headers that it has overwritten would cost more than it saves.
     pub(super) const MIN_RUN: usize = 7 * Self::PER_FRAME;
 
     /// Offset of the first message of a run.
@@ -152,7 +153,7 @@ impl<T> Geometry<T> {
     }
 }
 
-/// Small, to keep models small: two messages in a frame, two frames in the longest run.
+/// Small, to keep models small: two messages in a frame, and two frames in the longest run.
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
     pub(super) const UNIT_BYTES: usize = LINE;

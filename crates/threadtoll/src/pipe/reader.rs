@@ -1,7 +1,7 @@
 //! The receiver's position in a pipe.
 //!
 //! Every receive needs the [`ReadCursor`]. It is copied into slow paths and back, never borrowed,
-//! so that a loop around `recv` keeps it in registers. The [`Reader`] has the rest.
+//! so that a loop around `recv` keeps it in registers. The [`Reader`] holds everything else.
 
 use super::memory::{
     BasePtr, CLOSED, FLAGS, FramePtr, Geometry, Header, JUMP, Memory, MessagePtr, ONE, RETIRED,
@@ -13,20 +13,20 @@ use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
 use crate::wait::Polled;
 
-/// Number of frames ahead that are prefetched: some 100 ns, about the transfer of a line from
-/// another core. Values between 8 and 32 measured alike.
+/// Number of frames ahead that are prefetched: about 100 ns, the time to transfer a line from
+/// another core. Values between 8 and 32 performed equally well.
 const AHEAD: usize = 16;
 
-/// The position that every receive needs.
+/// The part of the position that every receive needs.
 pub(super) struct ReadCursor<T> {
     /// Address of messages by their number.
     base: BasePtr<T>,
-    /// Number of messages taken, and so the number of the next one. The only field that changes
-    /// with each message.
+    /// Number of messages taken, which is also the number of the next message. The only field that
+    /// changes with each message.
     taken: u64,
     /// Number of messages sent, as far as the receiver has seen.
     visible: u64,
-    /// Slots of the frame that are still to be filled.
+    /// Number of slots in the frame that have yet to be filled.
     frame_slots: usize,
     /// The frame whose header counts the next messages.
     frame: FramePtr<T>,
@@ -52,7 +52,7 @@ impl<T> ReadCursor<T> {
         self.taken
     }
 
-    /// Number of messages that can be taken without another look at a header.
+    /// Number of messages that can be taken without reading a header again.
     #[inline(always)]
     pub(super) fn available(&self) -> usize {
         (self.visible - self.taken) as usize
@@ -72,15 +72,15 @@ impl<T> ReadCursor<T> {
         unsafe { place.read() }
     }
 
-    /// Counts messages as taken, up to `taken` in all.
+    /// Counts messages as taken, up to the total `taken`.
     #[inline(always)]
     pub(super) fn advance_to(&mut self, taken: u64) {
         debug_assert!(taken <= self.visible);
         self.taken = taken;
     }
 
-    /// Continues at another position with the same count, which is stored apart from the other
-    /// fields: after a load with acquire, the compiler would load it again, and a loop around
+    /// Continues at another position with the same count. The count is stored separately from the
+    /// other fields: after a load with acquire, the compiler would load it again, and a loop around
     /// `recv` could not keep it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
@@ -103,7 +103,7 @@ impl<T> ReadCursor<T> {
         self.frame.header_pointer()
     }
 
-    /// The count in that header once its frame is full.
+    /// The count in that header when its frame is full.
     pub(super) fn count_when_full(&self) -> u64 {
         self.visible + self.frame_slots as u64
     }
@@ -192,7 +192,8 @@ impl<T> Reader<T> {
             if next == self.step_end {
                 return None;
             }
-            // Not past `written_end`: the sender would lose lines that it has yet to write.
+            // Does not prefetch beyond `written_end`, because the sender would lose lines to which
+            // it has yet to write.
             cursor.frame.prefetch(AHEAD, self.written_end);
             let base = cursor.frame.first_message().base(taken);
             return Some(ReadCursor {

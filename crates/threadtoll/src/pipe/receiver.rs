@@ -33,7 +33,7 @@ pub struct Receiver<T, W: Wait = Adaptive> {
     /// Never borrowed by code that is not inlined, so that a loop around `recv` keeps it in
     /// registers.
     cursor: ReadCursor<T>,
-    /// `shared.state`, one pointer away.
+    /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
     _wait: PhantomData<W>,
@@ -69,7 +69,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If the sender is gone and everything was received.
+    /// If the sender is gone and everything has been received.
     #[inline]
     pub fn recv(&mut self) -> Result<T, RecvError> {
         match self.find(|| Until::Deadline(None)) {
@@ -89,7 +89,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If there is no message, or if the sender is gone and everything was received.
+    /// If there is no message, or if the sender is gone and everything has been received.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         match self.find(|| Until::Now) {
@@ -110,9 +110,9 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If no message came in time, or if the sender is gone and everything was received.
+    /// If no message came in time, or if the sender is gone and everything has been received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A deadline that the clock cannot represent is no limit.
+        // A deadline that the clock cannot represent means that there is no limit.
         self.recv_until(|| Instant::now().checked_add(timeout))
     }
 
@@ -120,7 +120,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If no message came in time, or if the sender is gone and everything was received.
+    /// If no message came in time, or if the sender is gone and everything has been received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(|| Some(deadline))
@@ -151,7 +151,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If the sender is gone and everything was received.
+    /// If the sender is gone and everything has been received.
     pub fn recv_many(&mut self, messages: &mut Vec<T>, most: usize) -> Result<usize, RecvError> {
         if most == 0 {
             return Ok(0);
@@ -186,8 +186,9 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Waits for messages, and borrows those that are contiguous in memory, as a slice or to be
     /// moved out one by one. Messages left in the [`Batch`] when it is dropped count as received.
     ///
-    /// Their number depends on how they were sent: up to a page of messages that were sent as a
-    /// claim or as a slice of seven cache lines or more, otherwise as many as fit into a line.
+    /// The number of messages depends on how they were sent: up to a page of messages that were
+    /// sent as a claim, or as a slice of seven cache lines or more; otherwise as many as fit into a
+    /// line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -197,7 +198,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If the sender is gone and everything was received.
+    /// If the sender is gone and everything has been received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline]
     pub fn recv_batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
@@ -211,7 +212,7 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If there is no message, or if the sender is gone and everything was received.
+    /// If there is no message, or if the sender is gone and everything has been received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
         match self.find_batch(Until::Now) {
@@ -261,8 +262,8 @@ impl<T, W: Wait> Receiver<T, W> {
         TryIter(self)
     }
 
-    /// Number of messages that were sent and not received: a snapshot, if the sender is active. May
-    /// read up to 64 cache lines.
+    /// Number of messages that have been sent and not received; a snapshot if the sender is active.
+    /// May read up to 64 cache lines.
     pub fn len(&self) -> usize {
         if self.state() & ALIVE == 0 {
             return 0;
@@ -292,7 +293,7 @@ impl<T, W: Wait> Receiver<T, W> {
         state & ALIVE == 0 || state & SENDER_GONE != 0
     }
 
-    /// Memory that the pipe holds.
+    /// Memory that the pipe uses.
     pub fn memory(&self) -> super::MemoryUse {
         super::memory_use(&self.shared)
     }
@@ -307,13 +308,13 @@ impl<T, W: Wait> Receiver<T, W> {
         unsafe { self.state.as_ref() }.load(Ordering::Relaxed)
     }
 
-    /// Returns `None` once there is a message.
+    /// Looks for a message; returns `None` once there is one.
     #[inline(always)]
     fn find(&mut self, until: impl FnOnce() -> Until) -> Option<NoMessage> {
         if self.cursor.available() > 0 {
             return None;
         }
-        // Of messages of 8 bytes, one in seven comes here. A jump on the path of the other six
+        // For messages of 8 bytes, one in seven comes here. A jump on the path of the other six
         // costs more than one on this path: a loop with two jumps per message takes twice as long.
         cold_path();
         let shared = &**self.shared;
@@ -328,7 +329,7 @@ impl<T, W: Wait> Receiver<T, W> {
         no_message
     }
 
-    /// As [`Receiver::find`], for batches.
+    /// Like [`Receiver::find`], for batches.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
     fn find_batch(&mut self, until: Until) -> Option<NoMessage> {
@@ -353,7 +354,8 @@ impl<T, W: Wait> Receiver<T, W> {
         let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
         let taken = self.cursor.taken() + 1;
         if !self.report_taken(taken) {
-            // For the register, as in `ReadCursor::move_to`: it is unchanged.
+            // Keeps the count in a register, as in `ReadCursor::move_to`; its value does not
+            // change.
             self.cursor.advance_to(taken - 1);
             return Err(RecvError);
         }
@@ -363,13 +365,13 @@ impl<T, W: Wait> Receiver<T, W> {
         Ok(ManuallyDrop::into_inner(message))
     }
 
-    /// Publishes that `taken` messages were taken in all, and wakes a sender that waits for room.
-    /// Returns `false` in a forked child.
+    /// Publishes that `taken` messages have been taken in total, and wakes a sender that waits for
+    /// room. Returns `false` in a forked child.
     #[inline(always)]
     fn report_taken(&self, taken: u64) -> bool {
         // Release: the sender may overwrite what we have read.
         self.shared.taken.store(taken, mutate!(tell_taken, Release));
-        // A sender that goes to sleep for want of room makes us execute its barrier here.
+        // A sender that goes to sleep because there is no room makes us execute its barrier here.
         mutate!(barrier_in_recv, light_barrier() => ());
         let state = self.state();
         if state == ALIVE {
@@ -380,7 +382,7 @@ impl<T, W: Wait> Receiver<T, W> {
             self.shared.stop_fencing_if_dense(taken);
         }
         if !self.shared.layout.is_bounded() {
-            // No sender waits for room.
+            // No sender is waiting for room.
             return state & ALIVE != 0;
         }
         let calm = ALIVE | SENDER_SLEEPS | MUST_FENCE | FENCE_FOR_NOW;
@@ -417,7 +419,7 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<NoMessage> {
     let taken = cursor.taken();
-    // Receives do this too, but batches that are forgotten do not.
+    // Receives do this as well, but batches that are forgotten do not.
     shared.stop_fencing_if_dense(taken);
     if reader.is_ack_due(taken) {
         acknowledge(shared, reader, taken);
@@ -450,7 +452,8 @@ fn find<T, W: Wait>(
     }
 }
 
-/// Publishes how far the receiver has come, unless it has done so, and wakes a sender that waits.
+/// Publishes how far the receiver has got, unless it has already done so, and wakes a sender that
+/// waits.
 fn acknowledge<T>(shared: &Shared<T>, reader: &mut Reader<T>, taken: u64) {
     if shared.acked.load(Ordering::Relaxed) == taken
         && shared.taken.load(Ordering::Relaxed) == taken

@@ -3,21 +3,22 @@
 //! A pipe begins with a small ring. If the receiver falls behind by a whole ring, the sender
 //! continues in a larger one, and the receiver frees the old one once it has read it. The largest
 //! ring of an unbounded pipe fits into the private caches of most cores. If the receiver falls
-//! behind by more, the sender adds chunks. A chunk is used once from start to end and then given
-//! back, so a burst costs the same per message at any depth, and the pipe returns to its ring after
-//! it.
+//! behind by more than that, the sender adds chunks. A chunk is used once, from start to end, and
+//! then given back. So a burst costs the same per message at any depth, and the pipe returns to its
+//! ring afterwards.
 
 use super::memory::{Geometry, Memory};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, boxed, free_boxed, mutate};
 
-/// Bytes of an unbounded pipe's largest ring and of a chunk, unless an option says otherwise.
+/// Size in bytes of an unbounded pipe's largest ring, and of a chunk, unless an option says
+/// otherwise.
 pub(super) const SEGMENT_BYTES: usize = 256 << 10;
-/// Bytes of a pipe's first ring. In a model checker it holds two messages.
+/// Size in bytes of a pipe's first ring. In a model checker, it holds two messages.
 const FIRST_BYTES: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
-/// Factor by which each ring is larger than the last.
+/// Factor by which each ring is larger than the previous one.
 const GROWTH: usize = 4;
-/// Fewest messages that an unbounded pipe's smallest ring holds.
+/// Minimum number of messages that an unbounded pipe's smallest ring holds.
 const MIN_SLOTS: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 12 };
 /// Units of the longest run: a page, and its header.
 const MAX_RUN_UNITS: usize = 65;
@@ -27,12 +28,12 @@ pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
     /// The segment in which messages continue after a jump.
     pub(super) next: AtomicPtr<Segment<T>>,
-    /// Units for frames. A chunk has one more frame, which ends it.
+    /// Number of units for frames. A chunk has one more frame, which ends it.
     pub(super) units: usize,
     /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
-    /// Units whose headers must be cleared, none while the memory is fresh. The sender saves the
-    /// number here while it is elsewhere.
+    /// Number of units whose headers must be cleared; 0 while the memory is fresh. The sender
+    /// stores the number here while it is in another segment.
     pub(super) dirty_units: AtomicUsize,
 }
 
@@ -52,7 +53,7 @@ impl<T> Segment<T> {
     ///
     /// # Safety
     ///
-    /// It was made here, and no end uses it any more.
+    /// It must have been created by this type, and no end may use it any more.
     pub(super) unsafe fn free(segment: *mut Self) {
         // SAFETY: alive until the line below.
         let memory = unsafe { &*segment }.memory;
@@ -71,14 +72,14 @@ pub(super) fn bytes<T>(units: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingLayout {
     pub(super) units: usize,
-    /// Most units of a run.
+    /// Maximum number of units that a run in it may take.
     pub(super) max_run_units: usize,
     /// Number of messages that it holds.
     pub(super) slots: u64,
 }
 
 impl RingLayout {
-    /// The largest ring of at most `frames`, or else the smallest ring.
+    /// The largest ring that has at most `frames` frames; at least the smallest ring.
     fn of_frames<T>(frames: usize) -> Self {
         let max_run_units = Self::max_run_units::<T>(frames / 5);
         let overhead = Self::overhead_frames(max_run_units);
@@ -106,9 +107,9 @@ impl RingLayout {
         MIN_SLOTS.div_ceil(Geometry::<T>::PER_FRAME) + Self::overhead_frames(1)
     }
 
-    /// Frames needed in addition to full ones: the rest of a run that the receiver is reading, the
-    /// frame that the sender fills, the one after all that there is room for, whose header is
-    /// cleared, and one for a jump.
+    /// Number of frames needed on top of full ones: for the rest of a run that the receiver is
+    /// reading, for the frame that the sender is filling, for the frame after all those for which
+    /// there is room, whose header is cleared, and for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
         max_run_units + 3
     }
@@ -125,7 +126,7 @@ pub(super) struct PipeLayout {
     pub(super) chunk_units: usize,
 }
 
-/// Capacity of an unbounded pipe: more than it can ever hold.
+/// Capacity of an unbounded pipe: more than it could ever hold.
 pub(super) const NO_LIMIT: u64 = u64::MAX >> 3;
 
 impl PipeLayout {
@@ -139,11 +140,11 @@ impl PipeLayout {
         }
     }
 
-    /// With `bytes` in the largest ring and in each chunk.
+    /// An unbounded pipe with `bytes` bytes in the largest ring and in each chunk.
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
         let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // A ring for 16 messages has room for runs.
+            // A ring with 16 messages has room for runs.
             let messages = if bytes == SEGMENT_BYTES { 2 } else { 16 };
             let ring = RingLayout::of_messages::<T>(messages);
             return PipeLayout { capacity, first: ring, largest: ring, chunk_units: 2 };
@@ -159,7 +160,7 @@ impl PipeLayout {
         self.chunk_units == 0
     }
 
-    /// The same layout, starting with the largest ring.
+    /// The same layout, but starting with the largest ring.
     pub(super) fn fully_grown(self) -> Self {
         PipeLayout { first: self.largest, ..self }
     }
@@ -170,7 +171,7 @@ impl PipeLayout {
         Self::at_most(RingLayout::of_frames::<T>(frames), largest)
     }
 
-    /// The ring after one of `units`.
+    /// The ring that follows one of `units` units.
     pub(super) fn next<T>(&self, units: usize) -> RingLayout {
         let frames = units.saturating_mul(GROWTH) / Geometry::<T>::FRAME_UNITS;
         Self::at_most(RingLayout::of_frames::<T>(frames), self.largest)
@@ -181,16 +182,16 @@ impl PipeLayout {
     }
 }
 
-/// Unused chunks. The receiver gives them, the sender takes them.
+/// Unused chunks. The receiver gives them back, the sender takes them.
 pub(super) struct FreeList<T> {
     /// A list linked by `next`. The receiver pushes, and the sender takes the whole list, so there
     /// is no ABA problem.
     list: AtomicPtr<Segment<T>>,
-    /// Number of chunks in the list, and in the one that the sender has taken.
+    /// Number of chunks in this list and in the one that the sender has taken.
     kept: AtomicUsize,
     /// Number of allocated chunks.
     chunks: AtomicUsize,
-    /// Most chunks to keep.
+    /// Maximum number of chunks to keep.
     limit: usize,
     chunk_units: usize,
 }
@@ -220,8 +221,8 @@ impl<T> FreeList<T> {
         chunks.saturating_sub(self.kept.load(Ordering::Relaxed)) * self.chunk_bytes()
     }
 
-    /// A chunk for the sender: from the list that it took earlier, else from the shared one, else
-    /// new.
+    /// A chunk for the sender: from the list that it took earlier, otherwise from the shared list,
+    /// otherwise a new one.
     pub(super) fn take(&self, own: &mut *mut Segment<T>) -> *mut Segment<T> {
         if own.is_null() {
             // Acquire: the receiver has finished reading these chunks.
@@ -242,7 +243,7 @@ impl<T> FreeList<T> {
     ///
     /// # Safety
     ///
-    /// The chunk came from [`FreeList::take`], and neither end uses it any more.
+    /// The chunk must come from [`FreeList::take`], and neither end may use it any more.
     pub(super) unsafe fn give(&self, chunk: *mut Segment<T>) {
         if self.kept.load(Ordering::Relaxed) >= self.limit {
             // SAFETY: the caller's promise.
@@ -263,7 +264,7 @@ impl<T> FreeList<T> {
         }
     }
 
-    /// Frees the kept chunks and the sender's own list. Both ends are gone.
+    /// Frees the kept chunks and the sender's own list. Both ends must be gone.
     pub(super) fn free_all(&self, own: *mut Segment<T>) {
         let list = self.list.swap(std::ptr::null_mut(), Ordering::Acquire);
         for mut list in [list, own] {
@@ -279,7 +280,7 @@ impl<T> FreeList<T> {
     }
 
     /// # Safety
-    /// The chunk came from [`FreeList::take`], and no end uses it any more.
+    /// The chunk must come from [`FreeList::take`], and no end may use it any more.
     pub(super) unsafe fn free(&self, chunk: *mut Segment<T>) {
         self.chunks.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.

@@ -24,13 +24,13 @@ use crate::wait::{Adaptive, Until, Wait};
 
 /// The sending end of a pipe.
 ///
-/// When it is dropped, the receiver still gets everything that was sent, and then an error.
+/// When it is dropped, the receiver still gets everything that has been sent, and then an error.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    /// Never borrowed by code that is not inlined, but for slices, so that a loop around `send`
+    /// Never borrowed by code that is not inlined, except for slices, so that a loop around `send`
     /// keeps it in registers.
     cursor: WriteCursor<T>,
-    /// `shared.state`, one pointer away.
+    /// Pointer to `shared.state`, to save an indirection.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
     _wait: PhantomData<W>,
@@ -111,7 +111,7 @@ impl<T, W: Wait> Sender<T, W> {
         message: T,
         timeout: Duration,
     ) -> Result<(), SendTimeoutError<T>> {
-        // A deadline that the clock cannot represent is no limit.
+        // A deadline that the clock cannot represent means that there is no limit.
         self.send_until(message, || Instant::now().checked_add(timeout))
     }
 
@@ -168,14 +168,14 @@ impl<T, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Number of messages that were sent and not yet received: a snapshot, if the receiver is
-    /// active. Messages of a [`Batch`](super::Batch) count until it is dropped.
+    /// Number of messages that have been sent and not yet received; a snapshot if the receiver is
+    /// active. Messages in a [`Batch`](super::Batch) count until it is dropped.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.cursor.sent().saturating_sub(taken) as usize
     }
 
-    /// Returns `true` if every message was received.
+    /// Returns `true` if every message has been received.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -196,7 +196,7 @@ impl<T, W: Wait> Sender<T, W> {
         state & ALIVE == 0 || state & RECEIVER_GONE != 0
     }
 
-    /// Memory that the pipe holds.
+    /// Memory that the pipe uses.
     pub fn memory(&self) -> super::MemoryUse {
         super::memory_use(&self.shared)
     }
@@ -205,13 +205,13 @@ impl<T, W: Wait> Sender<T, W> {
         &self.shared
     }
 
-    /// Returns `None` once there is room for a message.
+    /// Looks for room; returns `None` once there is room for a message.
     #[inline(always)]
     fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
         if self.cursor.free_slots() > 0 {
             return None;
         }
-        // See the receiver's `find`.
+        // For the reason, see the receiver's `find`.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the sender.
@@ -291,7 +291,7 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> Option<T> {
         return Some(cursor.take_back());
     }
     if state & RECEIVER_GONE != 0 {
-        // The receiver may have dropped the message itself: `taken` says how far it came.
+        // The receiver may have dropped the message itself: `taken` says how far it got.
         let drained = shared.flag_late_send();
         let taken = shared.taken.load(Ordering::Relaxed);
         let not_taken = drained && mutate!(not_taken, taken < cursor.sent() => true);
@@ -303,7 +303,7 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> Option<T> {
     None
 }
 
-/// As [`send_slow`], for messages that are not handed back. Returns the number of sent messages
+/// Like [`send_slow`], for messages that are not handed back. Returns the number of sent messages
 /// that the receiver did not take; they are dropped here.
 #[cold]
 #[inline(never)]

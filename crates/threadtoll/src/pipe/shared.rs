@@ -1,23 +1,24 @@
-//! State that both ends of a pipe share, and who drops which message when an end leaves.
+//! State that both ends of a pipe share, and the rules for which end drops which message when an
+//! end leaves.
 //!
 //! **Leaving.** `send` stores a header and then reads the state. A receiver that leaves sets
-//! `RECEIVER_GONE` and then reads the headers. Each could miss the other, and the message would
-//! stay in the pipe until the sender is dropped, although someone may wait for a reply to it. So
-//! the receiver executes, between its bit and its look, the barrier that `send` leaves out
-//! ([`crate::sync::request_barrier`]). It skips the barrier if messages have no destructor, if the
-//! sender has left, or if the sender's next send begins with a read-modify-write of the state
-//! ([`Shared::no_send_in_flight`]). If the kernel refuses the barrier, the receiver waits for a
-//! millisecond before it looks again.
+//! `RECEIVER_GONE` and then reads the headers. Each could miss the other's store, and the message
+//! would stay in the pipe until the sender is dropped, although a thread may be waiting for a reply
+//! to it. So the receiver, between setting its bit and reading the headers, executes the barrier
+//! that `send` omits ([`crate::sync::request_barrier`]). It skips the barrier if messages have no
+//! destructor, if the sender has left, or if the sender's next send begins with a read-modify-write
+//! of the state ([`Shared::no_send_in_flight`]). If the kernel refuses the barrier, the receiver
+//! waits for a millisecond before it reads the headers again.
 //!
 //! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
-//! not set, the receiver looks again and drops the message. If it was, the receiver is done,
-//! `taken` is final, and all later messages belong to the sender, which hands its message back or
+//! not set, the receiver checks again and drops the message. If it was set, the receiver is done,
+//! `taken` is final, and all later messages belong to the sender, which returns its message or
 //! drops it.
 //!
 //! **Sleeping often.** A receiver that has taken few messages since its last sleep sets
-//! `FENCE_FOR_NOW` as it goes to sleep ([`LastSleep`]). Once it has taken many without a sleep, it
-//! clears the bit. The receiver of a bounded pipe fences too while the bit is set, so a sender that
-//! finds the bit as it sets its own sleeps without a barrier as well.
+//! `FENCE_FOR_NOW` when it goes to sleep ([`LastSleep`]). Once it has taken many without a sleep,
+//! it clears the bit. The receiver of a bounded pipe also executes fences while the bit is set, so
+//! a sender that finds the bit when it sets its own sleeps without a barrier as well.
 
 use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
 use super::reader::{ReadCursor, Reader};
@@ -31,9 +32,9 @@ use crate::sync::{
 pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_nap};
 
-// The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each of the
-// three tables below, in any combination, except that `SENT_LATE` is only set with `RECEIVER_GONE`.
-// `is_legal` asserts it whenever a bit is set.
+// The bits of `Shared::state`. `ALIVE` is always set. The other bits match one row of each of the
+// three tables below; any rows may occur together, except that `SENT_LATE` is only set with
+// `RECEIVER_GONE`. Whenever a bit is set, an assertion checks this with `is_legal`.
 //
 // | `RECEIVER_SLEEPS` | `RECEIVER_GONE` | `DRAINED` | the receiver |
 // |---|---|---|---|
@@ -48,8 +49,8 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_n
 // | 0 | 1 | 0 | 0 or 1 | 0 or 1 | has sent no more than the pipe holds |
 // | 0 | 0 | 0 | 0 or 1 | 0 or 1 | has asked for room again since its first send |
 // | 0 | 0 | 1 | 0 | 0 | sleeps for want of room, or is about to |
-// `SENT_LATE`: it has sent something since the receiver left, and the receiver has not looked
-// again. `SENDER_GONE`: it has left, and all that it sent is published.
+// `SENT_LATE`: the sender has sent something since the receiver left, and the receiver has not
+// checked again. `SENDER_GONE`: the sender has left, and everything that it sent is published.
 //
 // | `MUST_FENCE` | `FENCE_FOR_NOW` | an end that publishes |
 // |---|---|---|
@@ -57,7 +58,7 @@ use crate::wait::{FenceOutcome, LastSleep, Parker, Wait, WaitStats, barrier_or_n
 // | 1 | 0 | fences, for the whole life of the pipe |
 // | 0 | 1 | fences until the receiver takes many messages without a sleep |
 //
-// Without `ALIVE` this is a forked child, and the other bits mean nothing.
+// Without `ALIVE`, this is a forked child, and the other bits are meaningless.
 pub(super) const RECEIVER_SLEEPS: u32 = 1 << 1;
 pub(super) const SENDER_SLEEPS: u32 = 1 << 2;
 pub(super) const RECEIVER_GONE: u32 = 1 << 3;
@@ -68,10 +69,10 @@ pub(super) const SENDER_GONE: u32 = 1 << 7;
 pub(super) const NEVER_SENT: u32 = 1 << 8;
 pub(super) const FIRST_FILL: u32 = 1 << 9;
 pub(super) const FENCE_FOR_NOW: u32 = 1 << 10;
-/// An end that publishes fences.
+/// Bits that make an end that publishes execute a fence.
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
 
-/// Returns `true` if the tables above have this state.
+/// Returns `true` if the tables above allow this state.
 pub(super) fn is_legal(state: u32) -> bool {
     let has = |bits: u32| state & bits != 0;
     let contradictory = has(RECEIVER_SLEEPS) && has(RECEIVER_GONE)
@@ -83,26 +84,26 @@ pub(super) fn is_legal(state: u32) -> bool {
 }
 
 /// Largest capacity of a pipe that begins with `FIRST_FILL`. The bit sends each send through the
-/// slow path, so it is only worth while in a pipe that carries a single answer.
+/// slow path, so it pays off only for a pipe that carries a single answer.
 const MAX_FIRST_FILL: u64 = 1;
 
 /// Sides of [`WaitStats`].
 pub(super) const SENDER: usize = 0;
 pub(super) const RECEIVER: usize = 1;
 
-/// Most frames that the sender opens without announcing them. It fits into the low bits of a
-/// header's address, which are 0.
+/// Maximum number of frames that the sender opens without announcing them. The number fits into the
+/// low bits of a header's address, which are 0.
 pub(super) const MAX_BEHIND: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 3 } else { 63 };
 
 /// Number of times per lap of the ring that the receiver publishes `acked`.
 const ACKS_PER_LAP: u64 = 8;
 
-/// The frame that the sender has announced to the receiver, which uses it to count messages. The
-/// two counts differ while the sender updates it.
+/// The frame that the sender has announced to the receiver, from which the receiver starts to count
+/// messages. The two counts differ while the sender updates it.
 struct OpenFrame {
-    /// Its header. The low bits hold the number of frames after it that the sender opens without
-    /// announcing them.
+    /// The frame's header. The low bits hold the number of frames after it that the sender opens
+    /// without announcing them.
     header: AtomicPtr<Header>,
     /// Number of messages sent before that frame; stored before `header`.
     count_before: AtomicU64,
@@ -114,23 +115,23 @@ pub(super) struct Shared<T> {
     /// The bits above. Both ends read it with each message. It is written only when an end sleeps,
     /// wakes or leaves, so both CPUs keep a copy of its line.
     pub(super) state: WipeOnFork<AtomicU32>,
-    /// Number of messages that the receiver has taken, stored with each. Read by a sender that
-    /// finds no room in `acked`.
+    /// Number of messages that the receiver has taken, stored with each message. Read by a sender
+    /// that finds no room according to `acked`.
     pub(super) taken: CachePadded<AtomicU64>,
-    /// As `taken`, but stored a few times per lap, so that a sender that waits for room does not
-    /// slow the receiver down.
+    /// Like `taken`, but stored only a few times per lap, so that a sender that waits for room does
+    /// not slow the receiver down.
     pub(super) acked: CachePadded<AtomicU64>,
-    /// Of the receiver.
+    /// The receiver's last sleep.
     last_sleep: CachePadded<LastSleep>,
     open_frame: CachePadded<OpenFrame>,
-    /// Used by the sender, and by the last end as it drops the pipe.
+    /// Used by the sender, and by the last end when it drops the pipe.
     pub(super) writer: CachePadded<UnsafeCell<Writer<T>>>,
-    /// Used by the receiver, by a sender that finds `DRAINED`, and by the last end as it drops the
-    /// pipe.
+    /// Used by the receiver, by a sender that finds `DRAINED`, and by the last end when it drops
+    /// the pipe.
     pub(super) reader: CachePadded<UnsafeCell<Reader<T>>>,
     pub(super) layout: PipeLayout,
     pub(super) free_list: FreeList<T>,
-    /// Units of the current ring.
+    /// Number of units of the current ring.
     pub(super) ring_units: AtomicUsize,
     pub(super) stats: WaitStats,
     process: u32,
@@ -144,7 +145,7 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Returns the cursors of both ends with it.
+    /// Creates the state; also returns the cursors of both ends.
     pub(super) fn new<W: Wait>(
         layout: PipeLayout,
         retain_bytes: usize,
@@ -208,7 +209,7 @@ impl<T> Shared<T> {
     /// Returns `true` if the receiver needs no barrier after a read-modify-write of the state,
     /// because no send can have read the state before it and publish its message after it.
     ///
-    /// That is so once the sender has left, and while its next send must begin with a
+    /// This is the case if the sender has left, and if its next send must begin with a
     /// read-modify-write of its own: the first send, and, in a pipe with `FIRST_FILL`, the first
     /// one beyond the capacity if all messages up to the capacity were taken.
     fn no_send_in_flight(&self, state: u32, taken: u64) -> bool {
@@ -219,14 +220,15 @@ impl<T> Shared<T> {
     /// Executes the barrier after an end has set its bit. `state` is the state before that.
     pub(super) fn announce(&self, state: u32) -> FenceOutcome {
         if state & FENCES != 0 {
-            // The partner of the fence in `state_after_publishing`.
+            // Pairs with the fence in `state_after_publishing`.
             mutate!(fence_of_sleeper, fence(Ordering::SeqCst) => ());
             return FenceOutcome::Fenced;
         }
         barrier_or_nap()
     }
 
-    /// As [`Shared::announce`], for a receiver that goes to sleep, which may not need the barrier.
+    /// Like [`Shared::announce`], for a receiver that goes to sleep, which may not need the
+    /// barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         debug_assert!(is_legal(state | RECEIVER_SLEEPS));
         self.last_sleep.record(taken);
@@ -236,13 +238,13 @@ impl<T> Shared<T> {
         self.announce(state)
     }
 
-    /// `FENCE_FOR_NOW` if the sender should fence from now on, else 0.
+    /// `FENCE_FOR_NOW` if the sender should execute fences from now on, otherwise 0.
     pub(super) fn sticky_fence_bit(&self, taken: u64) -> u32 {
         let must_fence = self.state.load(Ordering::Relaxed) & MUST_FENCE != 0;
         if must_fence || self.last_sleep.is_far(taken) { 0 } else { FENCE_FOR_NOW }
     }
 
-    /// Stops the sender from fencing once that costs more than a barrier.
+    /// Stops the sender's fences once they cost more than a barrier.
     pub(super) fn stop_fencing_if_dense(&self, taken: u64) {
         if self.last_sleep.is_far(taken) && self.state.load(Ordering::Relaxed) & FENCE_FOR_NOW != 0
         {
@@ -255,7 +257,7 @@ impl<T> Shared<T> {
     #[cold]
     pub(super) fn state_after_publishing(&self) -> u32 {
         if self.state.load(Ordering::Relaxed) & FENCES != 0 {
-            // The partner of the fence in `announce`.
+            // Pairs with the fence in `announce`.
             mutate!(fence_without_membarrier, fence(Ordering::SeqCst) => ());
         }
         self.state.load(Ordering::Acquire)
@@ -285,19 +287,19 @@ impl<T> Shared<T> {
     /// Number of messages sent before the announced frame.
     pub(super) fn announced(&self) -> u64 {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // It only decides what is prefetched.
+            // This only determines what is prefetched.
             return 0;
         }
         self.open_frame.count_after.load(Ordering::Relaxed)
     }
 
-    /// Number of messages sent, for the receiver, whose cursor this is. Reads no frame before the
-    /// receiver's, where the sender may write.
+    /// Number of messages sent, as seen by the receiver with this cursor. Reads no frame before the
+    /// receiver's, because the sender may be writing there.
     pub(super) fn sent(&self, cursor: &ReadCursor<T>) -> u64 {
         let announced = self.open_frame.count_after.load(Ordering::Acquire);
         let open = self.open_frame.header.load(Ordering::Acquire);
         if self.open_frame.count_before.load(Ordering::Relaxed) != announced {
-            // The sender is announcing the next frame.
+            // The sender is about to announce the next frame.
             return announced.max(cursor.visible());
         }
         let behind = open.addr() & MAX_BEHIND;
@@ -318,7 +320,7 @@ impl<T> Shared<T> {
             // the frame before this one is full.
             let found = count(unsafe { &*header }.load(Ordering::Acquire));
             sent = sent.max(found);
-            // The sender may have gone on since, so that the receiver is past all that was
+            // The sender may have continued since, so that the receiver is past everything that was
             // announced.
             if found != full || full >= announced_until {
                 return sent;
@@ -328,7 +330,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The receiver leaves. All that was sent is dropped now; the sender drops what it sends later.
+    /// The receiver leaves. All messages sent so far are dropped now; the sender drops those that
+    /// it sends later.
     pub(super) fn receiver_leaves(&self, mut cursor: ReadCursor<T>) {
         let state = self.state.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
         debug_assert!(is_legal(state | RECEIVER_GONE));
@@ -336,7 +339,7 @@ impl<T> Shared<T> {
             self.wake_sender();
         }
         if std::mem::needs_drop::<T>() && !self.no_send_in_flight(state, cursor.taken()) {
-            // The partner of the barrier in `send`; see the head of this file.
+            // Pairs with the barrier in `send`; see the head of this file.
             mutate!(barrier_in_leave, self.announce(state) => FenceOutcome::Fenced).settle();
         }
         let mut first_panic = FirstPanic::default();
@@ -348,13 +351,13 @@ impl<T> Shared<T> {
                 // Release: a sender that still waits for room may find it here, and overwrites what
                 // we have read.
                 self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
-                // For the sender, or for the end that drops the pipe.
+                // Stored for the sender, or for the end that drops the pipe.
                 reader.stopped_at = Some(cursor);
                 if state & SENDER_GONE != 0 {
                     break;
                 }
-                // If `SENT_LATE` is set, a message came after the last look, and is dropped here
-                // too.
+                // If `SENT_LATE` is set, a message was sent after the last check, and is dropped
+                // here, too.
                 let state = self.state.load(Ordering::Acquire);
                 let late = state & SENT_LATE != 0;
                 let next = if late { state & !SENT_LATE } else { state | DRAINED };
@@ -369,9 +372,9 @@ impl<T> Shared<T> {
         first_panic.resume();
     }
 
-    /// The sender has published messages and finds the receiver gone. Returns `false` if the
-    /// receiver will drop them, and `true` if the receiver is done and messages beyond `taken` are
-    /// the sender's.
+    /// Called when the sender has published messages and finds the receiver gone. Returns `false`
+    /// if the receiver will drop them, and `true` if the receiver is done and messages beyond
+    /// `taken` belong to the sender.
     pub(super) fn flag_late_send(&self) -> bool {
         let state = self.state.fetch_or(SENT_LATE, mutate!(sent_late, AcqRel));
         debug_assert!(is_legal(state | SENT_LATE));

@@ -1,7 +1,7 @@
 //! The sender's position in a pipe, and where it finds more room.
 //!
 //! Every send needs the [`WriteCursor`]. It is copied into slow paths and back, never borrowed, so
-//! that a loop around `send` keeps it in registers. The [`Writer`] has the rest.
+//! that a loop around `send` keeps it in registers. The [`Writer`] holds everything else.
 
 use super::memory::{BasePtr, FramePtr, Geometry, JUMP, Memory, MessagePtr, ONE, RETIRED};
 use super::segment::{NO_LIMIT, RingLayout, Segment};
@@ -12,13 +12,13 @@ use super::shared::{
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
-/// Polls of `acked` by a sender that finds no room, before it polls `taken`; at most one for each
-/// message that the pipe holds. The receiver writes `taken` with each message, and each read by the
-/// sender slows it down.
+/// Number of times that a sender that finds no room polls `acked` before it polls `taken`; at most
+/// one poll for each message that the pipe holds. The receiver writes `taken` with each message,
+/// and each read by the sender slows it down.
 const POLLS_OF_ACKED: u64 = 64;
 
-/// Most headers that the sender clears at a time. If it cleared one for each frame, a receiver that
-/// is right behind would read each of these lines between that store and the next.
+/// Maximum number of headers that the sender clears at a time. If it cleared one for each frame, a
+/// receiver close behind would read each of these lines between that store and the next.
 const MAX_CLEARED: usize = 16;
 
 /// Why there is no room.
@@ -28,16 +28,16 @@ pub(super) enum NoRoom {
     Disconnected,
 }
 
-/// The position that every send needs.
+/// The part of the position that every send needs.
 pub(super) struct WriteCursor<T> {
     /// Address of messages by their number.
     base: BasePtr<T>,
-    /// Number of messages sent, and so the number of the next one. The only field that changes with
-    /// each message.
+    /// Number of messages sent, which is also the number of the next message. The only field that
+    /// changes with each message.
     sent: u64,
     /// Number of messages up to which slots are contiguous and free.
     slots_end: u64,
-    /// Slots of the open frame after those, for which the pipe has no room yet.
+    /// Number of slots after those in the open frame for which the pipe has no room yet.
     blocked_slots: usize,
     /// The open frame.
     pub(super) frame: FramePtr<T>,
@@ -52,7 +52,7 @@ impl<T> Clone for WriteCursor<T> {
 impl<T> Copy for WriteCursor<T> {}
 
 impl<T> WriteCursor<T> {
-    /// At an empty frame, without free slots.
+    /// A cursor at an empty frame, without free slots.
     pub(super) fn new(frame: FramePtr<T>, sent: u64) -> Self {
         let base = frame.first_message().base(sent);
         WriteCursor { base, sent, slots_end: sent, blocked_slots: Geometry::<T>::PER_FRAME, frame }
@@ -111,14 +111,14 @@ impl<T> WriteCursor<T> {
         sent
     }
 
-    /// Counts the messages that were published.
+    /// Counts messages that were published.
     #[inline(always)]
     pub(super) fn advance_to(&mut self, sent: u64) {
         self.sent = sent;
     }
 
-    /// Continues at another position with the same count. The count is not stored, so that a loop
-    /// around `send` keeps it in a register.
+    /// Continues at another position with the same count. The count is not stored again, so that a
+    /// loop around `send` keeps it in a register.
     #[inline(always)]
     pub(super) fn move_to(&mut self, other: Self) {
         debug_assert_eq!(self.sent, other.sent);
@@ -145,7 +145,7 @@ impl<T> WriteCursor<T> {
     }
 }
 
-/// The sender's state that only slow paths need.
+/// The part of the sender's state that only slow paths need.
 pub(super) struct Writer<T> {
     segment: *mut Segment<T>,
     memory: Memory<T>,
@@ -157,7 +157,7 @@ pub(super) struct Writer<T> {
     /// Number of messages up to which the last announced frame suffices and, while there are dirty
     /// units, the headers after frames are cleared.
     announced_until: u64,
-    /// Number of messages that may be sent in all.
+    /// Total number of messages that may be sent.
     send_limit: u64,
     /// Number of messages that the receiver is known to have taken.
     known_taken: u64,
@@ -168,19 +168,19 @@ pub(super) struct Writer<T> {
     claim_open: bool,
     /// Number of calls of [`Writer::make_room`], counted up to two.
     first_sends: u8,
-    /// The ring, in use now or again after the chunks.
+    /// The ring, which is in use now, or will be again after the chunks.
     ring: *mut Segment<T>,
     ring_layout: RingLayout,
-    /// While sending is in chunks: the unit at which it resumes in the ring…
+    /// While sending is in chunks: the unit at which it will resume in the ring.
     ring_resume: usize,
-    /// …and the number of messages sent when it left the ring.
+    /// While sending is in chunks: the number of messages sent when it left the ring.
     ring_left_at: u64,
-    /// Chunks taken from the free list.
+    /// Chunks that were taken from the free list.
     free_chunks: *mut Segment<T>,
 }
 
 impl<T> Writer<T> {
-    /// At the start of a fresh ring.
+    /// The state at the start of a fresh ring.
     pub(super) fn new(
         segment: *mut Segment<T>,
         memory: Memory<T>,
@@ -206,11 +206,11 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Opens the next frame in the common case, and returns `None` in all others, which
+    /// Opens the next frame in the common case. Returns `None` in all other cases, which
     /// [`Writer::make_room`] handles.
     ///
     /// Stores nothing that is shared. A CPU's stores become visible in order, so each would wait
-    /// for earlier ones to lines that the other CPU still owns.
+    /// for earlier stores to lines that the other CPU still owns.
     #[inline(always)]
     pub(super) fn step(&self, cursor: WriteCursor<T>) -> Option<WriteCursor<T>> {
         debug_assert_eq!(cursor.free_slots(), 0);
@@ -253,7 +253,7 @@ impl<T> Writer<T> {
                     self.grant_slots(cursor);
                     return Ok(());
                 }
-                // The end of a chunk.
+                // This is the end of a chunk.
                 self.refresh_taken(shared, true);
                 self.leave_chunk(shared, cursor);
                 continue;
@@ -308,7 +308,7 @@ impl<T> Writer<T> {
     }
 
     /// Clears `NEVER_SENT` and `FIRST_FILL` in turn, so that a receiver that leaves or sleeps
-    /// before needs no barrier (`Shared::no_send_in_flight`). Returns the state.
+    /// before that needs no barrier (`Shared::no_send_in_flight`). Returns the state.
     fn note_first_sends(&mut self, shared: &Shared<T>) -> u32 {
         let bit = match self.first_sends {
             0 => NEVER_SENT,
@@ -321,7 +321,7 @@ impl<T> Writer<T> {
         mutate!(first_sends, shared.state.fetch_and(!bit, Ordering::AcqRel) => shared.state.load(Ordering::Relaxed))
     }
 
-    /// Number of messages sent and not known to have been taken.
+    /// Number of messages that were sent and are not known to have been taken.
     fn in_flight(&self, cursor: &WriteCursor<T>) -> u64 {
         cursor.sent() - self.known_taken
     }
@@ -331,7 +331,7 @@ impl<T> Writer<T> {
         cursor.sent() < self.send_limit
     }
 
-    /// Updates `known_taken`: from `taken` if `certain`, otherwise from `acked`, which is older and
+    /// Updates `known_taken`: from `taken` if `certain`, otherwise from `acked`, which is older but
     /// costs the receiver less.
     fn refresh_taken(&mut self, shared: &Shared<T>, certain: bool) {
         // Acquire: the receiver has finished reading what is overwritten next.
@@ -399,7 +399,7 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Frees as many slots of the open frame as the pipe has room for.
+    /// Frees as many slots in the open frame as the pipe has room for.
     pub(super) fn grant_slots(&mut self, cursor: &mut WriteCursor<T>) {
         let room = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
         cursor.set_free_slots(cursor.frame_slots().min(room));
@@ -412,7 +412,7 @@ impl<T> Writer<T> {
         self.send_limit - cursor.sent()
     }
 
-    /// Clears the header `units` after `frame`, unless that is the end of a chunk.
+    /// Clears the header `units` units after `frame`, unless that is the end of a chunk.
     fn clear_header_after(&self, frame: FramePtr<T>, units: usize) {
         if let Some(behind) = self.frame_after(frame, units) {
             // SAFETY: free memory: it belongs to a frame that there is room for, or to the one
@@ -422,7 +422,7 @@ impl<T> Writer<T> {
         }
     }
 
-    /// The frame `units` after `frame`; `None` past the end of a chunk.
+    /// The frame `units` units after `frame`; `None` past the end of a chunk.
     fn frame_after(&self, frame: FramePtr<T>, units: usize) -> Option<FramePtr<T>> {
         // SAFETY: as in `set_send_limit`.
         let Segment { units: all, is_ring, .. } = unsafe { &*self.segment };
@@ -433,8 +433,8 @@ impl<T> Writer<T> {
         Some(self.memory.frame(if unit == *all && *is_ring { 0 } else { unit }))
     }
 
-    /// Opens the frame `units` after the open one, and clears up to `most_cleared` headers after it
-    /// if they must be. Returns `false` if that is the end of a chunk.
+    /// Opens the frame `units` units after the open one, and clears up to `most_cleared` headers
+    /// after it if necessary. Returns `false` if that is the end of a chunk.
     #[inline(always)]
     fn open_frame_after(
         &mut self,
@@ -455,11 +455,11 @@ impl<T> Writer<T> {
     }
 
     /// Clears up to `most` headers after `frame`, which is opened next: one for each frame that can
-    /// be filled now, counting `frame`, and at least one. Returns their number.
+    /// be filled now, including `frame`, and at least one. Returns their number.
     #[inline(always)]
     fn clear(&mut self, cursor: &WriteCursor<T>, frame: FramePtr<T>, most: usize) -> usize {
         let mut frames = most;
-        // In a segment that was just entered, whose room is not known yet, it is one.
+        // In a segment that was just entered, for which the room is not known yet, it is one.
         if most > 1 {
             let free = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
             frames = most.min((free / Geometry::<T>::PER_FRAME).max(1));
@@ -473,7 +473,7 @@ impl<T> Writer<T> {
     }
 
     /// Continues in an empty frame; see [`Writer::open_frame_after`]. Inlined, because a run clears
-    /// a single header, without a loop.
+    /// only one header, without a loop.
     #[inline(always)]
     fn open_frame(
         &mut self,
@@ -483,10 +483,10 @@ impl<T> Writer<T> {
         most_cleared: usize,
     ) {
         let behind = self.memory.unit(self.end) - self.memory.unit(frame);
-        // 0 at the end of a chunk.
+        // The result is 0 at the end of a chunk.
         let mut frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         if self.dirty_units > 0 && frames > 0 {
-            // Opening an earlier frame may have cleared headers up to here and beyond.
+            // Opening an earlier frame may already have cleared headers up to here and beyond.
             let cleared = self.announced_until.saturating_sub(cursor.sent);
             let cleared = cleared as usize / Geometry::<T>::PER_FRAME;
             frames = if cleared > 0 {
@@ -500,11 +500,12 @@ impl<T> Writer<T> {
         *cursor = WriteCursor::new(frame, cursor.sent);
     }
 
-    /// Number of messages and units of a long run for up to `messages`; `None` if it would have
-    /// fewer than `fewest`, which is at least a frame's worth, and they go into frames.
+    /// Number of messages, and of units, in a long run for up to `messages` messages. `None` if the
+    /// run would have fewer than `fewest` messages, which is at least a frame's worth; they are
+    /// then stored in frames.
     ///
-    /// A long run takes no more units than its messages would in full frames, because that is the
-    /// room that the ring has.
+    /// A long run takes no more units than its messages would take in full frames, because the ring
+    /// has only that much room.
     pub(super) fn fit_run(
         &self,
         cursor: &WriteCursor<T>,
@@ -522,7 +523,7 @@ impl<T> Writer<T> {
         let mut count = messages.min(Geometry::<T>::messages_in(most));
         let mut units = Geometry::<T>::units_for(count);
         if units * Geometry::<T>::PER_FRAME > count {
-            // The last unit would be too empty: leave it out.
+            // The last unit would be too empty, so it is left out.
             units -= 1;
             count = Geometry::<T>::messages_in(units);
         }
@@ -550,11 +551,11 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Makes sure that the open frame is not full, so that its header can carry flags.
+    /// Ensures that the open frame is not full, so that its header can carry flags.
     pub(super) fn open_for_flags(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         self.undo_claim(*cursor);
         if cursor.frame_slots() == 0 {
-            // At the end of a chunk this opens its last frame, which is for flags only.
+            // At the end of a chunk, this opens its last frame, which is for flags only.
             self.open_frame_after(shared, cursor, Geometry::<T>::FRAME_UNITS, 1);
         }
     }
@@ -563,14 +564,14 @@ impl<T> Writer<T> {
     #[cold]
     fn grow(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         let ring_layout = shared.layout.next::<T>(self.ring_layout.units);
-        // First, since it panics if the ring exceeds the address space.
+        // Done first, because it panics if the ring exceeds the address space.
         self.ring = Segment::ring(ring_layout.units);
         self.ring_layout = ring_layout;
         shared.ring_units.store(self.ring_layout.units, Ordering::Relaxed);
         self.switch_to(shared, cursor, self.ring, 0, JUMP | RETIRED);
     }
 
-    /// Continues in a chunk, to return to the ring later.
+    /// Continues in a chunk; sending returns to the ring later.
     #[cold]
     fn leave_ring_for_chunk(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         self.open_for_flags(shared, cursor);
@@ -581,11 +582,12 @@ impl<T> Writer<T> {
         self.switch_to(shared, cursor, chunk, 0, JUMP);
     }
 
-    /// Continues after a full chunk: in the ring if the receiver has left it and is near, otherwise
-    /// in another chunk.
+    /// Continues after a full chunk: in the ring if the receiver has left it and is close behind,
+    /// otherwise in another chunk.
     #[cold]
     fn leave_chunk(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
-        // A receiver that has taken a message sent after the ring has left the ring.
+        // If the receiver has taken a message that was sent after leaving the ring, it has left the
+        // ring, too.
         let ring_is_free = self.known_taken > self.ring_left_at;
         let is_near = self.in_flight(cursor) <= self.ring_layout.slots / 2;
         if mutate!(back_to_ring, ring_is_free && is_near => true) {
@@ -633,7 +635,7 @@ impl<T> Writer<T> {
         unsafe { left.store(cursor.stamp() | flags, mutate!(publish_jump, Release)) };
     }
 
-    /// Frees the ring and the kept chunks. Both ends are gone.
+    /// Frees the ring and the kept chunks. Both ends must be gone.
     pub(super) fn free(&mut self, shared: &Shared<T>) {
         shared.free_list.free_all(std::mem::replace(&mut self.free_chunks, std::ptr::null_mut()));
         // SAFETY: both ends are gone, and the receiver frees only rings that the sender has

@@ -3,13 +3,13 @@
 //! - All futexes share one lock, like a bucket of the kernel's table. Threads wake in the order in
 //!   which they fell asleep.
 //! - No checker can model `membarrier(2)`, which acts on other threads. A full fence on both sides
-//!   stands in for it. The code for kernels without it ([`Kernel::Lacks`]) is checked as it is.
+//!   replaces it. The code for kernels without it ([`Kernel::Lacks`]) is checked as it is.
 //! - Time does not pass, except that a sleep with a limit may end at any moment. The limit has then
 //!   passed, even if the thread was woken at that moment.
 //! - Freed memory is kept until the next execution, so that any later access is reported
 //!   ([`Life`]).
 //!
-//! [`begin`] sets what is broken on purpose; see `mutate!`.
+//! [`begin`] sets what is deliberately broken; see `mutate!`.
 
 #[cfg(threadtoll_loom)]
 use loom as checker;
@@ -56,8 +56,8 @@ pub(crate) enum Kernel {
     Lacks,
     /// The kernel has refused the call since the queue was created, so sleeps are short.
     Refuses,
-    /// As `Orders`, but another thread is in the call at each sleep. The barrier is executed at the
-    /// earliest moment that the protocol allows, and waited for until later.
+    /// Like `Orders`, but another thread is in the call at each sleep. The barrier is executed at
+    /// the earliest moment that the protocol allows, but is waited for until later.
     Busy,
 }
 
@@ -72,7 +72,7 @@ thread_local! {
     static COUNTED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Begins an execution of a model in which `broken` is broken on purpose.
+/// Begins an execution of a model in which `broken` is deliberately broken.
 #[cfg(test)]
 pub(crate) fn begin(kernel: Kernel, broken: &str) {
     KERNEL.set(kernel);

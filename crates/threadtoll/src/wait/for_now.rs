@@ -1,26 +1,29 @@
-//! Fences for now: how ends that sleep often avoid the barrier that a sleep needs.
+//! Temporary fences: how ends that sleep often avoid the barrier that a sleep otherwise needs.
 //!
-//! The barrier interrupts every CPU that runs a thread of the process for some microseconds. So a
-//! queue whose ends sleep often has a bit, in the word that ends read after they have published,
-//! that makes them fence between the two. While it is set, a sleeper needs a fence only. It decides
-//! by the word as it was when the sleeper set its own bit. That is sound whoever has set the bit:
+//! The barrier interrupts, for some microseconds, every CPU that runs a thread of the process. So a
+//! queue whose ends sleep often has a bit that makes them execute a fence instead. The bit is in
+//! the word that ends read after they have published, and the fence comes between publishing and
+//! reading. While the bit is set, an end that goes to sleep needs only a fence. The sleeper decides
+//! by the value that the word had when it set its own bit. That is sound, whichever end has set the
+//! fence bit:
 //!
-//! - An end that goes to sleep sets it and executes the barrier a last time. The other end sees the
-//!   bit in all that it publishes after the barrier.
-//! - The other end has set it, and so fences from then on. What it published before is visible to a
-//!   sleeper that has read the bit, since both updates are read-modify-writes.
+//! - If an end that goes to sleep has set it, that end also executed the barrier one last time. The
+//!   other end sees the bit in everything that it publishes after the barrier.
+//! - If the other end has set it, that end executes fences from then on. What it published before
+//!   is visible to a sleeper that has read the bit, because both updates are read-modify-writes.
 //!
-//! An end clears the bit by a read-modify-write as well. Either that finds the bit of a sleeper
-//! that has relied on it, which the end sees from then on, or the sleeper finds the bit cleared,
-//! and executes the barrier.
+//! An end that clears the fence bit also does so by a read-modify-write. Either this finds the bit
+//! of a sleeper that relied on the fence, so that the end sees the sleeper from then on; or the
+//! sleeper finds the fence bit cleared, and executes the barrier.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Number of messages between two sleeps from which one interruption of the other CPUs, of some
-/// microseconds, costs less than a fence for each message, of some tens of nanoseconds.
+/// Number of messages between two sleeps above which interrupting the other CPUs once, which takes
+/// some microseconds, costs less than a fence for each message, which takes some tens of
+/// nanoseconds.
 const DENSE: u64 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 64 };
 
-/// Position in the stream of messages at which somebody last slept. Used by one end alone.
+/// Position in the stream of messages at which a thread last slept. Used by one end only.
 #[derive(Debug)]
 pub(crate) struct LastSleep(AtomicU64);
 
@@ -34,8 +37,8 @@ impl LastSleep {
         self.0.store(messages, Ordering::Relaxed);
     }
 
-    /// Returns `true` if there were so many messages since the last sleep that a barrier for the
-    /// next one costs less than a fence for each of them.
+    /// Returns `true` if there have been enough messages since the last sleep for a barrier at the
+    /// next sleep to cost less than a fence for each of them.
     pub(crate) fn is_far(&self, messages: u64) -> bool {
         messages - self.0.load(Ordering::Relaxed) >= DENSE
     }

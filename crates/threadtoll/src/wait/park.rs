@@ -1,4 +1,4 @@
-//! Sleeping until the other side has something, without missing a wake-up.
+//! Sleeping until the other side has published something, without missing a wake-up.
 //!
 //! The two sides of a queue share a word. A side that is about to sleep sets its bit, executes a
 //! barrier, polls once more, and sleeps on the word. The other side publishes, executes a barrier,
@@ -17,9 +17,9 @@ use crate::sync::{
     request_barrier,
 };
 
-/// Polls between two looks at a barrier that another thread executes: about 0.4 µs.
+/// Number of polls between two checks of a barrier that another thread executes: about 0.4 µs.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Number of those looks: together about 25 µs, longer than a barrier takes.
+/// Number of these checks: together about 25 µs, longer than a barrier takes.
 const ROUNDS_BEFORE_FORCE: u32 = 64;
 
 /// Longest sleep if the kernel does not ensure that the other side sees our bit.
@@ -29,7 +29,7 @@ const NAP: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Now,
-    /// `None` waits for ever.
+    /// `None` waits forever.
     Deadline(Option<Instant>),
 }
 
@@ -47,28 +47,30 @@ pub(crate) enum WaitOutcome<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Polled {
     Message,
-    /// The other side has left, and everything was received.
+    /// The other side has left, and everything has been received.
     Closed,
 }
 
 /// The two kinds of poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// May miss what was just published: another poll follows.
+    /// May miss a message that was just published, because another poll follows.
     Racy,
-    /// Comes after the barrier and must not miss anything: the thread sleeps if it finds nothing.
+    /// Comes after the barrier and must not miss any message: the thread sleeps if it finds none.
     Fenced,
 }
 
 /// Result of the barrier between setting a bit and polling once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FenceOutcome {
-    /// A message that the next poll misses is published by an end that sees the bit.
+    /// The barrier was executed: a message that the next poll misses is published by an end that
+    /// sees the bit.
     Fenced,
-    /// Another thread is in the call. Once the pending barrier was executed, as `Fenced`.
+    /// Another thread is in the call. Once the pending barrier has been executed, this is like
+    /// `Fenced`.
     Pending(PendingBarrier),
-    /// There was no barrier: an end may publish without seeing the bit, so sleep no longer than
-    /// this.
+    /// There was no barrier: an end may publish without seeing the bit, so do not sleep for longer
+    /// than this.
     NapAtMost(Duration),
 }
 
@@ -87,8 +89,8 @@ impl FenceOutcome {
     }
 }
 
-/// Polls while another thread executes a barrier, as long as that may take if the thread has a CPU.
-/// Returns what was found meanwhile, or the outcome of this thread's barrier.
+/// Polls while another thread executes a barrier, for as long as a barrier may take if that thread
+/// has a CPU. Returns what was found in the meantime, or the outcome of this thread's barrier.
 #[cold]
 fn poll_until_fenced<R>(
     barrier: PendingBarrier,
@@ -105,7 +107,7 @@ fn poll_until_fenced<R>(
     Ok(FenceOutcome::of_barrier(barrier.force()))
 }
 
-/// Executes the barrier for both sides: the partner of [`crate::sync::light_barrier`] in a send.
+/// Executes the barrier for both sides; pairs with [`crate::sync::light_barrier`] in a send.
 /// Without it, our bit and the sender's message could both be in store buffers while each side
 /// reads the old value of the other's word.
 pub(crate) fn barrier_or_nap() -> FenceOutcome {
@@ -200,16 +202,16 @@ fn sleep<R>(
         );
         if counted && let Some(pending) = parker.pending_wakeups {
             mutate!(woken_has_come, pending.fetch_sub(1, Ordering::Relaxed) => 0);
-            // The partner of the waker's fence: if the waker still counted this thread, and so woke
-            // no other, the poll below finds what the waker published.
+            // Pairs with the waker's fence: if the waker still counted this thread, and so woke no
+            // other, the poll below finds what the waker published.
             fence(Ordering::SeqCst);
         }
-        // Acquire: as above.
+        // Acquire: for the same reason.
         if word.load(Ordering::Acquire) & to_clear != 0 {
             parker.clear(to_clear);
         }
         stats.end_sleep(side, sleep);
-        // Even after the deadline, since the wake-up may have been the only one for several
+        // Polls even after the deadline, because this may have been the only wake-up for several
         // threads.
         if let Some(found) = mutate!(look_after_sleep, poll(Probe::Fenced) => None) {
             return WaitOutcome::Found(found);
@@ -217,7 +219,7 @@ fn sleep<R>(
     }
 }
 
-/// Wakes the side that sleeps with this bit. `side` is the caller's.
+/// Wakes the side that sleeps with this bit. `side` is the caller's own side.
 #[cold]
 pub(crate) fn wake(word: &AtomicU32, bit: u32, stats: &WaitStats, side: usize) {
     // Release: the side that finds its bit cleared sees what was published before.
@@ -230,8 +232,8 @@ pub(crate) fn wake(word: &AtomicU32, bit: u32, stats: &WaitStats, side: usize) {
 /// Wakes up to `most` of the threads that share a bit. Only one thread at a time may call this.
 ///
 /// The bits from `epoch` up count the calls. So a thread that has set the bit but is not asleep yet
-/// does not fall asleep, even if another one sets the bit again after this call has cleared it. If
-/// `most` threads were woken, more may be asleep, so the bit is set again.
+/// does not fall asleep, even if another thread sets the bit again after this call has cleared it.
+/// If `most` threads were woken, more may be asleep, so the bit is set again.
 #[cold]
 pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) {
     let Parker { word, bit, stats, pending_wakeups, .. } = parker;
@@ -256,7 +258,7 @@ pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) 
         pending.fetch_add(woken as usize, Ordering::Relaxed);
     }
     if mutate!(more_sleep, woken == most => false) {
-        // Relaxed: the threads that still sleep poll when they are woken.
+        // Relaxed: the threads that are still asleep poll when they are woken.
         word.fetch_or(bit, Ordering::Relaxed);
     }
 }

@@ -1,12 +1,12 @@
-//! A side of a queue that may sleep, and the word that it sleeps on.
+//! A side of a queue that may sleep, and the word on which it sleeps.
 
 use super::WaitStats;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
-/// Bit 0 of every word that threads sleep on: always set, except in a forked child, which finds its
-/// copy of the word wiped.
+/// Bit 0 of every word on which threads sleep: always set, except in a forked child, which finds
+/// its copy of the word wiped.
 ///
-/// A side uses one more bit of the word, and perhaps sticky bits ([`Parker`]):
+/// A side uses one more bit of the word, and possibly sticky bits ([`Parker`]):
 ///
 /// | `ALIVE` | its bit | its sticky bits | the side is |
 /// |---|---|---|---|
@@ -26,18 +26,18 @@ pub(crate) struct Parker<'a> {
     pub(crate) word: &'a AtomicU32,
     /// This side's bit.
     pub(crate) bit: u32,
-    /// Bits that are set with it. They stay set, unless the barrier was not executed.
+    /// Bits that are set together with it. They stay set, unless the barrier was not executed.
     pub(crate) sticky_bits: u32,
     pub(crate) stats: &'a WaitStats,
-    /// 0 or 1.
+    /// Number of this side: 0 or 1.
     pub(crate) side: usize,
-    /// For a bit that several threads share: number of threads that were woken and have not polled
-    /// since. Only the waker clears such a bit. If it stays set too long it causes a needless
-    /// wake-up; if a sleeper cleared it, another one could miss its wake-up.
+    /// For a bit that several threads share: the number of threads that have been woken and have
+    /// not polled since. Only the waker clears such a bit. If it stays set too long, it causes an
+    /// unnecessary wake-up; if a sleeper cleared it, another sleeper could miss its wake-up.
     pub(crate) pending_wakeups: Option<&'a AtomicUsize>,
     /// Number of polls before a thread that waits by `Park` sleeps.
     pub(crate) spins_before_park: u32,
-    /// The process in which the queue was made.
+    /// The process in which the queue was created.
     pub(crate) process: u32,
 }
 

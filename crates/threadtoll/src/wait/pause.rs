@@ -1,10 +1,10 @@
 //! A pause of a known length.
 //!
-//! The pause hint of a CPU takes 3 to 70 ns, depending on the model. A wait wants about 25 ns
-//! between two polls, half the time that a cache line takes between two near cores. If the hint is
-//! shorter, several of them make one pause.
+//! A CPU's pause hint takes 3 to 70 ns, depending on the model. A wait needs about 25 ns between
+//! two polls, which is half the time that a cache line takes between two close cores. If the hint
+//! is shorter, several of them make up one pause.
 
-// Nothing is ordered by this, so a model checker need not see it.
+// No other memory access is ordered by this, so a model checker need not see it.
 #![allow(clippy::disallowed_types)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,15 +14,15 @@ use crate::sync::{CachePadded, spin_loop};
 
 /// Length of a pause, unless a single hint takes longer.
 const PAUSE_NS: u64 = 25;
-/// Most hints in a pause.
+/// Maximum number of hints in a pause.
 const MAX_HINTS: u64 = 16;
-/// Hints that are timed together.
+/// Number of hints that are timed together.
 const TIMED: u64 = 16;
 
 /// Number of hints in a pause; 0 until they have been timed.
 static HINTS: CachePadded<AtomicU32> = CachePadded(AtomicU32::new(0));
 
-/// Pauses; for one hint only, before [`calibrate_pause`] was called.
+/// Pauses. Before [`calibrate_pause`] was called, this is a single hint.
 #[inline(always)]
 pub(super) fn pause() {
     spin_loop();
@@ -34,12 +34,12 @@ pub(super) fn pause() {
     }
 }
 
-/// Times the hints, once in a process. Takes about a microsecond.
+/// Times the hints, once per process. Takes about a microsecond.
 pub(crate) fn calibrate_pause() {
     if HINTS.load(Relaxed) != 0 || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return;
     }
-    // The shortest of three, in case the thread loses its CPU.
+    // The shortest of three measurements, in case the thread loses its CPU.
     let least = (0..3).map(|_| {
         let began = Instant::now();
         (0..TIMED).for_each(|_| spin_loop());

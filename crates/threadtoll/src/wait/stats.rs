@@ -1,7 +1,7 @@
-//! Statistics that decide how long to spin: the cost of sleeping on this machine, the waits at this
-//! queue that were shorter, and whether both ends are pinned to the same CPU.
+//! Statistics that determine how long to spin: the cost of sleeping on this machine, the recent
+//! waits at this queue that were shorter, and whether both ends are pinned to the same CPU.
 //!
-//! Nothing is ordered by them, so they use plain atomics that no model checker sees.
+//! No other memory access is ordered by them, so they use plain atomics that no model checker sees.
 
 #![allow(clippy::disallowed_types)]
 
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant as Clock};
 use super::pause::calibrate_pause;
 use crate::sync::{self, Instant};
 
-/// Cost of sleeping that is assumed at first: a usual wake-up.
+/// Cost of sleeping that is assumed initially: a typical wake-up.
 const FIRST_GUESS_NS: u32 = 10_000;
-/// Highest estimate. A sleep that costs more has waited for a CPU, and spinning would keep that CPU
-/// from others.
+/// Highest estimate of the cost of sleeping. A sleep that costs more includes a wait for a CPU, and
+/// spinning would keep that CPU from other threads.
 const MAX_NS: u32 = 20_000;
 const MIN_NS: u32 = 1_000;
 
-/// Cost of sleeping, over all queues of the process: the tenth percentile of the samples, which
-/// woken threads that wait for a CPU do not inflate.
+/// Cost of sleeping, over all queues of the process: the tenth percentile of the samples, which is
+/// not inflated by woken threads that wait for a CPU.
 static SLEEP_COSTS_NS: AtomicU32 = AtomicU32::new(FIRST_GUESS_NS);
 
 fn learn(sample_ns: u64) {
-    // If two threads store at once, a sample is lost.
+    // If two threads store at the same time, a sample is lost.
     SLEEP_COSTS_NS.store(learned(SLEEP_COSTS_NS.load(Relaxed), sample_ns), Relaxed);
 }
 
@@ -37,19 +37,21 @@ fn learned(old_ns: u32, sample_ns: u64) -> u32 {
 /// Statistics of the waits of a queue's two sides.
 #[derive(Debug)]
 pub(crate) struct WaitStats {
-    /// When the queue was made: times are counted from here. A clock that queues shared would have
-    /// to be set once, under a lock, which a thread could hold while another one forks.
+    /// When the queue was created: times are measured from here. A clock shared by all queues would
+    /// have to be initialised once, under a lock, which a thread could hold while another one
+    /// forks.
     made_at: Clock,
     /// Time of the last wake-up; 0 once it has been read.
     woken_at_ns: AtomicU64,
-    /// For each side, a bit for each of its last eight waits: set if it was shorter than a sleep.
+    /// For each side, one bit for each of its last eight waits, which is set if the wait was
+    /// shorter than a sleep.
     short_waits: [AtomicU8; 2],
     /// For each side, the only CPU on which it may run, plus 1; 0 if there are several or it is
     /// unknown.
     only_cpu_of: [AtomicU32; 2],
     /// For each side, number of calls of [`WaitStats::refresh_affinity`].
     affinity_checks: [AtomicU32; 2],
-    /// True if the ends' way of waiting uses these statistics.
+    /// True if the ends' wait strategy uses these statistics.
     learns: bool,
 }
 
@@ -66,7 +68,7 @@ impl WaitStats {
         WaitStats {
             made_at: Clock::now(),
             woken_at_ns: AtomicU64::new(0),
-            // Waits count as short until they have been long.
+            // Waits count as short until long ones have been recorded.
             short_waits: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
             only_cpu_of: [AtomicU32::new(0), AtomicU32::new(0)],
             affinity_checks: [AtomicU32::new(0), AtomicU32::new(0)],
@@ -74,7 +76,7 @@ impl WaitStats {
         }
     }
 
-    /// Time since the queue was made; never 0.
+    /// Time since the queue was created; never 0.
     fn now_ns(&self) -> u64 {
         self.made_at.elapsed().as_nanos() as u64 + 1
     }
@@ -102,12 +104,12 @@ impl WaitStats {
     /// Records a wait of this side. `short` means that spinning would have been cheaper than
     /// sleeping.
     pub(super) fn record_wait(&self, side: usize, short: bool) {
-        // If several threads of this side store at once, a wait is lost.
+        // If several threads of this side store at the same time, a wait is lost.
         let last = self.short_waits[side].load(Relaxed);
         self.short_waits[side].store(last << 1 | u8::from(short), Relaxed);
     }
 
-    /// Reads this side's CPU affinity in one of 64 calls, since that may change at any time.
+    /// Reads this side's CPU affinity in one of 64 calls, because it may change at any time.
     /// Returns [`WaitStats::on_one_cpu`].
     pub(super) fn refresh_affinity(&self, side: usize) -> bool {
         if self.learns && self.affinity_checks[side].fetch_add(1, Relaxed).is_multiple_of(64) {
@@ -116,7 +118,7 @@ impl WaitStats {
         self.on_one_cpu()
     }
 
-    /// Records that this side wakes the other.
+    /// Records that this side wakes the other side.
     pub(super) fn record_wake(&self, side: usize) {
         if self.learns {
             self.refresh_affinity(side);
@@ -141,14 +143,14 @@ impl WaitStats {
         sleep.map(|sleep| Sleep { fell_asleep_ns: self.now_ns(), ..sleep })
     }
 
-    /// Records the end of a sleep, by a wake-up or by time.
+    /// Records the end of a sleep, by a wake-up or by a timeout.
     pub(super) fn end_sleep(&self, side: usize, sleep: Option<Sleep>) {
         let Some(Sleep { began_ns, fell_asleep_ns }) = sleep else { return };
         let woken_at = self.woken_at_ns.swap(0, Relaxed);
         let costs = u64::from(SLEEP_COSTS_NS.load(Relaxed));
         self.record_wait(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
         if woken_at != 0 && woken_at >= fell_asleep_ns {
-            // It did sleep when it was woken.
+            // The thread was really asleep when it was woken.
             learn(self.now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
         }
     }

@@ -1,4 +1,4 @@
-//! The polling loops of the ways of waiting.
+//! The polling loops of the wait strategies.
 //!
 //! Between two polls there is a pause of about half the time that a cache line takes from one CPU
 //! to another. A poll that comes too early fetches a line that the other end is about to write. The
@@ -12,20 +12,20 @@ use super::pause::pause;
 use super::{Adaptive, Park, Spin, SpinBackoff, SpinYield};
 use crate::sync::{Instant, yield_now};
 
-/// Polls for room before a sender that waits by [`Park`] sleeps: a receiver that is awake makes
-/// room sooner than a thread can fall asleep.
+/// Number of polls for room before a sender that waits by [`Park`] sleeps: a receiver that is awake
+/// makes room sooner than a thread can fall asleep.
 pub(crate) const SPINS_BEFORE_PARK: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
-/// Polls of an adaptive wait before it reads a clock: about half a microsecond.
+/// Number of polls in an adaptive wait before it reads a clock: about half a microsecond.
 const POLLS_BEFORE_CLOCK: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Polls between two readings of the clock.
+/// Number of polls between two readings of the clock.
 const POLLS_PER_CLOCK_READ: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Polls before the first yield.
+/// Number of polls before the first yield.
 const POLLS_BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
-/// Pauses between two polls of a wait that backs off: about a microsecond.
+/// Number of pauses between two polls of a wait that backs off: about a microsecond.
 const PAUSES_OF_BACKOFF: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 40 };
-/// Polls between two checks of the deadline, in a wait that never sleeps.
+/// Number of polls between two checks of the deadline, in a wait that never sleeps.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// Result of spinning.
@@ -38,7 +38,7 @@ pub enum SpinOutcome<R> {
     TimedOut,
 }
 
-/// Conditions under which spinning stops, other than success.
+/// Conditions under which spinning stops without success.
 #[derive(Debug)]
 pub struct SpinContext<'a> {
     pub(super) deadline: Option<Instant>,
@@ -56,7 +56,7 @@ impl SpinContext<'_> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return true;
         }
-        // If the kernel does not wipe the word in a child, telling takes a system call, which is
+        // If the kernel does not wipe the word in a child, this check takes a system call, which is
         // too expensive for every round.
         self.parker.is_wiped() || round.is_multiple_of(256) && self.parker.is_forked()
     }
@@ -74,12 +74,12 @@ pub(super) fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> 
     None
 }
 
-/// A way of waiting. Public in a private module, so that no other crate can implement it.
+/// A wait strategy. Public in a private module, so that no other crate can implement it.
 pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
     /// True if it uses the measured cost of sleeping.
     const LEARNS: bool = false;
 
-    /// Polls until something is found, the context ends it, or it is time to sleep.
+    /// Polls until something is found, the context ends the wait, or it is time to sleep.
     fn spin<R>(context: &SpinContext<'_>, poll: impl FnMut() -> Option<R>) -> SpinOutcome<R>;
 }
 
@@ -101,7 +101,7 @@ impl Strategy for SpinBackoff {
     #[inline(always)]
     fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
         loop {
-            // First, since the queue has just been polled.
+            // The pauses come first, because the queue has just been polled.
             (0..PAUSES_OF_BACKOFF).for_each(|_| pause());
             if let Some(found) = poll() {
                 return SpinOutcome::Found(found);

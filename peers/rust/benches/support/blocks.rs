@@ -12,7 +12,7 @@ use super::place::transfer_ns;
 const STEADY: f64 = 1.1;
 /// Smallest ratio of the distances of two regimes.
 const APART: f64 = 1.4;
-/// Fewest blocks of a regime.
+/// Minimum number of blocks of a regime.
 const REGIME: usize = 3;
 
 /// One row in one cell for some milliseconds.

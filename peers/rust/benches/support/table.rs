@@ -30,7 +30,7 @@ pub(crate) struct Tables<'a> {
     pub(crate) by_distance: bool,
 }
 
-/// Fewest rounds for a ratio.
+/// Minimum number of rounds for a ratio.
 const ROUNDS: usize = 3;
 
 impl Tables<'_> {

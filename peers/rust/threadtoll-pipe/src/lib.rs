@@ -1,5 +1,5 @@
 //! threadtoll's unbounded pipe behind the C interface of adapters (`peers/adapter.h`): measured
-//! next to the pipe itself, it tells what the calls through the interface cost.
+//! next to the pipe itself, it shows what the calls through the interface cost.
 //!
 //! As in the adapters of C++, a call crosses the C boundary and takes one indirect jump.
 

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::parse::{List, Reader, count, list, share};
 
 const MAX_RATE: u64 = 100_000_000;
-/// The highest rate that sleeping threads can reach: no sleep is shorter than about 100 µs.
+/// The highest rate that sleeping threads can reach: a sleep takes at least about 100 µs.
 const MAX_ASLEEP_PER_S: f64 = 10_000.0;
 
 #[derive(Debug, Args, Serialize)]
@@ -18,7 +18,7 @@ pub(super) struct ReadShareArgs {
     pub(super) read_share: Option<List<Share>>,
 }
 
-/// Options of scenarios whose threads hold the lock for shares of their time.
+/// Options of scenarios in which threads hold the lock for given shares of their time.
 #[derive(Debug, Args, Serialize)]
 pub(super) struct SweepArgs {
     /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50%
@@ -36,7 +36,7 @@ pub(super) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// The rate, unless it is too high for this work.
+    /// The rate, unless it is too high for this kind of work.
     pub(super) fn rate(&self, work: Option<Work>) -> Result<Option<f64>, Failure> {
         match self.rate {
             Some(rate) if work == Some(Work::Sleep) && rate > MAX_ASLEEP_PER_S => {

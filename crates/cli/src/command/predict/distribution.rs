@@ -17,12 +17,12 @@ const MAX_BYTES: u64 = 100_000_000;
 pub(super) enum Distribution {
     Fixed,
     Exponential,
-    /// Read from the file of this name.
+    /// Read from the file with this name.
     Measured(String, Shape),
 }
 
 impl Distribution {
-    /// Reads the value of an option: a name, FILE, or FILE#N.
+    /// Parses the value of an option: a name, FILE, or FILE#N.
     pub(super) fn read(option: &str, text: &str) -> Result<Self, Failure> {
         match text {
             "fixed" => return Ok(Self::Fixed),
@@ -56,7 +56,7 @@ impl Distribution {
         }
     }
 
-    /// The distribution scaled to this mean; measured times without one keep their own.
+    /// The distribution scaled to this mean. If no mean is given, measured times keep their own.
     pub(super) fn shape(&self, option: &str, mean_ns: Option<f64>) -> Result<Shape, Failure> {
         let bad = |error: ModelError| Failure::usage(format!("{option}: {error}")).hint(DURATIONS);
         match (self, mean_ns) {
@@ -102,7 +102,7 @@ fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     durations::read(path, &text)
 }
 
-/// Reads a mean time: zero, or a picosecond to a day.
+/// Parses a mean time: zero, or from a picosecond to a day.
 pub(super) fn mean_ns(option: &str, text: &str) -> Result<f64, Failure> {
     durations::zero_or_longer(text)
         .map_err(|why| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS))

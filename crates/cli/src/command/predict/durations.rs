@@ -8,7 +8,7 @@ use super::input;
 use crate::failure::Failure;
 use crate::parse::{DURATIONS, duration};
 
-/// Shorter times are taken for typing errors.
+/// Shortest time that is accepted; a shorter one is probably a typing error.
 const MIN_NS: f64 = 1e-3;
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
@@ -28,7 +28,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     values.sort_unstable_by(f64::total_cmp);
     let counted: Vec<(f64, u64)> =
         values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
-    // A closed form takes time per distinct value; drawing takes more per draw from counted values.
+    // A closed form takes time per distinct value. Drawing from counted values takes more time per
+    // draw.
     let shape = if counted.len() < values.len() / 4 {
         Shape::counted(&counted)
     } else {
@@ -37,7 +38,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     shape.map_err(|error| Failure::usage(format!("{name}: {error}")).hint(DURATIONS))
 }
 
-/// Reads a duration in nanoseconds; the error is the reason alone.
+/// Parses a duration in nanoseconds; the error is only the reason.
 pub(super) fn zero_or_longer(text: &str) -> Result<f64, &'static str> {
     match duration(text)? {
         ns if ns > 0.0 && ns < MIN_NS => Err("it is shorter than a picosecond"),

@@ -1,4 +1,4 @@
-//! Input files of predictions, read whole.
+//! Reads input files of predictions as a whole.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 const EXCERPT_CHARS: usize = 40;
 
-/// Reads a file of at most `max_bytes`; errors carry the hint.
+/// Reads a file of at most `max_bytes`; errors include the hint.
 pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let unreadable = |why: &str| Failure::usage(format!("cannot read {name}: {why}")).hint(hint);
@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, F
     read_all(File::open(path).map_err(failed)?, &name, max_bytes, hint)
 }
 
-/// Reads to the end, up to `max_bytes`; `name` is for messages.
+/// Reads to the end, but at most `max_bytes`; `name` is used in messages.
 pub(super) fn read_all(
     source: impl Read,
     name: &str,

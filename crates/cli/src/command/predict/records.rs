@@ -26,7 +26,8 @@ impl Merged {
     }
 }
 
-/// Reads the distribution of record `number`, or of the only one that is not a reference.
+/// Reads the distribution of record `number`; without a number, that of the only record that is not
+/// a reference.
 pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
     let results = file::read(path)?;

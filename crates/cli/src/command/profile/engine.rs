@@ -1,4 +1,4 @@
-//! The seam between the command and the sampler.
+//! Interface between the command and the sampler.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::AtomicBool;
@@ -9,10 +9,10 @@ use threadtoll_record::Profile;
 
 use crate::failure::Failure;
 
-/// Observes a program: one that runs already, or one that it launched.
+/// Observes a program that is already running, or that it has launched.
 pub(super) trait Engine {
     /// Samples until `length` is over, `stop` is set or the program has ended. Calls `each` about
-    /// every `every` with everything seen so far.
+    /// once per `every`, with everything seen so far.
     fn run(
         &mut self,
         length: Option<Duration>,
@@ -24,7 +24,7 @@ pub(super) trait Engine {
     /// Sends a signal to a launched program.
     fn forward(&self, signal: i32);
 
-    /// Exit code of a launched program that has ended, 128+S if signal S ended it.
+    /// Exit code of a launched program that has ended; 128+S if signal S ended it.
     fn try_wait(&mut self) -> Option<u8>;
 }
 

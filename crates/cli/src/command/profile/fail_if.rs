@@ -1,5 +1,5 @@
-//! `--fail-if EXPR`: comparisons joined by `and`. It holds if one lock meets all of them; `stuck`
-//! and `deadlock` alone, if anything stands still.
+//! `--fail-if EXPR`: comparisons joined by `and`. The expression holds if a single lock meets all
+//! of them; `stuck` or `deadlock` alone hold if there is any standstill of that kind.
 
 mod figure;
 mod glob;
@@ -14,7 +14,7 @@ use figure::{FIGURES, Figure};
 use glob::Glob;
 
 const GRAMMAR: &str = "write comparisons as --fail-if 'name = cache_* and queue_mean > 0.5'";
-/// Locks that a message names.
+/// Maximum number of locks that a message names.
 const NAMED: usize = 3;
 
 /// A parsed expression.
@@ -26,7 +26,7 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Comparison {
     Name(Glob),
-    /// It is part of a standstill, or of a deadlock.
+    /// True for a lock that is part of a standstill, or of a deadlock.
     Stuck(Word),
     Figure {
         figure: &'static Figure,
@@ -35,7 +35,7 @@ enum Comparison {
     },
 }
 
-/// A word that is an expression by itself.
+/// A word that can be an expression by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Stuck,
@@ -76,12 +76,13 @@ impl Relation {
     }
 }
 
-/// Answer of a profile to a condition.
+/// Result of evaluating a condition for a profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct Judgement {
     /// Locks that meet it, each with its figures.
     pub(super) met: Vec<String>,
-    /// Figures that are not known, each with the locks that might meet the condition otherwise.
+    /// Figures that are unknown, each with the locks that might meet the condition if it were
+    /// known.
     pub(super) unknown: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -109,7 +110,7 @@ impl Condition {
         let mut judgement = Judgement { met: Vec::new(), unknown: Vec::new() };
         for process in &profile.processes {
             if let Some(words) = self.words() {
-                // A program that is stopped stands still without any lock.
+                // A stopped program has a standstill without any lock.
                 let fits = |stuck: &&Stuck| words.iter().all(|word| word.fits(stuck));
                 let found = process.stand_stills().filter(fits);
                 judgement.met.extend(found.map(|stuck| sentence(&stuck.text)));
@@ -130,7 +131,7 @@ impl Condition {
         judgement
     }
 
-    /// The words, if it consists of nothing else.
+    /// The words of an expression that consists of words only; otherwise `None`.
     fn words(&self) -> Option<Vec<Word>> {
         let word = |comparison: &Comparison| match comparison {
             Comparison::Stuck(word) => Some(*word),
@@ -177,7 +178,7 @@ impl Condition {
         })
     }
 
-    /// ` (queue_mean 0.62, held_share 81%)`, each figure once.
+    /// ` (queue_mean 0.62, held_share 81%)`: each figure in the condition, once.
     fn figures_of(&self, lock: &Lock) -> String {
         let mut figures: Vec<String> = Vec::new();
         for figure in self.figures() {
@@ -203,7 +204,7 @@ impl Judgement {
     }
 }
 
-/// A standstill without its last full stop, which the line has.
+/// A description of a standstill without its final full stop, because the line has its own.
 fn sentence(text: &str) -> String {
     clean(text.strip_suffix('.').unwrap_or(text))
 }
@@ -221,7 +222,7 @@ fn bad(what: String) -> Failure {
     Failure::usage(format!("--fail-if: {what}")).hint(GRAMMAR)
 }
 
-/// The comparison at the start of `text`, and the text after it.
+/// Parses the comparison at the start of `text`; returns it and the rest.
 fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
     let (field, after) = word(text);
     if field.is_empty() {
@@ -277,14 +278,15 @@ fn relation(operator: &str) -> Option<Relation> {
     }
 }
 
-/// The letters, digits, dots and underscores at the start, and the text after them.
+/// Splits off the letters, digits, dots and underscores at the start.
 fn word(text: &str) -> (&str, &str) {
     let end =
         text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// The value at the start, in quotes if it contains blanks, and the text after it.
+/// Parses the value at the start, which is in quotes if it contains blanks; returns it and the
+/// rest.
 fn value(text: &str) -> Result<(&str, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..]

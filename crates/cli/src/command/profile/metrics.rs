@@ -1,4 +1,4 @@
-//! `--openmetrics FILE|:PORT`: the profile so far, for a collector of metrics.
+//! `--openmetrics FILE|:PORT`: provides the profile so far to a metrics collector.
 
 mod server;
 
@@ -13,14 +13,14 @@ use crate::failure::Failure;
 use crate::{console, draft};
 use server::Served;
 
-/// Begin of each file of metrics, by which one that may be replaced is told from others.
+/// Beginning of each metrics file, by which a file that may be replaced is recognised.
 const BEGIN: &[u8] = b"# TYPE threadtoll_";
-/// Metrics of a program of which nothing has been seen.
+/// Metrics of a program of which nothing has been seen yet.
 const NOTHING: &str = "# EOF\n";
 
 const HINT: &str = "write --openmetrics FILE, --openmetrics :9100, or --openmetrics ADDRESS:PORT";
 
-/// Place where metrics are wanted.
+/// Destination of the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     File(PathBuf),
@@ -41,7 +41,7 @@ impl Target {
     }
 }
 
-/// Metrics of a profile, renewed at most once a second.
+/// Metrics of a profile, updated at most once a second.
 pub(super) struct Metrics {
     counters: OpenMetrics,
     place: Place,
@@ -53,7 +53,7 @@ enum Place {
 }
 
 impl Metrics {
-    /// Begins to serve, or makes sure that the file can be written.
+    /// Starts the server, or checks that the file can be written.
     pub(super) fn open(target: &Target) -> Result<Self, Failure> {
         let place = match target {
             Target::File(path) => {
@@ -88,7 +88,7 @@ impl Metrics {
     }
 }
 
-/// Refuses a file that holds something else.
+/// Rejects a file that contains anything other than metrics.
 pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
     let mut start = Vec::new();
     let read = match std::fs::metadata(path) {

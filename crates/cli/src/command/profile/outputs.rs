@@ -1,4 +1,4 @@
-//! Outputs of a profile, new or kept.
+//! Outputs of a profile, whether it is new or was kept.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl OutputArgs {
         optional(&self.fail_if, Condition::parse)
     }
 
-    /// Refuses files that cannot or must not be written, before anything starts.
+    /// Rejects files that cannot or must not be written, before anything starts.
     pub(super) fn check(&self, out: Option<&Path>, metrics: Option<&Path>) -> Result<(), Failure> {
         let files: Vec<&Path> = [out, metrics, self.folded.as_deref(), self.html.as_deref()]
             .into_iter()
@@ -60,7 +60,7 @@ impl OutputArgs {
         self.html.as_deref().map_or(Ok(()), page::prepare)
     }
 
-    /// Prints the JSON object if it is wanted, and writes the files.
+    /// Prints the JSON object if requested, and writes the files.
     pub(super) fn write(&self, profiled: &Profiled) -> Result<(), Failure> {
         if self.json {
             let line = Line::Profile(Box::new(profiled.profile.clone()));

@@ -1,4 +1,4 @@
-//! Replays the profiles of a file instead of sampling, to test everything but the sampler.
+//! Replays the profiles in a file instead of sampling, to test everything except the sampler.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,7 +13,7 @@ use threadtoll_record::{Line, Profile};
 use super::engine::Engine;
 use crate::failure::Failure;
 
-/// Time between two profiles, however seldom the command asks for them.
+/// Time between two profiles, however rarely the command asks for them.
 const STEP: Duration = Duration::from_millis(20);
 
 pub(super) struct Replay {
@@ -22,7 +22,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Takes all profiles of a file.
+    /// Reads all profiles in a file.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::usage(format!("--replay {}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
@@ -74,7 +74,7 @@ impl Engine for Replay {
         loop {
             let current = &self.profiles[shown.min(self.profiles.len() - 1)];
             each(current);
-            // A test that waits for the last profile gets it on a machine that stands still, too.
+            // A test that waits for the last profile gets it even if the machine makes no progress.
             let all = shown + 1 >= self.profiles.len();
             let over = all && end.is_some_and(|end| Instant::now() >= end);
             if over || stop.load(Ordering::SeqCst) {
@@ -100,7 +100,7 @@ impl Engine for Replay {
     fn try_wait(&mut self) -> Option<u8> {
         match self.program.as_mut()?.try_wait() {
             Ok(status) => status.map(exit_code),
-            // Its status cannot be had any more.
+            // Its status is no longer available.
             Err(_) => Some(1),
         }
     }

@@ -1,4 +1,4 @@
-//! A profile from start to end: its files, its signals, its report and its exit code.
+//! A profile from start to end: its files, signals, report and exit code.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,22 +25,23 @@ use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::{draft, kept, page};
 
-/// Exit code if `--fail-if` held.
+/// Exit code if the `--fail-if` condition held.
 pub(super) const FAIL_IF: u8 = 5;
 
 /// Time between two lines of the file.
 const EVERY: Duration = Duration::from_secs(1);
-/// A longer file is begun anew: only its last lines count, and a day has 86,400.
+/// Size at which a file is rewritten with its last lines only, because earlier lines do not matter
+/// and a day has 86,400.
 const MAX_FILE: u64 = 32 << 20;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
-/// A line is written unless the one before it is more recent than this.
+/// The last line is written again only if the previous one is older than this.
 const RECENT: Duration = Duration::from_millis(750);
-/// Time between two looks at a launched program that outlives its profile.
+/// Interval at which a launched program that outlives its profile is checked.
 const WAIT: Duration = Duration::from_millis(20);
 
 pub(super) fn run(request: &Request, common: &CommonArgs) -> Result<ExitCode, Failure> {
     let launched = matches!(request.subject, Subject::Launched(..));
-    // A profile needs no idle machine, so no noise is measured.
+    // A profile does not need an idle machine, so no noise is measured.
     let (mut machine, _) = inspect(common, Duration::ZERO)?;
     machine.simulated = request.replay.is_some();
     let out = match &request.out {
@@ -56,7 +57,7 @@ pub(super) fn run(request: &Request, common: &CommonArgs) -> Result<ExitCode, Fa
     let signals = Signals::listen(launched, request.live.is_some())?;
     let mut engine = start(request)?;
     let kept = Kept::create(out, request, machine);
-    // The program runs already, so a terminal that fails is said at the end.
+    // The program is already running, so a failure of the terminal is reported at the end.
     let live = request.live.as_ref().map(|live| live.start(signals.clone(), kept.show()));
     let (screen, fault) = match live.transpose() {
         Ok(screen) => (screen, None),
@@ -89,7 +90,7 @@ struct Kept {
     path: PathBuf,
     machine: Machine,
     plan: Plan,
-    /// Command line of a launched program, which may be over before it is seen.
+    /// Command line of a launched program, which may end before the profiler sees it.
     program: Option<Vec<Text>>,
     /// `None` if it could not be created.
     appender: Option<Appender>,
@@ -100,7 +101,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// The program runs already, so what is wrong with the file is said at the end.
+    /// The program is already running, so a problem with the file is reported at the end.
     fn create(path: PathBuf, request: &Request, machine: Machine) -> Self {
         let command = std::env::args_os()
             .skip(1)
@@ -135,12 +136,12 @@ impl Kept {
         Kept { path, machine, plan, program, appender, trace: None, fault, written: None }
     }
 
-    /// The command that shows all of it.
+    /// The command that shows the complete report.
     fn show(&self) -> String {
         format!("threadtoll profile show {}", self.path.display())
     }
 
-    /// A profile as it is kept.
+    /// A profile in the form of a line of the file.
     fn stamped(&self, profile: &Profile, finished: bool) -> Profile {
         let stamped = |trace: &Trace| Trace { run: self.machine.run.clone(), ..trace.clone() };
         Profile {
@@ -166,12 +167,12 @@ impl Kept {
         }
         let is_long = appender.length() > MAX_FILE;
         let trace = self.trace.iter().filter(|_| is_long || has_new_trace).cloned();
-        // The profile comes last: many readers take the last line.
+        // The profile comes last, because many readers take the last line.
         let mut lines: Vec<Line> = trace.map(Line::Trace).collect();
         lines.push(Line::Profile(Box::new(profile.clone())));
-        // Where it cannot be begun anew, it goes on.
+        // If the file cannot be rewritten, it grows further.
         if !is_long || appender.begin_anew(&self.machine, &self.plan, &lines).is_err() {
-            // A disk may have room again a second later, so this is tried again.
+            // The disk may have room again a second later, so the next line is tried again.
             self.fault = appender.append(&lines).err();
         }
         self.written = Some(Instant::now());
@@ -188,7 +189,7 @@ struct Session {
 }
 
 impl Session {
-    /// Keeps and shows everything seen so far.
+    /// Writes and shows everything seen so far.
     fn second(&mut self, profile: &Profile) {
         let profile = self.kept.stamped(profile, false);
         self.bar.set_position((profile.seconds.get() * 1000.0) as u64);
@@ -208,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Reports, waits for a launched program, and chooses the exit code.
+    /// Prints the report, waits for a launched program, and determines the exit code.
     fn end(
         mut self,
         request: &Request,
@@ -269,7 +270,7 @@ impl Session {
     }
 }
 
-/// Waits for a launched program, and hands it the signals that we get.
+/// Waits for a launched program, and forwards the signals that arrive.
 fn wait(signals: &Signals, engine: &mut dyn Engine) -> u8 {
     loop {
         if let Some(code) = engine.try_wait() {
@@ -280,14 +281,14 @@ fn wait(signals: &Signals, engine: &mut dyn Engine) -> u8 {
     }
 }
 
-/// Prints whether `--fail-if` holds.
+/// Prints the result of `--fail-if`; returns `true` if its condition holds.
 pub(super) fn judge(condition: &Condition, profile: &Profile) -> bool {
     let judgement = condition.judge(profile);
     judgement.lines().iter().for_each(|line| console::err(&threadtoll_report::clean(line)));
     !judgement.met.is_empty()
 }
 
-/// Only the end shows that no process has the name.
+/// The error if no process had the name; this is known only at the end.
 fn no_process(name: &str) -> Failure {
     Failure::run(format!("--only {name}: no process of this name was seen"))
         .hint("give the name of a program that is executed, without its folder")
@@ -298,7 +299,8 @@ fn unkept(fault: WriteFault) -> Failure {
         .hint("make room, or choose another file with --out; earlier seconds are kept")
 }
 
-/// Progress of a profile of known length; a launched program may write to the terminal itself.
+/// Progress bar for a profile of known length; hidden if a launched program may write to the
+/// terminal.
 fn bar(request: &Request, launched: bool) -> ProgressBar {
     let shown = !launched && !request.quiet && request.live.is_none();
     let Some(length) = request.length.filter(|_| shown) else {

@@ -1,4 +1,4 @@
-//! `threadtoll profile show`: a kept profile again, finished or not.
+//! `threadtoll profile show`: shows a kept profile again, whether finished or not.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Signals that end the sampling, and those that a launched program gets from us.
+//! Signals that end the sampling, and signals that are forwarded to a launched program.
 
 use std::io;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
     stop: Arc<AtomicBool>,
-    /// A bit for each signal that a launched program has not got.
+    /// A bit for each signal that has not been forwarded to the launched program yet.
     pending: Arc<AtomicU64>,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Handles signals from now on.
     ///
-    /// A second signal ends this process at once, unless it has a launched program to wait for or,
-    /// if `live`, a terminal to restore; then SIGQUIT is a signal like the others.
+    /// A second signal ends this process at once, unless it has to wait for a launched program or,
+    /// if `live`, to restore a terminal; in that case, SIGQUIT is treated like the other signals.
     pub(super) fn listen(launched: bool, live: bool) -> Result<Self, Failure> {
         let signals = Signals::default();
         let quit = live.then_some(SIGQUIT);
-        // Under nohup, a closed terminal ends nothing.
+        // Under nohup, closing the terminal ends nothing.
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up).chain(quit) {
             signals
@@ -43,7 +43,7 @@ impl Signals {
         let (stop, pending) = (Arc::clone(&self.stop), Arc::clone(&self.pending));
         let action = move |info: &libc::siginfo_t| {
             stop.store(true, Ordering::SeqCst);
-            // A terminal sends Ctrl-C to all programs in its foreground.
+            // A terminal sends Ctrl-C to all programs in its foreground process group.
             let from_terminal = signal == SIGINT && info.si_code == libc::SI_KERNEL;
             if signal != SIGQUIT && !from_terminal {
                 pending.fetch_or(1 << signal, Ordering::SeqCst);
@@ -54,17 +54,17 @@ impl Signals {
         Ok(())
     }
 
-    /// True from the first signal on.
+    /// Becomes true at the first signal.
     pub(super) fn stop(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// Ends the sampling as a signal does.
+    /// Ends the sampling, as a signal would.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Signals that a launched program is to get, each once.
+    /// Signals that have yet to be forwarded to a launched program; each is returned once.
     pub(super) fn take_pending(&self) -> impl Iterator<Item = i32> + use<> {
         let pending = self.pending.swap(0, Ordering::SeqCst);
         (1..64).filter(move |signal| pending & (1 << signal) != 0)

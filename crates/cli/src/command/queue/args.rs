@@ -67,7 +67,7 @@ impl ArrivalsArgs {
         matches!(self.arrivals, Some(ArrivalsChoice::File(_)))
     }
 
-    /// Checks that the arrivals can be measured in the time that a cell has.
+    /// Checks that the arrivals can be measured in the time per cell.
     pub(super) fn check(&self, time_ns: Option<u64>) -> Result<(), Failure> {
         if self.scale.is_some() && !self.is_file() {
             return Err(Failure::usage(
@@ -133,12 +133,12 @@ pub(super) fn senders(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
     Ok(senders.into_iter().map(|senders| senders as u32).collect())
 }
 
-/// Reads times between messages or bursts.
+/// Parses times between messages or bursts.
 pub(super) fn gaps(option: &str, text: &str) -> Result<Vec<u64>, Failure> {
     durations_ns(option, text, burst::MAX_GAP_NS)
 }
 
-/// Reads sizes of messages.
+/// Parses sizes of messages.
 pub(super) fn sizes(option: &str, text: &str) -> Result<Vec<u64>, Failure> {
     list(option, text, "size", |part| match bytes(option, part)? {
         size if MESSAGE_BYTES.contains(&size) => Ok(size),

@@ -77,7 +77,7 @@ impl ScenarioOptions for ForMe {
         })
     }
 
-    /// Refuses losses that none of the queues offers.
+    /// Rejects losses that none of the queues supports.
     fn check_queues(&self, Request { queues, wait, .. }: &Request) -> Result<(), Failure> {
         let Some(lose) = self.lose.filter(|lose| *lose != Lose::Never) else { return Ok(()) };
         let offers = |queue: &Queue| {

@@ -1,4 +1,4 @@
-//! A program's answers to `block`, as samples.
+//! Converts a program's answers to `block` into samples.
 
 use std::time::Duration;
 
@@ -8,35 +8,35 @@ use super::talk::Talk;
 use crate::foreign::description::clean;
 use crate::samples::{Acquisitions, RoundTrips, Samples, Stretches};
 
-/// Most round trips of a block that have a stamp each.
+/// Maximum number of individually stamped round trips of a block.
 const MAX_STAMPED: u64 = 2_000_000;
-/// Largest figure that is believed, so that none overflows.
+/// Largest figure that is accepted, so that no sum overflows.
 const MAX: f64 = 1e15;
 
-/// The kind of answer that a block has.
+/// Kind of answer that is expected for a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Question {
     /// Round trips.
     RoundTrips,
-    /// Messages as fast as possible.
+    /// Messages, sent as fast as possible.
     Stream,
-    /// Tasks of a pool, and the work that each of them is.
+    /// Tasks of a pool, and the work in each of them.
     Pool { tasks: u64, cycle_ns: u64 },
 }
 
-/// A block, as a program measured it.
+/// A block, as a program has measured it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Told {
     pub(crate) samples: Samples,
-    /// Messages, round trips or tasks of the block.
+    /// Number of messages, round trips or tasks in the block.
     pub(crate) operations: u64,
-    /// CPU time that went by before the first message, in nanoseconds.
+    /// CPU time used before the first message, in nanoseconds.
     pub(crate) settling_ns: u64,
-    /// Least time that the block took, by the program's clock.
+    /// Shortest time that the block must have taken, by the program's own figures.
     pub(super) claimed: Duration,
 }
 
-/// Reads the answer to a block of this kind.
+/// Parses the answer to a block of this kind.
 pub(super) fn read(talk: &mut Talk, question: Question, kind: BlockKind) -> Result<Told, String> {
     let mut lines = Lines(talk);
     let (samples, operations, claimed_ns) = match question {
@@ -54,7 +54,7 @@ pub(super) fn read(talk: &mut Talk, question: Question, kind: BlockKind) -> Resu
     Ok(Told { samples, operations, settling_ns, claimed })
 }
 
-/// One stretch of this many operations.
+/// A single stretch of this many operations.
 fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
     let lengths_ps = vec![(elapsed_ns * 1000.0).round() as u64];
     Stretches { lengths_ps, operations_each: operations }
@@ -62,8 +62,8 @@ fn stretch(operations: u64, elapsed_ns: f64) -> Stretches {
 
 type Read = (Samples, u64, u64);
 
-/// A program measures both kinds in each block. Of the stamped round trips, neither the order nor
-/// the CPUs are known.
+/// A program measures both kinds in every block. Neither the order nor the CPUs of the stamped
+/// round trips are known.
 fn round_trips(lines: &mut Lines<'_>, kind: BlockKind) -> Result<Read, String> {
     let values = lines.number("count")?;
     let (mut lengths_ps, mut stamped_ns) = (Vec::new(), 0_u64);
@@ -104,7 +104,7 @@ fn stream(lines: &mut Lines<'_>) -> Result<Read, String> {
     Ok((Samples::Stream(stretch(messages, elapsed_ns)), messages, 0))
 }
 
-/// A pool's threads are not told apart.
+/// The threads of a pool are not reported separately.
 fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String> {
     let tasks = lines.number("count")?;
     let elapsed_ns = lines.decimal("elapsed_ns")? as u64;
@@ -125,7 +125,7 @@ fn pool(lines: &mut Lines<'_>, asked: u64, cycle_ns: u64) -> Result<Read, String
     Ok((samples, tasks, elapsed_ns))
 }
 
-/// Lines of an answer, each with a name and a figure, or an error.
+/// Lines of an answer: each a name and a figure, or an error.
 struct Lines<'a>(&'a mut Talk);
 
 impl Lines<'_> {
@@ -163,7 +163,7 @@ impl Lines<'_> {
         parsed.ok_or_else(|| no_figure(name, &value))
     }
 
-    /// A figure that is not 0.
+    /// A figure that must not be 0.
     fn decimal(&mut self, name: &str) -> Result<f64, String> {
         match self.zero_or_more(name)? {
             0.0 => Err(format!("its “{name}” is 0")),
@@ -180,7 +180,7 @@ impl Lines<'_> {
     }
 }
 
-/// The sentence of a line that reports an error.
+/// The message in a line that reports an error.
 pub(super) fn error(line: &str) -> Option<String> {
     let sentence = line.strip_prefix("error")?;
     let whole = sentence.is_empty() || sentence.starts_with(' ');

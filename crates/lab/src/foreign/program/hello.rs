@@ -1,4 +1,4 @@
-//! A program's description of itself and its peers.
+//! A program's description of itself and of its peers.
 
 use serde::{Deserialize, Serialize};
 use threadtoll_record::{Class, Wait};
@@ -7,7 +7,7 @@ use crate::foreign::description::{check_name, clean};
 
 /// Longest text, in bytes.
 const LONGEST: usize = 500;
-/// Most peers of a program.
+/// Maximum number of peers of a program.
 const MOST: usize = 256;
 
 /// A program's description of itself.
@@ -39,7 +39,7 @@ pub enum Peer {
         name: String,
         /// One-sentence description.
         sentence: String,
-        /// The ends' way of waiting.
+        /// Wait strategy of the ends.
         class: Class,
     },
     /// A lock, for a scenario of `contention`.
@@ -62,15 +62,15 @@ pub struct ProgramQueue {
     pub version: String,
     /// One-sentence description.
     pub sentence: String,
-    /// Scenarios that the program knows for it.
+    /// Scenarios in which the program can measure it.
     pub scenarios: Vec<String>,
-    /// Memory for a message of 8 bytes, of a bounded queue.
+    /// Memory per message of 8 bytes, if the queue is bounded.
     #[serde(default)]
     pub slot_bytes: Option<u32>,
-    /// True if its capacity is a power of two.
+    /// True if its capacity is rounded to a power of two.
     #[serde(default)]
     pub power_of_two: bool,
-    /// Its ways of waiting.
+    /// Its wait strategies.
     pub waits: Vec<Wait>,
     /// True if it has batch calls.
     #[serde(default)]
@@ -87,14 +87,14 @@ impl Peer {
         }
     }
 
-    /// Its name, of whatever kind it is.
+    /// Name of the peer, of whatever kind it is.
     pub fn name(&self) -> &str {
         self.texts()[0]
     }
 }
 
 impl Hello {
-    /// Reads a description. The error is a clause.
+    /// Parses a description. The error is worded as a clause.
     pub(super) fn read(line: &str) -> Result<Hello, String> {
         let hello: Result<Hello, String> =
             serde_json::from_str(line).map_err(|error| error.to_string());
@@ -134,7 +134,7 @@ impl Hello {
 
 impl ProgramQueue {
     fn validate(&self) -> Result<(), String> {
-        // A program's queue is none of ours.
+        // A program's queue never uses the wait strategies of our queues.
         let known = |wait| matches!(wait, &Wait::Poll | &Wait::PollBackoff | &Wait::Block);
         if self.waits.is_empty() || !self.waits.iter().all(known) {
             return Err("waits by something other than poll, poll-backoff or block".into());

@@ -1,4 +1,4 @@
-//! The requests that prepare a cell and measure a block of it.
+//! Requests that prepare a cell and measure a block of it.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use threadtoll_record::{Cell, Experiment, Load, LockSubject, Placement, PlannedC
 
 use super::answer::Question;
 
-/// A cell, as a program is asked for it.
+/// A cell, in the form in which a program is asked to measure it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
-    /// The line that prepares it.
+    /// The line that prepares the cell.
     pub(super) prepare: String,
-    /// The kind of answer that its blocks have.
+    /// Kind of answer that is expected for its blocks.
     pub(super) question: Question,
     roams: Vec<u32>,
 }
@@ -22,12 +22,12 @@ impl Request {
         Request { prepare, question, roams: Vec::new() }
     }
 
-    /// CPUs that the whole program is limited to; none if it pins its threads itself.
+    /// CPUs to which the whole program is restricted; empty if it pins its threads itself.
     pub(crate) fn roams(&self) -> &[u32] {
         &self.roams
     }
 
-    /// The request for a cell; `None` if no program can measure it.
+    /// The request for a cell; `None` if programs cannot measure it.
     pub(crate) fn of(planned: &PlannedCell) -> Option<Request> {
         let cell = &planned.cell;
         let (pinned, roams) = places(cell);
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-/// The question that a scenario of queues asks; `None` if programs do not answer it.
+/// Kind of answer in a queue scenario; `None` if programs do not support it.
 pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Option<Question> {
     let question = match scenario {
         "ask-reply" => Question::RoundTrips,
@@ -55,8 +55,8 @@ pub(super) fn question(scenario: &str, load: &Load, payload_bytes: u64) -> Optio
     (payload_bytes == 8 && *load == Load::NONE).then_some(question)
 }
 
-/// The word for the CPUs of a program's two threads or a pool's threads, and the CPUs that all
-/// threads share if it names none.
+/// The word of the request that names the CPUs of a program's two threads, or of a pool's threads;
+/// and the CPUs that all threads share if the word names none.
 fn places(cell: &Cell) -> (String, Vec<u32>) {
     let list = |cpus: &[u32]| {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
@@ -83,7 +83,7 @@ fn queue(scenario: &str, cell: &Cell, pinned: &str) -> Option<(String, Question)
     (subject.senders == 1).then_some((line, question))
 }
 
-/// A pool's threads sleep: computing ones would need our unit of work.
+/// The threads of a pool sleep; threads that compute would need our unit of work.
 fn contention(scenario: &str, lock: &LockSubject, pinned: &str) -> Option<(String, Question)> {
     if lock.work != Work::Sleep {
         return None;

@@ -1,4 +1,4 @@
-//! Rows of programs, made of their descriptions without running them.
+//! Makes rows from the descriptions of programs, without running them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::mechanism::Mechanism;
 use crate::program_file::ProgramFile;
 use crate::queue::{Capacity, Queue, Slots, Way};
 
-/// A program and what it says of itself.
+/// A program and its description of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DescribedProgram {
     /// The file.
@@ -38,11 +38,11 @@ pub struct ProgramRows {
     pub left_out: Vec<(String, String)>,
 }
 
-/// Starts a program, lets it describe itself within this time, and ends it.
+/// Starts a program, obtains its description within this time, and ends it.
 ///
 /// # Errors
 ///
-/// If it cannot be read or started, or does not describe itself. The error is a clause.
+/// If it cannot be read or started, or does not describe itself. The error is worded as a clause.
 pub fn describe(path: &Path, patience: Duration) -> Result<DescribedProgram, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let path = path.canonicalize().map_err(unreadable)?;
@@ -52,7 +52,7 @@ pub fn describe(path: &Path, patience: Duration) -> Result<DescribedProgram, Str
 }
 
 impl DescribedProgram {
-    /// Makes its rows.
+    /// Makes the rows of the program.
     pub fn rows(&self) -> ProgramRows {
         let Hello { language, runtime, compiler, flags, peers, .. } = &self.hello;
         let compiler =

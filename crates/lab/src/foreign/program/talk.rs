@@ -1,4 +1,4 @@
-//! Requests to a program, and the lines of its answers, in limited time and of limited length.
+//! Sends requests to a program and reads the lines of its answers, with limits on time and length.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -9,15 +9,15 @@ use rustix::process::Pid;
 
 use crate::process::{Child, Heard, how};
 
-/// Most bytes of a line: that of the description is the longest.
+/// Longest line in bytes; the description is the longest.
 const MAX_LINE: usize = 256 << 10;
-/// Most bytes of an answer.
+/// Maximum number of bytes of an answer.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// A program that answers lines.
+/// A program that answers in lines.
 pub(super) struct Talk {
     program: Child,
-    /// Bytes that the present answer may still have, and the time by which it has to be whole.
+    /// Number of bytes by which the current answer may still grow, and its deadline.
     left: usize,
     deadline: Instant,
     time: Duration,
@@ -37,7 +37,7 @@ impl Talk {
         self.program.pid()
     }
 
-    /// Sends a request, of which the whole answer has to come within this time.
+    /// Sends a request; its complete answer must arrive within this time.
     pub(super) fn say(&mut self, line: &str, time: Duration) -> Result<(), String> {
         (self.left, self.time, self.deadline) = (MAX_ANSWER, time, Instant::now() + time);
         match self.program.send(line) {
@@ -67,7 +67,7 @@ impl Talk {
         }
     }
 
-    /// The failure of a program whose pipe is closed: it has ended, or else did only that.
+    /// The failure of a program whose pipe is closed: it has ended, or has only closed the pipe.
     fn gone(&mut self, closed: &str) -> String {
         match self.program.ending() {
             Some(status) => format!("its program ended by itself ({})", how(status)),
@@ -77,7 +77,8 @@ impl Talk {
 }
 
 impl Drop for Talk {
-    /// Tells the program to end; it and all that it has started are killed a second later.
+    /// Tells the program to end. One second later, it and everything that it has started are
+    /// killed.
     fn drop(&mut self) {
         let _ = self.program.send("quit");
         self.program.close();

@@ -1,7 +1,7 @@
-//! CPU time, switches, and time in run queues of a program's process.
+//! CPU time, context switches and run-queue time of a program's process.
 //!
-//! CPU time and page faults are the whole process's, with those of its runtime and of threads that
-//! have ended. Switches and time in run queues are those of the threads that live.
+//! CPU time and page faults are those of the whole process, including its runtime and threads that
+//! have ended. Context switches and run-queue time are those of the threads that are alive.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::fs;
 use rustix::process::Pid;
 use threadtoll_machine::disturbance::ThreadCounters;
 
-/// Counters of a process at one moment.
+/// Counters of a process at one point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
     /// CPU time in nanoseconds.
@@ -17,7 +17,7 @@ pub(crate) struct Usage {
     /// Time in user mode and in the kernel, in ticks.
     ticks: [u64; 2],
     page_faults: u64,
-    /// By thread.
+    /// Counters of each thread.
     threads: BTreeMap<u32, Thread>,
 }
 
@@ -29,7 +29,7 @@ struct Thread {
 }
 
 impl Usage {
-    /// Counters of a process; what the kernel does not tell is 0.
+    /// Reads the counters of a process; those that the kernel does not provide are 0.
     pub(crate) fn of(pid: Pid) -> Usage {
         let process = format!("/proc/{}", pid.as_raw_nonzero());
         let read = |path: String| fs::read_to_string(path).unwrap_or_default();
@@ -43,18 +43,18 @@ impl Usage {
             Some((tid, Thread::read(&schedstat, &status)))
         });
         let threads = threads.collect();
-        // Last, so that reading the rest is not part of what comes next.
+        // Read last, so that reading the other counters is not included in what follows.
         let cpu_ns = cpu_ns(pid);
         Usage { cpu_ns, ticks: [user, system], page_faults: minor + major, threads }
     }
 
-    /// The use since `earlier`, as the counters of one thread.
+    /// Use since `earlier`, in the form of one thread's counters.
     ///
-    /// Ticks are too coarse to split the time of a block, so the split is that of all the time
+    /// Ticks are too coarse to divide the time of a block, so the ratio is that of the whole time
     /// since the process began.
     ///
-    /// The program says that `settling_ns` of the CPU time went by before its first message; they
-    /// do not count.
+    /// According to the program, `settling_ns` of the CPU time was used before its first message;
+    /// this part is not counted.
     pub(crate) fn since(&self, earlier: &Usage, settling_ns: u64) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns).saturating_sub(settling_ns);
         let [user, system] = self.ticks.map(|ticks| ticks as f64);
@@ -72,7 +72,7 @@ impl Usage {
             involuntary_switches: sum(|thread| thread.involuntary_switches),
             page_faults: self.page_faults.saturating_sub(earlier.page_faults),
             run_queue_ns: Some(sum(|thread| thread.run_queue_ns)),
-            // Threads of the runtime may run anywhere.
+            // Threads of the runtime may run on any CPU.
             migrations: None,
         }
     }

@@ -12,12 +12,12 @@ use super::Bench;
 use super::cache::Repeats;
 use super::slices::{MAX_STAMPED, rates, slice, wait_ns};
 
-/// Shortest think time for rare waiting, in units of work: some hundred nanoseconds.
+/// Shortest think time at which waiting is rare, in units of work: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
-/// Think time as a multiple of the lock's cost, large enough that threads rarely wait.
+/// Think time, as a multiple of the lock's cost, at which threads rarely wait.
 const RARELY: f64 = 20.0;
 
-/// Acquisitions per nanosecond, by slice, with the lock and without it.
+/// Acquisitions per nanosecond in each slice, with the lock and without it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AcquisitionRates {
     with: Vec<f64>,
@@ -43,12 +43,12 @@ impl AcquisitionRates {
 /// In nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcquisitionCost {
-    /// Without the surrounding loop.
+    /// Cost of the lock without the surrounding loop.
     pub(super) lock_ns: Repeated,
     pub(super) loop_ns: Repeated,
 }
 
-/// Measures a single thread, or the throughput of several.
+/// Measures a single thread, or the total throughput of several.
 pub(super) fn acquisition_rates(
     bench: &Bench,
     subject: &LockSubject,
@@ -70,7 +70,7 @@ pub(super) fn rare_think_units(hold_units: f64) -> f64 {
 }
 
 /// Acquisitions of threads that rarely wait for each other, but find the lock's cache line on
-/// another CPU, by slice, in nanoseconds.
+/// another CPU: times in nanoseconds, by slice.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RareAcquisitions {
     costs: Vec<f64>,
@@ -85,7 +85,7 @@ impl Repeats for RareAcquisitions {
 }
 
 impl RareAcquisitions {
-    /// What an acquisition and its release cost a thread.
+    /// Cost of an acquisition and its release for a thread.
     pub(super) fn cost_ns(&self) -> Repeated {
         let costs = Repeated::median(&self.costs);
         Repeated::by_part(|part| costs.get(part).max(0.0))
@@ -120,7 +120,7 @@ pub(super) fn rare(
     Ok(rare)
 }
 
-/// Distributions with an empty section.
+/// Time distributions with an empty section.
 fn lengths(think: f64, subject: &LockSubject, lock: &LockSpec) -> TimeDistributions {
     TimeDistributions {
         spread: [Spread::Fixed, Spread::Exponential],

@@ -1,10 +1,10 @@
-//! Measurements that several cells of a group share, each taken in passes.
+//! Measurements that several cells of a group share, each repeated in several passes.
 
 use crate::LabError;
 
 /// Repeats of a measurement, in the order in which they were taken.
 pub(super) trait Repeats: Clone + Default {
-    /// Adds those of another pass.
+    /// Adds the repeats of another pass.
     fn append(&mut self, more: Self);
 }
 
@@ -29,7 +29,8 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: PartialEq, V: Repeats> Cache<K, V> {
-    /// The repeats so far, with those of this pass, which begin with 1.
+    /// All repeats so far, including those of this pass, which are measured now if the pass has
+    /// none yet. Passes are numbered from 1.
     pub(super) fn measured(
         &mut self,
         key: K,

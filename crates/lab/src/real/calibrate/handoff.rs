@@ -1,5 +1,6 @@
 //! Time from the release of a lock to its acquisition by a waiting thread, and the time that the
-//! release takes the thread that held it, as functions of the time that the other has waited.
+//! release takes the releasing thread, as functions of the time for which the other thread has
+//! waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +24,18 @@ use super::cache::{Cache, Repeats};
 
 /// Hand-offs per length of wait: enough for a mean in each batch.
 const REPEATS: usize = 6 * BATCHES;
-/// Of threads that sleep, each of which takes as long as its wait.
+/// The same for threads that sleep, whose hand-offs each take as long as the wait.
 const SLEEPING_REPEATS: usize = 3 * BATCHES;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
 /// Longest time for which threads compute between two hand-offs, in nanoseconds.
 const MAX_BUSY_NS: f64 = 200_000.0;
-/// Hand-offs this many times longer than the upper quartile were interrupted.
+/// Hand-offs that took this many times longer than the upper quartile were interrupted.
 const INTERRUPTED: f64 = 4.0;
 
-/// A hand-off: the time waited, that from the release until the waiting thread has the lock, and
-/// that of the release, in nanoseconds.
+/// A hand-off: the time waited, the time from the release until the waiting thread has the lock,
+/// and the time of the release, in nanoseconds.
 type Handoff = [f64; 3];
 
 /// Hand-offs between two threads, by intended wait.
@@ -68,14 +69,14 @@ pub(super) type Handoffs = Cache<String, RepeatedHandoffs>;
 /// Hand-offs of a cell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellHandoffs {
-    /// Between two threads that meet at the lock, each pair with its share.
+    /// Hand-offs for each pair of threads that meet at the lock, with the share of that pair.
     meetings: Vec<(Vec<[Repeated; 3]>, f64)>,
     /// Longest time for which a CPU has idled, if that is shorter than the wait.
     idle_ns: Option<f64>,
 }
 
 impl CellHandoffs {
-    /// Hand-offs from this part of the repeats, by the time waited.
+    /// The hand-offs measured in this part of the repeats, in the order of the time waited.
     pub(super) fn at(&self, part: Part) -> Vec<WaitedHandoff> {
         let mut mixed: Vec<WaitedHandoff> = Vec::new();
         for (handoffs, weight) in &self.meetings {
@@ -99,7 +100,7 @@ impl CellHandoffs {
     }
 }
 
-/// Measures hand-offs in a pass. There are none if two threads cannot run at once.
+/// Measures hand-offs in a pass. There are none if two threads cannot run at the same time.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
@@ -109,7 +110,8 @@ pub(super) fn measure(
     lock: &LockSpec,
 ) -> Result<CellHandoffs, LabError> {
     if cell.cpus.len() < 2 && lock.policy().spins() {
-        // One would spin for a whole scheduler time slice while the other cannot release the lock.
+        // One thread would spin for a whole scheduler time slice while the other could not release
+        // the lock.
         return Ok(CellHandoffs::default());
     }
     let meetings = meetings(cell, subject)
@@ -127,10 +129,10 @@ pub(super) fn measure(
 
 /// Hand-offs between two threads on these CPUs, by intended wait.
 ///
-/// Kernels learn for how long CPUs idle, and a CPU that has computed for a while is woken in
-/// another way than one that was idle a moment ago: on a virtual machine a third of the wake-ups
-/// took 5 µs more. So threads that compute in the cell do so between hand-offs, and waits are in
-/// random order, each up to √2 times shorter or longer than intended.
+/// Kernels learn for how long CPUs idle, and a CPU that has computed for a while is woken
+/// differently from one that was idle a moment ago: on a virtual machine, a third of the wake-ups
+/// took 5 µs longer. So threads that compute in the cell also compute between hand-offs, and waits
+/// are in random order, each up to √2 times shorter or longer than intended.
 fn between(
     bench: &Bench,
     pass: usize,
@@ -178,10 +180,10 @@ fn between(
     Ok(RepeatedHandoffs((0..waits.len()).map(of_wait).collect()))
 }
 
-/// The place of an intended wait, and how long both threads compute afterwards, in nanoseconds.
+/// Index of an intended wait, and how long both threads compute afterwards, in nanoseconds.
 type Round = (usize, [f64; 2]);
 
-/// Hand-offs of a pass in random order, as many of each wait in each batch of them.
+/// Hand-offs of a pass in random order; each batch of them has equally many of each wait.
 fn rounds(
     subject: &LockSubject,
     waits: usize,
@@ -213,9 +215,9 @@ fn upper_quartile(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() * 3 / 4).copied()
 }
 
-/// CPUs of two threads that hand the lock over, each pair with its share of the hand-offs: pairs of
-/// the cell's CPUs, a few of which represent all; and a single CPU twice, if sleeping threads share
-/// CPUs.
+/// Pairs of CPUs between which the lock is handed over, each with its share of the hand-offs: some
+/// pairs of the cell's CPUs, which represent all; and pairs with the same CPU twice, if sleeping
+/// threads share CPUs.
 fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     let cpus = &cell.cpus;
     if cell.placement != Placement::Pinned || cpus.len() < 2 {
@@ -235,7 +237,7 @@ fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     apart.chain(same).collect()
 }
 
-/// Share of all pairs of threads that run on one CPU, if threads are distributed round-robin.
+/// Share of all pairs of threads that are on the same CPU, if threads are distributed round-robin.
 fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     let (threads, cpus) = (f64::from(threads), cpus as f64);
     let (whole, more) = ((threads / cpus).floor(), threads % cpus);
@@ -243,9 +245,9 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
 }
 
-/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, if more
-/// threads sleep than there are CPUs. If each thread has its own CPU, this is the time that it has
-/// waited.
+/// For a thread that gets the lock from another CPU: mean time for which its own CPU has been idle.
+/// `None` unless there are more threads than CPUs, and they sleep: with a CPU of its own, the idle
+/// time of a thread is the time for which it has waited.
 ///
 /// While another CPU's thread holds the lock, this CPU is woken only by threads that finish
 /// thinking, at random, one in `cpus` tasks. With probability 1/`cpus` the previous holder was one

@@ -55,7 +55,7 @@ pub(super) fn overshoots(
     let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
     let mut sleepers = bench.threads("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
     let lengths = TimeDistributions {
-        // In the cell, the lock keeps threads from waking all at once; here randomness does.
+        // In the cell, the lock prevents threads from all waking at once; here, randomness does.
         spread: [subject.spread, Spread::Exponential],
         hold: subject.hold_ns as f64,
         think: subject.think_ns as f64,
@@ -88,7 +88,7 @@ fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
     over
 }
 
-/// Intended lengths, each plus a measured overshoot.
+/// The intended lengths, each with a measured overshoot added.
 pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Result<Shape, ModelError> {
     if mean_ns == 0.0 || over.is_empty() {
         return super::shape(spread, mean_ns);

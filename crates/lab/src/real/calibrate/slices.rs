@@ -11,12 +11,13 @@ use crate::lock::contender::Done;
 use super::super::lock_threads::{LockThreads, Task, ThreadReport};
 use super::Bench;
 
-/// Most attempts at a slice that some thread started too late; after that, the best one counts.
+/// Maximum number of attempts at a slice if some thread keeps starting too late; after that, the
+/// best one counts.
 const TRIES: u32 = 16;
-/// Most acquisitions of a slice that a thread keeps.
+/// Maximum number of acquisitions that a thread keeps per slice.
 pub(super) const MAX_STAMPED: usize = 1 << 14;
 
-/// Total throughput of all threads per nanosecond, by slice of a pass.
+/// Total throughput of all threads per nanosecond, for each slice of a pass.
 pub(super) fn rates(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -40,8 +41,8 @@ pub(super) fn slice(
     })
 }
 
-/// Units of work per nanosecond of computing of some of the threads that contend for a lock, in one
-/// slice of this length. The number is the most acquisitions to keep.
+/// Units of work per nanosecond of computing, for some of the threads that contend for a lock, in
+/// one slice of this length. At most `most` acquisitions are kept.
 pub(super) fn pace_on(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -60,7 +61,7 @@ pub(super) fn pace_on(
     })
 }
 
-/// Mean time from the request of the lock to its acquisition in one slice, in nanoseconds.
+/// Mean time from requesting the lock to acquiring it in one slice, in nanoseconds.
 pub(super) fn wait_ns(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -78,8 +79,8 @@ pub(super) fn wait_ns(
     })
 }
 
-/// A figure of some of the threads in one slice, from their reports and its length in nanoseconds.
-/// It is zero where they did nothing.
+/// A figure for some of the threads in one slice, computed from their reports and its length in
+/// nanoseconds. It is zero if they did nothing.
 fn run(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -94,7 +95,7 @@ fn run(
     for tried in 1.. {
         let window = threads.window_for(some.len(), SLICE_WARM_UP_NS, length_ns);
         let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
-        // A slice is invalid if the machine kept threads from their CPUs.
+        // A slice is invalid if the machine kept threads off their CPUs.
         let late = reports.iter().filter(|report| report.late).count();
         let figure = figure(&reports, bench.clock.ns(window.until - window.from));
         if figure > 0.0 && best.is_none_or(|(least, _)| late < least) {

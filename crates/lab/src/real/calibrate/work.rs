@@ -1,4 +1,4 @@
-//! Time of a unit of work on a single thread, and on several that contend for a lock.
+//! Time of a unit of work: on a single thread, and on several that contend for a lock.
 
 use threadtoll_record::{LockSubject, Spread, Work};
 
@@ -12,8 +12,8 @@ use crate::lock::LockSpec;
 use super::Bench;
 use super::slices::{MAX_STAMPED, pace_on, slice};
 
-/// Units per stretch: a stamp stops the pipeline, so that in stretches of 1,000 a unit took a tenth
-/// longer than in a cell.
+/// Number of units per stretch: a stamp stalls the pipeline, so that in stretches of 1,000 a unit
+/// took a tenth longer than in a cell.
 const LONG_UNITS: f64 = 30_000.0;
 
 /// Time of a unit on a single thread in nanoseconds, by slice.
@@ -33,12 +33,12 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<Vec<f64>, Lab
     units.collect()
 }
 
-/// Ratios of a unit's time on threads at all these places at once, which hold the lock for half of
-/// a cycle, to its time on a single thread at each: by round of slices, because machine speed
-/// varies more than that from second to second.
+/// Ratio between the time of a unit on threads at all these places at once, which hold the lock for
+/// half of each cycle, and on a single thread at each place. There is one ratio per round of
+/// slices, because the machine's speed varies by more than that from second to second.
 ///
-/// Between hand-offs units take longer than on threads that compute all the time, on a virtual
-/// machine by 1% to 2%.
+/// Between hand-offs, units take longer than on threads that compute all the time: 1% to 2% longer
+/// on a virtual machine.
 pub(super) fn slowdown(
     bench: &Bench,
     subject: &LockSubject,

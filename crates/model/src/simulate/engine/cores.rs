@@ -8,32 +8,32 @@ use crate::simulate::Cores;
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) core: u32,
-    /// Work left of its phase.
+    /// Work left in its phase.
     pub(super) remaining: f64,
-    /// Part of it that is planned, and when that started.
+    /// The part of the remaining work that is planned, and when that part started.
     planned: f64,
     pub(super) started: f64,
     pub(super) slice_left: f64,
 }
 
-/// The cores; empty without a limit.
+/// The cores; empty if there is no limit.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     slice: f64,
     preempts: bool,
     running: Vec<u32>,
-    /// Idle cores and since when, the most recently idle last.
+    /// Idle cores, each with the time since when it has idled; the most recently idle core is last.
     pub(super) idle: Vec<(u32, f64)>,
     pub(super) ready: VecDeque<u32>,
-    /// Woken threads, which go first if they preempt.
+    /// Woken threads, which go first if they may preempt.
     pub(super) woken: VecDeque<u32>,
-    /// Where to look next for a thread to preempt.
+    /// Where to start the next search for a thread to preempt.
     cursor: usize,
     pub(super) runs: Vec<Run>,
 }
 
 impl<const LIMITED: bool> Engine<LIMITED> {
-    /// True if the event ends the phase, false if it only ends a slice.
+    /// Returns `true` if the event ends the phase, and `false` if it only ends a slice.
     pub(super) fn work_is_done(&mut self, id: u32) -> bool {
         if !matches!(
             self.threads[id as usize].phase,
@@ -85,8 +85,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Gives idle cores to ready threads, and cores of thinking threads to woken ones if they
-    /// preempt.
+    /// Gives idle cores to ready threads, and the cores of thinking threads to woken ones if they
+    /// may preempt.
     pub(super) fn dispatch(&mut self) {
         loop {
             let scheduler = &mut self.scheduler;
@@ -100,7 +100,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 continue;
             }
             if !scheduler.preempts {
-                // Woken threads queue like the others.
+                // Woken threads queue up like the others.
                 scheduler.ready.append(&mut scheduler.woken);
             }
             let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front())

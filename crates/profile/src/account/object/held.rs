@@ -1,28 +1,28 @@
-//! For which part of the time a lock is held.
+//! Share of time during which a lock is held.
 
 use threadtoll_judge::sample::Sample;
 use threadtoll_judge::samples::LockSamples;
 
 use crate::primitive::Hold;
 
-/// A sample of a lock.
+/// One sample of a lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sampled {
     /// When it was due.
     pub(super) due: u64,
-    /// Second of the profile.
+    /// When it was due, in whole seconds since the start of the profile.
     pub(super) second: u64,
     pub(super) queue_late: bool,
     pub(super) sample: Sample,
 }
 
-/// Held share and queue of a lock, by the samples that showed anything of it.
+/// Held share and queue of a lock, from the samples that showed its state or its queue.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Held {
     pub(in crate::account) samples: LockSamples,
-    /// When the first sample was due that shows the lock's state.
+    /// Due time of the first sample that shows the lock's state.
     pub(in crate::account) known_since: Option<u64>,
-    /// Time for which samples saw it held, and the part of it in which readers shared it.
+    /// Time during which samples saw the lock held, and the part of it in which readers shared it.
     held: f64,
     shared: f64,
 }
@@ -33,7 +33,7 @@ impl Held {
         self.samples.add_with_queue(it.second, it.sample, it.queue_late);
     }
 
-    /// Adds a sample of a lock in this state. Readers keep writers out, but not each other.
+    /// Adds a sample that saw the lock in this state. Readers keep writers out, but not each other.
     pub(super) fn add(&mut self, it: &Sampled, state: Option<Hold>, for_readers: bool) {
         let held = match state {
             Some(Hold::Free) => Some(false),

@@ -8,29 +8,31 @@ use super::Now;
 use crate::primitive::Hold;
 use crate::tally::count;
 
-/// Fewest threads that leave one wait together and queue for one lock to be a herd.
+/// Minimum number of threads that make a herd: they leave one wait together and queue for the same
+/// lock.
 const HERD: f64 = 3.0;
 
-/// Patterns in several successive samples of a lock.
+/// Patterns that take several successive samples of a lock to see.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Patterns {
     counts: PatternCounts,
-    /// Samples in which a thread had taken the lock before a waiter that was woken, by that thread.
+    /// Number of samples in which a thread had taken the lock before a waiter that had been woken,
+    /// by the thread that took it.
     overtaking: HashMap<u32, u64>,
     waiting_writer: Option<WaitingWriter>,
 }
 
-/// A writer that waits for readers to let go.
+/// A writer that waits until readers release the lock.
 #[derive(Clone, Copy, Debug)]
 struct WaitingWriter {
     tid: u32,
     readers: u32,
-    /// A reader has come after it.
+    /// True if a reader has taken the lock since the writer began to wait.
     overtaken: bool,
 }
 
 impl Patterns {
-    /// Counts a sample in which threads waited for the lock.
+    /// Adds a sample in which threads waited for the lock.
     pub(in crate::account) fn sample(&mut self, now: &Now, scale: f64) {
         self.counts.arrivals += now.arrivals.len() as u64;
         for before in now.arrivals.iter().flatten() {
@@ -52,8 +54,8 @@ impl Patterns {
         }
     }
 
-    /// Takes in states of the lock, read in a row while threads waited: a reader that comes while
-    /// readers hold the lock overtakes the writer that waits.
+    /// Adds a burst of lock states, read while threads waited. A reader that joins other readers
+    /// overtakes the waiting writer.
     pub(super) fn burst(&mut self, states: &[Hold]) {
         let Some(writer) = &mut self.waiting_writer else { return };
         let came = |pair: &[Hold]| match *pair {
@@ -63,8 +65,8 @@ impl Patterns {
         writer.overtaken |= states.windows(2).any(came);
     }
 
-    /// Counts a waiter that had been woken, and the thread that had taken the lock before it;
-    /// `None` if no thread had.
+    /// Counts a waiter that had been woken; `overtaken_by` is the thread that had taken the lock
+    /// before it, if any.
     pub(in crate::account) fn turn(&mut self, overtaken_by: Option<u32>) {
         self.counts.turns += 1;
         if let Some(tid) = overtaken_by {
@@ -74,7 +76,7 @@ impl Patterns {
 
     /// Number of samples that show each pattern.
     pub(super) fn counts(&self, of_readers: bool) -> PatternCounts {
-        // Readers that have been woken have the lock: no writer can take it before them.
+        // Woken readers already have the lock, so no writer can take it before them.
         let hogged_turns = match of_readers {
             true => 0,
             false => self.overtaking.values().copied().max().unwrap_or(0),

@@ -1,24 +1,26 @@
-//! The threads that wait for a lock, or for anything else.
+//! The queue of a lock or of another object: the threads that wait for it.
 
 use crate::account::mean::{Mean, Stretch};
 
-/// Share of samples of some of the threads only that leaves nothing open: the others show as much.
+/// Share of samples that may have left threads out without making the maximum unreliable: the other
+/// samples are enough.
 const IN_PART: f64 = 0.1;
 
-/// The threads that wait.
+/// The threads that wait for an object.
 #[derive(Debug, Default)]
 pub(in crate::account) struct Queue {
-    /// Mean number of them.
+    /// Mean number of waiting threads.
     pub(in crate::account) waiters: Mean,
-    /// Those of them that no sample saw asleep.
+    /// Mean number of waiting threads that no sample saw asleep.
     pub(in crate::account) unseen: Mean,
-    /// Samples with waiting threads, and those of them that left threads out.
+    /// Number of samples with waiting threads, and of those among them that left threads out.
     samples: u64,
     in_part: u64,
 }
 
 impl Queue {
-    /// Adds a sample with this many threads, each of those looked at standing for `scale` of them.
+    /// Adds a sample with this many waiting threads; each thread that was examined stands for
+    /// `scale` threads.
     pub(super) fn sample(&mut self, waiters: f64, unseen: f64, times: u32, scale: f64) {
         self.waiters.add(waiters, times);
         self.unseen.add(unseen, times);
@@ -31,7 +33,7 @@ impl Queue {
         self.unseen.end_stretch(stretch);
     }
 
-    /// Many samples left threads out: more may have waited at once.
+    /// Returns `true` if many samples left threads out: more may have waited at once.
     pub(super) fn seen_in_part(&self) -> bool {
         self.in_part as f64 > IN_PART * self.samples as f64
     }

@@ -1,20 +1,20 @@
-//! Threads asleep in system calls other than futex(2), by kind of time, call and stack.
+//! Threads asleep in system calls other than futex(2), by kind of time, system call and stack.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::account::mean::{Estimate, Mean, Stretch, Stretches};
 use crate::account::time::Time;
 
-/// Most pairs of a kind of time and a call that are told apart.
+/// Maximum number of pairs of a kind of time and a system call that are counted separately.
 const MAX_CALLS: usize = 128;
 
-/// Most stacks of one of them that are told apart.
+/// Maximum number of stacks of such a pair that are counted separately.
 const MAX_STACKS: usize = 512;
 
 /// A kind of time, and the number of the system call in which it is spent; `None` for a page fault.
 pub(crate) type Call = (Time, Option<u32>);
 
-/// Threads asleep in system calls.
+/// Threads asleep in system calls, by call.
 #[derive(Debug, Default)]
 pub(crate) struct Asleep {
     calls: BTreeMap<Call, InCall>,
@@ -24,30 +24,30 @@ pub(crate) struct Asleep {
 #[derive(Debug, Default)]
 pub(crate) struct InCall {
     mean: Mean,
-    /// Of the current look.
+    /// Number of threads in the current look.
     now: f64,
-    /// The stacks that were read, by their numbers.
+    /// The sleeps seen with each stack, by the stack's number.
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
-/// Sleeps that were seen with one stack.
+/// Sleeps seen with one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sleeping {
-    /// Number of looks.
+    /// Number of looks that saw such a sleep.
     pub(crate) looks: u64,
-    /// Those of them of which it is known how long the thread had slept, and the sum of the
-    /// logarithms of that.
+    /// Number of those looks for which it is known how long the thread had slept, and the sum of
+    /// the logarithms of these times.
     aged: u64,
     ln_ages: f64,
 }
 
 impl Sleeping {
-    /// Sleeps of which it is not known how long they had lasted.
+    /// Sleeps whose age is not known.
     pub(crate) fn seen(looks: u64) -> Sleeping {
         Sleeping { looks, ..Sleeping::default() }
     }
 
-    /// Adds what was seen with another stack.
+    /// Adds the sleeps seen with another stack.
     pub(crate) fn and(self, other: Sleeping) -> Sleeping {
         Sleeping {
             looks: self.looks + other.looks,
@@ -56,9 +56,9 @@ impl Sleeping {
         }
     }
 
-    /// Length of a sleep, if most are about equally long; `None` if too few are known. The age at a
-    /// random time is uniform then, and its logarithm one less on average than that of the length.
-    /// A few sleeps that last much longer hardly change it.
+    /// Length of a sleep, if most are about equally long; `None` if too few ages are known. The age
+    /// at a random time is then uniform, so that the mean of its logarithm is 1 below the logarithm
+    /// of the length. A few sleeps that last much longer hardly change it.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
         (self.aged >= FEWEST).then(|| (self.ln_ages / self.aged as f64 + 1.0).exp())
@@ -66,14 +66,14 @@ impl Sleeping {
 }
 
 impl Asleep {
-    /// A look saw threads asleep, as many as a picked one stands for.
+    /// Counts threads that a look saw asleep in a call: as many as a picked thread stands for.
     pub(super) fn add(&mut self, call: Call, threads: f64) {
         if let Some(of) = self.call(call) {
             of.now += threads;
         }
     }
 
-    /// A look at such a thread read its stack, and it may be known how long it has slept.
+    /// Adds the stack of a thread asleep in a call, and the time for which it has slept, if known.
     pub(super) fn saw_stack(&mut self, call: Call, stack: u32, age_ns: Option<u64>) {
         let Some(of) = self.call(call) else { return };
         if of.at.len() >= MAX_STACKS && !of.at.contains_key(&stack) {
@@ -87,7 +87,7 @@ impl Asleep {
         }
     }
 
-    /// A thread was seen in this call.
+    /// Returns `true` if a thread was seen in this call.
     pub(super) fn has(&self, call: Call) -> bool {
         self.calls.contains_key(&call)
     }
@@ -109,7 +109,7 @@ impl Asleep {
         self.calls.values_mut().for_each(|of| of.mean.end_stretch(stretch));
     }
 
-    /// All calls, with the mean number of threads.
+    /// All calls, each with its mean number of threads.
     pub(super) fn all<'a>(
         &'a self,
         over: &'a Stretches,

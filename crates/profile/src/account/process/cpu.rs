@@ -4,25 +4,26 @@ use std::collections::{HashMap, HashSet};
 
 use crate::primitive::MAX_OBJECTS;
 
-/// Clock ticks from which the kernel's share of them is told.
+/// Minimum number of clock ticks for which the kernel's share is reported.
 const MIN_TICKS: u64 = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    /// Clock ticks on a CPU, in its own code and in the kernel, at first and by now.
+    /// Clock ticks that the process has spent on a CPU, in user mode and in the kernel: at first,
+    /// and now.
     ticks: Option<[[u64; 2]; 2]>,
-    /// Samples of each thread, and those of them in which it was on a CPU.
+    /// Number of samples of each thread, and of those among them that saw it on a CPU.
     samples: HashMap<u32, (u64, u64)>,
 }
 
 impl Cpu {
-    /// Its threads have been on a CPU for so many clock ticks, in its own code and in the kernel.
+    /// Notes the clock ticks that the process has spent on a CPU, in user mode and in the kernel.
     pub(super) fn note_ticks(&mut self, now: [u64; 2]) {
         let first = self.ticks.map_or(now, |[first, _]| first);
         self.ticks = Some([first, now]);
     }
 
-    /// Share of the CPU time that the kernel took.
+    /// Share of the CPU time that was spent in the kernel.
     pub(super) fn kernel_share(&self) -> Option<f64> {
         let [[own, kernel], [own_now, kernel_now]] = self.ticks?;
         let (own, kernel) = (own_now.saturating_sub(own), kernel_now.saturating_sub(kernel));
@@ -37,7 +38,7 @@ impl Cpu {
         }
     }
 
-    /// Sum over these threads of the part of its samples in which each was on a CPU.
+    /// Sum, over these threads, of the share of its samples that saw each on a CPU.
     pub(super) fn of(&self, threads: &HashSet<u32>) -> f64 {
         let sampled = threads.iter().filter_map(|tid| self.samples.get(tid));
         sampled.map(|&(all, running)| running as f64 / all as f64).sum()

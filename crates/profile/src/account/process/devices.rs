@@ -1,4 +1,4 @@
-//! What is behind the descriptors that threads wait for.
+//! Devices behind the descriptors on which threads wait.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,15 +6,15 @@ use crate::account::time::Time;
 use crate::circumstances::Circumstances;
 use crate::occupation::{Awaited, Device, EventSet, Occupation};
 
-/// Most descriptors whose devices are remembered, and for how long.
+/// Maximum number of descriptors whose devices are cached, and the time for which they are.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
 
-/// Descriptors of a set that take no longer to list than the device of one of them.
+/// Largest set of descriptors that takes no longer to list than it takes to find the device of one.
 const FEW_DESCRIPTORS: u64 = 32;
 
-/// What is behind descriptors, and what waits for sets of them are for, each with the time until
-/// which that holds.
+/// Cached devices of descriptors, and purposes of waits for sets of descriptors, each with the time
+/// at which it expires.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: HashMap<u32, (Device, u64)>,
@@ -22,14 +22,14 @@ pub(super) struct Devices {
     own_pipes: (HashSet<u32>, u64),
 }
 
-/// Time for which something that took so many descriptors to find is taken to hold: to list them
-/// takes the kernel a while.
+/// Time for which a result that took this many descriptors to find is cached: the kernel takes a
+/// while to list them.
 fn holds_ns(descriptors: usize) -> u64 {
     DEVICE_NS * (1 + descriptors as u64 / FEW_DESCRIPTORS)
 }
 
 impl Devices {
-    /// The kind of time that a thread of this occupation spends.
+    /// Kind of time that a thread spends in this activity.
     pub(super) fn time(
         &mut self,
         occupation: Occupation,
@@ -74,7 +74,7 @@ impl Devices {
         device
     }
 
-    /// Both ends of the pipe are in the process.
+    /// Returns `true` if both ends of the pipe are in the process.
     fn is_own_pipe(
         &mut self,
         descriptor: u32,
@@ -89,7 +89,7 @@ impl Devices {
         self.own_pipes.0.contains(&descriptor)
     }
 
-    /// What a wait for any of these descriptors is for.
+    /// Purpose of a wait for any of these descriptors.
     fn awaited(
         &mut self,
         set: EventSet,
@@ -107,7 +107,7 @@ impl Devices {
             let mut device = |descriptor| self.device(descriptor, process, at, seen);
             Awaited::of(descriptors, &mut device)
         });
-        // Memory that does not hold the set any more may do so again at the next look.
+        // Not cached: memory that does not hold the set now may hold it again at the next look.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();

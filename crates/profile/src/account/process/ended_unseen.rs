@@ -1,11 +1,11 @@
-//! Threads that had ended before they were looked at.
+//! Threads that had ended before a sample could examine them.
 //!
-//! They are among the threads alive of a sample, and count as waiting for nothing. As many have
-//! begun meanwhile, and may wait: that bounds each queue.
+//! They are counted among the threads alive in a sample, and as waiting for nothing. About as many
+//! threads have begun in the meantime, and may wait: this number bounds the error of each queue.
 
 use crate::account::Mean;
 
-/// Mean number of threads that had ended before they were looked at.
+/// Mean number of threads that had ended before they could be examined.
 #[derive(Debug, Default)]
 pub(crate) struct EndedUnseen {
     pub(super) mean: Mean,
@@ -13,7 +13,7 @@ pub(crate) struct EndedUnseen {
 }
 
 impl EndedUnseen {
-    /// A thread had ended, which stands for so many.
+    /// Counts a thread that had ended and stands for `threads` threads.
     pub(crate) fn count(&mut self, threads: f64) {
         self.now += threads;
     }

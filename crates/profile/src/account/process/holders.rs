@@ -1,4 +1,4 @@
-//! Holders of a process's locks, look by look.
+//! Holders of a process's locks, at each look.
 
 use super::rest::Rest;
 use super::{ProcessAccount, thread_named};
@@ -8,7 +8,7 @@ use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
 impl ProcessAccount {
-    /// Finds the threads of the holders' records that were seen for the first time.
+    /// Resolves holders' records that are new to their threads.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         let named = |tid| thread_named(self.inner.as_ref(), tid);
         self.records.find(&self.threads, &named, read);
@@ -28,7 +28,7 @@ impl ProcessAccount {
         let Some(hold) = object.now.hold.filter(|_| object.is_lock()) else { return };
         let identity = object.identity;
         let thing_at = |word: u64| {
-            // One that is parked sleeps on a word of its own.
+            // A holder may be parked: it then sleeps on a word of its own.
             let word = self.parked.get(&word).map_or(word, |&(lock, _)| lock);
             let &at = self.by_word.get(&word)?;
             let kind = match at.checked_sub(place) {

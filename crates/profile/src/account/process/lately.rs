@@ -1,13 +1,14 @@
-//! Threads of a process that live, or lived until lately.
+//! Threads of a process that are alive or ended only recently.
 //!
-//! What a word was seen to hold is judged later, when the thread that it names may have ended.
+//! A value read from a word is interpreted later, when the thread that it names may have ended.
 
 use std::collections::HashSet;
 
-/// Threads after which those that were noted before the last as many are forgotten.
+/// Number of threads per generation: a thread is forgotten once two generations of this size have
+/// followed it.
 const MANY: usize = 4096;
 
-/// Threads, the latest.
+/// The threads noted most recently.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
     latest: HashSet<u32>,

@@ -1,15 +1,15 @@
-//! Threads that were asleep in one place whenever they were looked at.
+//! Threads that every sample saw asleep in the same place.
 //!
-//! Without records of switches it is not known if that was one sleep. But a thread that takes a
-//! lock again and again is seen elsewhere now and then: on a CPU, or waiting.
+//! Without records of context switches it is unknown if that was one sleep or many. But a thread
+//! that takes a lock again and again is occasionally seen elsewhere: on a CPU, or waiting.
 
 use crate::sample::ThreadRead;
 
-/// Fewest samples, and shortest time, after which a thread is taken to rest.
+/// Minimum number of samples, and shortest time, after which such a thread counts as resting.
 const SAMPLES: u32 = 50;
 const NS: u64 = 500_000_000;
 
-/// A thread since it was seen first.
+/// What has been seen of a thread since its first sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     /// Its stack pointer and program counter; `None` once it has been seen elsewhere.
@@ -32,7 +32,7 @@ impl Rest {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// It has slept in one place all the time.
+    /// Returns `true` if every sample saw it asleep in the same place, for long enough.
     pub(super) fn rests(&self) -> bool {
         self.place.is_some() && self.samples >= SAMPLES && self.last - self.since >= NS
     }

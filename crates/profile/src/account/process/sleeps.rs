@@ -1,65 +1,68 @@
-//! The waits of threads that no look saw asleep.
+//! Waits of threads that no look saw asleep.
 //!
-//! A woken thread waits on for the CPU, and looks as if it ran. If a look saw it asleep before, it
-//! is known what it waits for; the shorter the sleep, the fewer looks did. The wait is then shared
-//! out among the places where the thread slept at other looks: by the number of sleeps that no look
-//! saw there, and by how long threads woken there wait for a CPU, which those that were seen tell.
-//! A lock's are woken while the thread that let go still runs, a timer's whenever it is time.
+//! A woken thread goes on waiting, now for a CPU, and looks as if it were running. If a look saw it
+//! asleep before, we know what it waits for; the shorter the sleep, the more rarely a look did. In
+//! the other cases the wait is divided among the places where other looks saw the thread asleep: in
+//! proportion to the number of sleeps there that no look saw, and to how long threads woken there
+//! wait for a CPU, which is known from the sleeps that were seen. (A lock's waiters are woken while
+//! the thread that released it still runs; a timer's, at any time.)
 //!
-//! Looks come at random at a rate `r`, so that there are `n r P(length > a)` of them at an age `a`
-//! of `n` sleeps: the number of sleeps is the density of ages at 0 over `r` (the renewal process's
+//! Looks come at random at a rate `r`. Of `n` sleeps, `n r P(length > a)` looks find one at age
+//! `a`; so the number of sleeps is the density of ages at 0, divided by `r` (the renewal process's
 //! backward recurrence time; W. Feller, An Introduction to Probability Theory and Its Applications
-//! II, XI.4). It is extrapolated from two stretches of young ages.
+//! II, XI.4). It is extrapolated from two ranges of young ages.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::super::mean::{Mean, Stretch};
 
-/// Sleeps that are kept of a thread, and of all threads together.
+/// Maximum numbers of sleeps that are kept: of one thread, and of all threads together.
 const OF_THREAD: usize = 64;
 const OF_ALL: usize = 512;
 
-/// Sleeps of a thread that tell where it sleeps. With fewer, those of all threads do.
+/// Minimum number of sleeps of a thread for them to show where it sleeps. With fewer, those of all
+/// threads are used.
 const TELLING: usize = 12;
 
-/// Most threads whose sleeps are kept.
+/// Maximum number of threads whose sleeps are kept.
 const MAX_THREADS: usize = 4096;
 
-/// Most places of which is kept how long threads sleep there.
+/// Maximum number of places whose lengths of sleeps are kept.
 const MAX_PLACES: usize = 1024;
 
-/// Sleeps for which a place counts as all places do.
+/// Weight, in sleeps, of the average place in the estimate for one place.
 const AS_ALL: f64 = 4.0;
 
-/// Ages are told apart by half an octave, from half a microsecond on.
+/// Ages are counted in bins of half an octave, from half a microsecond on.
 const BINS_PER_OCTAVE: usize = 2;
 const FIRST_OCTAVE: usize = 9;
 const BINS: usize = 64;
 
-/// Share of a place's looks that are young, and the least number of them.
+/// Share of the looks at a place, the youngest sleeps first, that count as young; and their minimum
+/// number.
 const YOUNG: f64 = 0.15;
 const LEAST_YOUNG: f64 = 24.0;
 
 /// Where a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// On one of the things to wait on.
+    /// On one of the objects that threads wait on.
     On(u32),
-    /// Elsewhere, in this system call.
+    /// In this system call.
     In(u32),
 }
 
-/// A sleep in which a thread was seen.
+/// A sleep in which a look saw a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sleep {
     pub(super) place: Place,
-    /// When it began.
+    /// When the sleep began.
     pub(super) since: u64,
-    /// Time for which it had lasted so far, in nanoseconds.
+    /// Time for which it had lasted at the look, in nanoseconds.
     pub(super) age: u64,
 }
 
-/// A place at which a thread may wait that was not seen asleep, with its probability.
+/// A place where a thread that was not seen asleep may wait, and the probability of that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     place: Place,
@@ -67,7 +70,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// The thing that it waits on, if it is one.
+    /// If the place is an object: its index, and the probability that the thread waits on it.
     pub(super) fn on(self) -> Option<(u32, f64)> {
         match self.place {
             Place::On(thing) => Some((thing, self.share)),
@@ -76,18 +79,18 @@ impl Share {
     }
 }
 
-/// Mean number of threads that wait for a CPU without having been seen at what they did before.
+/// Mean number of threads that wait for a CPU and were not seen in what they did before.
 #[derive(Debug, Default)]
 pub(super) struct WokenUnseen {
-    /// They were shared out among the places where threads sleep.
+    /// Threads whose wait was divided among the places where they sleep.
     pub(super) shared_out: Tally,
-    /// They have slept somewhere.
+    /// Threads that have slept somewhere.
     pub(super) anywhere: Tally,
-    /// They have yielded, as far as one can tell.
+    /// Threads that have yielded, as far as is known.
     pub(super) yielding: Tally,
 }
 
-/// A mean, and its value at the current look.
+/// A mean, and the value at the current look.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) now: f64,
@@ -116,15 +119,15 @@ impl WokenUnseen {
     }
 }
 
-/// Sleeps that were seen in one place.
+/// Sleeps that looks saw in one place.
 #[derive(Clone, Debug)]
 struct Seen {
-    /// Looks at which a thread slept here, by the age of its sleep.
+    /// Number of looks at which a thread slept here, by the age of the sleep.
     looks: [u32; BINS],
-    /// Sum over these looks of how many of them there were a nanosecond.
+    /// Sum, over these looks, of the rate of looks at that time, per nanosecond.
     rates: f64,
     sleeps: f64,
-    /// Looks at which a thread had been woken here and waited for a CPU.
+    /// Number of looks at which a thread had been woken here and waited for a CPU.
     woken: f64,
 }
 
@@ -133,7 +136,7 @@ impl Seen {
         self.looks.iter().map(|&looks| f64::from(looks)).sum()
     }
 
-    /// Looks a nanosecond of age at which sleeps begin.
+    /// Density of looks at age 0, per nanosecond of age.
     fn density_at_0(&self) -> f64 {
         let young = (YOUNG * self.all_looks()).max(LEAST_YOUNG);
         let (mut below, mut last) = (0.0, 0);
@@ -152,7 +155,7 @@ impl Seen {
         first + slope.max(0.0) / 2.0
     }
 
-    /// Sleeps that no look saw, for each look that saw one.
+    /// Number of sleeps that no look saw, per look that saw one.
     fn unseen_per_look(&self) -> f64 {
         let looks = self.all_looks();
         let sleeps = self.density_at_0() * looks / self.rates;
@@ -186,7 +189,7 @@ pub(super) struct Sleeps {
 }
 
 impl Sleeps {
-    /// A look found a thread asleep, one of so many looks a nanosecond.
+    /// Notes that a look, made at this rate of looks per nanosecond, found a thread asleep.
     pub(super) fn note(&mut self, tid: u32, sleep: Sleep, looks_per_ns: f64) {
         let is_new = self.last(tid).is_none_or(|last| last.since != sleep.since);
         if self.seen.len() < MAX_PLACES || self.seen.contains_key(&sleep.place) {
@@ -210,7 +213,8 @@ impl Sleeps {
         }
     }
 
-    /// A look found a thread woken from a sleep that began then, and waiting for a CPU.
+    /// Notes that a look found a thread waiting for a CPU, woken from a sleep that began at
+    /// `since`.
     pub(super) fn note_woken(&mut self, tid: u32, since: u64) {
         if let Some(last) = self.last(tid).filter(|last| last.since == since)
             && let Some(seen) = self.seen.get_mut(&last.place)
@@ -224,22 +228,22 @@ impl Sleeps {
         self.by_thread.get(&tid).and_then(VecDeque::back).copied()
     }
 
-    /// Looks at threads that wait for a CPU after sleeps here which no look saw, for each look that
-    /// saw one.
+    /// Number of looks at threads that wait for a CPU after an unseen sleep here, per look that saw
+    /// a sleep here.
     fn unseen_waits(&self, place: Place) -> f64 {
         let Some(seen) = self.seen.get(&place) else { return 0.0 };
-        // Without any that waited for a CPU, all places count alike.
+        // If no thread was seen waiting for a CPU, all places have the same weight.
         let of_all = if self.woken > 0.0 { self.woken / self.sleeps } else { 1.0 };
         let after_each = (seen.woken + AS_ALL * of_all) / (seen.sleeps + AS_ALL);
         seen.unseen_per_look() * after_each
     }
 
-    /// Keeps those of these threads only.
+    /// Forgets all threads but those that are alive.
     pub(super) fn retain(&mut self, alive: impl Fn(u32) -> bool) {
         self.by_thread.retain(|&tid, _| alive(tid));
     }
 
-    /// Places at which a thread may wait that was not seen asleep; none if nothing tells.
+    /// Places where a thread that was not seen asleep may wait; empty if there is no evidence.
     pub(super) fn unseen(&self, tid: u32) -> Vec<Share> {
         let own = self.by_thread.get(&tid).filter(|own| own.len() >= TELLING);
         let Some(sleeps) = own.or_else(|| Some(&self.of_all).filter(|all| all.len() >= TELLING))

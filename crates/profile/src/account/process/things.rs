@@ -1,4 +1,4 @@
-//! Things that threads of a process wait on, from their words and the waits for them.
+//! Objects that threads of a process wait on, identified from their words and from the waits.
 
 use super::{ProcessAccount, READINGS, Wish, thread_named};
 use crate::account::object::Object;
@@ -31,7 +31,8 @@ impl ProcessAccount {
         object
     }
 
-    /// Judges an object after news. Two words may turn out to be one object's.
+    /// Judges the kind of an object again if there is new evidence. Two words may turn out to be
+    /// parts of one object.
     fn judge(&mut self, word: u64, place: u32, news: bool) {
         if !news {
             return;
@@ -50,8 +51,8 @@ impl ProcessAccount {
         object.address = identity.object;
         match identity.role() {
             Role::Parked => {
-                // The word names the lock only while its thread waits, and words are not all read
-                // at each look.
+                // The word names the lock only while its thread waits, and not every look reads
+                // every word.
                 let (from, length) = match identity.certain {
                     true => identity.window(),
                     false => object.evidence.window(),
@@ -73,7 +74,7 @@ impl ProcessAccount {
             Role::Lock | Role::Idle | Role::Unknown => {}
         }
         match self.by_object.get(&identity.object) {
-            // The one found first goes on; what the other has seen so far is a few looks.
+            // The object found first is kept; the other has seen only a few looks.
             Some(&first) if first != place => {
                 self.by_word.insert(word, first);
                 let object = &mut self.objects[place as usize];
@@ -94,7 +95,7 @@ impl ProcessAccount {
         }
     }
 
-    /// Takes looks into account at which it was not known what a thing is.
+    /// Adds the looks that were made before the kind of an object was known.
     fn judge_earlier(&mut self, place: u32) {
         let object = &mut self.objects[place as usize];
         let looks = object.take_unjudged();
@@ -158,7 +159,7 @@ impl ProcessAccount {
         }
         let object = self.touch(place, look);
         object.readings = object.readings.saturating_add(1);
-        // An object that is no lock by then is watched by its waits alone.
+        // An object that is still not known to be a lock is no longer read: its waits are enough.
         let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
         let may_lock = object.may_lock();
         if !may_lock && (is_idle || might_lock) {
@@ -171,7 +172,7 @@ impl ProcessAccount {
         }
     }
 
-    /// State of a lock, with its owner as we count threads.
+    /// State of a lock, with its owner as a TID of our own PID namespace.
     pub(super) fn named_hold(&mut self, place: u32, window: &Window<'_>) -> Hold {
         let identity = self.objects[place as usize].identity;
         if let Some(record) = identity.holder_record(window) {
@@ -185,7 +186,8 @@ impl ProcessAccount {
         }
     }
 
-    /// The memory of a thing has another use by now, which takes other bytes to know.
+    /// Starts the account afresh for memory that is now in use for something else. Its kind must be
+    /// found from other bytes.
     fn begin_anew(&mut self, place: u32, at: u64) {
         let object = &mut self.objects[place as usize];
         let former = object.identity.object;
@@ -203,7 +205,7 @@ impl ProcessAccount {
         }
     }
 
-    /// The account of a lock's readers.
+    /// Index of the account of a lock's readers.
     pub(super) fn readers(&mut self, writers: u32) -> Option<u32> {
         if let Some(&readers) = self.readers.get(&writers) {
             return Some(readers);
@@ -221,13 +223,14 @@ impl ProcessAccount {
         Some(readers)
     }
 
-    /// True if a lock with readers and writers is waited for as readers do.
+    /// Returns `true` if a thread waits for a readers-writer lock as a reader.
     fn is_of_a_reader(&self, place: u32, wait: &Wait) -> bool {
         let identity = self.objects[place as usize].identity;
         identity.kind() == Kind::RwLock && identity.access(wait) == Access::Shared
     }
 
-    /// A picked thread waits on a word. Returns the place of what it waits for.
+    /// Notes that a picked thread waits on a word. Returns the index of the object that it waits
+    /// for.
     pub(super) fn wait(
         &mut self,
         tid: u32,
@@ -238,7 +241,7 @@ impl ProcessAccount {
         look: u64,
     ) -> Option<u32> {
         let place = self.object(word, at)?;
-        // A lock is known by its address; its parked waiters by words of their own.
+        // A lock is known by its address, but its parked waiters by words of their own.
         let parked = self.parked.get(&word).copied();
         let scale_here = if parked.is_some() { 0.0 } else { scale };
         if self.is_of_a_reader(place, &wait) {
@@ -248,7 +251,7 @@ impl ProcessAccount {
         }
         let news = self.touch(place, look).wait(tid, wait, scale_here);
         self.judge(word, place, news);
-        // It may have turned out to be a part of another one.
+        // The word may have turned out to be part of another object.
         let place = self.by_word.get(&word).copied().unwrap_or(place);
         let Some((lock, token)) = parked else { return Some(place) };
         let Some(lock_place) = self.object(lock, at) else { return Some(place) };
@@ -275,13 +278,13 @@ impl ProcessAccount {
         }
     }
 
-    /// Things that a waiter's stack may tell more of, each with that stack's number.
+    /// Objects whose kind a waiter's stack may show, each with the number of that stack.
     pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
         let mut stack = |place: u32| self.objects[place as usize].telling_stack.take();
         self.telling.drain(..).filter_map(|place| Some((place, stack(place)?))).collect()
     }
 
-    /// Tells the functions of a waiter's stack.
+    /// Adds the functions on a waiter's stack to the evidence.
     pub fn tell(&mut self, place: u32, callers: Vec<Caller>) {
         let object = &mut self.objects[place as usize];
         object.evidence.saw_callers(callers);
@@ -289,7 +292,7 @@ impl ProcessAccount {
         self.judge(word, place, true);
     }
 
-    /// Learns of a lock that debug information names. Returns the bytes to be read of it.
+    /// Adds a lock that is known from debug information. Returns the bytes of it to read.
     pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Watch)> {
         let word = identity.object;
         if self.by_word.contains_key(&word) {

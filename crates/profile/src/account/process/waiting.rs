@@ -1,4 +1,4 @@
-//! What a thread waits for that has not moved for a while.
+//! What a thread that has not moved for a while waits for.
 
 use threadtoll_stacks::process::Activity;
 
@@ -9,8 +9,8 @@ use crate::futex::FutexWait;
 use crate::primitive::Role;
 
 impl ProcessAccount {
-    /// The futex on which a thread sleeps, and the place of the thing that it belongs to. Of a
-    /// thread that is parked for a lock, that lock.
+    /// The futex on which a thread sleeps, and the index of the object to which it belongs. For a
+    /// thread that is parked for a lock, that is the lock.
     pub(crate) fn waited_for(&self, tid: u32, stand: &Stand) -> Option<(FutexWait, Option<u32>)> {
         let Activity::Asleep(call) = stand.activity else { return None };
         let wait = FutexWait::of(call.number, call.arguments)?;
@@ -28,25 +28,25 @@ impl ProcessAccount {
         Some((wait, lock.map(|lock| self.of_writers(lock)).or(place)))
     }
 
-    /// The account of a lock, of whose readers this may be one of its own.
+    /// Index of a lock's main account, given that one or the account of its readers.
     fn of_writers(&self, place: u32) -> u32 {
         let of = self.readers.iter().find(|&(_, &readers)| readers == place);
         of.map_or(place, |(&writers, _)| writers)
     }
 
-    /// The account of a lock's readers, if it has one.
+    /// Index of the account of a lock's readers, if it has one.
     pub(crate) fn of_readers(&self, place: u32) -> Option<u32> {
         self.readers.get(&place).copied()
     }
 
-    /// The stack, by number, with which a thread was seen in its present wait.
+    /// Number of the stack with which a thread was seen in its present wait.
     pub(crate) fn stack_of(&self, tid: u32) -> Option<u32> {
         let stand = self.standing.get(tid)?;
         let last = || self.last.get(&tid)?.asleep_with.filter(|&(_, at)| at >= stand.first);
         stand.stack.or_else(|| last().map(|(stack, _)| stack))
     }
 
-    /// The thread that a word of the process's memory names.
+    /// The thread that a word in the process's memory names.
     pub(crate) fn named(&self, tid: u32) -> Option<u32> {
         thread_named(self.inner.as_ref(), tid)
     }

@@ -1,4 +1,4 @@
-//! A standstill with the names of its threads, locks and other things.
+//! Names of the threads, locks and other objects in a standstill.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::primitive::Kind as Thing;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Names of threads, locks and other things.
+/// Looks up names of threads, locks and other objects.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) account: &'a Account,
@@ -28,7 +28,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// A standstill, without its locks, and the processes that are part of it.
+    /// The standstill without its locks, and the indices of the processes involved.
     pub(super) fn stuck(self, of: &StandStill, stacks: &mut Stacks) -> (Stuck, Vec<u32>) {
         let kind = self.kind(of);
         let mut concerned = vec![of.process];
@@ -93,8 +93,8 @@ impl<'a> Names<'a> {
         (stuck, concerned)
     }
 
-    /// Threads of a pool that has no work: one of them holds the lock and waits for work, or for a
-    /// connection, in the same function in which the others wait for the lock.
+    /// Returns `true` if the threads are a pool without work: one of them holds the lock and waits
+    /// for work or a connection, in the same function in which the others wait for the lock.
     pub(super) fn takes_turns(self, of: &StandStill, stacks: &mut Stacks) -> bool {
         if !matches!(of.kind, Kind::NotReleased | Kind::Stuck) {
             return false;
@@ -108,7 +108,7 @@ impl<'a> Names<'a> {
         let waits = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForLock(_));
         let waiters: Vec<_> =
             of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
-        // Those that may hold it.
+        // The threads that may hold it.
         let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
         let idle = |thread: &&stuck::Thread| {
             let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
@@ -123,9 +123,9 @@ impl<'a> Names<'a> {
         !waiters.is_empty() && waiters.iter().all(shares)
     }
 
-    /// Threads that wait for no lock, which something unseen may wake: the handler of a signal
-    /// posts semaphores and the like, but neither signals condition variables nor comes to
-    /// barriers.
+    /// Returns `true` if something that was not seen may wake threads that wait for no lock. A
+    /// signal handler may post a semaphore, for example, but it neither signals condition variables
+    /// nor arrives at barriers.
     pub(super) fn may_be_woken(self, of: &StandStill) -> bool {
         let waits_for_thread = |one: &&stuck::Stuck| matches!(one.waits, Waits::ForThread);
         let mut waiting = of.threads.iter().filter(waits_for_thread);
@@ -139,14 +139,14 @@ impl<'a> Names<'a> {
         of.kind == Kind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
     }
 
-    /// What a thread waits for.
+    /// The object on which a thread waits.
     fn waited_for(self, tid: u32, index: u32) -> Option<&'a Object> {
         let process = self.account.process(index)?;
         let (_, place) = process.waited_for(tid, process.standing.get(tid)?)?;
         process.objects.get(place? as usize)
     }
 
-    /// The standstill with the numbers of this process's locks.
+    /// The standstill, with lock numbers of this process.
     pub(super) fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         let of_lock = |place: usize| {
@@ -192,7 +192,7 @@ impl<'a> Names<'a> {
         object.map_or_else(|| "a lock".to_owned(), |object| self.thing(object, index, stacks))
     }
 
-    /// The name of anything that threads wait on.
+    /// Name of an object on which threads wait.
     fn thing(self, object: &Object, index: u32, stacks: &mut Stacks) -> String {
         match (self.account.process(index), self.watched.get(&index)) {
             (Some(process), Some(watched)) => {
@@ -212,7 +212,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A thread by name and numbers; of another process than the one that is spoken of, with that.
+    /// Name and TID of a thread, and its process if that is not the one of the sentence.
     fn thread(self, tid: u32, index: u32, spoken_of: u32) -> String {
         let name = self.thread_name(tid, index);
         let name = if name.trim().is_empty() { "a thread" } else { &name };
@@ -222,7 +222,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Condition under which a thread goes on, such as `waits for cache_lock`.
+    /// A member's wait, such as `waits for cache_lock`.
     fn waits(
         self,
         tid: u32,
@@ -267,7 +267,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The function of the program in which a thread waits.
+    /// The program's function in which a thread waits.
     fn caller(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
         let process = self.account.process(index);
         let stack = process.and_then(|process| process.stack_of(tid));
@@ -282,7 +282,8 @@ impl<'a> Names<'a> {
         names.into_iter().map(Text::from).collect()
     }
 
-    /// Names the holder of a lock that none of the program's threads holds.
+    /// Describes the holder of a lock; empty if that is a thread of the program, unknown, or
+    /// nobody.
     fn owner(self, owner: &Owner) -> String {
         match owner {
             Owner::Program | Owner::Inferred => String::new(),
@@ -310,7 +311,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Time after which the wait of a thread ends by itself.
+    /// Time after which a thread's wait times out.
     fn ends_in_ns(self, tid: u32) -> Option<u64> {
         let index = self.scene.process_of(tid)?;
         let process = self.account.process(index)?;

@@ -1,4 +1,4 @@
-//! Threads and locks at the end of the observation, as the judgement takes them.
+//! Threads and locks at the end of the observation, as input to the judgement.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -17,15 +17,15 @@ use crate::primitive::{Hold, Kind, ReadMemory, Role};
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// What was known at most this long before the end is taken to be so still.
+/// A state that was seen at most this long before the end is assumed to last until the end.
 const LATELY_NS: u64 = 500_000_000;
 
-/// Values with which threads wait for a lock whose word is 0 while it is free: those of a lock that
-/// tells if threads wait for it have 2.
+/// Futex values with which threads wait for a lock whose word is 0 when free: 1, or 2 for a lock
+/// that notes in its word that threads wait.
 const HELD: RangeInclusive<u32> = 1..=2;
 
-/// Calls in which threads idle until something from outside the program happens. Those that read
-/// from one descriptor or wait for one child may be slow work under a lock.
+/// System calls in which threads idle until something outside the program happens. A read from one
+/// descriptor or a wait for one child may be slow work under a lock, so these are not listed.
 const OUTSIDE: &[c_long] = &[
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
@@ -43,18 +43,18 @@ const OLD_OUTSIDE: &[c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_OUTSIDE: &[c_long] = &[];
 
-/// The holder of a lock, as far as the judgement does not know it.
+/// What is known about the holder of a lock beyond what the judgement needs.
 #[derive(Clone, Debug)]
 pub(super) enum Owner {
-    /// A thread of the program, one that is not told, or nobody.
+    /// A thread of the program, an unknown thread, or nobody.
     Program,
-    /// A thread of the program: all others were excluded.
+    /// A thread of the program, found by excluding all others.
     Inferred,
-    /// So many readers.
+    /// This many readers.
     Readers(u32),
     /// This thread, which has ended.
     Ended { tid: u32 },
-    /// This thread of the parent: the lock was copied when the process was forked.
+    /// This thread of the parent process: the lock was copied in its held state by a fork.
     Forked { tid: u32, parent: u32 },
     /// This thread of another process.
     Elsewhere { tid: u32, facts: ThreadFacts },
@@ -65,12 +65,12 @@ pub(super) enum Owner {
 pub(super) struct Scene {
     pub(super) threads: Vec<Thread>,
     pub(super) locks: Vec<Lock>,
-    /// Of each lock: the index of its process, and its place among the things of that.
+    /// For each lock: the index of its process, and the lock's index in that process.
     pub(super) places: Vec<(u32, u32)>,
     pub(super) owners: Vec<Owner>,
     processes: HashMap<u32, u32>,
     by_place: HashMap<(u32, u32), usize>,
-    /// Locks that threads of other processes may use, too.
+    /// Locks that threads of other processes may also use.
     shared: HashSet<usize>,
 }
 
@@ -91,7 +91,7 @@ impl Scene {
             scene.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
         }
         for &(index, process) in &living {
-            // In the order of their numbers: sets have none.
+            // Sorted, because sets have no order.
             let mut tids: Vec<u32> = process.threads.iter().copied().collect();
             tids.sort_unstable();
             for tid in tids {
@@ -117,12 +117,12 @@ impl Scene {
         scene
     }
 
-    /// The index of the process to which a thread belongs.
+    /// Index of the process to which a thread belongs.
     pub(super) fn process_of(&self, tid: u32) -> Option<u32> {
         self.processes.get(&tid).copied()
     }
 
-    /// `None` for a first thread that has ended, which holds up nothing.
+    /// `None` for a main thread that has ended, which holds up nothing.
     fn thread(
         &mut self,
         tid: u32,
@@ -173,7 +173,7 @@ impl Scene {
         process: &ProcessAccount,
     ) -> Waits {
         let object = place.and_then(|place| Some((place, process.objects.get(place as usize)?)));
-        // `pthread_join` waits for the kernel to clear the thread's number.
+        // `pthread_join` waits until the kernel clears the TID.
         if !wait.private
             && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
             && object.is_none_or(|(_, object)| object.identity.kind() == Kind::Join)
@@ -191,17 +191,18 @@ impl Scene {
                 }
                 Waits::ForLock(place)
             }
-            // Threads of musl that a condition variable hands on sleep on a free word of their own.
+            // musl moves waiters of a condition variable to a futex word of their own, which reads
+            // free.
             Role::Unknown if !process.foreign_libc && reads_free(object, wait) => {
                 Waits::ForLock(self.place(index, place))
             }
-            // The thread has ended: that is a moment.
+            // The thread has ended, so this wait is about to end.
             Role::Idle if object.identity.kind() == Kind::Join => Waits::Not,
             Role::Idle | Role::Parked | Role::Unknown => by_thread,
         }
     }
 
-    /// The place of a lock among those of all processes.
+    /// Index of a lock among those of all processes.
     fn place(&mut self, index: u32, place: u32) -> usize {
         let next = self.locks.len();
         *self.by_place.entry((index, place)).or_insert_with(|| {
@@ -232,14 +233,14 @@ impl Scene {
         };
         let least = until.saturating_sub(LATELY_NS);
         if !object.is_lock() {
-            // Threads wait there only if it reads free.
+            // Threads wait there only because the word reads free.
             if let Some((_, since, last)) = object.steady_word.now().filter(|now| now.2 >= least) {
                 (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
                 lock.always = object.steady_word.always();
             }
             return (lock, Owner::Program);
         }
-        // A holder that has not run since its last reading has not let go either.
+        // A holder that has not run since the last reading cannot have released the lock.
         let not_run = |hold: Hold, last: u64| {
             let Hold::Held { owner: Some(tid) } = hold else { return false };
             let sleep = process.standing.get(tid).and_then(Stand::sleep);
@@ -251,13 +252,13 @@ impl Scene {
         else {
             return (lock, Owner::Program);
         };
-        // Before it was known to be a lock, its word may have been the same all the time.
+        // Before it was known to be a lock, its word may have been constant all the time.
         let word = object.steady_word.now().filter(|_| object.steady_word.always());
         let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
         lock.same_ns = last.max(least) - before.min(since);
         let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
-            // It may be being handed over to a writer.
+            // The lock may be in transit to a writer.
             Hold::Free if shared => (Holder::Unknown, Owner::Program),
             Hold::Free => (Holder::Nobody, Owner::Program),
             Hold::Held { owner: Some(tid) } => self.owner(tid, object, process, index, watched),
@@ -294,7 +295,7 @@ impl Scene {
         }
         let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
         let Some(facts) = ThreadFacts::read(tid).filter(living) else {
-            // It may be hidden, as another user's.
+            // It may be hidden because it belongs to another user.
             let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
             let gone = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
             return match gone {
@@ -323,7 +324,7 @@ impl Scene {
                 let parent = facts.process;
                 let forked = ThreadFacts::read(process.pid)
                     .is_some_and(|of_process| of_process.descends_from(parent));
-                // Otherwise the number is another thread's by now.
+                // Otherwise, the TID now belongs to another thread.
                 let owner = match forked {
                     true => Owner::Forked { tid, parent },
                     false => Owner::Ended { tid },
@@ -334,10 +335,10 @@ impl Scene {
     }
 }
 
-/// The holder of a lock whose word names none.
+/// Holder of a lock whose word does not name one.
 fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
     let only = object.holder.only_one().filter(|&(tid, at)| {
-        // It has not run since the others were excluded.
+        // The thread has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
@@ -351,18 +352,18 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
     }
 }
 
-/// A word that is not known to be a lock's, on which a thread sleeps as for one, reads free:
-/// whoever changed it should have woken the thread.
+/// Returns `true` if a thread sleeps on a word as if for a lock, the word is not known to be that
+/// of a lock, and it has the value of a free lock. Whoever changed it should have woken the thread.
 fn reads_free(object: &Object, wait: &FutexWait) -> bool {
     let word = object.steady_word.now();
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
 }
 
-/// The call ends by something from outside the program.
+/// Returns `true` if something outside the program ends the call.
 fn is_from_outside(call: &SystemCall) -> bool {
     let number = c_long::from(call.number);
     let [first, second, ..] = call.arguments;
-    // `poll(NULL, 0, timeout)` and its like are sleeps.
+    // `poll(NULL, 0, timeout)` and similar calls are sleeps.
     let sleeps = match number {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_poll => second == 0,
@@ -375,8 +376,8 @@ fn is_from_outside(call: &SystemCall) -> bool {
     !sleeps && (OUTSIDE.contains(&number) || OLD_OUTSIDE.contains(&number))
 }
 
-/// Time after which the futex wait of a thread ends by itself. `None` if it does not, or that
-/// cannot be read.
+/// Time after which a thread's futex wait times out. `None` if it does not, or if that cannot be
+/// read.
 pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     let Activity::Asleep(call) = stand.activity else { return None };
     let wait = FutexWait::of(call.number, call.arguments).filter(|wait| wait.timed)?;
@@ -397,7 +398,7 @@ pub(super) fn ends_in_ns(stand: &Stand, read: ReadMemory<'_>) -> Option<u64> {
     };
     let sleep = stand.sleep()?;
     match wait.operation {
-        // Only this one counts from its beginning.
+        // Only this operation has a timeout relative to its start.
         Operation::Wait => at_ns.checked_sub(sleep.until - sleep.since),
         Operation::LockPi => at_ns.checked_sub(now(ClockId::Realtime)),
         _ if wait.realtime => at_ns.checked_sub(now(ClockId::Realtime)),

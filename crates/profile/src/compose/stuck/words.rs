@@ -1,33 +1,33 @@
-//! A standstill in sentences.
+//! Describes a standstill in sentences.
 
 use threadtoll_record::profile::StuckKind;
 
-/// Most threads that are spoken of one by one, and most locks.
+/// Maximum numbers of threads, and of locks, that are mentioned individually.
 const MOST: usize = 4;
 
-/// A standstill, with names.
+/// A standstill with its names.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) kind: StuckKind,
     pub(super) for_ns: u64,
-    /// Threads of the circle, or the holder and those that wait.
+    /// Threads of the cycle, or the holder and the threads that wait for it.
     pub(super) members: Vec<Member>,
-    /// Number of all these.
+    /// Number of all such threads.
     pub(super) waiting: usize,
-    /// Further threads that wait for what these hold.
+    /// Number of further threads that wait for what these hold.
     pub(super) behind: usize,
-    /// Threads of the processes concerned.
+    /// Number of threads in the processes concerned.
     pub(super) alive: usize,
     pub(super) locks: Vec<String>,
-    /// A holder that is no thread of the program.
+    /// Holder that is not a thread of the program.
     pub(super) owner: String,
-    /// The first member is the holder.
+    /// True if the first member is the holder.
     pub(super) holder_first: bool,
-    /// The locks were never seen otherwise.
+    /// True if the locks were never seen in another state.
     pub(super) always: bool,
-    /// A holder was found by exclusion of all others.
+    /// True if a holder was found by excluding all other threads.
     pub(super) inferred: bool,
-    /// Time after which the first wait ends by itself.
+    /// Time after which the first wait times out.
     pub(super) ends_in_ns: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Member {
     }
 }
 
-/// A program that is, or was for a while, stopped.
+/// Sentence on a program that is stopped, or was for a while.
 pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> String {
     let all = stopped_ns as f64 / 1e9 >= 0.9 * seconds - 0.3;
     match (now, all) {
@@ -68,7 +68,7 @@ pub(super) fn stopped(now: bool, stopped_ns: u64, seconds: f64, by: &str) -> Str
     }
 }
 
-/// All of a standstill.
+/// The whole description of a standstill.
 pub(super) fn text(said: &Said) -> String {
     let lasted = time(said.for_ns);
     match said.kind {
@@ -170,7 +170,7 @@ fn not_released(said: &Said) -> String {
     format!("Probably stuck: {rest}.")
 }
 
-/// Advice for a program that is stuck, where the evidence allows any.
+/// Advice for a program that is stuck, if the evidence allows any.
 pub(super) fn mend(said: &Said) -> Option<String> {
     let lock = first_lock(said);
     let joins = said.members.iter().any(|one| one.waits.ends_with(" to end"));
@@ -218,7 +218,7 @@ pub(super) fn mend(said: &Said) -> Option<String> {
     })
 }
 
-/// The members, one by one.
+/// Describes the members one by one.
 fn circle(said: &Said) -> String {
     let texts: Vec<String> = said.members.iter().take(MOST).map(Member::text).collect();
     format!("{}{}", texts.join("; "), more(said.waiting, texts.len()))
@@ -232,7 +232,7 @@ fn more(all: usize, said: usize) -> String {
     }
 }
 
-/// Threads that wait for those that are stuck, and those that do not.
+/// Describes the threads that wait for those that are stuck, and those that do not.
 fn others(said: &Said) -> String {
     let mut text = match said.behind {
         0 => String::new(),
@@ -269,12 +269,12 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// A time that has passed at least.
+/// Formats a duration that is a lower bound: rounds it down.
 fn time(ns: u64) -> String {
     format!("{:.1} s", (ns / 100_000_000) as f64 / 10.0)
 }
 
-/// A time that passes at most.
+/// Formats a duration that is an upper bound: rounds it up.
 fn time_up(ns: u64) -> String {
     format!("{:.1} s", ns.div_ceil(100_000_000) as f64 / 10.0)
 }

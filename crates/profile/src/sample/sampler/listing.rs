@@ -1,8 +1,8 @@
-//! Lists of the threads to look at.
+//! Lists of threads.
 //!
-//! Lists are renewed now and then, and just before a sample where they may be
-//! [out of date](super::super::churn). Of many threads that come and go, some are drawn at each
-//! sample from those that live then.
+//! Lists are renewed from time to time, and just before a sample where they may be [out of
+//! date](super::super::churn). If many threads come and go, each sample draws some from those alive
+//! at that moment.
 
 use std::sync::mpsc::Sender;
 
@@ -14,19 +14,19 @@ use super::super::churn::{MOST_LISTED, MOST_READ};
 use super::{Followed, Report, Sampler};
 use crate::clock::{now, thread_cpu};
 
-/// Listings follow each other as fast as this share of the budget allows, and this fast at least:
-/// those of thousands of threads less fast.
+/// Share of the budget for listing threads, and the longest time between two listings: thousands of
+/// threads are listed less often.
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
-/// Threads that a sample looks at altogether, if there are no more.
+/// Minimum number of threads to read per look, if there are as many.
 const FEW: u32 = 4;
 
 /// A listing that takes this long is one of thousands of threads.
 const LONG_TOOK_NS: u64 = 1_000_000;
 
 impl Sampler {
-    /// Time until threads are listed once more.
+    /// Time until threads are listed again.
     pub(super) fn until_next_listing(&self, took_ns: f64) -> u64 {
         let most = if took_ns < LONG_TOOK_NS as f64 { LEAST_NS } else { LONG_NS };
         most.min((took_ns / (SHARE * self.budget.share())) as u64)
@@ -34,7 +34,7 @@ impl Sampler {
 
     pub(super) fn follow(&mut self, mut followed: Followed, to: &Sender<Report>) {
         let began = thread_cpu();
-        // One that fails is made up for by the next one.
+        // If a listing fails, the next one makes up for it.
         _ = followed.list();
         followed.tell(to);
         self.followed.push(followed);
@@ -42,7 +42,7 @@ impl Sampler {
         self.spent.listing_ns += thread_cpu() - began;
     }
 
-    /// Looks no more at these processes.
+    /// Stops observing these processes.
     pub(super) fn leave(&mut self, which: impl Fn(&Followed) -> bool) {
         let left = self.followed.extract_if(.., |followed| which(followed));
         self.left.extend(left.map(|followed| followed.index));
@@ -54,7 +54,7 @@ impl Sampler {
         let began = thread_cpu();
         let mut changed = false;
         for followed in &mut self.followed {
-            // A listing that fails leaves the threads known so far, whose looks tell who is gone.
+            // If a listing fails, the known threads remain; the looks notice those that are gone.
             changed |= followed.list();
             followed.ended |= !followed.process.is_running();
             changed |= followed.ended;
@@ -80,12 +80,13 @@ impl Sampler {
         let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
         let few = (self.threads.len() as u32).min(MOST_READ);
         self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
-        // Before the first stretch has ended, one thread of many at a look would tell little.
+        // Before the first stretch has ended, reading one of many threads per look would show
+        // little.
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
     }
 
-    /// Lists the threads of processes whose list is too old for a sample.
+    /// Lists the threads of processes whose list is too old for the sample.
     pub(super) fn list_before(&mut self, chunk: &mut Chunk) {
         let began = now();
         let mut changed = false;
@@ -116,8 +117,8 @@ impl Sampler {
         chunk.tick().listing_ns = now() - began;
     }
 
-    /// Forgets what this sample saw of processes that execute another program by now, which are
-    /// followed anew once it is known which one.
+    /// Discards what this sample saw of processes that now execute another program. They are
+    /// followed again once it is known which one.
     pub(super) fn forget_replaced(&mut self, chunk: &mut Chunk, to: &Sender<Report>) {
         let mut left = false;
         chunk.processes_seen(&mut self.seen);
@@ -136,7 +137,7 @@ impl Sampler {
         }
         if left {
             self.leave(|followed| followed.ended);
-            // They are in this sample no more.
+            // They are no longer part of this sample.
             self.left.drain(..).for_each(|process| chunk.push_left(process));
         }
     }
@@ -152,7 +153,7 @@ impl Followed {
         self.process.threads().iter().map(Thread::tid).collect()
     }
 
-    /// Lists its threads. Returns true if they have changed.
+    /// Lists its threads. Returns `true` if they have changed.
     fn list(&mut self) -> bool {
         let changed = self.process.refresh().unwrap_or(false);
         self.churn.listed(self.process.births(), now());
@@ -161,14 +162,14 @@ impl Followed {
         changed
     }
 
-    /// Tells the profiler of its threads, if they have changed.
+    /// Sends the profiler the list of threads if it has changed.
     fn tell(&mut self, to: &Sender<Report>) {
         if std::mem::take(&mut self.untold) {
             _ = to.send(Report::Threads(self.index, self.tids()));
         }
     }
 
-    /// Looks at the thread at this place, which is one of [`threads`](Followed::threads).
+    /// Examines the thread with this index, which is less than [`threads`](Followed::threads).
     pub(super) fn look_at_place(&self, place: u32) -> (u32, Look) {
         if self.drawn_of.is_none() {
             let thread = &self.process.threads()[place as usize];
@@ -180,11 +181,11 @@ impl Followed {
         }
     }
 
-    /// Looks at a thread, listed or not.
+    /// Examines a thread, listed or not.
     pub(super) fn look_at(&self, tid: u32) -> Look {
         let known = self.process.thread(tid).map_or(Look::Gone, Thread::look);
         match known {
-            // It may not be listed yet, and have the TID of another one that was.
+            // It may not be listed yet, and may have the TID of an earlier thread that was.
             Look::Gone if self.churn.come_and_go() => self.process.unlisted(tid).look(),
             known => known,
         }

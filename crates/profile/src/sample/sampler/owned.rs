@@ -1,14 +1,14 @@
-//! Words whose owners were looked at, read once more: one that names another owner by then had
-//! changed hands, so that the state of the first tells nothing of a holder.
+//! Reads words again whose owners were examined. If a word then names another owner, the lock had
+//! changed hands, and the first owner's state says nothing about a holder.
 
 use super::{Chunk, Reason, Sampler};
 use crate::clock::now;
 
-/// Most words that are read once more in one sample.
+/// Maximum number of words that are read again in one sample.
 const MAX_OWNED: usize = 64;
 
-/// Words that threads wait on and that name their owners, by the places of their processes and of
-/// themselves in these.
+/// Words that threads wait on and that name their owners: index of the process, and of the word in
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct Owned(Vec<(u32, u32)>);
 
@@ -17,7 +17,7 @@ impl Owned {
         self.0.clear();
     }
 
-    /// A thread of the process at this place waits on this word of it.
+    /// Notes that a thread of this process waits on this word.
     pub(super) fn note(&mut self, place: u32, word: u32) {
         let owned = (place, word);
         if self.0.len() < MAX_OWNED && !self.0.contains(&owned) {
@@ -27,7 +27,7 @@ impl Owned {
 }
 
 impl Sampler {
-    /// Reads the words noted in this sample once more.
+    /// Reads the words noted in this sample again.
     pub(super) fn read_owned(&mut self, chunk: &mut Chunk) {
         let owned = &mut self.owned.0;
         if owned.is_empty() {

@@ -1,14 +1,15 @@
-//! Grids of coloured cells, with a figure in each where there is room.
+//! Grids of coloured cells, with a figure in each if there is room.
 
 use maud::{Markup, html};
 
 use super::{Margins, frame, percent, px, room};
 
-/// Colours from low to high, with a pale one in the middle.
+/// Number of colours from low to high; the middle one is pale.
 const SHADES: usize = 11;
-/// Columns from which on cells are one path for each colour, without titles of their own.
+/// Number of columns from which cells of the same colour are drawn as one path, without titles of
+/// their own.
 const MAX_DETAILED: usize = 64;
-/// Rows and columns of the areas that have titles instead.
+/// Maximum number of rows and columns of areas, which have titles instead of the cells.
 const MAX_AREAS: usize = 64;
 /// Width of a digit in a cell, in pixels.
 const DIGIT: f64 = 7.5;
@@ -16,9 +17,9 @@ const DIGIT: f64 = 7.5;
 /// Maps figures to colours.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::html) enum Shades {
-    /// From cheap to expensive, by the logarithm.
+    /// From cheap to expensive, on a logarithmic scale.
     Log { low: f64, high: f64 },
-    /// From the best speed-up to none at all; 1 has the pale colour.
+    /// From the best speed-up to none at all; a speed-up of 1 has the pale colour.
     SpeedUp { most: f64 },
 }
 
@@ -33,13 +34,13 @@ impl Shades {
         (share * (SHADES - 1) as f64).round() as usize
     }
 
-    /// The class of a cell; one of its own for those without a figure.
+    /// CSS class of a cell; cells without a figure have a class of their own.
     fn class(self, value: f64) -> String {
         if value.is_finite() { format!("h{}", self.of(value)) } else { "h-none".into() }
     }
 }
 
-/// The colours from the lowest to the highest, with a text at both ends.
+/// The colours from lowest to highest, with a text at both ends.
 pub(in crate::html) fn scale_of_colours(low: &str, high: &str, reversed: bool) -> Markup {
     let shade = |nth: usize| if reversed { SHADES - 1 - nth } else { nth };
     html! {
@@ -83,15 +84,15 @@ pub(in crate::html) struct Grid<'a> {
     pub(in crate::html) label: &'a str,
     pub(in crate::html) rows: &'a [String],
     pub(in crate::html) columns: &'a [String],
-    /// Titles of both axes.
+    /// Titles of the two axes.
     pub(in crate::html) axes: [&'a str; 2],
     pub(in crate::html) shades: Shades,
-    /// By row and column.
+    /// Cells by row and column.
     pub(in crate::html) cells: &'a dyn Fn(usize, usize) -> Option<Cell>,
     pub(in crate::html) title: &'a dyn Fn(usize, usize) -> String,
-    /// Title of the cells in ranges of rows and columns.
+    /// Title for the cells in a range of rows and a range of columns.
     pub(in crate::html) area: &'a dyn Fn([usize; 2], [usize; 2]) -> String,
-    /// Lines before the row and the column of an index.
+    /// Lines before the row and the column with this index.
     pub(in crate::html) edges: &'a [(usize, Edge)],
     /// Width and height of a cell, in pixels.
     pub(in crate::html) size: (f64, f64),
@@ -155,7 +156,7 @@ impl Grid<'_> {
         }
     }
 
-    /// A path with a title for each cell.
+    /// One path per cell, with a title.
     fn detailed(&self) -> Markup {
         html! {
             @for row in 0..self.rows.len() {
@@ -168,7 +169,7 @@ impl Grid<'_> {
         }
     }
 
-    /// A path for all cells of a colour, and titles for areas.
+    /// One path for all cells of a colour, and titles for areas.
     fn coarse(&self) -> Markup {
         let (columns, rows) = (self.columns.len(), self.rows.len());
         let mut paths = vec![String::new(); SHADES];
@@ -201,7 +202,7 @@ impl Grid<'_> {
         }
     }
 
-    /// Ranges between edges, or of equal lengths if there are too many.
+    /// Ranges between edges; ranges of equal length if there are too many edges.
     fn areas(&self, count: usize) -> Vec<[usize; 2]> {
         let inner = self.edges.iter().filter(|(_, edge)| *edge != Edge::Light);
         let inner = inner.map(|(index, _)| *index).filter(|index| (1..count).contains(index));
@@ -215,7 +216,7 @@ impl Grid<'_> {
     }
 }
 
-/// Names at equal distances, at most `most`.
+/// At most `most` names, evenly spaced.
 fn every(names: &[String], most: usize) -> impl Iterator<Item = (usize, &String)> {
     let stride = names.len().div_ceil(most.max(1)).max(1);
     names.iter().enumerate().step_by(stride)

@@ -1,4 +1,4 @@
-//! Charts with lines over two axes.
+//! Line charts with two axes.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ pub(in crate::html) struct Point {
     pub(in crate::html) x: f64,
     pub(in crate::html) y: f64,
     pub(in crate::html) interval: Option<[f64; 2]>,
-    /// Points without a title are not marked.
+    /// Title; a point without one is not marked.
     pub(in crate::html) title: String,
 }
 
@@ -18,9 +18,9 @@ pub(in crate::html) struct Point {
 pub(in crate::html) struct Line {
     pub(in crate::html) class: String,
     pub(in crate::html) title: String,
-    /// Points without a finite figure interrupt the line.
+    /// A point without a finite figure interrupts the line.
     pub(in crate::html) points: Vec<Point>,
-    /// `true` for intervals as one area, `false` for one at each marked point.
+    /// `true` to draw intervals as one area, `false` to draw one at each marked point.
     pub(in crate::html) band: bool,
 }
 
@@ -32,7 +32,7 @@ pub(in crate::html) struct Lines<'a> {
     pub(in crate::html) height: f64,
     pub(in crate::html) keys: &'a [Key],
     pub(in crate::html) lines: &'a [Line],
-    /// A point with a text beside it.
+    /// The present point, with a text next to it.
     pub(in crate::html) now: Option<(Point, String)>,
 }
 
@@ -79,7 +79,7 @@ impl Lines<'_> {
     fn now(&self, point: &Point, text: &str) -> Markup {
         let (x, y) = self.percents(point.x, point.y);
         let late = self.x.at(point.x) > 0.6;
-        // On the side of the mark where the last line is not.
+        // The text is drawn on the side of the mark that the last line does not pass.
         let line = self.lines.last().and_then(|line| line.points.iter().find(|it| it.x >= point.x));
         let aside = if line.is_some_and(|line| line.y < point.y) { -10.0 } else { 18.0 };
         let y_text = (1.0 - self.y.at(point.y)) * self.height + aside;

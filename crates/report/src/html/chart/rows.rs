@@ -1,18 +1,19 @@
-//! Charts with a labelled line for each row on one logarithmic axis: dots with intervals, or
+//! Charts with a labelled row for each item on one logarithmic axis: dots with intervals, or
 //! distributions as strips.
 
 use maud::{Markup, html};
 
 use super::{Axis, Key, Margins, Shape, WIDE, frame, legend, percent, px, room, short, upright};
 
-/// Characters of a row's label.
+/// Longest label of a row, in characters.
 const MAX_LABEL: usize = 40;
-/// Rows of a chart that has its axis also at the top: a longer one does not fit on a screen.
+/// Number of rows above which the axis is also drawn at the top, because the chart does not fit on
+/// a screen.
 const MAX_WITHOUT_TOP: usize = 14;
-/// Distance between two rows with dots, in pixels. It has room for labels between them, where
-/// narrow screens have them.
+/// Distance between two rows with dots, in pixels. It leaves room for labels between the rows,
+/// where narrow screens show them.
 const PITCH: f64 = 28.0;
-/// Distance between two strips and their greatest height.
+/// Distance between two strips, and their maximum height, in pixels.
 const STRIP: (f64, f64) = (38.0, 28.0);
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(in crate::html) struct Row {
 #[derive(Debug)]
 pub(in crate::html) struct Dot {
     pub(in crate::html) row: usize,
-    /// Index of its key.
+    /// Index of its legend entry.
     pub(in crate::html) key: usize,
     pub(in crate::html) value: f64,
     pub(in crate::html) interval: Option<[f64; 2]>,
@@ -81,7 +82,7 @@ impl Dots<'_> {
 /// A distribution as an area, with marks at its percentiles.
 #[derive(Debug)]
 pub(in crate::html) struct Strip {
-    /// Begin, end and share of each bin, in ascending order.
+    /// Beginning, end and share of each bin, in ascending order.
     pub(in crate::html) bins: Vec<[f64; 3]>,
     /// Percentiles and their titles, in ascending order.
     pub(in crate::html) marks: Vec<(f64, String)>,
@@ -92,10 +93,10 @@ pub(in crate::html) struct Strip {
 pub(in crate::html) struct Strips<'a> {
     pub(in crate::html) label: &'a str,
     pub(in crate::html) axis: Axis,
-    /// Class of the strips.
+    /// CSS class of the strips.
     pub(in crate::html) class: &'a str,
     pub(in crate::html) rows: &'a [Row],
-    /// In the order of the rows.
+    /// Strips in the order of the rows.
     pub(in crate::html) strips: &'a [Strip],
 }
 
@@ -121,7 +122,8 @@ impl Strips<'_> {
         list(self.label, &self.axis, self.rows, STRIP.0, &[], marks)
     }
 
-    /// Its highest bin has the full height; what would be invisible is left out.
+    /// Outline of a strip. Its highest bin has the full height; bins too low to be visible are left
+    /// out.
     fn area(&self, strip: &Strip) -> String {
         let most = strip.bins.iter().map(|bin| bin[2]).fold(f64::MIN_POSITIVE, f64::max);
         let x = |value: f64| (self.axis.at(value) * WIDE).round();
@@ -151,7 +153,7 @@ impl Strips<'_> {
     }
 }
 
-/// The frame: axis, guides, labels and figures of the rows.
+/// The frame of a chart: the axis, gridlines, and labels and figures of the rows.
 fn list(label: &str, axis: &Axis, rows: &[Row], pitch: f64, keys: &[Key], marks: Markup) -> Markup {
     let labels: Vec<String> = rows.iter().map(|row| short(&row.label, MAX_LABEL)).collect();
     let above = rows.len() > MAX_WITHOUT_TOP;

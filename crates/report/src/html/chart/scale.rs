@@ -1,9 +1,9 @@
-//! Axes: places and ticks of values, linear or logarithmic.
+//! Axes, linear or logarithmic: positions of values, and ticks.
 
-/// Most ticks of an axis.
+/// Maximum number of ticks on an axis.
 const MOST: usize = 11;
 
-/// Maps values to shares of a length.
+/// Maps values to shares of the axis length.
 #[derive(Clone, Copy, Debug)]
 enum Scale {
     Linear { high: f64 },
@@ -18,8 +18,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis with a margin beyond its values, as a factor. Values that it has no place
-    /// for are ignored; without any others there is no axis.
+    /// A logarithmic axis with a margin beyond its values, as a factor. Values that have no
+    /// logarithm are ignored; if there are no others, there is no axis.
     pub(crate) fn log(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -36,8 +36,8 @@ impl Axis {
         Some(Axis::new(Scale::Log { low, high }, log_ticks(low, high), text))
     }
 
-    /// A linear axis from zero, with a margin beyond its values, as a factor. `None` without finite
-    /// values.
+    /// A linear axis from zero, with a margin beyond its values, as a factor. `None` if no value is
+    /// finite.
     pub(crate) fn from_zero(
         values: impl IntoIterator<Item = f64>,
         margin: f64,
@@ -64,13 +64,14 @@ impl Axis {
         Axis { title: title.to_string(), ..self }
     }
 
-    /// Labels only whole numbers.
+    /// Restricts labels to whole numbers.
     pub(crate) fn whole(mut self) -> Axis {
         self.ticks.retain(|(value, _)| value.fract() == 0.0);
         self
     }
 
-    /// The place of a value as a share of the length; an end of the axis for values beyond it.
+    /// Position of a value as a share of the axis length. Values beyond the axis are placed at its
+    /// end.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear { high } => value / high,
@@ -79,7 +80,7 @@ impl Axis {
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
 
-    /// The largest value that has a place.
+    /// The largest value on the axis.
     pub(crate) fn high(&self) -> f64 {
         match self.scale {
             Scale::Linear { high } | Scale::Log { high, .. } => high,
@@ -87,7 +88,7 @@ impl Axis {
     }
 }
 
-/// Round values from zero, at most six of them.
+/// At most six round values, from zero.
 fn linear_ticks(high: f64) -> Vec<f64> {
     let power = 10_f64.powf((high / 5.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
@@ -96,7 +97,7 @@ fn linear_ticks(high: f64) -> Vec<f64> {
     ticks.filter(|tick| *tick <= high && tick.is_finite()).collect()
 }
 
-/// Steps within a power of ten, from close ones to wide ones.
+/// Steps within a power of ten, from narrow to wide ones.
 const STEPS: [&[f64]; 5] = [
     &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
     &[1.0, 2.0, 3.0, 5.0, 7.0],
@@ -105,7 +106,7 @@ const STEPS: [&[f64]; 5] = [
     &[1.0],
 ];
 
-/// The closest round values that fit.
+/// The closest round values that leave room for their labels.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (from, to) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let inside = |steps: &[f64], stride: usize| -> Vec<f64> {

@@ -13,13 +13,13 @@ const MAX_NODES: usize = 4;
 const WIDTH: f64 = 1000.0;
 const NODE: (f64, f64) = (230.0, 28.0);
 const GAP: f64 = 10.0;
-/// Between the rows of two locks.
+/// Gap between the rows of two locks.
 const ROW_GAP: f64 = 34.0;
 const MAX_CHARS: usize = 26;
 /// Length of an arrow's tip.
 const ARROW: f64 = 12.0;
 
-/// A lock with its threads, and its place in the drawing.
+/// A lock with its threads, and its position in the drawing.
 struct Row<'a> {
     seen: &'a Seen<'a>,
     holders: Vec<Threads>,
@@ -33,7 +33,7 @@ impl Row<'_> {
         self.top + self.height / 2.0
     }
 
-    /// Top of a node, one of `count` on a side.
+    /// Top of a node, which is one of `count` on its side.
     fn node(&self, nth: usize, count: usize) -> f64 {
         let height = count as f64 * (NODE.1 + GAP) - GAP;
         self.middle() - height / 2.0 + nth as f64 * (NODE.1 + GAP)

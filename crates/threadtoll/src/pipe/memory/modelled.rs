@@ -172,7 +172,8 @@ impl<T> MessagePtr<T> {
         assert!(was.is_none(), "a message was overwritten");
     }
 
-    /// Messages of a run overwrite the headers in it, with what looks like a count.
+    /// Messages of a run overwrite the headers within it, here with a value that looks like a
+    /// count.
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,

@@ -11,10 +11,11 @@ use crate::sync::{AtomicU64, Ordering, prefetch};
 /// The header of a frame.
 pub(in super::super) type Header = AtomicU64;
 
-/// An array of units. Freed by [`Memory::free`] and not when dropped, since both ends keep copies.
+/// An array of units. Freed by [`Memory::free`] rather than when dropped, because both ends keep
+/// copies.
 pub(in super::super) struct Memory<T> {
     start: NonNull<u8>,
-    /// The allocation, of which `start` is an aligned part.
+    /// The allocation. `start` is the first sufficiently aligned address in it.
     base: NonNull<u8>,
     units: usize,
     _messages: PhantomData<T>,
@@ -29,7 +30,7 @@ impl<T> Clone for Memory<T> {
 impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
-    /// Allocates memory of zeros, in which every header says that there is no message.
+    /// Allocates zeroed memory, in which every header says that there is no message.
     ///
     /// Aborts if the allocator has no memory left.
     ///
@@ -47,17 +48,18 @@ impl<T> Memory<T> {
         Memory { start, base, units, _messages: PhantomData }
     }
 
-    /// At least 128, so that the prefetcher does not fetch lines of other objects with ours.
+    /// At least 128, so that the prefetcher does not fetch lines of other objects along with ours.
     const ALIGN: usize =
         if Geometry::<T>::UNIT_BYTES > 128 { Geometry::<T>::UNIT_BYTES } else { 128 };
-    /// The alignment of every allocation. Asking for more makes allocators several times slower.
+    /// Alignment to request from the allocator. Requesting more makes allocators several times
+    /// slower.
     const GIVEN: usize = 16;
 
     /// Writes to each page, so that messages cause no page faults.
     ///
     /// # Safety
     ///
-    /// The memory is not in use yet.
+    /// The memory must not be in use yet.
     pub(in super::super) unsafe fn touch(&self) {
         const LEAST_PAGE_BYTES: usize = 4096;
         let bytes = self.units * Geometry::<T>::UNIT_BYTES;
@@ -89,7 +91,7 @@ impl<T> Memory<T> {
         unsafe { dealloc(self.base.as_ptr(), Self::layout(self.units)) }
     }
 
-    /// The frame at a unit, or the end of the memory.
+    /// The frame that begins at a unit, or the end of the memory.
     #[inline(always)]
     pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
         debug_assert!(unit <= self.units);
@@ -98,13 +100,13 @@ impl<T> Memory<T> {
         FramePtr { start, _messages: PhantomData }
     }
 
-    /// The unit of a frame of this memory.
+    /// The unit at which a frame of this memory begins.
     pub(in super::super) fn unit(&self, frame: FramePtr<T>) -> usize {
         (frame.start.as_ptr().addr() - self.start.as_ptr().addr()) / Geometry::<T>::UNIT_BYTES
     }
 }
 
-/// Address of a frame. Valid as long as its memory.
+/// Address of a frame. Valid as long as the frame's memory.
 pub(in super::super) struct FramePtr<T> {
     start: NonNull<u8>,
     _messages: PhantomData<T>,
@@ -130,7 +132,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// The memory is alive, and a frame begins here, not a message.
+    /// The memory must be alive, and a frame must begin here, rather than a message.
     #[inline(always)]
     pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: inside the memory and aligned; the caller promises that it lives.
@@ -141,7 +143,7 @@ impl<T> FramePtr<T> {
         self.start.cast().as_ptr()
     }
 
-    /// The header of the frame after that of `header`.
+    /// The header of the frame that follows the one with `header`.
     pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
         header.wrapping_byte_add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES)
     }
@@ -150,7 +152,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// As for [`FramePtr::header`], and the caller is the sender.
+    /// The conditions of [`FramePtr::header`], and the caller must be the sender.
     #[inline(always)]
     pub(in super::super) unsafe fn store(self, stamp: u64, order: Ordering) {
         // SAFETY: the caller's promise.
@@ -161,7 +163,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// As for [`FramePtr::header`].
+    /// The conditions of [`FramePtr::header`].
     #[inline(always)]
     pub(in super::super) unsafe fn load(self, order: Ordering) -> u64 {
         // SAFETY: the caller's promise.
@@ -172,7 +174,7 @@ impl<T> FramePtr<T> {
     ///
     /// # Safety
     ///
-    /// This is a frame and not the end of the memory.
+    /// This must be a frame, and not the end of the memory.
     #[inline(always)]
     pub(in super::super) unsafe fn next(self) -> Self {
         // SAFETY: the caller's promise.
@@ -181,7 +183,7 @@ impl<T> FramePtr<T> {
         FramePtr { start, _messages: PhantomData }
     }
 
-    /// Prefetches the header `frames` after this one, if that is before `end`.
+    /// Prefetches the header `frames` frames after this one, if it is before `end`.
     #[inline(always)]
     pub(in super::super) fn prefetch(self, frames: usize, end: Self) {
         let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
@@ -191,18 +193,18 @@ impl<T> FramePtr<T> {
         }
     }
 
-    /// The first message of a frame, which the others follow.
+    /// The first message of a frame; the others follow it.
     #[inline(always)]
     pub(in super::super) fn first_message(self) -> MessagePtr<T> {
         // SAFETY: a frame is larger than its header.
         MessagePtr(unsafe { self.start.add(Geometry::<T>::HEADER_BYTES) }.cast())
     }
 
-    /// The first message of a run of `count`, which the others follow.
+    /// The first message of a run of `count` messages; the others follow it.
     ///
     /// # Safety
     ///
-    /// The memory has room for that run from here.
+    /// The memory must have room for that run, starting here.
     #[inline(always)]
     pub(in super::super) unsafe fn first_of_run(self, count: usize) -> MessagePtr<T> {
         // SAFETY: inside the memory: the caller's promise.
@@ -222,18 +224,18 @@ impl<T> Clone for MessagePtr<T> {
 impl<T> Copy for MessagePtr<T> {}
 
 impl<T> MessagePtr<T> {
-    /// The address `count` messages later in the run, or its end.
+    /// The address `count` messages further on in the run, or the run's end.
     ///
     /// # Safety
     ///
-    /// The run has room for `count` messages from here.
+    /// The run must have room for `count` messages, starting here.
     #[inline(always)]
     pub(in super::super) unsafe fn add(self, count: usize) -> Self {
         // SAFETY: inside the memory, or just behind it: the caller's promise.
         MessagePtr(unsafe { self.0.add(count) })
     }
 
-    /// The base of a run whose message here has this number.
+    /// The base of a run, given that the message here has this number.
     #[inline(always)]
     pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
         BasePtr(self.0.as_ptr().wrapping_sub(number as usize))
@@ -242,7 +244,7 @@ impl<T> MessagePtr<T> {
     /// Moves a message in.
     ///
     /// # Safety
-    /// The caller is the sender, and the slot is free.
+    /// The caller must be the sender, and the slot must be free.
     #[inline(always)]
     pub(in super::super) unsafe fn write(self, message: T) {
         // SAFETY: aligned and inside the memory; a slot is not read before its header counts it.
@@ -253,8 +255,8 @@ impl<T> MessagePtr<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the sender, the slots are free, and `from` points to `count` messages outside
-    /// the pipe.
+    /// The caller must be the sender, the slots must be free, and `from` must point to `count`
+    /// messages outside the pipe.
     #[inline(always)]
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where
@@ -268,7 +270,8 @@ impl<T> MessagePtr<T> {
     ///
     /// # Safety
     ///
-    /// The caller has seen with acquire that the header counts it, and moves it out once.
+    /// The caller must have seen with acquire that the header counts the message, and must move it
+    /// out only once.
     #[inline(always)]
     pub(in super::super) unsafe fn read(self) -> T {
         // SAFETY: the sender wrote it before it stored the header with release.
@@ -280,7 +283,7 @@ impl<T> MessagePtr<T> {
     }
 }
 
-/// Address that message 0 would have if it were part of the run.
+/// Address that message number 0 would have if it were part of the run.
 pub(in super::super) struct BasePtr<T>(*mut T);
 
 impl<T> Clone for BasePtr<T> {
@@ -292,7 +295,7 @@ impl<T> Clone for BasePtr<T> {
 impl<T> Copy for BasePtr<T> {}
 
 impl<T> BasePtr<T> {
-    /// Address of the message with this number, which is in the run or its end.
+    /// Address of the message with this number, which must be in the run or at its end.
     #[inline(always)]
     pub(in super::super) fn message(self, number: u64) -> MessagePtr<T> {
         // SAFETY: inside the memory, or just behind it.

@@ -9,10 +9,12 @@ use crate::wait::{Adaptive, Wait};
 
 /// Contiguous messages, borrowed from a pipe; see [`Receiver::recv_batch`].
 ///
-/// It derefs to a slice, and is an iterator that moves messages out. In a forked child it is empty.
+/// It dereferences to a slice, and is an iterator that moves messages out. In a forked child, it is
+/// empty.
 ///
 /// If it is leaked ([`mem::forget`](std::mem::forget)), messages that were not moved out are
-/// received again. The sender may then learn only from the next receive that the others made room.
+/// received again. The sender may then learn only from the next receive that the messages that were
+/// moved out have made room.
 pub struct Batch<'a, T, W: Wait = Adaptive> {
     receiver: &'a mut Receiver<T, W>,
     /// Number of messages left in the batch.
@@ -42,7 +44,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
         self.lent = self.lent.min(most);
     }
 
-    /// Counts what is left in it as taken.
+    /// Counts the messages that are left in it as taken.
     #[inline(always)]
     fn report_taken(&mut self) {
         let taken = self.receiver.cursor.taken() + self.available() as u64;
@@ -52,7 +54,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
         self.receiver.cursor.advance_to(taken);
     }
 
-    /// As `lent`, but 0 in a forked child.
+    /// Like `lent`, but 0 in a forked child.
     #[inline(always)]
     fn available(&self) -> usize {
         if self.receiver.state() & ALIVE == 0 { 0 } else { self.lent }

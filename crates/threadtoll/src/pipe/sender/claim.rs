@@ -21,7 +21,7 @@ pub struct Claim<'a, T, W: Wait = Adaptive> {
 }
 
 impl<T, W: Wait> Claim<'_, T, W> {
-    /// The slots: at least one, and no more than were asked for.
+    /// The slots: at least one, and no more than requested.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [MaybeUninit<T>] {
         let cursor = &self.sender.cursor;
@@ -59,11 +59,11 @@ impl<T, W: Wait> Claim<'_, T, W> {
         let quiet = if count <= sender.cursor.free_slots() {
             let sent = sender.cursor.publish(count);
             let quiet = sender.is_quiet();
-            // Last, as in `Sender::push`.
+            // Done last, as in `Sender::push`.
             sender.cursor.advance_to(sent);
             quiet
         } else {
-            // A claim of a long run withholds the slots of the frame.
+            // This claim is that of a long run, which left the cursor without free slots.
             sender.cursor = publish_long(&**sender.shared, sender.cursor, slots, count);
             sender.is_quiet()
         };
@@ -125,7 +125,7 @@ impl<T, W: Wait> Sender<T, W> {
     fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
         assert!(most > 0, "a claim needs at least one slot");
         // SAFETY: part of `shared`, which is alive.
-        // Relaxed: whether a message was received, `send` finds out.
+        // Relaxed: a stale value does no harm, because `send` finds out what was received.
         let state = unsafe { self.state.as_ref() }.load(Ordering::Relaxed);
         if state & (ALIVE | RECEIVER_GONE) != ALIVE {
             return Err(NoRoom::Disconnected);
@@ -160,7 +160,7 @@ fn claim_many<T>(
     });
     if slots > cursor.free_slots() {
         // The claim covers the next header. Even if the claim is forgotten, the next send must go
-        // through `make_room`, which restores it.
+        // through `make_room`, which restores that header.
         cursor.withhold_slots();
     }
     (cursor, slots)
@@ -193,8 +193,8 @@ fn publish_long<T>(
         if units * Geometry::<T>::PER_FRAME <= count {
             return writer.publish_run(shared, &mut cursor, count, units);
         }
-        // Fewer were sent than claimed, and the last line is too empty for the room that was
-        // counted (see `fit_run`): its messages move to a frame of their own.
+        // Fewer messages were sent than claimed, and the last line is too empty for the room that
+        // was counted (see `fit_run`): its messages are moved to a frame of their own.
         let full = Geometry::<T>::messages_in(units - 1);
         let rest = count - full;
         // SAFETY: inside the claim.

@@ -8,8 +8,9 @@ use crate::pipe::writer::WriteCursor;
 use crate::wait::Wait;
 
 impl<T: Copy, W: Wait> Sender<T, W> {
-    /// Sends copies of all messages of a slice, waiting for room. Faster than one by one: the
-    /// receiver can take them [as slices](crate::pipe::Receiver::recv_batch) too.
+    /// Sends copies of all messages in a slice, waiting for room. This is faster than sending them
+    /// one by one, and the receiver can take them [as slices](crate::pipe::Receiver::recv_batch) as
+    /// well.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -66,8 +67,8 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     }
 
     /// Number of the last `sent` messages that the receiver took before it left. A receiver of
-    /// messages without a destructor leaves without a barrier, so it may have missed some that were
-    /// sent before we saw it go.
+    /// messages without a destructor leaves without a barrier, so it may have missed some messages
+    /// that were sent before we saw it leave.
     #[cold]
     fn delivered(&self, sent: usize) -> usize {
         sent.saturating_sub(send_many_slow(&**self.shared, self.cursor.sent()) as usize)
@@ -85,8 +86,8 @@ fn put<T: Copy>(cursor: &mut WriteCursor<T>, messages: &[T], free: usize) -> usi
     count
 }
 
-/// As [`put`], and continues in the frames after it, as long as no run can begin there. The open
-/// frame is published last: a receiver that waits for it finds all messages at once.
+/// Like [`put`], but continues in the frames after it, as long as no run can begin there. The open
+/// frame is published last, so that a receiver that waits for it finds all messages at once.
 #[inline(never)]
 fn put_frames<T: Copy>(
     shared: &Shared<T>,
@@ -113,10 +114,10 @@ fn put_frames<T: Copy>(
     sent
 }
 
-/// As [`put`], as a long run if one fits.
+/// Like [`put`], but as a long run if one fits.
 ///
-/// Updates the cursor in place. To copy a cursor that was just stored field by field, a CPU waits
-/// for all earlier stores, those of the messages too.
+/// Updates the cursor in place. To copy a cursor that has just been stored field by field, a CPU
+/// would wait for all earlier stores, including those of the messages.
 #[inline(never)]
 fn put_run<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
     with_writer(shared, |writer| {

@@ -1,4 +1,4 @@
-//! The seam to Linux: `futex(2)`, `membarrier(2)`, `MADV_WIPEONFORK`, CPU affinity.
+//! Interface to Linux: `futex(2)`, `membarrier(2)`, `MADV_WIPEONFORK`, CPU affinity.
 
 mod fork;
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Substitutes for the kernel's calls on systems other than Linux: fences, and `std::thread::park`.
-//! - Senders fence, since no other thread can make them.
+//! - Senders execute fences, because no other thread can make them do so.
 //! - A table lists sleeping threads by the address of their word, as in the kernel. Each thread is
-//!   unparked by itself, because a condition variable per bucket would wake threads of other queues
-//!   too. Unrelated queues rarely share a bucket's lock. A thread that is stopped while it holds
-//!   one blocks the threads that sleep or wake in that bucket. As with the channels of std, a
-//!   thread that sleeps here may consume an `unpark` that was meant for its own `park`.
-//! - A forked child finds its memory unchanged. It learns from its process ID that it is one, which
-//!   costs a system call, so only ends that wait look.
+//!   unparked individually, because a condition variable per bucket would wake threads of other
+//!   queues as well. Unrelated queues rarely share a bucket's lock. A thread that is stopped while
+//!   it holds one blocks the threads that sleep or wake in that bucket. As with the standard
+//!   library's channels, a thread that sleeps here may consume an `unpark` that was meant for its
+//!   own `park`.
+//! - A forked child finds its memory unchanged. It recognises that it is a child by its process ID,
+//!   which costs a system call, so only ends that wait check it.
 
 use std::ops::Deref;
 use std::ptr;
@@ -28,14 +29,15 @@ struct Asleep {
     thread: Thread,
 }
 
-/// The sleeping threads of one process. In a forked child, the parent's table lists threads that
-/// the child does not have, one of which may hold a lock.
+/// The sleeping threads of one process. In a forked child, the parent's table lists threads that do
+/// not exist in the child, one of which may hold a lock.
 struct Table {
     process: u32,
     buckets: [CachePadded<Mutex<Vec<Asleep>>>; BUCKETS],
 }
 
-/// The table of this process, or of the one from which it was forked; null before the first sleep.
+/// The table of this process, or of the process from which it was forked; null before the first
+/// sleep.
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 
 /// The table of this process. A child leaks its parent's table.
@@ -51,7 +53,7 @@ fn table() -> &'static Table {
         }
         let buckets = std::array::from_fn(|_| CachePadded::default());
         let fresh = Box::into_raw(Box::new(Table { process, buckets }));
-        // Release: a thread that finds the table sees its content.
+        // Release: a thread that finds the table sees its contents.
         match TABLE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => known = fresh,
             Err(other) => {
@@ -96,8 +98,8 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
     }
 }
 
-/// Wakes up to `most` threads that sleep on `word`, in the order in which they came. Returns their
-/// number.
+/// Wakes up to `most` threads that sleep on `word`, in the order in which they fell asleep. Returns
+/// their number.
 pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     let address = word.as_ptr().addr();
     let woken: Vec<_> = bucket(table(), address)
@@ -110,12 +112,12 @@ pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     woken.len() as u32
 }
 
-/// `true`, since no other thread can make a sender fence.
+/// Always `true`, because no other thread can make a sender execute a fence.
 pub(crate) fn senders_must_fence() -> bool {
     true
 }
 
-/// A barrier that waits for another thread's call: there is none here.
+/// A barrier that waits for another thread's call; there is none on these systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PendingBarrier {}
 
@@ -129,23 +131,23 @@ impl PendingBarrier {
     }
 }
 
-/// A fence of this thread only, the partner of those of the senders.
+/// A fence in this thread only, which pairs with those of the senders.
 pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
     fence(Ordering::SeqCst);
     Ok(true)
 }
 
-/// Unknown here.
+/// Unknown on these systems.
 pub(crate) fn only_cpu() -> Option<u32> {
     None
 }
 
-/// The process ID, to tell a child from its parent; 0 if the system has no fork.
+/// The process ID, to distinguish a child from its parent; 0 if the system has no fork.
 pub(crate) fn process() -> u32 {
     if cfg!(unix) { std::process::id() } else { 0 }
 }
 
-/// Atomics on a line of their own. They are not wiped on a fork here.
+/// Atomics on a line of their own. On these systems, they are not wiped on fork.
 #[derive(Debug)]
 pub(crate) struct WipeOnFork<T>(Box<CachePadded<T>>);
 

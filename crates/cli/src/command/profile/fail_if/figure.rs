@@ -17,7 +17,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Reads a value; the error is the reason alone.
+    /// Parses a value; the error is only the reason.
     pub(super) fn read(self, text: &str) -> Result<f64, &'static str> {
         match self {
             Unit::Share => match text.strip_suffix('%') {
@@ -48,7 +48,7 @@ impl Unit {
     }
 }
 
-/// Three decimals at most.
+/// Formats a number with at most three decimals.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()

@@ -9,7 +9,8 @@ impl Glob {
         Glob(pattern.chars().collect())
     }
 
-    /// Only the last `*` is ever tried again, so the time is at most the product of both lengths.
+    /// Returns `true` if the pattern matches the whole name. Only the last `*` is ever tried again,
+    /// so the time is at most proportional to the product of both lengths.
     pub(super) fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (&self.0, name.chars().collect::<Vec<char>>());
         let (mut at, mut seen) = (0, 0);

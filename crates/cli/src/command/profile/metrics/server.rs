@@ -1,7 +1,8 @@
-//! A server of one text over HTTP/1.1, for collectors of metrics.
+//! Serves a text over HTTP/1.1, for metrics collectors.
 //!
-//! Each client has a thread. Clients that send or read nothing delay no other: beyond
-//! [`MAX_CLIENTS`], the oldest one is cut off. It serves until the process ends.
+//! Each client has a thread. A client that neither sends nor reads delays no other client: if there
+//! are more than [`MAX_CLIENTS`], the oldest is disconnected. The server runs until the process
+//! ends.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -11,13 +12,13 @@ use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 const MAX_CLIENTS: usize = 16;
-/// Longest request, its headers included.
+/// Longest request, including its headers.
 const MAX_REQUEST: u64 = 8 << 10;
-/// Pause after a failure to accept a client, which would be repeated at once.
+/// Pause after a client could not be accepted, because an immediate retry would fail as well.
 const PAUSE: Duration = Duration::from_millis(50);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The text that is served, which may be replaced.
+/// The served text, which can be replaced.
 #[derive(Clone)]
 pub(super) struct Served(Arc<Mutex<Arc<str>>>);
 
@@ -38,8 +39,9 @@ impl Served {
     }
 
     fn serve(&self, listener: &TcpListener) {
-        // Their threads alone keep them open: a client that goes on sending after its answer is
-        // reset only once its connection is closed.
+        // These are weak references, so that only a client's own thread keeps its connection open.
+        // A client that goes on sending after its answer is reset only when the connection is
+        // closed.
         let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
         for client in listener.incoming() {
             let Ok(client) = client.map(Arc::new) else {
@@ -53,7 +55,8 @@ impl Served {
             }
             clients.push_back(Arc::downgrade(&client));
             let text = self.clone();
-            // Without a thread it is dropped, and may ask again. So is one that fails.
+            // If no thread can be started, the client is dropped and may ask again. The same goes
+            // for a client whose connection fails.
             let _ = Builder::new().spawn(move || {
                 let _ = text.answer(&client);
                 client.shutdown(Shutdown::Both)

@@ -1,9 +1,9 @@
 //! Words that are wiped in a forked child.
 //!
 //! `fork(2)` copies memory but not threads. In the child, no thread uses the other end of an
-//! inherited queue, and waiting for it would never end. So the words that both ends read anyway are
-//! on pages that the kernel zeroes in a child (`MADV_WIPEONFORK`, Linux 4.14), and no live queue
-//! has the value 0. On older kernels, an end compares process IDs before it waits.
+//! inherited queue, so waiting for it would never end. Therefore, the words that both ends read
+//! anyway are on pages that the kernel zeroes in a child (`MADV_WIPEONFORK`, Linux 4.14), and no
+//! live queue has the value 0 there. On older kernels, an end compares process IDs before it waits.
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::sync::CachePadded;
 
-/// Bytes of address space that are mapped at a time.
+/// Size in bytes of the address space that is mapped at a time.
 const SLAB: usize = 1 << 16;
 const LINE: usize = size_of::<CachePadded<u8>>();
-/// Number of words with a bit for each line of a slab.
+/// Number of bitmap words with a bit for each line of a slab.
 const WORDS: usize = SLAB / LINE / u64::BITS as usize;
 
 /// True once the kernel has refused to wipe pages.
 static NOT_WIPED: AtomicBool = AtomicBool::new(false);
 
-/// The process ID if pages are not wiped, to tell a child from its parent; otherwise 0.
+/// The process ID if pages are not wiped, to distinguish a child from its parent; otherwise 0.
 pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
@@ -32,12 +32,12 @@ static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 /// The slab in which a line was last freed.
 static LAST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
-/// Pages that are wiped on fork, and a bitmap of their lines, which is not.
+/// Pages that are wiped on fork, and a bitmap of their lines, which is not wiped.
 ///
-/// There is no lock, which a thread could hold while another one forks. Each step is one
-/// read-modify-write, so a child finds a consistent list and bitmap. It leaks one line for each
-/// thread of its parent that was creating or dropping an end, and each slab that was not in the
-/// list yet.
+/// There is no lock, because a thread could hold it while another one forks. Each step is one
+/// read-modify-write, so a child finds a consistent list and bitmap. The child leaks one line for
+/// each thread of its parent that was creating or dropping an end, and each slab that was not in
+/// the list yet.
 struct Slab {
     lines: NonNull<u8>,
     /// A bit for each line, set while the line is in use.
@@ -117,7 +117,7 @@ fn take() -> (&'static Slab, NonNull<u8>) {
         }
         next = slab.next;
     }
-    // If several threads come here at once, each adds a slab that all can use.
+    // If several threads get here at once, each adds a slab that all can use.
     let slab = Slab::map();
     let Some(line) = slab.take() else { unreachable!("a slab holds many") };
     (push(slab), line)
@@ -130,8 +130,8 @@ fn push(slab: Slab) -> &'static Slab {
     loop {
         // SAFETY: just made, and not shared yet.
         unsafe { (*slab).next = first };
-        // Release: a thread that finds the slab sees its content. Slabs are never removed, so there
-        // is no ABA problem.
+        // Release: a thread that finds the slab sees its contents. Slabs are never removed, so
+        // there is no ABA problem.
         match SLABS.compare_exchange_weak(first, slab, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => break,
             Err(other) => first = other,

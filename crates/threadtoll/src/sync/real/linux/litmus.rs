@@ -1,13 +1,13 @@
 //! Store buffering on real cores, the litmus test on which parking depends.
 //!
-//! One side stores, executes [`light_barrier`] and loads what the other stores; the other does the
-//! same with [`heavy_barrier`]. At least one must see the other's store. As a control, the same
-//! loops on the same cores run without the system call (but with the fences), where both sides do
-//! miss each other.
+//! One side stores, executes [`light_barrier`] and loads what the other side stores; the other side
+//! does the same with [`heavy_barrier`]. At least one must see the other's store. As a control, the
+//! same loops on the same cores run without the system call (but with the fences); there, both
+//! sides do miss each other's stores.
 //!
-//! Both sides run freely and store increasing numbers, so that each round of one meets many of the
-//! other. The values that they saw are combined afterwards (as by Melissaris, Markakis, Shaw and
-//! Martonosi: *PerpLE*, MICRO 2020).
+//! Both sides run freely and store increasing numbers, so that each round of one meets many rounds
+//! of the other. The values that they saw are combined afterwards (as by Melissaris, Markakis, Shaw
+//! and Martonosi: *PerpLE*, MICRO 2020).
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -19,9 +19,9 @@ use crate::sync::{
     AtomicU32, CachePadded, Ordering, fence, light_barrier, only_cpu, senders_must_fence, spin_loop,
 };
 
-/// Rounds of the light side in one run.
+/// Number of rounds of the light side in one run.
 const ROUNDS: u32 = 1 << 19;
-/// Most rounds of the heavy side in one run.
+/// Maximum number of rounds of the heavy side in one run.
 const MOST: usize = 1 << 21;
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ struct Shape {
 struct Outcome {
     light_rounds: u64,
     heavy_rounds: u64,
-    /// Heavy rounds in which neither side saw the other.
+    /// Number of heavy rounds in which neither side saw the other's store.
     missed: u64,
 }
 
@@ -63,7 +63,7 @@ fn heavy(shape: &Shape, barrier: fn()) -> Vec<u32> {
     saw
 }
 
-/// Runs until the time is over or both sides have missed each other.
+/// Runs until the time is over, or until both sides have missed each other's stores.
 fn play(limit: Duration, barrier: fn()) -> Outcome {
     let mut outcome = Outcome::default();
     let began = Instant::now();
@@ -85,8 +85,8 @@ fn play(limit: Duration, barrier: fn()) -> Outcome {
         outcome.light_rounds += light.len() as u64;
         outcome.heavy_rounds += heavy.len() as u64;
         let missed = heavy.iter().zip(1..).filter(|&(&saw, round)| {
-            // The first light round that this heavy round did not see is `saw + 1`. Did that one
-            // see this round?
+            // The first light round that this heavy round did not see is `saw + 1`. Did that light
+            // round see this one?
             light.get(saw as usize).is_some_and(|&of_heavy| of_heavy < round)
         });
         outcome.missed += missed.count() as u64;
@@ -94,7 +94,7 @@ fn play(limit: Duration, barrier: fn()) -> Outcome {
     outcome
 }
 
-/// The fences of [`heavy_barrier`] without its system call.
+/// The fences of [`heavy_barrier`], without its system call.
 fn stubbed() {
     fence(Ordering::SeqCst);
     fence(Ordering::SeqCst);

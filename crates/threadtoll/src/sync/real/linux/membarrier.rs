@@ -1,20 +1,20 @@
 //! The expensive side of an asymmetric barrier: `membarrier(2)`, private and expedited.
 //!
-//! In Dekker's pattern each side stores, then loads what the other stored, and both need a full
-//! barrier in between. Here the sender only keeps the compiler from reordering. The side that is
+//! In Dekker's pattern, each side stores and then loads what the other stored, and both need a full
+//! barrier in between. Here, the sender only keeps the compiler from reordering. The side that is
 //! about to sleep makes every CPU that runs a thread of this process execute a full barrier. When
-//! that call returns, all that a sender stored before its barrier is visible here, and its loads
-//! after the barrier see what we stored before. The kernel promises this, outside Rust's memory
-//! model. `litmus.rs` tests it on real cores, and `tests/membarrier.rs` checks the protocol built
-//! on it state by state.
+//! that call returns, everything that a sender stored before its barrier is visible here, and its
+//! loads after the barrier see what we stored before. The kernel promises this, outside Rust's
+//! memory model. `litmus.rs` tests it on real cores, and `tests/membarrier.rs` checks the protocol
+//! built on it state by state.
 //!
-//! Since Linux 6.9 the kernel executes one call at a time and makes the others wait. A thread that
-//! goes to sleep can poll instead, and one call serves all threads that asked before it began
-//! ([`request_barrier`]).
+//! Since Linux 6.9, the kernel executes one call at a time and makes the others wait. Instead of
+//! waiting, a thread that goes to sleep can poll, and one call serves all threads that asked before
+//! it began ([`request_barrier`]).
 //!
-//! If the kernel or a sandbox refuses the call, senders fence ([`senders_must_fence`]). They also
-//! do on CPUs other than x86-64 and aarch64: on RISC-V, before Linux 6.9, the call could pass over
-//! a CPU that was switching threads, and nobody has run `litmus.rs` on the others.
+//! If the kernel or a sandbox refuses the call, senders execute fences ([`senders_must_fence`]).
+//! They also do so on CPUs other than x86-64 and AArch64: on RISC-V before Linux 6.9, the call
+//! could miss a CPU that was switching threads, and nobody has run `litmus.rs` on the others.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
@@ -33,10 +33,10 @@ fn membarrier(command: libc::c_int) -> libc::c_long {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
 }
 
-/// Registers the process. Returns `true` if it may call [`membarrier`] from then on.
+/// Registers the process. Returns `true` if it may call [`membarrier`] from now on.
 ///
-/// Some sandboxes answer every call with a success that they do not deliver. They do not name the
-/// commands when asked for them.
+/// Some sandboxes report success for every call without executing it. They can be recognised
+/// because they do not list the commands when queried.
 fn register() -> bool {
     const COMMANDS: libc::c_long = (libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
         | libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
@@ -49,14 +49,14 @@ fn register() -> bool {
         && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0
 }
 
-/// Returns `true` if senders must fence after each message, because the kernel does not do it for
-/// them. The first call registers the process, and with it the children that it forks.
+/// Returns `true` if senders must execute a fence after each message, because the kernel does not
+/// do it for them. The first call registers the process, and with it the children that it forks.
 ///
 /// Registering takes some milliseconds once the process has several threads, so it is done when a
 /// queue is created, or by [`prepare`](crate::prepare).
 pub(crate) fn senders_must_fence() -> bool {
     // Relaxed: if two threads find it unknown, both register, and the first answer counts for both,
-    // even if a sandbox answers one of them otherwise.
+    // even if a sandbox gives them different answers.
     let kind = match KIND.load(Ordering::Relaxed) {
         UNKNOWN => {
             let kind = if register() { EXPEDITED } else { MISSING };
@@ -68,65 +68,66 @@ pub(crate) fn senders_must_fence() -> bool {
     kind == MISSING
 }
 
-/// Makes every running thread of this process, this one included, execute a full barrier. Returns
+/// Makes every running thread of this process, including this one, execute a full barrier. Returns
 /// `false` if the kernel no longer does so, because of a sandbox that was set up after the queue
 /// was created. No thread may then sleep without a limit.
 pub(super) fn heavy_barrier() -> bool {
     fence(Ordering::SeqCst);
     let done = match KIND.load(Ordering::Relaxed) {
         EXPEDITED => membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0,
-        // The senders fence.
+        // The senders execute fences.
         _ => true,
     };
     fence(Ordering::SeqCst);
     done
 }
 
-/// In the lower half, the number of barriers that were requested and executed, times two; plus one
-/// while one is executed. The upper half counts those that the kernel has refused, so that no value
-/// comes twice.
+/// The lower half is twice the number of barriers that have been executed, plus one while one is
+/// being executed. The upper half counts those that the kernel has refused, so that no value occurs
+/// twice.
 static CALLS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
-/// A refused barrier, in [`CALLS`].
+/// A refused barrier, as counted in [`CALLS`].
 const REFUSED: u64 = 1 << 32;
 
-/// A barrier that waits for another thread's call: that call began too early to serve this thread,
-/// or has not ended.
+/// A barrier that waits for another thread's call, which began too early to serve this thread or
+/// has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingBarrier {
-    /// The lower half of [`CALLS`] from which on it has been executed.
+    /// The lower half of [`CALLS`] from which on the barrier has been executed.
     done_at: u32,
 }
 
-/// As [`heavy_barrier`], but does not wait for other threads' calls.
+/// Like [`heavy_barrier`], but does not wait for other threads' calls.
 pub(crate) fn request_barrier() -> Result<bool, PendingBarrier> {
-    // All earlier stores of this thread are visible to a call that begins after the look below: the
-    // thread that makes it has read a later value, and fences before the call.
+    // All earlier stores of this thread are visible to a call that begins after `CALLS` is read
+    // below: the thread that makes the call has read a later value, and executes a fence before the
+    // call.
     fence(Ordering::SeqCst);
     let calls = CALLS.load(Ordering::Relaxed);
     if calls % 2 == 1 {
-        // The next one.
+        // The next call serves this thread.
         return Err(PendingBarrier { done_at: (calls as u32).wrapping_add(3) });
     }
     execute(calls).ok_or(PendingBarrier { done_at: (calls as u32).wrapping_add(2) })
 }
 
-/// Executes the barrier if nobody else does. `calls` is even.
+/// Executes the barrier unless another thread is doing so. `calls` is even.
 fn execute(calls: u64) -> Option<bool> {
     let running = calls + 1;
     CALLS.compare_exchange(calls, running, Ordering::Relaxed, Ordering::Relaxed).ok()?;
     let done = heavy_barrier();
-    // A call that the kernel has refused serves nobody.
+    // A call that the kernel has refused serves no thread.
     let next = if done { running.wrapping_add(1) } else { calls.wrapping_add(REFUSED) };
-    // Release: a thread that sees its barrier executed sees what it has made visible. Fails if
-    // another one has done this, in `force`.
+    // Release: a thread that sees that its barrier was executed also sees what the barrier has made
+    // visible. This fails if another thread has already advanced the count, in `force`.
     let _ = CALLS.compare_exchange(running, next, Ordering::Release, Ordering::Relaxed);
     Some(done)
 }
 
 impl PendingBarrier {
-    /// The barrier's result, once it has been executed. Executes it if nobody else does.
+    /// The barrier's result, if it has been executed. Executes it if no other thread is doing so.
     pub(crate) fn poll(self) -> Option<bool> {
-        // Acquire: the partner of the release in `execute`.
+        // Acquire: pairs with the release in `execute`.
         let calls = CALLS.load(Ordering::Acquire);
         if (calls as u32).wrapping_sub(self.done_at).cast_signed() >= 0 {
             return Some(true);
@@ -134,13 +135,14 @@ impl PendingBarrier {
         if calls.is_multiple_of(2) { execute(calls) } else { None }
     }
 
-    /// Executes the barrier, even if another thread's call runs for long: that thread may have been
-    /// stopped, or be one of a parent process that this one was forked from.
+    /// Executes the barrier even if another thread's call takes a long time: that thread may have
+    /// been stopped, or may belong to the parent process from which this one was forked.
     pub(crate) fn force(self) -> bool {
         let calls = CALLS.load(Ordering::Relaxed);
         let done = heavy_barrier();
         if done && calls % 2 == 1 {
-            // This call began after the one that runs, so it serves all that wait for that one.
+            // This call began after the running one, so it serves all threads that wait for that
+            // one.
             let next = calls.wrapping_add(1);
             let _ = CALLS.compare_exchange(calls, next, Ordering::Release, Ordering::Relaxed);
         }

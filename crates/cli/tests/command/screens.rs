@@ -1,0 +1,86 @@
+//! Each command answers on one screen: 24 lines of 80 columns.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::program::{each, run_in};
+
+const LINES: usize = 24;
+const COLUMNS: usize = 80;
+
+/// Commands and simulated machines: with two speeds, with many CPUs, with one.
+const COMMANDS: [&str; 19] = [
+    "survey --quick --simulated-machine 7",
+    "survey --quick --simulated-machine 1",
+    "latency --simulated-machine 3",
+    "latency atomic-store --simulated-machine 7",
+    "matrix --simulated-machine 7",
+    "queue ask-reply --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue stream --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue open-loop pipe rtrb --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue burst pipe rtrb --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue depth pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue flood pipe-bounded rtrb --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue funnel funnel crossbeam-unbounded --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue night-watch pipe --time 20ms --relaunch 1 --simulated-machine 7",
+    "queue payload pipe rtrb --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue workers --time 4ms --relaunch 1 --simulated-machine 7",
+    "queue for-me pipe rtrb --rate 50000 --time 20ms --relaunch 1 --simulated-machine 7",
+    "contention hold-sweep std-mutex --time 20ms --simulated-machine 7",
+    "contention pool std-mutex --time 20ms --simulated-machine 7",
+    "predict --hold 5ms --think 95ms --tasks 1000",
+];
+
+/// Returns what was printed, after checking its size.
+fn screen(line: &str, out: &str) -> String {
+    let shown = out.trim_matches('\n');
+    let lines = shown.lines().count();
+    assert!(lines <= LINES && lines > 2, "{line}: {lines} lines\n{shown}");
+    for row in shown.lines() {
+        let columns = row.chars().count();
+        assert!(columns <= COLUMNS, "{line}: {columns} columns: {row}");
+    }
+    shown.to_owned()
+}
+
+#[test]
+fn each_command_answers_on_one_screen() {
+    each(&COMMANDS, |_, line| {
+        let directory = TempDir::new().unwrap();
+        let kept = if line.starts_with("predict") { "" } else { " --out run.jsonl" };
+        let printed = run_in(directory.path(), &format!("{line}{kept}")).done().out;
+        let shown = screen(line, &printed);
+        let answer = shown.lines().take(6).any(|row| row.ends_with('.') || row.contains(". "));
+        assert!(answer, "{line} has no sentence at its top\n{shown}");
+        ratios_are_of_the_figures_on_the_screen(line, &shown);
+        if !kept.is_empty() {
+            let again = run_in(directory.path(), "report run.jsonl").done().out;
+            assert_eq!(screen(line, &again), shown, "{line}");
+            let page = fs::metadata(directory.path().join("run.html")).unwrap().len();
+            assert!(page <= 150_000, "{line}: a page of {page} bytes");
+        }
+    });
+}
+
+/// `57.0 ns … 20.9 µs: 367 times as long` must be true of the two figures as they stand there.
+fn ratios_are_of_the_figures_on_the_screen(line: &str, shown: &str) {
+    let text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in text.split(" times as long").rev().skip(1) {
+        let words: Vec<&str> = sentence.split(' ').collect();
+        let times: f64 = words[words.len() - 1].replace(',', "").parse().unwrap();
+        let unit = |word: &str| match word.trim_end_matches([',', ':', ';']) {
+            "ns" => Some(1.0),
+            "µs" => Some(1e3),
+            "ms" => Some(1e6),
+            _ => None,
+        };
+        let figures: Vec<f64> = words
+            .windows(2)
+            .filter_map(|pair| Some(pair[0].parse::<f64>().ok()? * unit(pair[1])?))
+            .collect();
+        let [.., low, high] = figures[..] else { panic!("{line}: {sentence}") };
+        let ratio = high / low;
+        assert!((times / ratio - 1.0).abs() < 0.006, "{line}: {times}, not {ratio}: {sentence}");
+    }
+}
