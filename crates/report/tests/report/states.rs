@@ -162,7 +162,7 @@ fn what_was_seen_little_has_wider_columns() {
     });
     let seen = Trace { threads: threads.collect(), ..few };
     let page = page_of("sparse", Some(seen), profiles::sleeping_holder());
-    assert!(page.contains("heights are shares of each 70.4 ms"), "wider than 17.6 ms");
+    assert!(page.contains("heights are shares of each 282 ms"), "wider than 17.6 ms");
 }
 
 #[test]

@@ -17,13 +17,13 @@ const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
 /// Bytes of the charts above the fold and below it, for which columns are joined until only so many
 /// are left.
-const MAX_BYTES: [usize; 2] = [40_000, 30_000];
-const FEWEST: u32 = 36;
+const MAX_BYTES: [usize; 2] = [56_000, 30_000];
+const FEWEST: u32 = 20;
 /// Samples of a thread that a column should have, on average.
 const SAMPLES: f64 = 4.0;
 /// Titles of all rows of a chart, and of one.
 const MAX_TITLES: usize = 160;
-const TITLES: [usize; 2] = [4, 24];
+const TITLES: [usize; 2] = [2, 24];
 const HOLDER_TITLES: usize = 12;
 /// States that a title names, and the least share of each.
 const MAX_NAMED: usize = 3;
@@ -88,7 +88,7 @@ fn fitted(
 /// the threads is that of all others.
 fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     let length_s = f64::from(trace.columns) * trace.column_ns.get() / 1e9;
-    let Some(axis) = Axis::from_zero([length_s], 1.0, |s| round_time(s * 1e9)) else {
+    let Some(axis) = Axis::from_zero([length_s], 1.0, text_of) else {
         return html! {};
     };
     let parts = Parts::of(trace);
@@ -110,6 +110,11 @@ fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
         groups: &groups,
     }
     .draw()
+}
+
+/// A time on the axis, in seconds.
+fn text_of(s: f64) -> String {
+    if s == 0.0 { "0".into() } else { round_time(s * 1e9) }
 }
 
 /// Samples of all states and columns.
