@@ -63,7 +63,7 @@ const MAX_SITES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Circumstances {
     pub(crate) finished: bool,
-    /// The states of threads over time are wanted.
+    /// True if the profile is to include the states of threads over time.
     pub(crate) traced: bool,
     pub(crate) seconds: f64,
     pub(crate) budget: f64,

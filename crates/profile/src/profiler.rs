@@ -101,8 +101,8 @@ pub struct Profiler {
     /// Thread time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
-    /// Observed time after which states over time are part of the next profile: seldom enough for
-    /// a file to have a few dozen of them after a day.
+    /// Observed time after which the next profile includes the states of threads over time. It
+    /// grows so that a file has a few dozen of them after a day.
     next_trace: Duration,
 }
 

@@ -117,7 +117,7 @@ pub struct ProcessAccount {
     /// Mean number of threads that wait for a CPU and whose previous activity no look saw.
     unseen: WokenUnseen,
     touched: Vec<u32>,
-    /// Holders of the locks for which threads waited at the current look.
+    /// Holders of the locks that were contended at the current look.
     pub(super) held_by: Vec<(u32, HeldBy)>,
     last: HashMap<u32, Last>,
     /// Threads that have not moved between samples.
@@ -316,7 +316,7 @@ impl ProcessAccount {
         lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
-    /// Returns the state of a thread that was picked.
+    /// Counts a thread. Returns its state if it was picked at random.
     pub(super) fn thread(
         &mut self,
         read: &ThreadRead,

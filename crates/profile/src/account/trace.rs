@@ -1,9 +1,9 @@
 //! States of threads over time, and holders of locks, in columns of equal width.
 //!
-//! Nobody knows beforehand how long a run is: once all columns are in use, neighbours are joined,
-//! and each is twice as wide. Memory is bounded by the columns, by the threads with a row of their
-//! own, and by the states that a column tells apart. A sample takes a look in a table and a few
-//! comparisons, and allocates nothing but room that grows with the columns in use.
+//! The length of a run is not known in advance: once all columns are in use, neighbours are merged
+//! and all columns become twice as wide. Memory is bounded by the number of columns, of threads
+//! with a row of their own, and of states in a column. A sample costs one lookup in a hash table
+//! and a few comparisons, and allocates only while new columns come into use.
 
 use std::collections::HashMap;
 
@@ -15,27 +15,28 @@ use super::time::Time;
 /// are in use.
 const FIRST_NS: u64 = 1_100_000;
 
-/// States that a column of a row tells apart before it sums up those of one kind.
+/// Number of states in a column of a row from which on locks, and other objects, are counted
+/// together.
 const MAX_IN_COLUMN: usize = 8;
 
-/// Most processes whose threads without rows of their own are summed up apart.
+/// Maximum number of processes whose threads without rows of their own are summed separately.
 const MAX_RESTS: usize = 16;
 
-/// Most locks whose holders are kept: those for which threads were seen to wait first.
+/// Maximum number of locks whose holders are kept: those that were contended first.
 const MAX_LOCKS: usize = 16;
 
 /// State of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It spends its time on this.
+    /// It runs, sleeps, or waits for something other than a futex.
     Doing(Time),
-    /// It waits on a thing, by its place in the account of its process.
+    /// It waits on an object, given by its place in the account of its process.
     On {
         place: u32,
-        /// The thing was known to be a lock by then.
+        /// True if the object was known to be a lock when the sample was taken.
         lock: bool,
     },
-    /// It waits for a lock that is not told.
+    /// It waits for some lock.
     Lock,
 }
 
@@ -43,19 +44,19 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
     Thread(u32),
-    /// One of several threads that are not told apart.
+    /// One of several threads that are counted together.
     Other,
     NotSeen,
 }
 
-/// What a sample shows.
+/// What a sample shows: a state, or a holder.
 pub(crate) trait Shown: Copy + PartialEq {
-    /// What it counts as where too much would have to be told apart.
+    /// The broader value that it counts as in a column with too many different ones.
     fn summed(self) -> Self;
 }
 
 impl State {
-    /// A thread with a higher level is better worth a row.
+    /// Threads whose states have a higher level are preferred for rows.
     fn level(self) -> u8 {
         match self {
             State::On { lock: true, .. } | State::Lock => 2,
@@ -86,13 +87,13 @@ impl Shown for HeldBy {
     }
 }
 
-/// What the samples of one row show, by column.
+/// The samples of one row, by column and by what they show.
 #[derive(Clone, Debug)]
 pub(crate) struct Strip<S> {
     seen: Vec<Seen<S>>,
 }
 
-/// Samples of one column that show the same.
+/// Number of samples in a column that show one state, or one holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen<S> {
     pub(crate) column: u16,
@@ -107,12 +108,12 @@ impl<S> Default for Strip<S> {
 }
 
 impl<S: Shown> Strip<S> {
-    /// Everything that was seen.
+    /// Its samples, by column in ascending order.
     pub(crate) fn seen(&self) -> &[Seen<S>] {
         &self.seen
     }
 
-    /// Adds samples of the last column, or of a further one.
+    /// Adds samples of the last column, or of a later one.
     fn add(&mut self, column: u16, shown: S, samples: u32) {
         let mut in_column = 0;
         for seen in self.seen.iter_mut().rev().take_while(|seen| seen.column == column) {
@@ -143,7 +144,7 @@ impl<S: Shown> Strip<S> {
         all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
     }
 
-    /// It without what only the account of its process can tell.
+    /// The row without places of objects, which only the account of its process can resolve.
     fn summed(mut self) -> Strip<S> {
         self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
         self
@@ -168,17 +169,17 @@ pub(crate) struct Trace {
     pub(crate) width_ns: u64,
     /// Number of columns in use.
     pub(crate) columns: u16,
-    /// Column of the current look, and number of due times that it answers.
+    /// Column of the current look, and the number of due times that the look answers.
     look: (u16, u32),
     rows: Vec<Row>,
     by_thread: HashMap<(u32, u32), usize>,
-    /// No row has a lower level.
+    /// Lower bound of the levels of all rows.
     lowest: u8,
-    /// All other threads of some processes, by their indices.
+    /// Threads without rows of their own, by the index of their process.
     rests: HashMap<u32, Strip<State>>,
-    /// Those of all others, and those of processes that are not listed.
+    /// Threads without rows of all further processes, and of processes that are not listed.
     others: Strip<State>,
-    /// Holders of locks while threads waited for them, by process and place.
+    /// Holders of locks while a thread waited, by process and place.
     holders: HashMap<(u32, u32), Strip<HeldBy>>,
 }
 
@@ -223,7 +224,7 @@ impl Trace {
         self.columns = self.columns.div_ceil(2);
     }
 
-    /// The look saw a thread in this state. Returns true if the thread has a new row.
+    /// Counts the state of a thread at the current look. Returns true if the thread got a new row.
     pub(super) fn saw(&mut self, process: u32, tid: u32, state: State) -> bool {
         let (column, times) = self.look;
         let level = state.level();
@@ -257,8 +258,8 @@ impl Trace {
         true
     }
 
-    /// Place of the row that is least worth it, and less than one of this level. Levels only rise,
-    /// so that rows are replaced a few times at most.
+    /// Place of a row with the lowest level, if that is below `level`. The levels of rows only
+    /// rise, so each row is replaced twice at most.
     fn less_worth(&mut self, level: u8) -> Option<usize> {
         if level <= self.lowest {
             return None;
@@ -277,13 +278,13 @@ impl Trace {
         }
     }
 
-    /// The threads of a process without rows of their own; `None` if there are too many processes.
+    /// Row for the other threads of a process; `None` if there are too many processes.
     fn rest_of(&mut self, process: u32) -> Option<&mut Strip<State>> {
         let has_room = self.rests.len() < MAX_RESTS || self.rests.contains_key(&process);
         has_room.then(|| self.rests.entry(process).or_default())
     }
 
-    /// The look found a lock, for which a thread waits, in these hands.
+    /// Counts the holder of a lock for which a thread waits at the current look.
     pub(super) fn held(&mut self, process: u32, place: u32, by: HeldBy) {
         let (column, times) = self.look;
         let of = (process, place);
@@ -292,7 +293,7 @@ impl Trace {
         }
     }
 
-    /// A process is not listed any more: nothing tells what its threads waited on.
+    /// Sums up the threads of a process that is no longer listed.
     pub(super) fn forget(&mut self, process: u32) {
         while let Some(place) = self.rows.iter().position(|row| row.process == process) {
             let row = self.rows.swap_remove(place);
@@ -314,13 +315,14 @@ impl Trace {
         &self.rows
     }
 
-    /// All other threads, those of one process together, by its index; `None` for several.
+    /// All other threads, each with the index of the process; `None` for those of several
+    /// processes.
     pub(crate) fn rests(&self) -> impl Iterator<Item = (Option<u32>, &Strip<State>)> {
         let of_processes = self.rests.iter().map(|(&process, rest)| (Some(process), rest));
         of_processes.chain([(None, &self.others)])
     }
 
-    /// Holders of a lock at this place in the account of a process, in samples in which a thread
+    /// Holders of the lock at this place in the account of a process, in samples in which a thread
     /// waited for it.
     pub(crate) fn holders(&self, process: u32, place: u32) -> &[Seen<HeldBy>] {
         self.holders.get(&(process, place)).map_or(&[], |strip| strip.seen())

@@ -16,10 +16,11 @@ use crate::primitive::Role;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Locks, those that cost most, of which the first is shown whose holders were seen.
+/// Maximum number of locks, starting with the costliest, that are searched for one whose holders
+/// were seen.
 const MAX_TRIED: usize = 3;
 
-/// A lock: the place of its process among those that are listed, and its number there.
+/// A lock: the place of its process in the list, and its number in the process.
 type LockId = (usize, u32);
 
 /// The processes of a profile.
@@ -28,11 +29,11 @@ pub(super) struct Listed<'a> {
     /// Their indices.
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
-    /// Locks that are listed as parts of others.
+    /// Locks that are listed as parts of others, with the latter.
     pub(super) parts_of: &'a HashMap<LockId, LockId>,
 }
 
-/// State of a thread, with the lock that it waits for as it is listed.
+/// State of a thread, with a lock as the profile lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Running,
@@ -47,7 +48,7 @@ enum Kind {
     Unknown,
 }
 
-/// What was seen of threads over time.
+/// The states of threads over time.
 pub(super) fn record(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
@@ -67,7 +68,7 @@ pub(super) fn record(
         .filter_map(|(row, seen)| {
             let of = watched.get(&row.process)?;
             let name = ThreadName::of(row.tid, account.process(row.process)?, of);
-            // The TID of one that has ended may be that of another process's thread by now.
+            // The TID of a thread that has ended may belong to another process by now.
             let name = if name.pid.is_none() { Text::from(name.name) } else { Text::default() };
             let samples = palette.rows(seen);
             Some((rank(seen), TracedThread { pid: of.pid, tid: row.tid, name, samples }))
@@ -86,7 +87,7 @@ pub(super) fn record(
     }
 }
 
-/// Samples of a thread in which it waited for locks, and in which it worked.
+/// Numbers of samples in which a thread waited for locks, and in which it worked.
 fn rank(seen: &[Seen<Kind>]) -> (u64, u64) {
     let sum = |of: fn(Kind) -> bool| -> u64 {
         seen.iter().filter(|seen| of(seen.shown)).map(|seen| u64::from(seen.samples)).sum()
@@ -97,12 +98,12 @@ fn rank(seen: &[Seen<Kind>]) -> (u64, u64) {
     )
 }
 
-/// Tells what threads waited for.
+/// Resolves states to locks of the profile.
 struct Kinds<'a> {
     account: &'a Account,
     listed: Listed<'a>,
     stacks: &'a mut Stacks,
-    /// Things that threads waited on, by process and place.
+    /// Resolved objects, by process and place.
     known: HashMap<(u32, u32), Kind>,
 }
 
@@ -186,7 +187,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The states that are told apart, each with its place.
+/// The states of a profile, in the order of its rows.
 struct Palette(Vec<Kind>);
 
 impl Palette {
@@ -260,7 +261,7 @@ fn add(row: &mut Vec<u32>, column: u16, samples: u32) {
     row[column] = row[column].saturating_add(samples);
 }
 
-/// Holders of the lock that costs most, if any were seen.
+/// Holders of the costliest lock for which any were seen.
 fn holders(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ns, Text};
 
-/// States of a program's threads over time, from samples: a line of a profile's file, before the
-/// profile that was composed with it. The last complete one counts.
+/// States of a program's threads over time, from samples: a line of a profile's file, written
+/// before the profile of the same moment. Only the last complete one is used.
 ///
-/// Time is cut into columns of equal width. A row of numbers has the number of samples in each
-/// column, and ends with the last one that is not 0. Rows of a thread stand in the order of
-/// `states`; those at the end that are empty are left out. A column without any sample was not
-/// seen: none was taken then, or the thread was not alive.
+/// Time is divided into columns of equal width. A row holds the number of samples in each column,
+/// without zeros at the end. A thread has a row for each of `states`, in their order, without empty
+/// rows at the end. Nothing is known about a column without samples: none was taken then, or the
+/// thread was not alive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// Id of the run.
@@ -24,12 +24,12 @@ pub struct Trace {
     pub columns: u32,
     /// The states that were seen.
     pub states: Vec<ThreadState>,
-    /// At most 64 threads, those first that waited most for locks. A thread may have come to have
-    /// rows of its own after some time: earlier samples of it are among those of the others.
+    /// At most 64 threads, beginning with those that waited most for locks. A thread may have got
+    /// rows of its own later than its first sample: the earlier samples are part of `others`.
     pub threads: Vec<TracedThread>,
-    /// Samples of all other threads together, a row for each state.
+    /// Sum of the samples of all other threads: a row for each state.
     pub others: Vec<Vec<u32>>,
-    /// Holders of the lock that costs most; null if none was seen.
+    /// Holders of the costliest lock; null if none was seen.
     pub holders: Option<LockHolders>,
 }
 
@@ -39,7 +39,7 @@ pub struct Trace {
 pub enum ThreadState {
     /// On a CPU.
     Running,
-    /// On a CPU or waiting for one: its switches do not tell which.
+    /// On a CPU or waiting for one; which of the two is not known.
     OnCpu,
     /// Waiting for a CPU.
     Runnable,
@@ -52,7 +52,7 @@ pub enum ThreadState {
         /// Its name.
         name: Text,
     },
-    /// Waiting for another lock: the six that threads wait for most are told apart.
+    /// Waiting for a lock other than the six for which threads wait most.
     OtherLock,
     /// Waiting for input or output.
     Io,
@@ -62,7 +62,7 @@ pub enum ThreadState {
     Idle,
     /// Sleeping for a time.
     Asleep,
-    /// In another system call, or not told.
+    /// In another system call, or not known.
     Unknown,
 }
 
@@ -88,11 +88,11 @@ pub struct LockHolders {
     pub lock: u32,
     /// Its name.
     pub name: Text,
-    /// At most eight threads, those first that were seen most to hold it.
+    /// At most eight threads, beginning with the most frequent holder.
     pub threads: Vec<HoldingThread>,
-    /// Samples in which another thread held it.
+    /// Number of samples in which another thread held it.
     pub others: Vec<u32>,
-    /// Samples in which its holder was not seen, or nobody held it alone.
+    /// Number of samples in which no holder was seen.
     pub not_seen: Vec<u32>,
 }
 
@@ -103,25 +103,25 @@ pub struct HoldingThread {
     pub tid: u32,
     /// Its name.
     pub name: Text,
-    /// Samples in which it held the lock.
+    /// Number of samples in which it held the lock.
     pub samples: Vec<u32>,
 }
 
 impl Trace {
-    /// Most columns.
+    /// Maximum number of columns.
     pub const MAX_COLUMNS: u32 = 600;
-    /// Most threads with rows of their own.
+    /// Maximum number of threads with rows of their own.
     pub const MAX_THREADS: usize = 64;
-    /// Most locks that are told apart.
+    /// Maximum number of locks with a state of their own.
     pub const MAX_LOCKS: usize = 6;
-    /// Most holders of the lock that costs most.
+    /// Maximum number of holders of the costliest lock.
     pub const MAX_HOLDERS: usize = 8;
-    /// Longest line.
+    /// Maximum length of the line.
     pub const MAX_BYTES: usize = 1 << 20;
-    /// Most states: each of those without a lock, and the locks.
+    /// Maximum number of states: one for each lock, and those without a lock.
     const MAX_STATES: usize = 9 + Trace::MAX_LOCKS;
 
-    /// Joins columns in pairs, which keeps the number of samples in each state.
+    /// Merges columns in pairs. The number of samples in each state stays the same.
     pub fn halve(&mut self) {
         let of_threads = self.threads.iter_mut().flat_map(|thread| &mut thread.samples);
         let of_holders = self.holders.iter_mut().flat_map(|holders| {
@@ -136,10 +136,10 @@ impl Trace {
         self.column_ns = Ns::new(self.column_ns.get() * 2.0);
     }
 
-    /// Joins columns until its line is at most [`Trace::MAX_BYTES`] long.
+    /// Merges columns until the line is at most [`Trace::MAX_BYTES`] long.
     #[must_use]
     pub fn within_limit(mut self) -> Trace {
-        /// For the id of the run and the schema's name, which are added later.
+        /// Room for the id of the run and the name of the schema, which are added later.
         const ROOM: usize = 1 << 10;
         let length = |trace: &Trace| serde_json::to_string(trace).map_or(0, |text| text.len());
         while self.columns > 1 && length(&self) + ROOM > Trace::MAX_BYTES {

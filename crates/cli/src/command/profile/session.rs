@@ -94,7 +94,7 @@ struct Kept {
     program: Option<Vec<Text>>,
     /// `None` if it could not be created.
     appender: Option<Appender>,
-    /// The last states over time that were written.
+    /// The states of threads over time that were written last.
     trace: Option<Box<Trace>>,
     fault: Option<WriteFault>,
     written: Option<Instant>,

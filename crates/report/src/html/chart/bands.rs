@@ -1,19 +1,19 @@
-//! Rows over time. Each has a line: areas above it and below it are shares of columns, and where
-//! neither takes most of a column, the line is all there is. So places and forms tell parts apart,
-//! not colours alone.
+//! Rows over time. Each row has a centre line: the heights of the areas above and below it are
+//! shares of a column of time, and the line itself stands for the rest. Position and form
+//! distinguish the parts, not only colour.
 
 use maud::{Markup, html};
 
 use super::{Axis, Margins, frame, px, room, short, upright};
 
-/// Characters of a row's label.
+/// Maximum number of characters of a row's label.
 const MAX_LABEL: usize = 34;
-/// Distance between two rows, and the greatest height of an area, in pixels.
+/// Distance between two rows and maximum height of an area, in pixels.
 const PITCH: f64 = 22.0;
 const HEIGHT: u8 = 9;
-/// Height of a group's heading.
+/// Height of a group's heading, in pixels.
 const HEADING: f64 = 26.0;
-/// Share of a column from which on the line is drawn.
+/// Smallest share of the rest at which the line is drawn.
 const LINE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,18 @@ pub(in crate::html) enum Side {
     Below,
     /// An area around the line.
     Around,
-    /// The line itself.
+    /// The centre line itself.
     Line,
 }
 
-/// A part of the columns of all rows.
+/// A part that columns are made of, in all rows.
 #[derive(Debug)]
 pub(in crate::html) struct Part {
     pub(in crate::html) name: String,
     pub(in crate::html) side: Side,
-    /// Class of its areas, or of its lines.
+    /// Class of its areas or lines.
     pub(in crate::html) class: String,
-    /// It has an entry in the legend.
+    /// True if it has an entry in the legend.
     pub(in crate::html) listed: bool,
 }
 
@@ -44,13 +44,13 @@ pub(in crate::html) struct Band {
     pub(in crate::html) label: String,
     /// Figure at the end of the row.
     pub(in crate::html) figure: String,
-    /// For each part its share of each column; of parts and columns that are missing, nothing.
+    /// Share of each part in each column; 0 for missing parts and columns.
     pub(in crate::html) shares: Vec<Vec<f64>>,
-    /// Columns from and until, and their title.
+    /// Ranges of columns, and their titles.
     pub(in crate::html) titles: Vec<([usize; 2], String)>,
 }
 
-/// Rows with a heading, which may be empty.
+/// Rows under a heading, which may be empty.
 #[derive(Debug)]
 pub(in crate::html) struct Group {
     pub(in crate::html) heading: String,
@@ -62,7 +62,7 @@ pub(in crate::html) struct Bands<'a> {
     pub(in crate::html) label: &'a str,
     pub(in crate::html) axis: &'a Axis,
     pub(in crate::html) columns: usize,
-    /// Of those on one side, the first is next to the line.
+    /// The first part on each side is the one next to the line.
     pub(in crate::html) parts: &'a [Part],
     pub(in crate::html) groups: &'a [Group],
 }
@@ -134,7 +134,7 @@ impl Bands<'_> {
         for side in [Side::Above, Side::Below, Side::Around] {
             let (mut below, mut areas) = (vec![0.0; self.columns], Vec::new());
             for part in of(side) {
-                // An area covers those behind it: from the line up to where it ends.
+                // Each area extends from the line to its outer edge, over those behind it.
                 let heights: Vec<u8> = below
                     .iter_mut()
                     .enumerate()
@@ -189,12 +189,12 @@ impl Bands<'_> {
     }
 }
 
-/// Height of an area.
+/// Height of an area, in pixels.
 fn pixels(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * f64::from(HEIGHT)).round() as u8
 }
 
-/// Equal neighbours, with their first column and their number.
+/// Runs of equal columns: value, first column and length.
 fn runs<T: PartialEq>(columns: impl Iterator<Item = T>) -> Vec<(T, usize, usize)> {
     let mut runs: Vec<(T, usize, usize)> = Vec::new();
     for (column, value) in columns.enumerate() {
@@ -216,7 +216,7 @@ fn area(heights: &[u8], side: Side) -> String {
             continue;
         }
         if side == Side::Around {
-            // The lower edge is no straight line: each run is a figure of its own.
+            // Its lower edge is not straight either, so each run is a rectangle of its own.
             let top = i32::from(HEIGHT) - height;
             path.push_str(&format!("M{column} {top}h{count}v{}h-{count}z", 2 * height));
             continue;

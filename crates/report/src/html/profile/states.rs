@@ -1,4 +1,4 @@
-//! Threads over time, from samples, below those that held the lock that costs most.
+//! States of threads over time, from samples, below the holders of the costliest lock.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,23 +12,23 @@ use crate::label::plural;
 use crate::profile::locks::shortened;
 use crate::units::{percent, range, round_time, time};
 
-/// Threads above the fold, and holders.
+/// Maximum numbers of threads that are not folded, and of holders.
 const MAX_OPEN: usize = 16;
 const MAX_HOLDERS: usize = 4;
-/// Bytes of the charts above the fold and below it, for which columns are joined until only so many
-/// are left.
+/// Sizes in bytes up to which the open and the folded chart keep all their columns, and the minimum
+/// number of columns.
 const MAX_BYTES: [usize; 2] = [56_000, 30_000];
 const FEWEST: u32 = 20;
-/// Samples of a thread that a column should have, on average.
+/// Wanted mean number of samples of a thread per column.
 const SAMPLES: f64 = 4.0;
-/// Titles of all rows of a chart, and of one.
+/// Maximum number of titles of a chart, and minimum and maximum of each row.
 const MAX_TITLES: usize = 160;
 const TITLES: [usize; 2] = [2, 24];
 const HOLDER_TITLES: usize = 12;
-/// States that a title names, and the least share of each.
+/// Maximum number of states in a title, and the smallest share that is named.
 const MAX_NAMED: usize = 3;
 const LEAST_SHARE: f64 = 0.01;
-/// Characters of a lock's name.
+/// Maximum number of characters of a lock's name.
 const MAX_NAME: usize = 30;
 
 pub(super) fn states(profile: &Profile) -> Markup {
@@ -43,7 +43,7 @@ pub(super) fn states(profile: &Profile) -> Markup {
         trace.halve();
     }
     let rows = trace.threads.len() + usize::from(total(&trace.others) > 0);
-    // One more row needs no fold.
+    // A single further row is not worth folding.
     let open = if rows > MAX_OPEN + 1 { MAX_OPEN } else { rows };
     let [above, below] = MAX_BYTES;
     let folded =
@@ -70,7 +70,7 @@ pub(super) fn states(profile: &Profile) -> Markup {
     }
 }
 
-/// Joins columns until their drawing is short enough.
+/// Merges columns until the drawing is small enough.
 fn fitted(
     mut trace: Trace,
     most_bytes: usize,
@@ -84,8 +84,8 @@ fn fitted(
     (trace, drawn)
 }
 
-/// Draws these rows, the first ones below the holders of the lock that costs most. The row after
-/// the threads is that of all others.
+/// Draws a range of rows, of which the last one sums up all other threads. The first rows are drawn
+/// below the holders of the costliest lock.
 fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     let length_s = f64::from(trace.columns) * trace.column_ns.get() / 1e9;
     let Some(axis) = Axis::from_zero([length_s], 1.0, text_of) else {
@@ -112,22 +112,22 @@ fn chart(trace: &Trace, rows: Range<usize>) -> Markup {
     .draw()
 }
 
-/// A time on the axis, in seconds.
+/// Label on the axis for a time in seconds.
 fn text_of(s: f64) -> String {
     if s == 0.0 { "0".into() } else { round_time(s * 1e9) }
 }
 
-/// Samples of all states and columns.
+/// Number of samples in all states and columns.
 fn total(samples: &[Vec<u32>]) -> u64 {
     samples.iter().flatten().map(|&samples| u64::from(samples)).sum()
 }
 
-/// Names of threads, with their processes if there are several.
+/// Names of threads, with their processes if there are several processes.
 fn names(threads: &[TracedThread]) -> Vec<String> {
     let pids: HashSet<u32> = threads.iter().map(|thread| thread.pid).collect();
     let name = |thread: &TracedThread| match pids.len() {
         0 | 1 => named(&thread.name, thread.tid),
-        // The first thread of a process has its number.
+        // The TID of a process's first thread is its PID.
         _ if thread.pid == thread.tid => {
             format!("{} (PID {})", clean(&thread.name), thread.pid).trim_start().into()
         }
@@ -144,10 +144,10 @@ fn named(name: &str, tid: u32) -> String {
     if name.trim().is_empty() { format!("TID {tid}") } else { format!("{name} (TID {tid})") }
 }
 
-/// The states of a trace as parts of a chart, and one more for holders.
+/// The states of a trace as parts of a chart, and one more part for holders.
 struct Parts<'a> {
     trace: &'a Trace,
-    /// What threads do in each state, and its place and form.
+    /// Name, side and class of each state.
     states: Vec<(String, Side, String)>,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Parts<'a> {
                     let of = if alike > 1 { format!(" (PID {pid})") } else { String::new() };
                     let class = match nth {
                         1 => "t-lock".to_string(),
-                        // Colours that are not those of other states.
+                        // Colours that no other state has.
                         nth => colour([1, 3, 5, 8, 0][(nth - 2) % 5]),
                     };
                     (format!("waits for {name}{of}"), Side::Below, class)
@@ -197,7 +197,7 @@ impl<'a> Parts<'a> {
         self.states.len()
     }
 
-    /// The parts, of which those that none of these rows has are not in the legend.
+    /// All parts. The legend lists only those that occur in these rows.
     fn used(&self, groups: &[Group]) -> Vec<Part> {
         let bands = || groups.iter().flat_map(|group| &group.bands);
         let is_used = |place: usize| {
@@ -240,7 +240,7 @@ impl<'a> Parts<'a> {
         Band { figure, shares: samples.iter().map(shares).collect(), titles, label }
     }
 
-    /// What a thread does that so many samples saw in each state.
+    /// The most frequent states with their shares, for a number of samples per state.
     fn doing(&self, samples: &[u64]) -> Option<String> {
         let all: u64 = samples.iter().sum();
         let share = |samples: u64| samples as f64 / all.max(1) as f64;
@@ -257,7 +257,7 @@ impl<'a> Parts<'a> {
         (all > 0).then(|| words.join(", "))
     }
 
-    /// Titles of equal parts of the time; those that say the same are one.
+    /// Titles of equal parts of the time. Neighbours with equal contents are merged.
     fn titles(
         &self,
         label: &str,
