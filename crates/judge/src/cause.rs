@@ -243,11 +243,13 @@ pub struct CauseShare {
 
 impl CauseShare {
     /// Value of removing the cause: the most valuable comes first. Waiting for a free lock can be
-    /// ended altogether; the work done under a lock can seldom be more than halved.
+    /// ended altogether; the work done under a lock can seldom be more than halved. A cause that is
+    /// only known to be one of two helps less than one that is known.
     fn worth(&self) -> f64 {
         match self.cause {
             cause if cause.is_pattern() => f64::INFINITY,
             Cause::Convoy => 2.0 * self.share.value,
+            Cause::OnCpu => 0.6 * self.share.value,
             _ => self.share.value,
         }
     }
@@ -426,6 +428,7 @@ mod tests {
         let (free, computes) = (Cause::Convoy, Cause::Computing);
         assert_eq!(order(&[(Holder::Running, 60), (Holder::HandedOver, 40)]), [free, computes]);
         assert_eq!(order(&[(Holder::Running, 75), (Holder::HandedOver, 25)]), [computes, free]);
+        assert_eq!(order(&[(Holder::OnCpu, 200), (Holder::HandedOver, 90)]), [free, on_cpu]);
     }
 
     #[test]
