@@ -156,9 +156,8 @@ pub(crate) fn screen(comparison: &Comparison) -> Screen {
     let mut rows = rows(comparison);
     sort(&mut rows);
     let mut findings = findings(comparison).into_iter();
-    let section = Section::new("", "cell", columns(&limit), &rows, |row| {
-        Label::new(row.name.clone())
-    });
+    let section =
+        Section::new("", "cell", columns(&limit), &rows, |row| Label::new(row.name.clone()));
     let mut answer = vec![summary(comparison)];
     answer.extend(findings.by_ref().take(2));
     Screen {

@@ -38,9 +38,8 @@ pub(crate) struct Undecided {
 impl Findings {
     /// The open questions as a table; `None` without any.
     pub(crate) fn undecided(&self) -> Option<Section> {
-        let columns = vec![Column::new("", "figures", 0, "", |open: &Undecided| {
-            Cell::text(&open.figures)
-        })];
+        let columns =
+            vec![Column::new("", "figures", 0, "", |open: &Undecided| Cell::text(&open.figures))];
         let label = |open: &Undecided| Label::new(&open.question);
         (!self.undecided.is_empty())
             .then(|| Section::new("Not decided", "question", columns, &self.undecided, label))

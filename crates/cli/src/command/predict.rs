@@ -153,7 +153,9 @@ impl Command for Predict {
         }
         let style = StdStream::Out.style();
         console::out(&match (&document, self.details) {
-            (Document::Prediction(prediction), false) => text::prediction_screen(prediction, &style),
+            (Document::Prediction(prediction), false) => {
+                text::prediction_screen(prediction, &style)
+            }
             (Document::Prediction(prediction), true) => text::prediction(prediction, &style),
             (Document::Fit(fit), false) => text::fit_screen(fit, &style),
             (Document::Fit(fit), true) => text::fit(fit, &style),

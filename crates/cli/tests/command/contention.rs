@@ -136,12 +136,12 @@ fn every_cell_is_predicted_before_it_is_measured_and_its_record_repeats_it() {
 #[test]
 fn tables_maps_and_the_page() {
     let directory = TempDir::new().unwrap();
-    let line = "contention hold-sweep std-mutex --simulated-machine 7 --threads 1,2,9 --hold-share 0,50%,100% --time 250ms --out r.jsonl";
+    let line = "contention hold-sweep std-mutex --simulated-machine 7 --threads 1,2,9 --hold-share 0,50%,100% --time 250ms --details --out r.jsonl";
     let text = run_in(directory.path(), line).done().out;
     let plain: Vec<String> =
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     insta::assert_snapshot!("hold_sweep", plain.join("\n"));
-    let line = "contention pool --simulated-machine 7 --threads 1,20,32";
+    let line = "contention pool --simulated-machine 7 --threads 1,20,32 --details";
     let text = run_in(directory.path(), line).done().out;
     let plain: Vec<String> =
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -179,7 +179,7 @@ fn predictions_of_older_files_still_render() {
         })
         .collect();
     std::fs::write(directory.path().join("older.jsonl"), lines.join("\n") + "\n").unwrap();
-    let shown = run_in(directory.path(), "report older.jsonl --text").done().out;
+    let shown = run_in(directory.path(), "report older.jsonl --details").done().out;
     assert!(
         shown.contains("off by") && shown.contains("Predictions for several threads"),
         "{shown}"

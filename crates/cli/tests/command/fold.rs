@@ -37,7 +37,7 @@ fn fold(raw: &Path, out: &Path, options: &str) -> Ended {
 /// The tables and the page of a file.
 fn rendered(path: &Path) -> (String, String) {
     let page = path.with_extension("page.html");
-    let mut arguments = words("report --text", &[path]);
+    let mut arguments = words("report --details", &[path]);
     arguments.extend(words("--html", &[&page]));
     let text = threadtoll(arguments).done().out;
     (text, std::fs::read_to_string(&page).unwrap())

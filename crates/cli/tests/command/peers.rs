@@ -11,7 +11,7 @@ use threadtoll_record::file::read;
 
 use crate::interrupted::{Started, wait_until};
 use crate::lines::{lines, plan, records};
-use crate::program::{Ended, Held, command, ran, run_in, words};
+use crate::program::{Held, command, ran, run_in, words};
 
 /// Seconds after which what hangs is left out.
 pub(crate) const PATIENCE: (&str, &str) = ("THREADTOLL_PATIENCE_S", "2");
@@ -112,7 +112,9 @@ fn a_folder_without_peers_is_bad_input() {
     build(&folder.path().join("empty"), &["good"]);
     let plan = "latency futex --peers empty --simulated-machine 5 --plan";
     run_in(folder.path(), plan).done().says("adapters are queues");
-    run_in(folder.path(), "list queues --peers empty").bad().says("--peers does not apply to queues");
+    run_in(folder.path(), "list queues --peers empty")
+        .bad()
+        .says("--peers does not apply to queues");
     run_in(folder.path(), "matrix --peers empty").bad();
 }
 
@@ -120,7 +122,7 @@ fn a_folder_without_peers_is_bad_input() {
 fn peers_stand_in_the_groups_of_ours_and_in_the_file_with_their_build() {
     let folder = built(&["good", "full", "lacking"]);
     let line = "queue stream pipe full good rtrb --peers peers --wait spin --time 4ms \
-                --simulated-machine 5 --out run.jsonl";
+                --details --simulated-machine 5 --out run.jsonl";
     let ended = run_in(folder.path(), line).done();
     let lacking = "warning: lacking.so was left out: it has no function tt_create.";
     assert_eq!(ended.err.matches("warning: ").count(), 1, "{}", ended.err);
@@ -144,15 +146,17 @@ fn peers_stand_in_the_groups_of_ours_and_in_the_file_with_their_build() {
         };
         assert_eq!(built, expected, "{}", record.cell.label());
     }
-    let report = run_in(folder.path(), "report run.jsonl --text --html page.html").done();
+    let report = run_in(folder.path(), "report run.jsonl --details --html page.html").done();
     assert!(report.out.contains(built), "{}", report.out);
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains(built));
     run_in(folder.path(), "report run.jsonl --fold folded.jsonl.gz").done();
-    let folded = run_in(folder.path(), "report folded.jsonl.gz --text").done();
+    let folded = run_in(folder.path(), "report folded.jsonl.gz --details").done();
     assert_eq!(folded.out, report.out);
     // A queue that was left out cannot be named.
-    run_in(folder.path(), "queue stream lacking --peers peers").failed(2).says("no queue is called");
+    run_in(folder.path(), "queue stream lacking --peers peers")
+        .failed(2)
+        .says("no queue is called");
     run_in(folder.path(), "queue stream good").bad().says("no queue is called “good”");
 }
 

@@ -38,7 +38,7 @@ fn document(out: &str) -> Document {
 
 #[test]
 fn the_pool_of_the_article() {
-    insta::assert_snapshot!("article", predict(ARTICLE).done().out);
+    insta::assert_snapshot!("article", predict(&format!("{ARTICLE} --details")).done().out);
     let prediction = answered(&format!("{ARTICLE} --json"), &[]);
     assert_eq!(prediction.knee, Some(20.0));
     assert_eq!(prediction.recommended_threads, Some(20));
@@ -64,7 +64,7 @@ fn the_pool_of_the_article() {
 fn closed_forms_are_printed_where_they_are_exact() {
     insta::assert_snapshot!(
         "exponential",
-        predict("predict --hold 1us --think 9us --threads 1,2,4..6,16").done().out
+        predict("predict --hold 1us --think 9us --threads 1,2,4..6,16 --details").done().out
     );
     for (options, model) in [
         ("", "repairman"),
@@ -304,7 +304,7 @@ const THROUGHPUT: &[u8] = b"# threads, requests per s
 fn measured_throughput_is_fitted() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "throughput.txt", THROUGHPUT);
-    let text = threadtoll(words("predict --fit", &[&path])).done().out;
+    let text = threadtoll(words("predict --details --fit", &[&path])).done().out;
     insta::assert_snapshot!("fit", text);
     let out = threadtoll(words("predict --threads 1,24,64 --json --fit", &[&path])).done().out;
     let Document::Fit(fit) = document(&out) else { panic!("no fit: {out}") };
@@ -314,7 +314,9 @@ fn measured_throughput_is_fitted() {
     assert_eq!((fit.measured_up_to, fit.trusted_up_to), (32, 64));
     assert!((20..=26).contains(&fit.peak_threads.unwrap()), "{fit:?}");
     let mut from_stdin = command();
-    from_stdin.args(["predict", "--fit", "-"]).stdin(std::fs::File::open(&path).unwrap());
+    from_stdin
+        .args(["predict", "--details", "--fit", "-"])
+        .stdin(std::fs::File::open(&path).unwrap());
     assert_eq!(String::from_utf8(from_stdin.output().unwrap().stdout).unwrap(), text);
 }
 
@@ -322,19 +324,19 @@ fn measured_throughput_is_fitted() {
 fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
     let directory = TempDir::new().unwrap();
     let straight = file(&directory, "straight", b"1 100\n2 200\n3 300\n4 400\n");
-    let text = threadtoll(words("predict --fit", &[&straight])).done().out;
+    let text = threadtoll(words("predict --details --fit", &[&straight])).done().out;
     assert!(text.contains("does not clearly fall up to 8 threads"), "{text}");
     let bent = file(&directory, "bent", b"1 100\n2 193\n4 346\n8 504\n");
-    let text = threadtoll(words("predict --fit", &[&bent])).done().out;
+    let text = threadtoll(words("predict --details --fit", &[&bent])).done().out;
     assert!(text.contains("at most 8 were measured"), "{text}");
     let falling = file(&directory, "falling", b"1 100\n2 60\n4 40\n");
-    let text = threadtoll(words("predict --fit", &[&falling])).done().out;
+    let text = threadtoll(words("predict --details --fit", &[&falling])).done().out;
     assert!(text.contains("highest with one thread"), "{text}");
     let level = file(&directory, "level", b"1 100\n2 100\n3 100\n9 100\n");
-    let text = threadtoll(words("predict --fit", &[&level])).done().out;
+    let text = threadtoll(words("predict --details --fit", &[&level])).done().out;
     assert!(text.contains("does not clearly fall up to 18 threads"), "{text}");
     let wild = file(&directory, "wild", b"1 5e6\n2 300\n3 9e6\n");
-    let text = threadtoll(words("predict --fit", &[&wild])).done().out;
+    let text = threadtoll(words("predict --details --fit", &[&wild])).done().out;
     assert!(text.contains("do not rely on it"), "{text}");
     threadtoll(words("predict --threads 4,9 --fit", &[&straight]))
         .bad()

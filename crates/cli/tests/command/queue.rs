@@ -11,7 +11,7 @@ use threadtoll_record::{
 };
 
 use crate::lines::{blocks, line, lines, plan, records};
-use crate::program::{Held, command, printed_in, threadtoll, words};
+use crate::program::{Held, printed_in, threadtoll, words};
 
 /// The tables of a stream and of an ask-reply, without the versions of peers, which change with the
 /// lock file.
@@ -19,8 +19,9 @@ use crate::program::{Held, command, printed_in, threadtoll, words};
 fn the_tables_of_queues() {
     let directory = TempDir::new().unwrap();
     let queues = "rtrb crossbeam-unbounded crossbeam-bounded";
-    let tables =
-        |line: &str| plain(&printed_in(directory.path(), &format!("{line} --simulated-machine 7")));
+    let tables = |line: &str| {
+        plain(&printed_in(directory.path(), &format!("{line} --details --simulated-machine 7")))
+    };
     insta::assert_snapshot!("stream", tables(&format!("queue stream {queues} raw-copy")));
     insta::assert_snapshot!("ask_reply", tables(&format!("queue ask-reply {queues}")));
     insta::assert_snapshot!(
@@ -40,7 +41,8 @@ fn a_page_draws_each_table() {
     printed_in(directory.path(), "report r.jsonl --html page.html");
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
     let charts: Vec<&str> = page.split("<figure class=\"chart list\"").skip(1).collect();
-    assert_eq!(charts.len(), page.matches("<h3>Stream").count());
+    // The first chart has a heading of its own, and each table one more.
+    assert_eq!(2 * charts.len() - 1, page.matches("<h3>Stream").count());
     assert!(charts.len() >= 2, "one by one, and in batches");
     for chart in charts {
         let (chart, _) = chart.split_once("</figure>").unwrap();
@@ -237,8 +239,9 @@ fn a_run_with_arrivals_from_a_file_is_resumed_only_with_that_file() {
 #[test]
 fn the_tables_of_loads() {
     let directory = TempDir::new().unwrap();
-    let tables =
-        |line: &str| plain(&printed_in(directory.path(), &format!("{line} --simulated-machine 7")));
+    let tables = |line: &str| {
+        plain(&printed_in(directory.path(), &format!("{line} --details --simulated-machine 7")))
+    };
     let rates = "--rate 64000,4096000,16384000";
     insta::assert_snapshot!("open_loop", tables(&format!("queue open-loop rtrb pipe {rates}")));
     insta::assert_snapshot!("burst", tables("queue burst rtrb pipe --wait spin --gap 10us"));
@@ -269,7 +272,8 @@ fn rates(path: &Path) -> Vec<u64> {
 fn a_sweep_of_rates_ends_where_it_saturates() {
     let directory = TempDir::new().unwrap();
     let [path, folded] = ["run.jsonl", "folded.jsonl"].map(|name| directory.path().join(name));
-    let sweep = "queue open-loop pipe --wait park --repeat 1s --simulated-machine 7 --time 20ms";
+    let sweep =
+        "queue open-loop pipe --wait park --repeat 1s --details --simulated-machine 7 --time 20ms";
     let ended = threadtoll(words(&format!("{sweep} --relaunch 2 --out"), &[&path])).done();
     let measured = rates(&path);
     assert!(measured.len() > 2 && measured.len() < 9 + 1, "{measured:?}");
@@ -289,13 +293,13 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
     let whole = std::fs::read(&path).unwrap();
     for share in [3, 5, 7, 9] {
         std::fs::write(&path, &whole[..whole.len() * share / 10]).unwrap();
-        let report = threadtoll(words("report --text", &[&path])).done();
+        let report = threadtoll(words("report --details", &[&path])).done();
         assert!(report.out.contains("The run is not finished"), "{share}: {}", report.out);
         let resumed = threadtoll(words("queue --quiet --resume", &[&path])).done();
         assert!(resumed.err.is_empty(), "{}", resumed.err);
         assert_eq!(rates(&path), measured, "{share}");
     }
-    let report = threadtoll(words("report --text", &[&path])).done();
+    let report = threadtoll(words("report --details", &[&path])).done();
     assert_eq!(said(&report.out), said(&ended.out));
     assert!(!report.out.contains("not finished"), "{}", report.out);
     // Nothing is left, and nothing is measured again.
@@ -303,7 +307,7 @@ fn a_sweep_of_rates_ends_where_it_saturates() {
     threadtoll(words("queue --quiet --resume", &[&path])).done();
     held.unchanged();
     threadtoll(words("report", &[&path]).into_iter().chain(words("--fold", &[&folded]))).done();
-    let report = threadtoll(words("report --text", &[&folded])).done();
+    let report = threadtoll(words("report --details", &[&folded])).done();
     assert_eq!(said(&report.out), said(&ended.out));
     assert!(!report.out.contains("not finished"), "{}", report.out);
     let other = directory.path().join("other.jsonl");
@@ -326,7 +330,7 @@ fn idle_states_are_shown_where_the_kernel_counts_them() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
     let line = "queue night-watch pipe --wait spin --wait park --gap 1ms --relaunch 1 \
-                --simulated-machine 7 --out";
+                --details --simulated-machine 7 --out";
     let ended = threadtoll(words(line, &[&path])).done();
     let states = |text: &str| text.matches("C6").count();
     assert!(states(&ended.out) > 0 && !ended.out.contains("no idle-state counters"));
@@ -343,7 +347,7 @@ fn idle_states_are_shown_where_the_kernel_counts_them() {
         lines.push(line.to_string());
     }
     std::fs::write(&without, lines.join("\n") + "\n").unwrap();
-    let ended = threadtoll(words("report", &[&without])).done();
+    let ended = threadtoll(words("report --details", &[&without])).done();
     assert!(ended.out.contains("This kernel has no idle-state counters"), "{}", ended.out);
     assert_eq!(states(&ended.out), 0, "{}", ended.out);
 }
@@ -356,7 +360,7 @@ fn one_queue_is_recommended_for_the_traffic() {
     let queues = "pipe crossbeam-bounded crossbeam-array-queue";
     let line = format!(
         "queue for-me {queues} --rate 50000 --lose oldest --budget-cpu 30% --simulated-machine 7 \
-         --relaunch 1 --out"
+         --details --relaunch 1 --out"
     );
     let ended = threadtoll(words(&line, &[&path])).done();
     insta::assert_snapshot!("for_me", plain(&ended.out));
@@ -365,14 +369,14 @@ fn one_queue_is_recommended_for_the_traffic() {
         line.to_string()
     };
     assert!(answer(&ended.out).contains("pipe with adaptive, p99"), "{}", ended.out);
-    let again = threadtoll(words("report", &[&path])).done();
+    let again = threadtoll(words("report --details", &[&path])).done();
     assert_eq!(answer(&again.out), answer(&ended.out));
     // An interrupted run has the same answer in the end.
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let resumed = threadtoll(words("queue --quiet --resume", &[&path])).done();
     assert!(resumed.err.is_empty(), "{}", resumed.err);
-    let again = threadtoll(words("report", &[&path])).done();
+    let again = threadtoll(words("report --details", &[&path])).done();
     assert_eq!(answer(&again.out), answer(&ended.out));
 }
 
@@ -435,7 +439,8 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
 #[test]
 fn neighbours_are_measured_in_turn_and_have_tables_of_their_own() {
     let directory = TempDir::new().unwrap();
-    let line = "queue ask-reply pipe --wait spin --neighbour none,churn --simulated-machine 7";
+    let line = "queue ask-reply pipe --wait spin --neighbour none,churn --details \
+                --simulated-machine 7";
     let tables = printed_in(directory.path(), line);
     let headings: Vec<&str> =
         tables.lines().filter(|line| line.starts_with("Ask-reply: receivers")).collect();
@@ -476,7 +481,7 @@ fn a_run_of_queues_is_completed_from_its_file_alone() {
     let whole = std::fs::read(&path).unwrap();
     let before = lines(&path);
     std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
-    threadtoll(words("report", &[&path])).done().says("queue --resume");
+    threadtoll(words("report --details", &[&path])).done().says("queue --resume");
     threadtoll(words("queue --quiet --resume", &[&path])).done();
     let after = lines(&path);
     let figures = |all: &[threadtoll_record::Line]| -> Vec<(Cell, Option<PerSecond>)> {

@@ -1,6 +1,5 @@
 //! Runs that measure their first group again at the end, and say how far the two differ.
 
-
 use tempfile::TempDir;
 use threadtoll_lab::simulated::{Regimes, SimulatedBackend, Variation};
 use threadtoll_lab::{Observer, run};
@@ -86,10 +85,10 @@ fn a_run_that_was_cut_off_before_or_in_the_repetition_completes_it() {
     for kept in [first_block, first_block + 9, all.len() - 1] {
         let length: usize = lengths(&whole)[..kept].iter().sum();
         std::fs::write(&path, &whole[..length]).unwrap();
-        let cut = threadtoll(words("report --text", &[&path])).done();
+        let cut = threadtoll(words("report --details", &[&path])).done();
         assert!(cut.out.contains(ONE_RUN) && !cut.out.contains(AGAIN), "{kept}: {}", cut.out);
         assert!(cut.out.contains("The run is not finished"), "{kept}: {}", cut.out);
-        let ended = run_in(directory.path(), "queue --resume run.jsonl").done();
+        let ended = run_in(directory.path(), "queue --resume run.jsonl --details").done();
         assert!(ended.out.contains(AGAIN) && !ended.out.contains(ONE_RUN), "{kept}: {ended:?}");
         assert!(read(&path).unwrap().repetition().is_some());
     }

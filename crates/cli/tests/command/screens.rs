@@ -66,7 +66,8 @@ fn each_command_answers_on_one_screen() {
 /// `57.0 ns … 20.9 µs: 367 times as long` must be true of the two figures as they stand there.
 fn ratios_are_of_the_figures_on_the_screen(line: &str, shown: &str) {
     let text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for sentence in text.split(" times as long").rev().skip(1) {
+    let told: Vec<&str> = text.split(" times as long").collect();
+    for sentence in &told[..told.len() - 1] {
         let words: Vec<&str> = sentence.split(' ').collect();
         let times: f64 = words[words.len() - 1].replace(',', "").parse().unwrap();
         let unit = |word: &str| match word.trim_end_matches([',', ':', ';']) {

@@ -74,7 +74,7 @@ fn what_is_printed_is_in_the_document() {
     each(&lines, |_, line| {
         let directory = TempDir::new().unwrap();
         let mut command = command();
-        command.current_dir(directory.path()).args(words(line, &[]));
+        command.current_dir(directory.path()).args(words(line, &[])).arg("--details");
         let out = ran(command).done().out;
         let bullets = out.lines().filter_map(|line| line.strip_prefix("• "));
         let mut count = 0;

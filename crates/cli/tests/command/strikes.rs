@@ -51,7 +51,7 @@ fn every_failure_costs_its_row_and_a_line() {
         let ended = run_in(folder, &line).done();
         let warning = format!("warning: eventfd was left out: {why}; the other rows go on.\n");
         assert_eq!(ended.err, warning);
-        assert!(ended.out.contains("park") && !ended.out.contains("eventfd"), "{}", ended.out);
+        assert!(ended.out.contains("futex") && !ended.out.contains("eventfd"), "{}", ended.out);
 
         let path = folder.join("run.jsonl");
         let written = lines(&path);
@@ -62,7 +62,7 @@ fn every_failure_costs_its_row_and_a_line() {
 
         // The row is named wherever the run is shown, and only there.
         let missing = format!("eventfd ({why})");
-        let report = run_in(folder, "report run.jsonl --text --html page.html").done();
+        let report = run_in(folder, "report run.jsonl --details --html page.html").done();
         assert!(report.out.contains(&missing), "{fault}: {}", report.out);
         assert!(!report.out.contains("not finished"), "{fault}: {}", report.out);
         let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
@@ -98,7 +98,7 @@ fn a_row_stays_given_up_if_the_run_is_killed_after_its_line() {
     // Just before the line, just after it, and within the next attempt.
     for (kept, attempts, told) in [(at, 3, warned.as_str()), (at + 1, 2, ""), (at + 9, 3, "")] {
         std::fs::write(&path, text[..kept].concat()).unwrap();
-        let report = run_in(directory.path(), "report run.jsonl --text").done();
+        let report = run_in(directory.path(), "report run.jsonl --details").done();
         assert!(report.out.contains("not finished"), "{kept}: {}", report.out);
         assert_eq!(
             report.out.contains("eventfd (it made no progress"),

@@ -87,7 +87,8 @@ fn of_run(kind: Kind, seed: u32, line: &str) -> Scores {
     let seed = kind.seed(seed);
     let words = words(line, &[]).into_iter().map(|word| word.to_os_string());
     let mut command = command();
-    command.args(words).args(["--simulated-machine", &seed.to_string(), "--out"]).arg(&file);
+    command.args(words).args(["--details", "--simulated-machine", &seed.to_string(), "--out"]);
+    command.arg(&file);
     let out = ran(command).done().out;
     let mut measured = Measured::read(&file, seed);
     let mut scores = Scores::default();
@@ -121,7 +122,8 @@ fn sentences_and_intervals_of_simulated_machines_hold() {
             LINES.iter().skip(at % 3).step_by(3).map(|line| (1, *line)).collect();
         total.merge(scores_of_runs(kind, &runs));
     }
-    for what in ["one hand-off", "verdict: better", "interval: ratio", "interval: speed-up"] {
+    for what in ["a line and a wake-up", "verdict: better", "interval: ratio", "interval: speed-up"]
+    {
         assert!(total.0.get(what).is_some_and(|score| score.made > 0), "{what}: {total:?}");
     }
     for (what, Score { made, held, broken }) in &total.0 {

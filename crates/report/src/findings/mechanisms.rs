@@ -169,9 +169,8 @@ fn idle(rows: &[Row<'_>], findings: &mut Findings) {
     let mut pairs =
         partners(rows, |cell| !cell.keep_awake, |cell| Cell { keep_awake: true, ..cell.clone() });
     pairs.retain(|(normal, _)| slept(normal));
-    let first = pairs
-        .into_iter()
-        .min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)));
+    let first =
+        pairs.into_iter().min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)));
     let Some((normal, awake)) = first else { return };
     let Some(times) = Quotient::of(awake, normal) else { return };
     let (Some(usual), Some(kept)) = (measured(normal), measured(awake)) else { return };

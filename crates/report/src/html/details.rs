@@ -14,7 +14,7 @@ use crate::units::{count, digits, share, time};
 
 const MAX_CPUS: usize = 64;
 const MAX_WORST: usize = 200;
-const MAX_WORST_OF_ROW: usize = 8;
+const MAX_WORST_OF_ROW: usize = 3;
 const MAX_REFUSED: usize = 60;
 
 pub(super) fn noise(noise: &[CpuNoise]) -> Markup {

@@ -157,7 +157,7 @@ impl Ladder<'_, '_> {
         let mut bars = Vec::new();
         for (kind, rows) in &kinds {
             let shown: Vec<&Row<'_>> = match kind {
-                _ if all <= MAX_ROWS => rows.clone(),
+                _ if all <= MAX_ROWS || rows.len() <= 2 => rows.clone(),
                 Kind::OneThread => rows.iter().take(3).copied().collect(),
                 _ => self.standing_for(rows),
             };

@@ -1,10 +1,12 @@
 //! The screen of a scenario: a line a queue, with the figure that decides.
 
-use threadtoll_record::{Neighbour, Origin, Placement, WaitFamily, file::Results};
+use threadtoll_record::{Neighbour, Origin, WaitFamily, file::Results};
 
+use super::view::View;
 use super::{Comparison, Row, VIEWS, comparisons, load_parts, payload};
+use crate::clean::clean;
 use crate::label::plural;
-use crate::screen::{Picture, Rows, Run, Screen};
+use crate::screen::{Picture, ROWS, Rows, Run, Screen};
 use crate::sentences::{self as say, Sentence};
 use crate::table::{Cell, Column, Emphasis, Label, Section};
 
@@ -36,10 +38,13 @@ impl Case {
         let placement = criteria.placement;
         let mut parts = vec![
             Some(payload::size(criteria.payload_bytes)),
-            criteria.batched.then(|| "batches".into()),
-            (criteria.senders != 1).then(|| plural(criteria.senders.into(), "sender")),
-            (placement != Placement::Pinned).then(|| placement.to_string()),
-            criteria.neighbour.map(Neighbour::threads).map(|others| format!("beside {others}")),
+            Some(if criteria.batched { "in batches" } else { "one by one" }.into()),
+            Some(plural(criteria.senders.into(), "sender")),
+            Some(placement.to_string()),
+            Some(match criteria.neighbour.map(Neighbour::threads) {
+                Some(others) => format!("beside {others}"),
+                None => "alone".into(),
+            }),
         ];
         parts.extend(load_parts(criteria.load));
         Case(parts)
@@ -63,20 +68,19 @@ pub(super) fn by_case(results: &Results, comparisons: &[&Comparison<'_>]) -> (Ve
     }
     match cases.as_slice() {
         [_] => (best_of_each_family(comparisons), one_case(results, comparisons)),
-        _ => (best_of_cases(comparisons, &cases), each_case(comparisons, &cases)),
+        _ => several_cases(comparisons, &cases),
     }
 }
 
 fn ranked<'r, 'a>(comparison: &'r Comparison<'a>) -> impl Iterator<Item = &'r Row<'a>> {
-    comparison.rows.iter().filter(|row| row.ns().is_some() && row.origin() != Some(Origin::Raw))
+    let is_queue = |row: &&Row<'_>| row.origin().is_some_and(|origin| origin != Origin::Raw);
+    comparison.rows.iter().filter(is_queue).filter(|row| row.ns().is_some())
 }
 
 /// `pipe, adaptive`.
-pub(super) fn named(row: &Row<'_>) -> String {
-    match row.queue() {
-        Some(queue) => format!("{}, {}", row.name(), queue.wait.name()),
-        None => row.name(),
-    }
+fn named(row: &Row<'_>) -> String {
+    let wait = row.queue().map_or("", |queue| queue.wait.name());
+    format!("{}, {wait}", clean(row.record.cell.name()))
 }
 
 /// The fastest queue whose receiver spins, and the fastest whose receiver may sleep.
@@ -105,6 +109,8 @@ fn one_case(results: &Results, comparisons: &[&Comparison<'_>]) -> Rows {
     let mut rows: Vec<&Row<'_>> = comparisons.iter().flat_map(|one| ranked(one)).collect();
     let ns = |row: &Row<'_>| row.ns().unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| ns(a).total_cmp(&ns(b)));
+    let answers: Vec<&Row<'_>> = comparisons.iter().filter_map(|one| ranked(one).next()).collect();
+    bring_into_sight(&mut rows, |row| answers.iter().any(|answer| std::ptr::eq(*answer, *row)));
     let view = first.view();
     let figures = (view.columns)(results, first).into_iter().map(|column| column.of_reference());
     let columns = std::iter::once(wait()).chain(figures);
@@ -155,43 +161,63 @@ fn lines<'r, 'a>(comparisons: &[&'r Comparison<'a>], cases: &[Case]) -> Vec<Line
     lines
 }
 
-/// The queue that is among the best in most cases.
-fn best_of_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Vec<Sentence> {
-    let lines = lines(comparisons, cases);
+/// Moves rows that would be cut off to the end of those that are shown.
+fn bring_into_sight<T>(rows: &mut Vec<T>, is_answer: impl Fn(&T) -> bool) {
+    let hidden = (ROWS..rows.len()).filter(|at| is_answer(&rows[*at])).take(ROWS);
+    let hidden: Vec<usize> = hidden.collect();
+    for (nth, at) in hidden.iter().enumerate() {
+        let row = rows.remove(*at);
+        rows.insert(ROWS - hidden.len() + nth, row);
+    }
+}
+
+/// For each kind of receiver, the queue that no other beats in most cases, and their number.
+fn best_of_cases<'l, 'r, 'a>(
+    lines: &'l [Line<'r, 'a>],
+) -> Vec<(WaitFamily, &'l Line<'r, 'a>, usize)> {
     let is_best = |row: &&&Row<'_>| row.place.is_some_and(|place| place.first == 1);
     let best = |line: &Line<'_, '_>| line.rows.iter().flatten().filter(is_best).count();
-    let mut of_families = Vec::new();
-    for family in [WaitFamily::Spinning, WaitFamily::Blocking] {
+    let best_of = |family: WaitFamily| {
         let is_own = |line: &&Line<'_, '_>| {
             let mut rows = line.rows.iter().flatten().filter_map(|row| row.queue());
             rows.next().is_some_and(|queue| queue.wait.family() == family)
         };
         let own = lines.iter().filter(is_own);
         // The first of those that are equal: it is the fastest on the whole.
-        let Some(line) = own.rev().max_by_key(|line| best(line)).filter(|line| best(line) > 0)
-        else {
-            continue;
-        };
-        let of = format!("{} of {}", best(line), plural(cases.len() as u64, "case"));
-        of_families.push(match family {
-            WaitFamily::Spinning => say::often_best_that_spins(&line.name, of),
-            WaitFamily::Blocking => say::often_best_that_sleeps(&line.name, of),
-        });
-    }
-    of_families
+        let line = own.rev().max_by_key(|line| best(line)).filter(|line| best(line) > 0)?;
+        Some((family, line, best(line)))
+    };
+    [WaitFamily::Spinning, WaitFamily::Blocking].into_iter().filter_map(best_of).collect()
 }
 
-fn each_case(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Rows {
-    let lines = lines(comparisons, cases);
-    let Some(view) = comparisons.first().map(|comparison| comparison.view()) else {
-        return Rows::none("queue");
+fn several_cases(comparisons: &[&Comparison<'_>], cases: &[Case]) -> (Vec<Sentence>, Rows) {
+    let mut lines = lines(comparisons, cases);
+    let best = best_of_cases(&lines);
+    let answer = best.iter().map(|(family, line, times)| {
+        let of = format!("{times} of {}", plural(cases.len() as u64, "case"));
+        match family {
+            WaitFamily::Spinning => say::often_best_that_spins(&line.name, of),
+            WaitFamily::Blocking => say::often_best_that_sleeps(&line.name, of),
+        }
+    });
+    let answer: Vec<Sentence> = answer.collect();
+    let names: Vec<String> = best.iter().map(|(_, line, _)| line.name.clone()).collect();
+    bring_into_sight(&mut lines, |line| names.contains(&line.name));
+    let rows = match comparisons.first() {
+        Some(comparison) => each_case(comparison.view(), &lines, cases),
+        None => Rows::none("queue"),
     };
+    (answer, rows)
+}
+
+fn each_case(view: &View, lines: &[Line<'_, '_>], cases: &[Case]) -> Rows {
     let column = |(nth, case): (usize, &Case)| {
         let heading = case.name(cases);
         Column::new("", heading, rank(nth, cases.len()), "", move |line: &Line<'_, '_>| {
             let Some(row) = line.rows[nth] else { return Cell::unknown() };
             let best = row.place.is_some_and(|place| place.first == 1);
-            Cell::new(row.ns(), (view.text)(&row.record)).emphasis(if best {
+            let text = (view.text)(&row.record);
+            Cell::new(row.ns(), text.trim_end_matches(" a message")).emphasis(if best {
                 Emphasis::Best
             } else {
                 Emphasis::Plain
@@ -199,7 +225,7 @@ fn each_case(comparisons: &[&Comparison<'_>], cases: &[Case]) -> Rows {
         })
     };
     let columns = cases.iter().enumerate().map(column).collect();
-    let section = Section::new("", "queue", columns, &lines, |line| Label::new(&line.name));
+    let section = Section::new("", "queue", columns, lines, |line| Label::new(&line.name));
     Rows::first(section, "queue")
 }
 

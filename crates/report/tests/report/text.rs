@@ -76,15 +76,14 @@ fn no_difference_is_claimed_where_intervals_overlap() {
         record.against.clear();
     }
     let text = findings(&results, &records);
-    for undecided in [
-        "how much of futex is the CPU leaving idle: 1.39 µs",
-        "if pinning makes more than 5% of difference to sleeping threads: futex 1.39 µs",
-        "if signalling after unlocking makes more than 5% of difference: std-condvar 1.71 µs",
+    let (undecided, told) = text.split_once("\n\n").unwrap();
+    assert!(undecided.starts_with("Not decided\n"), "{undecided}");
+    for question in [
+        "how much of futex is the CPU leaving idle?",
+        "does pinning matter to futex?",
+        "does it matter to std-condvar if it signals after unlocking?",
     ] {
-        assert!(
-            text.contains(&format!("These figures do not tell {undecided}")),
-            "{undecided}: {text}"
-        );
+        assert!(undecided.contains(question) && !told.contains(question), "{question}: {text}");
     }
     for claimed in ["Signalling after", "Sleeping adds", "Unpinned, sleeping"] {
         assert!(!text.contains(claimed), "{text}");
@@ -111,12 +110,12 @@ fn the_reason_why_nothing_is_decided_is_named() {
         }
         let text = findings(&results, &records);
         text.lines()
-            .find(|line| line.contains("do not tell if signalling after"))
+            .find(|line| line.starts_with("does it matter to std-condvar"))
             .unwrap()
             .to_string()
     };
-    assert!(told(21, [0.8, 1.2]).ends_with(", ratio 0.800–1.20."));
-    assert!(told(9, [0.8, 0.9]).ends_with(", with only 9 pairs."));
+    assert!(told(21, [0.8, 1.2]).ends_with(", ratio 0.800–1.20"));
+    assert!(told(9, [0.8, 0.9]).ends_with(", with only 9 pairs"));
 }
 
 #[test]
@@ -266,12 +265,13 @@ fn small_differences_are_no_findings() {
         ratio.interval95 = interval95.map(Into::into);
         ratio.ratio = (0.5 * (interval95[0] + interval95[1])).into();
         let text = findings(&results, &records);
-        text.lines().find(|line| line.contains("after unlocking")).unwrap().to_string()
+        let mut lines = text.lines();
+        lines.find(|line| line.to_lowercase().contains("after unlocking")).unwrap().to_string()
     };
     let same = told([1.005, 1.03]);
     assert!(same.contains("took equal times within 5%: std-condvar 1.02× (1.00–1.03)"), "{same}");
     let open = told([1.01, 1.10]);
-    assert!(open.contains("do not tell") && open.ends_with(", ratio 1.01–1.10."), "{open}");
+    assert!(open.starts_with("does it matter") && open.ends_with(", ratio 1.01–1.10"), "{open}");
     assert!(told([1.06, 1.10]).contains("makes std-condvar 1.08× (1.06–1.10) slower"));
 }
 
@@ -291,8 +291,7 @@ fn a_larger_message_can_take_less_time() {
 fn the_spinner_that_keeps_awake_bounds_what_leaving_idle_takes() {
     let results = fixture::survey();
     let text = findings(&results, &results.records());
-    let told = "with the CPU kept awake by a spinner of the lowest priority, futex takes 763 ns (762–765 ns) instead of 1.39 µs (1.38–1.40 µs): at least 45% of it";
-    assert!(text.to_lowercase().contains(&told.to_lowercase()), "{text}");
+    assert!(text.contains("45% of a wake-up is the CPU leaving idle."), "{text}");
 }
 
 /// The figures of a record where the machine is slower by a factor.
@@ -356,11 +355,8 @@ fn both_regimes_stand_side_by_side_with_their_shares() {
 fn findings_and_cards_are_of_the_regime_with_the_most_blocks() {
     let results = survey_of_two_regimes();
     let text = findings(&results, &results.records());
-    let costs = text.lines().find(|line| line.contains("One hand-off costs")).unwrap();
     // The first group was in the other one for most of its time.
-    for cost in ["1.20 ns", "8.51 ns", "50.9 ns", "1.39 µs"] {
-        assert!(costs.contains(cost), "{cost}: {costs}");
-    }
+    assert!(text.contains("A cache line takes 50.9 ns, waking a sleeper 1.39 µs"), "{text}");
     assert!(text.contains("of the one with the most blocks, 51.0 ns"), "{text}");
     let page = page(&[results], &[]);
     assert!(page.contains("that with a reference of 51.0 ns"), "the card of the grade");
@@ -376,7 +372,7 @@ fn a_group_that_did_not_see_the_regime_is_left_out() {
         record.disturbance.blocks = 1;
     }
     let text = findings(&results, &records);
-    assert!(!text.contains("std-condvar") && text.contains("(futex)"), "{text}");
+    assert!(!text.contains("std-condvar") && text.contains("waking a sleeper"), "{text}");
 }
 
 /// Nothing was measured in two regimes, but one group in one, and the others in another.
@@ -390,7 +386,7 @@ fn groups_in_different_regimes_are_not_mixed() {
     }
     let text = findings(&results, &records);
     assert!(text.contains("The machine changed speed"), "{text}");
-    assert!(!text.contains("as a function call") && text.contains("(atomic-store)"), "{text}");
+    assert!(text.contains("A cache line takes"), "{text}");
 }
 
 #[test]

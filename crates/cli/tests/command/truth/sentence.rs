@@ -12,8 +12,7 @@ pub(super) type Tell<'t> = &'t mut dyn FnMut(&str, bool);
 /// Judges one sentence, or the sentences of one bullet.
 pub(super) fn judge(told: &str, run: &Measured, tell: Tell<'_>) {
     for judge in [
-        one_hand_off,
-        sleeping_adds,
+        line_and_wake,
         larger_message,
         unpinned,
         idle,
@@ -62,36 +61,21 @@ fn in_one(run: &Measured, figures: &[Vec<bool>]) -> bool {
     run.stated().into_iter().any(hold)
 }
 
-/// `50.4 ns (50.2–50.6 ns) through a cache line (atomic-store)`, and others.
-fn one_hand_off(told: &str, run: &Measured, tell: Tell<'_>) {
-    let Some(costs) = told.strip_prefix("One hand-off costs ") else { return };
-    let costs = costs.trim_end_matches('.').split("; ").map(|cost| {
-        let (found, rest) = figure(cost).unwrap();
-        let (name, placement) = match rest.rsplit_once('(') {
-            Some((_, name)) => (name.trim_end_matches(')'), Placement::Pinned),
-            None => ("function-call", Placement::Pinned),
-        };
-        let record = run.named(name, placement).unwrap_or_else(|| panic!("{name}: {told}"));
-        medians(&found, run, &record.cell)
-    });
-    tell("one hand-off", in_one(run, &costs.collect::<Vec<_>>()));
+/// The two figures of the first screen, and their ratio.
+fn line_and_wake(told: &str, run: &Measured, tell: Tell<'_>) {
+    let form = "A cache line takes {line}, waking a sleeper {sleep}: {times} times as long.";
+    let Some(parts) = parts(told, form) else { return };
+    let (line, sleeper) = (pinned(run, "atomic-store"), pinned(run, "futex"));
+    let found = |text: &str| figure(text).unwrap().0;
+    let (low, high, times) = (found(parts[0]), found(parts[1]), found(parts[2]));
+    assert!((times.value / (high.value / low.value) - 1.0).abs() < 0.006, "{told}");
+    let of = |figure: &Figure, record: &Record| medians(figure, run, &record.cell);
+    let longer = run.ratios(&sleeper.cell, &line.cell).iter().map(|truth| *truth > 1.0).collect();
+    tell("a line and a wake-up", in_one(run, &[of(&low, line), of(&high, sleeper), longer]));
 }
 
 fn pinned<'r>(run: &'r Measured, name: &str) -> &'r Record {
     run.named(name, Placement::Pinned).unwrap_or_else(|| panic!("{name} is not in the records"))
-}
-
-fn sleeping_adds(told: &str, run: &Measured, tell: Tell<'_>) {
-    let Some(at) = told.find("Sleeping adds ") else { return };
-    let form = "Sleeping adds {difference} of latency to each hand-off: {mechanism} takes {ratio} the time of {other}.";
-    let parts = parts(&told[at..], form).unwrap();
-    let (sleeper, spinner) = (pinned(run, parts[1]), pinned(run, parts[3]));
-    let (found, _) = figure(parts[2]).unwrap();
-    let (added, _) = figure(parts[0]).unwrap();
-    let truths = run.ratios(&sleeper.cell, &spinner.cell);
-    let held = in_one(run, &[ratios(&found, &truths)])
-        && run.differences(sleeper, spinner).contains(&added.value);
-    tell("sleeping adds", held);
 }
 
 fn larger_message(told: &str, run: &Measured, tell: Tell<'_>) {
@@ -127,31 +111,28 @@ fn unpinned(told: &str, run: &Measured, tell: Tell<'_>) {
 }
 
 fn idle(told: &str, run: &Measured, tell: Tell<'_>) {
-    let faster = "With the CPU kept awake by a spinner of the lowest priority, {mechanism} takes {awake} instead of {time}: at least {share} of it is the CPU leaving idle.";
     let slower = "Keeping the CPUs awake with a spinner makes {mechanism} slower, {awake} instead of {time}: the spinner costs more than it saves.";
-    let (parts, is_slower) = match (parts(told, faster), parts(told, slower)) {
-        (Some(parts), _) => (parts, false),
-        (None, Some(parts)) => (parts, true),
-        (None, None) => return,
+    let awake = |usual: &Record| {
+        let awake = Cell { keep_awake: true, ..usual.cell.clone() };
+        run.records.iter().find(|record| record.cell == awake).unwrap()
     };
-    let usual = pinned(run, parts[0]);
-    let awake = Cell { keep_awake: true, ..usual.cell.clone() };
-    let awake = run.records.iter().find(|record| record.cell == awake).unwrap();
-    let [awake_text, usual_text] = [parts[1], parts[2]];
-    let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
-    let truths = run.ratios(&awake.cell, &usual.cell);
-    let sides = truths.iter().map(|truth| (*truth > 1.0) == is_slower).collect();
-    let saved = |truth: &f64| {
-        let Some(share) = parts.get(3) else { return true };
-        let share = share.trim_end_matches(')');
-        let range = share.split_once(" (").map_or(share, |(_, range)| range);
-        let (low, high) = range.split_once('–').unwrap_or((range, range));
-        let percent = |text: &str| text.trim_matches(['%', '<', '>']).parse::<f64>().unwrap();
-        (percent(low) - 0.5..=percent(high) + 0.5).contains(&(100.0 - 100.0 * truth))
+    if let Some(parts) = parts(told, slower) {
+        let usual = pinned(run, parts[0]);
+        let of = |text: &str, record: &Record| medians(&figure(text).unwrap().0, run, &record.cell);
+        let truths = run.ratios(&awake(usual).cell, &usual.cell);
+        let sides = truths.iter().map(|truth| *truth > 1.0).collect();
+        let figures = [of(parts[2], usual), of(parts[1], awake(usual)), sides];
+        tell("slower awake", in_one(run, &figures));
+    }
+    let Some((before, _)) = told.split_once(" of a wake-up is the CPU leaving idle.") else {
+        return;
     };
-    let figures =
-        [of(usual_text, usual), of(awake_text, awake), sides, truths.iter().map(saved).collect()];
-    tell("leaving idle", in_one(run, &figures));
+    let share: f64 =
+        before.rsplit(' ').next().unwrap().trim_matches(['%', '<', '>']).parse().unwrap();
+    let usual = pinned(run, "futex");
+    let truths = run.ratios(&awake(usual).cell, &usual.cell);
+    let saved = |truth: &f64| (100.0 - 100.0 * truth - share).abs() < 3.0;
+    tell("leaving idle", in_one(run, &[truths.iter().map(saved).collect()]));
 }
 
 /// `std-condvar 1.02× (1.01–1.03) faster: 3.5 µs instead of 3.6 µs`.
