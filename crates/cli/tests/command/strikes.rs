@@ -72,14 +72,14 @@ fn every_failure_costs_its_row_and_a_line() {
         let (raw, folded) = (raw.unwrap(), folded.unwrap());
         assert_eq!(shown(&raw), shown(&folded));
         assert_eq!(raw.strikes, folded.strikes);
-        let report = run_in(folder, "report folded.jsonl.gz --text").done();
+        let report = run_in(folder, "report folded.jsonl.gz --details").done();
         assert!(report.out.contains(&missing), "{fault}: {}", report.out);
 
         // Nothing is left to measure.
         let held = Held::of(&path);
         let again = run_in(folder, "latency --quiet --resume run.jsonl").done();
         assert_eq!((again.out, again.err.as_str()), (ended.out, ""));
-        let told = run_in(folder, "latency --resume run.jsonl").done();
+        let told = run_in(folder, "latency --details --resume run.jsonl").done();
         assert!(told.out.contains(&missing), "{fault}: {}", told.out);
         held.unchanged();
     });
