@@ -11,6 +11,7 @@ mod stops;
 #[cfg(test)]
 mod tests;
 mod time;
+mod trace;
 
 pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
@@ -19,6 +20,7 @@ pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
+pub(crate) use trace::{HeldBy, Seen, State, Strip, Trace};
 
 use std::collections::BTreeMap;
 
@@ -100,6 +102,8 @@ pub struct Account {
     pub seconds: f64,
     /// When the last of them ended.
     pub until: u64,
+    /// States of threads over time.
+    pub(crate) trace: Trace,
 }
 
 impl Account {
@@ -115,6 +119,7 @@ impl Account {
             lateness: Lateness::default(),
             seconds: 0.0,
             until: started,
+            trace: Trace::default(),
         }
     }
 
@@ -155,6 +160,7 @@ impl Account {
             let others = self.ended.iter().filter(|&(&index, _)| index != 0);
             let least = others.min_by(|(_, one), (_, other)| one.seen.total_cmp(&other.seen));
             let Some((&index, _)) = least else { break };
+            self.trace.forget(index);
             forgotten.extend(self.ended.remove_entry(&index));
         }
         forgotten
@@ -216,6 +222,7 @@ impl Account {
                 descriptors,
             };
             self.current.add(tick.times, &seen);
+            self.trace.begin_look(tick.due.saturating_sub(self.started), tick.times);
             for (word, bytes) in chunk.words(tick) {
                 if let Some(process) = self.living(word.process) {
                     process.word(word, bytes, tick, seen.look);
@@ -223,10 +230,12 @@ impl Account {
             }
             for thread in chunk.threads(tick) {
                 // A thread of another process may hold a lock, but has no part in this one's time.
-                if let Some(process) = self.living(thread.process)
+                if let Some(process) = self.living.get_mut(&thread.process)
                     && (thread.picked || process.threads.contains(&thread.tid))
+                    && let Some(state) = process.thread(thread, tick.at, &seen)
+                    && self.trace.saw(thread.process, thread.tid, state)
                 {
-                    process.thread(thread, tick.at, &seen);
+                    process.to_name.push(thread.tid);
                 }
             }
             for &process in chunk.gone(tick) {
@@ -234,9 +243,13 @@ impl Account {
                     process.ended_unseen.count(seen.scale);
                 }
             }
-            for process in self.living.values_mut().filter(|process| process.presence.lasts()) {
+            let lasting = self.living.iter_mut().filter(|(_, process)| process.presence.lasts());
+            for (&index, process) in lasting {
                 process.presence.add(tick.times, &seen);
                 process.end_look(chunk, tick, &seen);
+                for (place, by) in process.held_by.drain(..) {
+                    self.trace.held(index, place, by);
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ mod sleeper;
 mod stuck;
 mod thread_names;
 mod threads;
+mod trace;
 mod unseen;
 mod waits;
 
@@ -62,6 +63,8 @@ const MAX_SITES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Circumstances {
     pub(crate) finished: bool,
+    /// True if the profile is to include the states of threads over time.
+    pub(crate) traced: bool,
     pub(crate) seconds: f64,
     pub(crate) budget: f64,
     pub(crate) cpu_ns: u64,
@@ -109,7 +112,12 @@ pub(crate) fn compose(
         indices.push(index);
     }
     stuck::enter(account, watched, stacks, &indices, &mut processes);
-    shared.put_together(&mut processes);
+    let parts_of = shared.put_together(&mut processes);
+    let trace = circumstances.traced.then(|| {
+        let listed =
+            trace::Listed { indices: &indices, processes: &processes, parts_of: &parts_of };
+        Box::new(trace::record(account, watched, stacks, listed).within_limit())
+    });
     Profile {
         run: Text::default(),
         at: Text::default(),
@@ -119,6 +127,7 @@ pub(crate) fn compose(
         seconds: Seconds::new(seconds),
         interval_ns: Interval::new(Ns::new(account.started as f64), Ns::new(account.until as f64)),
         machine: None,
+        trace: trace.filter(|trace| trace.columns > 0),
         method: Method::Sampled,
         samples: samples.into(),
         rate_per_s: known.then(|| PerSecond::new(samples as f64 / account.seconds)),

@@ -235,6 +235,7 @@ impl LockHolder {
         };
         let was_looked_at = |tid: u32| looked_at.iter().any(|read| read.tid == tid);
         let scene = KeptScene {
+            due: tick.due,
             held,
             complete: threads
                 .alive
@@ -309,6 +310,24 @@ impl LockHolder {
             [tid] => Some((tid, able.at)),
             _ => None,
         }
+    }
+
+    /// Thread that held it while a thread waited, as far as the places tell, at each stored look,
+    /// by the time at which the look was due.
+    pub(crate) fn at_looks(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
+        let mut explained = Explained::default();
+        for scene in &self.scenes {
+            scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
+        }
+        let looks = self.scenes.iter().map(|scene| {
+            let holder = scene.visit(stacks, |scene| self.places.holder(scene, explained));
+            let thread = match holder {
+                places::Holder::Thread(tid) => Some(tid),
+                places::Holder::Nobody | places::Holder::OneOf(_) => None,
+            };
+            (scene.due, thread)
+        });
+        looks.collect()
     }
 
     /// Holders while a thread waited: named by the lock's word, or inferred from all that was

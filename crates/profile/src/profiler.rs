@@ -67,6 +67,9 @@ const WRITING_SHARE: f64 = 0.05;
 /// The cost of starting counts as if it were spread over at least this time.
 const FIRST: Duration = Duration::from_secs(10);
 
+/// Observed time after which a profile that goes on includes the states of threads over time.
+const FIRST_TRACE: Duration = Duration::from_secs(3);
+
 /// Time limit for naming inlined functions at the end: the user waits for the report.
 const NAMING: Duration = Duration::from_millis(150);
 
@@ -98,6 +101,9 @@ pub struct Profiler {
     /// Thread time of processes that have ended and are not listed.
     forgotten: Doing,
     unseen: Unseen,
+    /// Observed time after which the next profile includes the states of threads over time. It
+    /// grows so that a file has a few dozen of them after a day.
+    next_trace: Duration,
 }
 
 impl Profiler {
@@ -182,6 +188,7 @@ impl Profiler {
             cpu_ns: 0,
             forgotten: Doing::default(),
             unseen: Unseen::default(),
+            next_trace: FIRST_TRACE,
         }
     }
 
@@ -302,6 +309,11 @@ impl Profiler {
         let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         self.ask_about_sleepers(finished);
         let background = self.background();
+        let elapsed = self.began.elapsed();
+        let traced = finished || elapsed >= self.next_trace;
+        if traced {
+            self.next_trace = FIRST_TRACE + elapsed.mul_f64(1.25);
+        }
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
         compose(
             &self.account,
@@ -309,7 +321,8 @@ impl Profiler {
             &mut self.stacks,
             &Circumstances {
                 finished,
-                seconds: self.began.elapsed().as_secs_f64(),
+                traced,
+                seconds: elapsed.as_secs_f64(),
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.events.refused(),

@@ -28,7 +28,8 @@ pub(crate) struct Watched {
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
     pub(crate) signal: Option<u8>,
-    /// Names of the threads that use locks, read when that was first seen.
+    /// Names of the threads that use locks, read when that was first seen, and of those whose
+    /// states over time are kept.
     pub(crate) names: HashMap<u32, String>,
     /// Threads of other processes that use locks of this one, each with its process and name.
     pub(crate) strangers: HashMap<u32, (u32, String)>,

@@ -68,7 +68,8 @@ impl Seen {
             | Line::Timeline(_)
             | Line::Strike(_)
             | Line::Machine(_)
-            | Line::Profile(_) => {}
+            | Line::Profile(_)
+            | Line::Trace(_) => {}
         }
         Ok(())
     }

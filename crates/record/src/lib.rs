@@ -7,7 +7,8 @@
 //! types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`]) and folds
 //! the blocks of a group into records ([`fold()`]). It neither measures nor prints. A [`Prediction`]
 //! is not part of such a file. A [`Profile`] has a file of its own, with the machine, the plan, and
-//! at most one line per second.
+//! at most one line per second, and now and then a line with the states of its threads over time
+//! ([`profile::Trace`]).
 
 mod block;
 mod build;

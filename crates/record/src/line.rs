@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::profile::Trace;
 use crate::{Block, CellPrediction, Machine, Plan, Profile, Record, Strike, Timeline};
 
 /// A line of a file; `schema` names its type.
@@ -33,4 +34,7 @@ pub enum Line {
     /// A profile so far.
     #[serde(rename = "threadtoll.profile/2")]
     Profile(Box<Profile>),
+    /// States of a program's threads over time.
+    #[serde(rename = "threadtoll.trace/1")]
+    Trace(Box<Trace>),
 }

@@ -14,6 +14,7 @@ mod name_from;
 mod process;
 mod site;
 mod stuck;
+mod trace;
 mod wait;
 
 use schemars::JsonSchema;
@@ -33,6 +34,7 @@ pub use name_from::NameFrom;
 pub use process::{Ended, Process, ThreadTime, TimeIntervals};
 pub use site::{IdleWait, Role, Site};
 pub use stuck::{Stuck, StuckKind, StuckThread};
+pub use trace::{HoldingThread, LockHolders, ThreadState, Trace, TracedThread};
 pub use wait::{Runtime, Wait, WaitFor, WaitKind};
 
 /// Everything seen of a program so far.
@@ -56,6 +58,9 @@ pub struct Profile {
     /// The machine; absent in a file, whose first line has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<Machine>>,
+    /// States of the threads over time; in a file, they are a line of their own.
+    #[serde(skip)]
+    pub trace: Option<Box<Trace>>,
     /// Method by which the figures were obtained.
     pub method: Method,
     /// Number of samples.

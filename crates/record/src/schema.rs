@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
+use crate::profile::Trace;
 use crate::{
     Block, CellPrediction, Comparison, Fit, Machine, Plan, Prediction, Profile, Record, Strike,
     Timeline,
@@ -55,6 +56,7 @@ pub static ALL: &[Described] = &[
     Described::new::<Strike>("struck", "line of a file: a cell that failed"),
     Described::new::<Record>("record", "line of a file: the result of a cell"),
     Described::new::<Profile>("profile", "line of a profile, and `profile --json`").version(2),
+    Described::new::<Trace>("trace", "line of a profile: states of its threads over time"),
     Described::new::<Prediction>("prediction", "`predict --json`"),
     Described::new::<Fit>("fit", "`predict --fit --json`"),
     Described::new::<Comparison>("comparison", "`compare --json`"),

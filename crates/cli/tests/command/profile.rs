@@ -143,6 +143,32 @@ fn a_kept_profile_is_shown_again_however_it_ended() {
 }
 
 #[test]
+fn states_over_time_are_kept_before_the_profile_and_drawn() {
+    let stage = Stage::new();
+    let trace = |samples: u64| {
+        serde_json::json!({
+            "schema": "threadtoll.trace/1", "run": "", "start_ns": 0.0, "column_ns": 1e9, "columns": 2,
+            "states": [{"state": "lock", "pid": 4711, "lock": 3, "name": "cache_lock"}],
+            "threads": [{"pid": 4711, "tid": 4712, "name": "worker", "samples": [[samples, 9]]}],
+            "others": [], "holders": null
+        })
+    };
+    let replay = [trace(1), replayed(1), replayed(2), trace(3), replayed(3)];
+    let replay: String = replay.iter().map(|line| line.to_string() + "\n").collect();
+    std::fs::write(stage.path("replay.jsonl"), replay).unwrap();
+    let kept = stage.kept();
+    let kinds: Vec<bool> =
+        lines(&kept).iter().map(|line| matches!(line, Line::Trace(_))).skip(2).collect();
+    // The second profile came too soon, and the last one is written once more when it is finished.
+    assert_eq!(kinds, [true, false, true, false, false]);
+    assert!(std::fs::read_to_string(kept.with_extension("html")).unwrap().contains("over time"));
+    let page = stage.path("page.html");
+    show(&kept, &format!("--html {}", page.display())).done();
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("worker (TID 4712), 0 ns–2.00 s: waits for cache_lock 100%"), "{page}");
+}
+
+#[test]
 fn reports_render_profiles() {
     let stage = Stage::new();
     let kept = stage.kept();

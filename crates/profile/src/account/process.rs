@@ -34,12 +34,13 @@ use super::presence::Presence;
 use super::standing::Standing;
 use super::stops::Stops;
 use super::time::Time;
+use super::trace::{HeldBy, State};
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Kind, Wait};
+use crate::primitive::{Evidence, Hold, Kind, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -80,10 +81,11 @@ pub struct ProcessAccount {
     pub objects: Vec<Object>,
     /// Objects for which threads waited in the current stretch.
     waited_for: Vec<u32>,
-    /// Threads that were seen to hold a lock or to wait for one, and those of them whose names have
-    /// not been requested yet.
+    /// Threads that were seen to hold a lock or to wait for one.
     users: HashSet<u32>,
-    pub(crate) new_users: Vec<u32>,
+    /// Threads whose names have not been requested yet: those that use locks, and those whose
+    /// states over time are kept.
+    pub(crate) to_name: Vec<u32>,
     /// Objects about which a waiter's stack may reveal more.
     telling: Vec<u32>,
     /// True if the word of some lock for which threads waited does not name its holder.
@@ -115,6 +117,8 @@ pub struct ProcessAccount {
     /// Mean number of threads that wait for a CPU and whose previous activity no look saw.
     unseen: WokenUnseen,
     touched: Vec<u32>,
+    /// Holders of the locks that were contended at the current look.
+    pub(super) held_by: Vec<(u32, HeldBy)>,
     last: HashMap<u32, Last>,
     /// Threads that have not moved between samples.
     pub(crate) standing: Standing,
@@ -166,7 +170,7 @@ impl ProcessAccount {
             objects: Vec::new(),
             waited_for: Vec::new(),
             users: HashSet::new(),
-            new_users: Vec::new(),
+            to_name: Vec::new(),
             telling: Vec::new(),
             nameless: false,
             ran: 0,
@@ -186,6 +190,7 @@ impl ProcessAccount {
             major_faults: [0; 2],
             unseen: WokenUnseen::default(),
             touched: Vec::new(),
+            held_by: Vec::new(),
             last: HashMap::new(),
             standing: Standing::default(),
             stops: Stops::default(),
@@ -311,12 +316,18 @@ impl ProcessAccount {
         lock.held.samples.among(&self.unwaited, unknown_ns as f64 / 1e9, self.seconds())
     }
 
-    pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
+    /// Counts a thread. Returns its state if it was picked at random.
+    pub(super) fn thread(
+        &mut self,
+        read: &ThreadRead,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Option<State> {
         if !self.threads.contains(&read.tid) {
             self.lately.note(read.tid);
         }
         if self.stops.all_along() {
-            return;
+            return None;
         }
         self.standing.note(read, at, || seen.still_since(read, at));
         let mut waiting_on = None;
@@ -327,27 +338,30 @@ impl ProcessAccount {
         // for what it does now.
         let waited = last.waiting_on.filter(|_| when_due == WhenDue::AsBefore);
         let scale_now = if waited.is_some() { 0.0 } else { scale };
-        match Occupation::of(&read.activity) {
+        let doing = match Occupation::of(&read.activity) {
             Occupation::Futex(wait) if read.picked => {
                 let awake = when_due == WhenDue::Awake;
                 let scale = if awake { 0.0 } else { scale_now };
                 let (word, wait) = (wait.address, Wait::Futex(wait));
                 waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
-                if awake {
-                    let kind = Time::on_cpu(seen.state(read.tid, seen.due));
+                let kind = match awake {
+                    true => Some(Time::on_cpu(seen.state(read.tid, seen.due))),
+                    false => waiting_on.is_none().then_some(Time::Other),
+                };
+                if let Some(kind) = kind {
                     self.time[kind.place()].now += scale_now;
-                } else if waiting_on.is_none() {
-                    self.time[Time::Other.place()].now += scale_now;
                 }
+                kind
             }
-            Occupation::Futex(_) => {}
+            Occupation::Futex(_) => None,
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
                 let waits = match when_due {
                     WhenDue::Unseen => self.wait_unseen(read.tid, scale_now, seen),
                     _ => 0.0,
                 };
-                self.time[Time::on_cpu(state).place()].now += scale_now - waits;
+                let kind = Time::on_cpu(state);
+                self.time[kind.place()].now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
                 }
@@ -359,6 +373,7 @@ impl ProcessAccount {
                         self.touch(place, seen.look).patterns.turn(overtaken_by);
                     }
                 }
+                Some(kind)
             }
             occupation => {
                 let kind = self.devices.time(occupation, read.process, at, seen);
@@ -367,8 +382,9 @@ impl ProcessAccount {
                 }
                 self.time[kind.place()].now += scale_now;
                 self.note_asleep(kind, read, scale_now, at, seen);
+                Some(kind)
             }
-        }
+        };
         if let Some(place) = waited {
             let woken = read.activity == Activity::OnCpu && waiting_on.is_some();
             let now = &mut self.touch(place, seen.look).now;
@@ -418,6 +434,13 @@ impl ProcessAccount {
                 self.objects[place as usize].now.arrivals.push(before);
             }
         }
+        let on = |place| State::On { place, lock: self.objects[place as usize].is_lock() };
+        let state = match (waited, doing) {
+            (Some(place), _) => Some(on(place)),
+            (None, Some(kind)) => Some(State::Doing(kind)),
+            (None, None) => waiting_on.map(on),
+        };
+        state.filter(|_| read.picked)
     }
 
     /// Which thread took the lock that a woken waiter was about to take; `Some(None)` if the lock
@@ -542,6 +565,15 @@ impl ProcessAccount {
             let object = &mut self.objects[place as usize];
             if contended {
                 object.patterns.sample(&object.now, seen.scale);
+                match object.now.hold {
+                    Some(Hold::Held { owner: Some(tid) }) => {
+                        self.held_by.push((place, HeldBy::Thread(tid)));
+                    }
+                    _ if object.holder.names_owner => {
+                        self.held_by.push((place, HeldBy::NotSeen));
+                    }
+                    _ => {}
+                }
             }
             let waited_before = !object.queue.waiters.is_unchanged();
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);
@@ -551,7 +583,7 @@ impl ProcessAccount {
             if object.is_lock() {
                 let users = &mut self.users;
                 let new = |&tid: &u32| users.len() < MAX_USERS && users.insert(tid);
-                self.new_users.extend(object.now.users().filter(new));
+                self.to_name.extend(object.now.users().filter(new));
             }
         }
         self.touched = touched;
@@ -600,7 +632,7 @@ impl ProcessAccount {
         self.inner = None;
         self.lately = Lately::default();
         (self.waited_for, self.touched, self.telling) = (Vec::new(), Vec::new(), Vec::new());
-        (self.new_users, self.wishes) = (Vec::new(), Vec::new());
+        (self.to_name, self.wishes) = (Vec::new(), Vec::new());
         (self.by_word, self.by_object) = (HashMap::new(), HashMap::new());
         (self.readers, self.records) = (HashMap::new(), HolderRecords::default());
         (self.last, self.sleeps) = (HashMap::new(), Sleeps::default());

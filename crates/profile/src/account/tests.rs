@@ -334,3 +334,28 @@ fn a_process_counts_for_the_time_in_which_it_was_looked_at() {
     assert!(is_near(waiters.mean, 1.0), "{waiters:?}");
     assert!(is_near(looks.process().seconds(), 0.04));
 }
+
+#[test]
+fn each_sample_of_a_thread_has_a_state_at_its_time() {
+    let mut looks = Looks::new();
+    looks.show_lock();
+    let threads = [(1, waits_on(LOCK)), (9, Activity::OnCpu)];
+    (0..1_000).for_each(|_| looks.look(0, Some(CONTENDED), &threads));
+    (0..1_000).for_each(|_| looks.look(0, Some(0), &[(1, Activity::OnCpu)]));
+    let trace = &looks.account.trace;
+    let samples = |tid: u32, columns: std::ops::Range<u16>, shows: fn(State) -> bool| -> u32 {
+        let row = trace.rows().iter().find(|row| row.tid == tid).unwrap();
+        let seen = row.strip.seen().iter().filter(|seen| columns.contains(&seen.column));
+        seen.filter(|seen| shows(seen.shown)).map(|seen| seen.samples).sum()
+    };
+    let waits = |state| matches!(state, State::On { .. });
+    let half = trace.column(1_002_000_000) + 1;
+    assert_eq!(samples(1, 0..half, waits), 1_002);
+    assert_eq!(samples(1, half..600, waits), 0);
+    assert_eq!(samples(1, 0..600, |state| state == State::Doing(Time::OnCpu)), 1_000);
+    assert_eq!(samples(9, 0..600, |state| state == State::Doing(Time::OnCpu)), 1_003);
+    let mut named = std::mem::take(&mut looks.account.living(0).unwrap().to_name);
+    named.sort();
+    named.dedup();
+    assert_eq!(named, [1, 2, 9], "their names are wanted");
+}

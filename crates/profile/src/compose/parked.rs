@@ -11,6 +11,7 @@ use super::idle::{Reasons, is_parker};
 use super::locks::not_judged;
 use super::threads::Threads;
 use super::{One, sites};
+use crate::account::Object;
 use crate::stacks::Stacks;
 
 /// Number of the row for locks that are reported as one, such as Java's monitors. It must not
@@ -30,6 +31,18 @@ struct Row {
     waiting_at: HashMap<u32, u64>,
 }
 
+/// Name of the row for the locks that threads are parked for on this word.
+pub(super) fn row_name(parker: &Object, reasons: &Reasons, stacks: &mut Stacks) -> String {
+    if let Some(name) = parker.identity.locks_as_one() {
+        return name.to_owned();
+    }
+    let most = reasons.locking.iter().max_by_key(|&(stack, looks)| (looks, stack));
+    match most.and_then(|(&stack, _)| stacks.caller(stack)) {
+        Some(caller) => format!("lock in {}", plain(&caller)),
+        None => "locks of parked threads".to_owned(),
+    }
+}
+
 impl One<'_> {
     /// One row per runtime, or per function, in which threads are parked for locks.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
@@ -40,14 +53,9 @@ impl One<'_> {
             if reasons.lock <= 0.0 {
                 continue;
             }
-            let most = reasons.locking.iter().max_by_key(|&(stack, looks)| (looks, stack));
-            let (name, id) = match object.identity.locks_as_one() {
-                Some(name) => (name.to_owned(), AS_ONE),
-                None => match most.and_then(|(&stack, _)| stacks.caller(stack)) {
-                    Some(caller) => (format!("lock in {}", plain(&caller)), place as u32 + 1),
-                    None => ("locks of parked threads".to_owned(), place as u32 + 1),
-                },
-            };
+            let name = row_name(object, &reasons, stacks);
+            let as_one = object.identity.locks_as_one().is_some();
+            let id = if as_one { AS_ONE } else { place as u32 + 1 };
             if rows.len() >= MAX_ROWS && !rows.contains_key(&name) {
                 continue;
             }

@@ -29,8 +29,13 @@ impl SharedLocks {
         self.locks.entry(place).or_default().push((process, lock));
     }
 
-    /// Merges what the processes show of each lock.
-    pub(super) fn put_together(self, processes: &mut [Process]) {
+    /// Merges what the processes show of each lock. Returns the lock, by process and number, of
+    /// which each one has become a part.
+    pub(super) fn put_together(
+        self,
+        processes: &mut [Process],
+    ) -> HashMap<(usize, u32), (usize, u32)> {
+        let mut parts_of = HashMap::new();
         // One process may have mapped the memory twice, or may have executed another program since.
         let pids = |of: &[(usize, u32)]| {
             let pids = of.iter().filter_map(|&(process, _)| Some(processes.get(process)?.pid));
@@ -39,10 +44,8 @@ impl SharedLocks {
         let of_several: Vec<Vec<(usize, u32)>> =
             self.locks.into_values().filter(|of| pids(of) > 1).collect();
         for of in of_several {
-            let mut parts: Vec<Part> = of
-                .into_iter()
-                .filter_map(|(process, lock)| take(processes, process, lock))
-                .collect();
+            let mut parts: Vec<Part> =
+                of.iter().filter_map(|&(process, lock)| take(processes, process, lock)).collect();
             let longest = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
             for part in &mut parts {
                 let mean = part.lock.queue_mean.map_or(0.0, |mean| mean.get());
@@ -50,6 +53,7 @@ impl SharedLocks {
             }
             parts.sort_by(|one, other| other.queue.total_cmp(&one.queue));
             if let Some((process, lock)) = merged(parts) {
+                parts_of.extend(of.into_iter().map(|part| (part, (process, lock.id))));
                 processes[process].locks.push(lock);
                 let by_cost = |one: &Lock, other: &Lock| {
                     let (one, other) = (one.cost(), other.cost());
@@ -58,6 +62,7 @@ impl SharedLocks {
                 processes[process].locks.sort_by(by_cost);
             }
         }
+        parts_of
     }
 }
 

@@ -3,6 +3,8 @@
 use threadtoll_stacks::process::ThreadFacts;
 
 use super::One;
+use crate::account::ProcessAccount;
+use crate::watched::Watched;
 
 /// The name of a thread.
 #[derive(Debug, Default)]
@@ -15,7 +17,13 @@ pub(super) struct ThreadName {
 
 impl One<'_> {
     pub(super) fn name_of_thread(self, tid: u32) -> ThreadName {
-        let One { watched, process, .. } = self;
+        ThreadName::of(tid, self.process, self.watched)
+    }
+}
+
+impl ThreadName {
+    /// The name of a thread of a process, or of one that uses its locks.
+    pub(super) fn of(tid: u32, process: &ProcessAccount, watched: &Watched) -> ThreadName {
         // Some threads set their names late.
         let of_process = watched.process.as_ref();
         if let Some(name) = of_process.and_then(|process| process.thread_name(tid).ok()) {

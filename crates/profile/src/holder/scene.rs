@@ -8,6 +8,8 @@ use crate::stacks::Stacks;
 /// Threads at one look, kept until the lock's places in the code are known.
 #[derive(Debug)]
 pub(super) struct KeptScene {
+    /// When the look was due.
+    pub(super) due: u64,
     pub(super) held: bool,
     pub(super) complete: bool,
     /// True if a thread waited and the look was on time.

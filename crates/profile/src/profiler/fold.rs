@@ -126,8 +126,8 @@ impl Profiler {
                 let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
                 // The latest threads: where threads come and go, the earlier ones have ended.
-                let users = &mut process.new_users;
-                for tid in users.split_off(users.len().saturating_sub(MAX_NAMED)) {
+                let to_name = &mut process.to_name;
+                for tid in to_name.split_off(to_name.len().saturating_sub(MAX_NAMED)) {
                     if let Ok(name) = of.thread_name(tid) {
                         watched.names.insert(tid, name.to_string_lossy().into());
                     } else if !process.had_thread(tid)

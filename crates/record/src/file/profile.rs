@@ -1,8 +1,10 @@
 //! Reads a profile: the machine, the plan, and then at most one line per second, of which only the
-//! last complete one is used.
+//! last complete one is used. Now and then, a line with the states of threads over time stands
+//! before it, of which also only the last one is used.
 
 use std::path::Path;
 
+use crate::profile::Trace;
 use crate::{Line, Machine, Plan, Profile};
 
 use super::former_profile;
@@ -11,17 +13,18 @@ use super::read::{Fault, NextText, Reader, begin_reading, parse};
 /// Longest line of a profile; longer lines are rejected without reading them into memory.
 pub const MAX_PROFILE_LINE: u64 = 16 << 20;
 
-/// Beginning of each line after the first two: as [`Line`] writes it now, and as earlier versions
-/// did.
+/// Beginning of a line with a profile: as [`Line`] writes it now, and as earlier versions did.
 const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/2\",";
 const FORMER: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
+/// Beginning of a line with the states of threads over time.
+const TRACE: &[u8] = b"{\"schema\":\"threadtoll.trace/1\",";
 
 /// Contents of a profile's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profiled {
     /// The plan.
     pub plan: Plan,
-    /// The last complete profile, with the machine.
+    /// The last complete profile, with the machine and the last trace.
     pub profile: Profile,
     /// Notes on repairs made while reading.
     pub notes: Vec<String>,
@@ -30,7 +33,7 @@ pub struct Profiled {
 /// Reads a profile, plain or compressed with gzip, whether finished or not.
 ///
 /// If the last line has no line feed, because the run was interrupted or is still writing, it is
-/// ignored with a note. The file is not changed.
+/// ignored with a note; so are invalid states of threads over time. The file is not changed.
 ///
 /// # Errors
 ///
@@ -52,11 +55,16 @@ pub(super) fn read_rest(
 ) -> Result<Profiled, Fault> {
     let (mut last, mut text) = (Vec::new(), Vec::new());
     let (mut notes, mut number) = (Vec::new(), 0);
+    let (mut traced, mut trace_number) = (Vec::new(), 0);
     loop {
         match reader.next_text(MAX_PROFILE_LINE, &mut text)? {
             NextText::Line if text.starts_with(BEGIN) || text.starts_with(FORMER) => {
                 std::mem::swap(&mut last, &mut text);
                 number = reader.number;
+            }
+            NextText::Line if text.starts_with(TRACE) => {
+                std::mem::swap(&mut traced, &mut text);
+                trace_number = reader.number;
             }
             NextText::Line => return Err(reader.fault("it is not a profile")),
             NextText::Incomplete => {
@@ -86,5 +94,27 @@ pub(super) fn read_rest(
     }
     profile.validate().map_err(|what| fault(&what))?;
     profile.machine = Some(Box::new(machine));
+    if !traced.is_empty() {
+        match read_trace(&traced, &plan) {
+            Ok(trace) => profile.trace = Some(trace),
+            // Nothing else depends on it.
+            Err(what) => notes.push(format!(
+                "Line {trace_number} of {}, the states of threads over time, is left out: {what}.",
+                reader.path.display()
+            )),
+        }
+    }
     Ok(Profiled { plan, profile, notes })
+}
+
+fn read_trace(line: &[u8], plan: &Plan) -> Result<Box<Trace>, String> {
+    if line.len() > Trace::MAX_BYTES {
+        return Err("it is longer than any that threadtoll writes".into());
+    }
+    let Line::Trace(trace) = parse(line)? else { return Err("it is none".into()) };
+    if trace.run != plan.run {
+        return Err("it belongs to another run".into());
+    }
+    trace.validate()?;
+    Ok(trace)
 }

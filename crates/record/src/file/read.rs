@@ -325,7 +325,7 @@ pub(super) fn read_results(
                 take_record(&mut results, &mut seen, &mut partial, *record)
                     .map_err(|what| reader.fault(&what))?;
             }
-            Next::Line(Line::Profile(_)) => {
+            Next::Line(Line::Profile(_) | Line::Trace(_)) => {
                 return Err(reader.fault("a profile among measurements"));
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {

@@ -84,6 +84,29 @@ pub(crate) fn histogram(values_ns: &[f64]) -> Histogram {
     histogram
 }
 
+/// States of two threads over time, and of the others.
+pub(crate) fn trace() -> serde_json::Value {
+    serde_json::json!({
+        "schema": "threadtoll.trace/1", "run": "20261121T100000000-1",
+        "start_ns": 1000.0, "column_ns": 17_600_000.0, "columns": 4,
+        "states": [
+            {"state": "running"},
+            {"state": "lock", "pid": 4711, "lock": 3, "name": "cache_lock"},
+            {"state": "idle"}
+        ],
+        "threads": [
+            {"pid": 4711, "tid": 4712, "name": "worker", "samples": [[3, 1], [0, 2, 4, 3]]},
+            {"pid": 4711, "tid": 4711, "name": "server", "samples": [[], [], [3, 3, 4, 3]]}
+        ],
+        "others": [[12, 9, 11, 12]],
+        "holders": {
+            "pid": 4711, "lock": 3, "name": "cache_lock",
+            "threads": [{"tid": 4713, "name": "refresher", "samples": [0, 2, 4]}],
+            "others": [], "not_seen": [0, 0, 0, 3]
+        }
+    })
+}
+
 /// A profile of one lock.
 pub(crate) fn profile() -> serde_json::Value {
     serde_json::from_str(include_str!("profile.json")).unwrap()

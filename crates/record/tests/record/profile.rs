@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use threadtoll_record::file::{
     Appender, Contents, Fault, Profiled, WriteFault, read, read_any, read_profile,
 };
-use threadtoll_record::profile::{CauseKind, Change, IoKind, Verdict};
+use threadtoll_record::profile::{CauseKind, Change, IoKind, Trace, Verdict};
 use threadtoll_record::{Line, Plan};
 
 use crate::fixture;
@@ -144,6 +144,74 @@ fn a_file_that_begins_anew_keeps_its_last_line_alone() {
 
     std::fs::remove_dir_all(directory.path()).unwrap();
     assert!(file.begin_anew(&fixture::machine(), &plan(), &[line(5)]).is_err());
+}
+
+#[test]
+fn states_over_time_come_back_with_the_profile() {
+    let line: Line = serde_json::from_value(fixture::trace()).unwrap();
+    assert_eq!(serde_json::to_value(&line).unwrap(), fixture::trace());
+    let Line::Trace(trace) = line else { panic!() };
+    // Some lines without it come later.
+    let mut all = lines(&[1, 2, 3]);
+    all.insert(3, fixture::trace());
+    let mut earlier = fixture::trace();
+    earlier["columns"] = json!(2);
+    all.insert(2, earlier);
+    let read = read_text(&text(&all)).unwrap();
+    assert_eq!((read.profile.samples.get(), read.notes), (3, vec![]));
+    assert_eq!(read.profile.trace, Some(trace));
+    assert_eq!(read_text(&text(&lines(&[1]))).unwrap().profile.trace, None);
+    let whole = text(&all);
+    let cut = read_text(&whole[..whole.len() - 9]).unwrap();
+    assert!(cut.profile.samples == 2 && cut.profile.trace.is_some());
+    // A profile is printed without them.
+    let printed = serde_json::to_value(Line::Profile(Box::new(read.profile))).unwrap();
+    assert!(printed.get("trace").is_none(), "{printed}");
+}
+
+#[test]
+fn states_over_time_that_are_wrong_are_left_out() {
+    let spoilt = |path: &str, value: Value| {
+        let mut trace = fixture::trace();
+        *trace.pointer_mut(path).unwrap() = value;
+        let trace = trace.to_string();
+        let schema = "\"schema\":\"threadtoll.trace/1\"";
+        let rest = trace.replacen(&format!("{schema},"), "", 1);
+        format!(
+            "{{{schema},{}\n",
+            rest.replacen(&format!(",{schema}"), "", 1).trim_start_matches('{')
+        )
+    };
+    let thread = fixture::trace()["threads"][0].clone();
+    let long = Value::from("x".repeat(Trace::MAX_BYTES));
+    let wrong: [(&str, Value, &str); 11] = [
+        ("/run", json!("another"), "it belongs to another run"),
+        ("/columns", json!(601), "601 columns; 600 are the most"),
+        ("/columns", json!(3), "4 numbers in a row; 3 are the most"),
+        ("/columns", json!(-1), "invalid value"),
+        ("/column_ns", json!(-1.0), "out of range"),
+        ("/threads", json!(vec![thread; 65]), "65 threads; 64 are the most"),
+        ("/threads/0/samples", json!([[], [], [], []]), "4 rows of a thread; 3 are the most"),
+        ("/threads/0/samples/1/1", json!(4_294_967_296_u64), "invalid value"),
+        ("/states/0/state", json!("\u{1b}[31m"), "unknown variant"),
+        ("/states/1/name", json!("x".repeat(10_001)), "too long"),
+        ("/holders/name", long, "it is longer than any"),
+    ];
+    for (path, value, why) in wrong {
+        let mut all = text(&lines(&[1]));
+        all.push_str(&spoilt(path, value));
+        let read = read_text(&all).unwrap();
+        assert_eq!((read.profile.samples.get(), read.profile.trace), (1, None), "{path}");
+        let [note] = &read.notes[..] else { panic!("{path}: {:?}", read.notes) };
+        assert!(note.starts_with("Line 4 of ") && note.contains(why), "{path}: {note}");
+        assert!(!note.contains('\u{1b}'), "{note:?}");
+    }
+    let Err(fault) =
+        read_text(&text(&[lines(&[])[0].clone(), lines(&[])[1].clone(), fixture::trace()]))
+    else {
+        panic!()
+    };
+    assert!(matches!(fault, Fault::NothingYet(_)));
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
         ("timeline", Line::Timeline(Box::new(timelines::timeline(0, true)))),
         ("struck", Line::Strike(Box::new(fixture::strike(0, 1, 1)))),
         ("profile", serde_json::from_value(fixture::profile()).unwrap()),
+        ("trace", serde_json::from_value(fixture::trace()).unwrap()),
     ];
     for (schema, line) in &lines {
         let value = serde_json::to_value(line).unwrap();

@@ -4,6 +4,7 @@
 //! screen while its text keeps its size, without a script. Marks have their values as titles, which
 //! browsers show on hover. Colours are in the style sheet, for light and dark mode.
 
+mod bands;
 mod grid;
 mod lines;
 mod rows;
@@ -13,6 +14,7 @@ mod timeline;
 use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr;
 
+pub(super) use bands::{Band, Bands, Group, Part, Side};
 pub(super) use grid::{Cell, Edge, Grid, Shades, scale_of_colours};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use rows::{Dot, Dots, Row, Strip, Strips};

@@ -2,6 +2,7 @@
 
 mod curve;
 mod graph;
+mod states;
 
 use maud::{Markup, html};
 use threadtoll_record::file::Profiled;
@@ -47,6 +48,7 @@ pub(super) fn section(index: usize, profiled: &Profiled) -> Markup {
                     }
                 } "\n"
             }
+            (states::states(profile))
             (thread_time(profile))
             @if !costs.is_empty() { (table(index, profile, &costs)) }
             @for (nth, seen) in costs.iter().filter(|seen| seen.waited()).take(MAX_LOCKS).enumerate() { (lock(nth, seen)) }

@@ -10,5 +10,6 @@ mod page;
 mod prediction;
 mod profile;
 mod profiles;
+mod states;
 mod text;
 mod timelines;

@@ -39,6 +39,7 @@ pub(crate) fn profile(command: &[&str], time: ThreadTime, locks: Vec<Lock>) -> P
         exit_code: None,
         seconds: 10.0.into(),
         machine: Some(Box::new(fixture::machine(2))),
+        trace: None,
         method: Method::Sampled,
         samples: 9400.into(),
         rate_per_s: Some(940.0.into()),

@@ -26,10 +26,15 @@ impl Replay {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::usage(format!("--replay {}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+        let mut trace = None;
         let profiles: Vec<Profile> = text
             .lines()
             .filter_map(|line| match serde_json::from_str(line) {
-                Ok(Line::Profile(profile)) => Some(*profile),
+                Ok(Line::Profile(profile)) => Some(Profile { trace: trace.take(), ..*profile }),
+                Ok(Line::Trace(found)) => {
+                    trace = Some(found);
+                    None
+                }
                 _ => None,
             })
             .collect();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadtoll_machine::unix_ns;
 use threadtoll_record::file::{Appender, Profiled, WriteFault};
+use threadtoll_record::profile::Trace;
 use threadtoll_record::{Line, Machine, Plan, Profile, Text, timestamp};
 use threadtoll_report::text;
 
@@ -29,7 +30,7 @@ pub(super) const FAIL_IF: u8 = 5;
 
 /// Time between two lines of the file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Size at which a file is rewritten with its last line only, because earlier lines do not matter
+/// Size at which a file is rewritten with its last lines only, because earlier lines do not matter
 /// and a day has 86,400.
 const MAX_FILE: u64 = 32 << 20;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
@@ -93,6 +94,8 @@ struct Kept {
     program: Option<Vec<Text>>,
     /// `None` if it could not be created.
     appender: Option<Appender>,
+    /// The states of threads over time that were written last.
+    trace: Option<Box<Trace>>,
     fault: Option<WriteFault>,
     written: Option<Instant>,
 }
@@ -130,7 +133,7 @@ impl Kept {
             Ok(appender) => (Some(appender), None),
             Err(fault) => (None, Some(fault)),
         };
-        Kept { path, machine, plan, program, appender, fault, written: None }
+        Kept { path, machine, plan, program, appender, trace: None, fault, written: None }
     }
 
     /// The command that shows the complete report.
@@ -140,7 +143,9 @@ impl Kept {
 
     /// A profile in the form of a line of the file.
     fn stamped(&self, profile: &Profile, finished: bool) -> Profile {
+        let stamped = |trace: &Trace| Trace { run: self.machine.run.clone(), ..trace.clone() };
         Profile {
+            trace: profile.trace.as_deref().map(|trace| Box::new(stamped(trace))),
             run: self.machine.run.clone(),
             at: timestamp(unix_ns()).into(),
             finished,
@@ -150,10 +155,21 @@ impl Kept {
         }
     }
 
+    fn has_new_trace(&self, profile: &Profile) -> bool {
+        profile.trace.is_some() && profile.trace != self.trace
+    }
+
     fn append(&mut self, profile: &Profile) {
+        let has_new_trace = self.has_new_trace(profile);
         let Some(appender) = &mut self.appender else { return };
-        let lines = [Line::Profile(Box::new(profile.clone()))];
+        if has_new_trace {
+            self.trace.clone_from(&profile.trace);
+        }
         let is_long = appender.length() > MAX_FILE;
+        let trace = self.trace.iter().filter(|_| is_long || has_new_trace).cloned();
+        // The profile comes last, because many readers take the last line.
+        let mut lines: Vec<Line> = trace.map(Line::Trace).collect();
+        lines.push(Line::Profile(Box::new(profile.clone())));
         // If the file cannot be rewritten, it grows further.
         if !is_long || appender.begin_anew(&self.machine, &self.plan, &lines).is_err() {
             // The disk may have room again a second later, so the next line is tried again.
@@ -177,7 +193,8 @@ impl Session {
     fn second(&mut self, profile: &Profile) {
         let profile = self.kept.stamped(profile, false);
         self.bar.set_position((profile.seconds.get() * 1000.0) as u64);
-        if self.kept.written.is_none_or(|written| written.elapsed() >= RECENT) {
+        let is_due = self.kept.written.is_none_or(|written| written.elapsed() >= RECENT);
+        if is_due || self.kept.has_new_trace(&profile) {
             self.kept.append(&profile);
             self.renew(&profile);
         }

@@ -140,7 +140,7 @@ mod tests {
         account.objects[0].see(at);
         account.objects[0].now.hold = Some(hold);
         account.objects[0].now.hold_again = Some(again);
-        chunk.threads(&tick).iter().for_each(|read| account.thread(read, at, &seen));
+        chunk.threads(&tick).iter().for_each(|read| _ = account.thread(read, at, &seen));
         account.count_holder(0, &chunk, &tick, &seen, true);
     }
 

@@ -1,0 +1,442 @@
+//! States of threads over time, and holders of locks, in columns of equal width.
+//!
+//! The length of a run is not known in advance: once all columns are in use, neighbours are merged
+//! and all columns become twice as wide. Memory is bounded by the number of columns, of threads
+//! with a row of their own, and of states in a column. A sample costs one lookup in a hash table
+//! and a few comparisons, and allocates only while new columns come into use.
+
+use std::collections::HashMap;
+
+use threadtoll_record::profile::Trace as Record;
+
+use super::time::Time;
+
+/// Width of the first columns. After ten seconds, the length of most profiles, nearly all columns
+/// are in use.
+const FIRST_NS: u64 = 1_100_000;
+
+/// Number of states in a column of a row from which on locks, and other objects, are counted
+/// together.
+const MAX_IN_COLUMN: usize = 8;
+
+/// Maximum number of processes whose threads without rows of their own are summed separately.
+const MAX_RESTS: usize = 16;
+
+/// Maximum number of locks whose holders are kept: those that were contended first.
+const MAX_LOCKS: usize = 16;
+
+/// State of a thread in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It runs, sleeps, or waits for something other than a futex.
+    Doing(Time),
+    /// It waits on an object, given by its place in the account of its process.
+    On {
+        place: u32,
+        /// True if the object was known to be a lock when the sample was taken.
+        lock: bool,
+    },
+    /// It waits for some lock.
+    Lock,
+}
+
+/// Holder of a lock in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldBy {
+    Thread(u32),
+    /// One of several threads that are counted together.
+    Other,
+    NotSeen,
+}
+
+/// What a sample shows: a state, or a holder.
+pub(crate) trait Shown: Copy + PartialEq {
+    /// The broader value that it counts as in a column with too many different ones.
+    fn summed(self) -> Self;
+}
+
+impl State {
+    /// Threads whose states have a higher level are preferred for rows.
+    fn level(self) -> u8 {
+        match self {
+            State::On { lock: true, .. } | State::Lock => 2,
+            State::Doing(
+                Time::OnCpu | Time::Running | Time::Runnable | Time::Io(_) | Time::Paging,
+            ) => 1,
+            State::On { .. } | State::Doing(_) => 0,
+        }
+    }
+}
+
+impl Shown for State {
+    fn summed(self) -> State {
+        match self {
+            State::On { lock: true, .. } => State::Lock,
+            State::On { lock: false, .. } => State::Doing(Time::Threads),
+            State::Doing(_) | State::Lock => self,
+        }
+    }
+}
+
+impl Shown for HeldBy {
+    fn summed(self) -> HeldBy {
+        match self {
+            HeldBy::Thread(_) => HeldBy::Other,
+            HeldBy::Other | HeldBy::NotSeen => self,
+        }
+    }
+}
+
+/// The samples of one row, by column and by what they show.
+#[derive(Clone, Debug)]
+pub(crate) struct Strip<S> {
+    seen: Vec<Seen<S>>,
+}
+
+/// Number of samples in a column that show one state, or one holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen<S> {
+    pub(crate) column: u16,
+    pub(crate) shown: S,
+    pub(crate) samples: u32,
+}
+
+impl<S> Default for Strip<S> {
+    fn default() -> Strip<S> {
+        Strip { seen: Vec::new() }
+    }
+}
+
+impl<S: Shown> Strip<S> {
+    /// Its samples, by column in ascending order.
+    pub(crate) fn seen(&self) -> &[Seen<S>] {
+        &self.seen
+    }
+
+    /// Adds samples of the last column, or of a later one.
+    fn add(&mut self, column: u16, shown: S, samples: u32) {
+        let mut in_column = 0;
+        for seen in self.seen.iter_mut().rev().take_while(|seen| seen.column == column) {
+            if seen.shown == shown {
+                seen.samples = seen.samples.saturating_add(samples);
+                return;
+            }
+            in_column += 1;
+        }
+        let summed = shown.summed();
+        if in_column >= MAX_IN_COLUMN && summed != shown {
+            self.add(column, summed, samples);
+        } else {
+            self.seen.push(Seen { column, shown, samples });
+        }
+    }
+
+    fn halve(&mut self) {
+        for seen in std::mem::take(&mut self.seen) {
+            self.add(seen.column / 2, seen.shown, seen.samples);
+        }
+    }
+
+    fn append(&mut self, other: Strip<S>) {
+        let mut all = std::mem::take(&mut self.seen);
+        all.extend(other.seen);
+        all.sort_by_key(|seen| seen.column);
+        all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
+    }
+
+    /// The row without places of objects, which only the account of its process can resolve.
+    fn summed(mut self) -> Strip<S> {
+        self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
+        self
+    }
+}
+
+/// A thread over time.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Its process, by its index.
+    pub(crate) process: u32,
+    pub(crate) tid: u32,
+    pub(crate) strip: Strip<State>,
+    /// The highest level of its states so far.
+    level: u8,
+}
+
+/// States of threads over time.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// Width of a column.
+    pub(crate) width_ns: u64,
+    /// Number of columns in use.
+    pub(crate) columns: u16,
+    /// Column of the current look, and the number of due times that the look answers.
+    look: (u16, u32),
+    rows: Vec<Row>,
+    by_thread: HashMap<(u32, u32), usize>,
+    /// Lower bound of the levels of all rows.
+    lowest: u8,
+    /// Threads without rows of their own, by the index of their process.
+    rests: HashMap<u32, Strip<State>>,
+    /// Threads without rows of all further processes, and of processes that are not listed.
+    others: Strip<State>,
+    /// Holders of locks while a thread waited, by process and place.
+    holders: HashMap<(u32, u32), Strip<HeldBy>>,
+}
+
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace {
+            width_ns: FIRST_NS,
+            columns: 0,
+            look: (0, 1),
+            rows: Vec::new(),
+            by_thread: HashMap::new(),
+            lowest: 0,
+            rests: HashMap::new(),
+            others: Strip::default(),
+            holders: HashMap::new(),
+        }
+    }
+}
+
+impl Trace {
+    /// Begins a look that was due this long after the first one.
+    pub(super) fn begin_look(&mut self, since_ns: u64, times: u32) {
+        while since_ns / self.width_ns >= u64::from(Record::MAX_COLUMNS) {
+            self.halve();
+        }
+        let column = self.column(since_ns);
+        self.look = (column, times);
+        self.columns = self.columns.max(column + 1);
+    }
+
+    /// The column of a look that was due this long after the first one.
+    pub(crate) fn column(&self, since_ns: u64) -> u16 {
+        (since_ns / self.width_ns).min(u64::from(Record::MAX_COLUMNS) - 1) as u16
+    }
+
+    fn halve(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.strip.halve());
+        self.rests.values_mut().for_each(Strip::halve);
+        self.others.halve();
+        self.holders.values_mut().for_each(Strip::halve);
+        self.width_ns = self.width_ns.saturating_mul(2);
+        self.columns = self.columns.div_ceil(2);
+    }
+
+    /// Counts the state of a thread at the current look. Returns true if the thread got a new row.
+    pub(super) fn saw(&mut self, process: u32, tid: u32, state: State) -> bool {
+        let (column, times) = self.look;
+        let level = state.level();
+        let known = self.by_thread.get(&(process, tid)).copied();
+        if let Some(row) = known.and_then(|place| self.rows.get_mut(place)) {
+            row.level = row.level.max(level);
+            row.strip.add(column, state, times);
+            return false;
+        }
+        let is_full = self.rows.len() >= Record::MAX_THREADS;
+        let instead = if is_full { self.less_worth(level) } else { None };
+        if is_full && instead.is_none() {
+            self.add_to_rest(process, state);
+            return false;
+        }
+        let mut strip = Strip::default();
+        strip.add(column, state, times);
+        let row = Row { process, tid, strip, level };
+        self.by_thread.insert((process, tid), instead.unwrap_or(self.rows.len()));
+        match instead {
+            Some(place) => {
+                let before = std::mem::replace(&mut self.rows[place], row);
+                self.by_thread.remove(&(before.process, before.tid));
+                match self.rest_of(before.process) {
+                    Some(rest) => rest.append(before.strip),
+                    None => self.others.append(before.strip.summed()),
+                }
+            }
+            None => self.rows.push(row),
+        }
+        true
+    }
+
+    /// Place of a row with the lowest level, if that is below `level`. The levels of rows only
+    /// rise, so each row is replaced twice at most.
+    fn less_worth(&mut self, level: u8) -> Option<usize> {
+        if level <= self.lowest {
+            return None;
+        }
+        let all = self.rows.iter().enumerate();
+        let (place, row) = all.min_by_key(|(_, row)| row.level)?;
+        self.lowest = row.level;
+        (row.level < level).then_some(place)
+    }
+
+    fn add_to_rest(&mut self, process: u32, state: State) {
+        let (column, times) = self.look;
+        match self.rest_of(process) {
+            Some(rest) => rest.add(column, state, times),
+            None => self.others.add(column, state.summed(), times),
+        }
+    }
+
+    /// Row for the other threads of a process; `None` if there are too many processes.
+    fn rest_of(&mut self, process: u32) -> Option<&mut Strip<State>> {
+        let has_room = self.rests.len() < MAX_RESTS || self.rests.contains_key(&process);
+        has_room.then(|| self.rests.entry(process).or_default())
+    }
+
+    /// Counts the holder of a lock for which a thread waits at the current look.
+    pub(super) fn held(&mut self, process: u32, place: u32, by: HeldBy) {
+        let (column, times) = self.look;
+        let of = (process, place);
+        if self.holders.len() < MAX_LOCKS || self.holders.contains_key(&of) {
+            self.holders.entry(of).or_default().add(column, by, times);
+        }
+    }
+
+    /// Sums up the threads of a process that is no longer listed.
+    pub(super) fn forget(&mut self, process: u32) {
+        while let Some(place) = self.rows.iter().position(|row| row.process == process) {
+            let row = self.rows.swap_remove(place);
+            self.by_thread.remove(&(process, row.tid));
+            if let Some(moved) = self.rows.get(place) {
+                self.by_thread.insert((moved.process, moved.tid), place);
+            }
+            self.others.append(row.strip.summed());
+        }
+        if let Some(rest) = self.rests.remove(&process) {
+            self.others.append(rest.summed());
+        }
+        self.holders.retain(|&(of, _), _| of != process);
+        self.lowest = 0;
+    }
+
+    /// Threads with rows of their own.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// All other threads, each with the index of the process; `None` for those of several
+    /// processes.
+    pub(crate) fn rests(&self) -> impl Iterator<Item = (Option<u32>, &Strip<State>)> {
+        let of_processes = self.rests.iter().map(|(&process, rest)| (Some(process), rest));
+        of_processes.chain([(None, &self.others)])
+    }
+
+    /// Holders of the lock at this place in the account of a process, in samples in which a thread
+    /// waited for it.
+    pub(crate) fn holders(&self, process: u32, place: u32) -> &[Seen<HeldBy>] {
+        self.holders.get(&(process, place)).map_or(&[], |strip| strip.seen())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNNING: State = State::Doing(Time::Running);
+    const ASLEEP: State = State::Doing(Time::Sleep);
+    const WAITING: State = State::On { place: 3, lock: true };
+
+    fn samples<S: Shown>(seen: &[Seen<S>], shown: impl Fn(S) -> bool) -> u32 {
+        seen.iter().filter(|seen| shown(seen.shown)).map(|seen| seen.samples).sum()
+    }
+
+    fn row(trace: &Trace, tid: u32) -> &Row {
+        trace.rows().iter().find(|row| row.tid == tid).unwrap()
+    }
+
+    /// Samples of all threads; each thread with a row is found at its place.
+    fn all_samples(trace: &Trace) -> u32 {
+        for (place, row) in trace.rows().iter().enumerate() {
+            assert_eq!(trace.by_thread.get(&(row.process, row.tid)), Some(&place));
+        }
+        assert_eq!(trace.by_thread.len(), trace.rows().len());
+        let rows = trace.rows().iter().map(|row| &row.strip);
+        let all = rows.chain(trace.rests().map(|(_, rest)| rest));
+        all.map(|strip| samples(strip.seen(), |_| true)).sum()
+    }
+
+    #[test]
+    fn joined_columns_keep_their_samples_and_their_times() {
+        let mut trace = Trace::default();
+        // A thread that runs in the first half of each hour and waits in the second.
+        for minute in 0..600_u64 {
+            trace.begin_look(minute * 60_000_000_000, 1);
+            let state = if minute % 60 < 30 { RUNNING } else { WAITING };
+            trace.saw(0, 7, state);
+            trace.held(0, 3, HeldBy::Thread(7));
+        }
+        assert!(trace.columns <= 600 && trace.columns > 300, "{}", trace.columns);
+        let seen = row(&trace, 7).strip.seen();
+        assert!(seen.is_sorted_by_key(|seen| seen.column));
+        assert_eq!([RUNNING, WAITING].map(|it| samples(seen, |shown| shown == it)), [300, 300]);
+        let mixed = seen.windows(2).filter(|pair| pair[0].column == pair[1].column).count();
+        assert!(mixed <= 20, "only where a half hour ends");
+        assert_eq!(samples(trace.holders(0, 3), |by| by == HeldBy::Thread(7)), 600);
+    }
+
+    #[test]
+    fn ten_seconds_use_nearly_all_columns() {
+        let mut trace = Trace::default();
+        for look in 0..10_000 {
+            trace.begin_look(look * 1_000_000, 1);
+            trace.saw(0, 7, RUNNING);
+        }
+        assert!(trace.columns > 560, "{}", trace.columns);
+        let seen = row(&trace, 7).strip.seen();
+        assert!((560..=600).contains(&seen.len()), "{}", seen.len());
+    }
+
+    #[test]
+    fn a_column_sums_up_what_is_too_much_to_tell_apart() {
+        let mut trace = Trace::default();
+        for place in 0..1_000 {
+            trace.begin_look(u64::from(place), 2);
+            trace.saw(0, 7, State::On { place, lock: place % 2 == 0 });
+            trace.held(0, 3, HeldBy::Thread(place));
+        }
+        trace.saw(0, 7, RUNNING);
+        let seen = row(&trace, 7).strip.seen();
+        assert_eq!(seen.len(), MAX_IN_COLUMN + 3);
+        assert_eq!(samples(seen, |_| true), 2 * 1_001);
+        assert_eq!(samples(seen, |shown| shown == State::Lock), 2 * 496);
+        let by_others = samples(trace.holders(0, 3), |by| by == HeldBy::Other);
+        assert_eq!(by_others, 2 * (1_000 - MAX_IN_COLUMN as u32));
+    }
+
+    #[test]
+    fn threads_that_wait_for_locks_have_rows_before_those_that_run_or_sleep() {
+        let mut trace = Trace::default();
+        let see = |trace: &mut Trace, tids: std::ops::Range<u32>, state| {
+            trace.begin_look(0, 1);
+            tids.for_each(|tid| _ = trace.saw(tid % 3, tid, state));
+        };
+        see(&mut trace, 0..100, ASLEEP);
+        assert!(trace.rows().iter().map(|row| row.tid).eq(0..64));
+        see(&mut trace, 100..140, RUNNING);
+        see(&mut trace, 200..230, WAITING);
+        see(&mut trace, 0..300, ASLEEP);
+        let has = |tids: std::ops::Range<u32>| {
+            tids.filter(|tid| trace.rows().iter().any(|row| row.tid == *tid)).count()
+        };
+        assert_eq!([has(200..230), has(100..140), has(0..100)], [30, 34, 0]);
+        assert_eq!(all_samples(&trace), 100 + 40 + 30 + 300);
+    }
+
+    #[test]
+    fn threads_of_forgotten_processes_are_summed_up() {
+        let mut trace = Trace::default();
+        trace.begin_look(0, 1);
+        for tid in 0..60 {
+            trace.saw(tid % 20, tid, WAITING);
+        }
+        (0..200).for_each(|tid| _ = trace.saw(tid % 20, 1_000 + tid, WAITING));
+        trace.held(4, 3, HeldBy::NotSeen);
+        assert_eq!(trace.rests.len(), MAX_RESTS);
+        (0..20).filter(|process| process % 2 == 0).for_each(|process| trace.forget(process));
+        assert!(trace.rows().iter().all(|row| row.process % 2 == 1));
+        assert!(trace.holders(4, 3).is_empty());
+        assert_eq!(all_samples(&trace), 260);
+        assert!(trace.others.seen().iter().all(|seen| seen.shown == State::Lock));
+    }
+}

@@ -1,0 +1,243 @@
+//! States of threads over time, for a strip chart.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Ns, Text};
+
+/// States of a program's threads over time, from samples: a line of a profile's file, written
+/// before the profile of the same moment. Only the last complete one is used.
+///
+/// Time is divided into columns of equal width. A row holds the number of samples in each column,
+/// without zeros at the end. A thread has a row for each of `states`, in their order, without empty
+/// rows at the end. Nothing is known about a column without samples: none was taken then, or the
+/// thread was not alive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trace {
+    /// Id of the run.
+    pub run: Text,
+    /// Beginning of the first column, on `CLOCK_MONOTONIC`.
+    pub start_ns: Ns,
+    /// Width of a column.
+    pub column_ns: Ns,
+    /// Number of columns, at most 600.
+    pub columns: u32,
+    /// The states that were seen.
+    pub states: Vec<ThreadState>,
+    /// At most 64 threads, beginning with those that waited most for locks. A thread may have got
+    /// rows of its own later than its first sample: the earlier samples are part of `others`.
+    pub threads: Vec<TracedThread>,
+    /// Sum of the samples of all other threads: a row for each state.
+    pub others: Vec<Vec<u32>>,
+    /// Holders of the costliest lock; null if none was seen.
+    pub holders: Option<LockHolders>,
+}
+
+/// State of a thread in a sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum ThreadState {
+    /// On a CPU.
+    Running,
+    /// On a CPU or waiting for one; which of the two is not known.
+    OnCpu,
+    /// Waiting for a CPU.
+    Runnable,
+    /// Waiting for a lock.
+    Lock {
+        /// The process with which the lock is listed.
+        pid: u32,
+        /// Its number there.
+        lock: u32,
+        /// Its name.
+        name: Text,
+    },
+    /// Waiting for a lock other than the six for which threads wait most.
+    OtherLock,
+    /// Waiting for input or output.
+    Io,
+    /// Waiting for other threads, for a reason that is not known.
+    Threads,
+    /// Waiting for work.
+    Idle,
+    /// Sleeping for a time.
+    Asleep,
+    /// In another system call, or not known.
+    Unknown,
+}
+
+/// A thread over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TracedThread {
+    /// Its process.
+    pub pid: u32,
+    /// The kernel's number of the thread.
+    pub tid: u32,
+    /// Its name.
+    pub name: Text,
+    /// A row for each state.
+    pub samples: Vec<Vec<u32>>,
+}
+
+/// Holders of a lock over time, in samples in which a thread waited for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LockHolders {
+    /// The process with which the lock is listed.
+    pub pid: u32,
+    /// Its number there.
+    pub lock: u32,
+    /// Its name.
+    pub name: Text,
+    /// At most eight threads, beginning with the most frequent holder.
+    pub threads: Vec<HoldingThread>,
+    /// Number of samples in which another thread held it.
+    pub others: Vec<u32>,
+    /// Number of samples in which no holder was seen.
+    pub not_seen: Vec<u32>,
+}
+
+/// A thread that held a lock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HoldingThread {
+    /// The kernel's number of the thread.
+    pub tid: u32,
+    /// Its name.
+    pub name: Text,
+    /// Number of samples in which it held the lock.
+    pub samples: Vec<u32>,
+}
+
+impl Trace {
+    /// Maximum number of columns.
+    pub const MAX_COLUMNS: u32 = 600;
+    /// Maximum number of threads with rows of their own.
+    pub const MAX_THREADS: usize = 64;
+    /// Maximum number of locks with a state of their own.
+    pub const MAX_LOCKS: usize = 6;
+    /// Maximum number of holders of the costliest lock.
+    pub const MAX_HOLDERS: usize = 8;
+    /// Maximum length of the line.
+    pub const MAX_BYTES: usize = 1 << 20;
+    /// Maximum number of states: one for each lock, and those without a lock.
+    const MAX_STATES: usize = 9 + Trace::MAX_LOCKS;
+
+    /// Merges columns in pairs. The number of samples in each state stays the same.
+    pub fn halve(&mut self) {
+        let of_threads = self.threads.iter_mut().flat_map(|thread| &mut thread.samples);
+        let of_holders = self.holders.iter_mut().flat_map(|holders| {
+            let threads = holders.threads.iter_mut().map(|thread| &mut thread.samples);
+            threads.chain([&mut holders.others, &mut holders.not_seen])
+        });
+        for row in of_threads.chain(&mut self.others).chain(of_holders) {
+            let sum = |pair: &[u32]| pair.iter().copied().fold(0, u32::saturating_add);
+            *row = row.chunks(2).map(sum).collect();
+        }
+        self.columns = self.columns.div_ceil(2);
+        self.column_ns = Ns::new(self.column_ns.get() * 2.0);
+    }
+
+    /// Merges columns until the line is at most [`Trace::MAX_BYTES`] long.
+    #[must_use]
+    pub fn within_limit(mut self) -> Trace {
+        /// Room for the id of the run and the name of the schema, which are added later.
+        const ROOM: usize = 1 << 10;
+        let length = |trace: &Trace| serde_json::to_string(trace).map_or(0, |text| text.len());
+        while self.columns > 1 && length(&self) + ROOM > Trace::MAX_BYTES {
+            self.halve();
+        }
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let most = |what: &str, count: usize, most: usize| match count > most {
+            true => Err(format!("it has {count} {what}; {most} are the most")),
+            false => Ok(()),
+        };
+        let columns = self.columns as usize;
+        most("columns", columns, Trace::MAX_COLUMNS as usize)?;
+        most("states", self.states.len(), Trace::MAX_STATES)?;
+        most("threads", self.threads.len(), Trace::MAX_THREADS)?;
+        let rows = |samples: &[Vec<u32>]| {
+            most("rows of a thread", samples.len(), self.states.len())?;
+            samples.iter().try_for_each(|row| most("numbers in a row", row.len(), columns))
+        };
+        self.threads.iter().try_for_each(|thread| rows(&thread.samples))?;
+        rows(&self.others)?;
+        let Some(holders) = &self.holders else { return Ok(()) };
+        most("holders", holders.threads.len(), Trace::MAX_HOLDERS)?;
+        let of_threads = holders.threads.iter().map(|thread| &thread.samples);
+        let mut of_holders = of_threads.chain([&holders.others, &holders.not_seen]);
+        of_holders.try_for_each(|row| most("numbers in a row", row.len(), columns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(columns: u32, samples: Vec<Vec<u32>>) -> Trace {
+        let thread = |tid| TracedThread { pid: 7, tid, name: "w".into(), samples: samples.clone() };
+        Trace {
+            run: "1".into(),
+            start_ns: Ns::new(5.0),
+            column_ns: Ns::new(3.0),
+            columns,
+            states: vec![ThreadState::Running, ThreadState::Idle],
+            threads: (0..64).map(thread).collect(),
+            others: samples.clone(),
+            holders: Some(LockHolders {
+                pid: 7,
+                lock: 1,
+                name: "lock".into(),
+                threads: vec![HoldingThread { tid: 0, name: "w".into(), samples: vec![1, 2, 4] }],
+                others: vec![u32::MAX, 1],
+                not_seen: Vec::new(),
+            }),
+        }
+    }
+
+    #[test]
+    fn joined_columns_keep_their_samples() {
+        let mut trace = trace(5, vec![vec![1, 2, 3, 4, 5], vec![], vec![7]]);
+        trace.halve();
+        assert_eq!(trace.threads[3].samples, [vec![3, 7, 5], vec![], vec![7]]);
+        assert_eq!(trace.others, trace.threads[0].samples);
+        assert_eq!((trace.columns, trace.column_ns.get()), (3, 6.0));
+        let holders = trace.holders.unwrap();
+        assert_eq!(holders.threads[0].samples, [3, 4]);
+        assert_eq!((holders.others, holders.not_seen), (vec![u32::MAX], vec![]));
+    }
+
+    #[test]
+    fn a_line_that_would_be_too_long_has_fewer_columns() {
+        let busy = trace(600, vec![vec![1_234_567; 600]; 4]);
+        let kept = busy.clone().within_limit();
+        assert_eq!(kept.columns, 300);
+        assert!(serde_json::to_string(&kept).unwrap().len() < Trace::MAX_BYTES);
+        let sum = |trace: &Trace| trace.others.iter().flatten().map(|&n| u64::from(n)).sum::<u64>();
+        assert_eq!(sum(&kept), sum(&busy));
+        assert_eq!(trace(600, vec![vec![3; 600]]).within_limit().columns, 600);
+    }
+
+    #[test]
+    fn what_is_not_within_the_limits_is_refused() {
+        assert_eq!(trace(3, vec![vec![1, 2, 3], vec![]]).validate(), Ok(()));
+        let says = |trace: Trace, what: &str| {
+            let why = trace.validate().unwrap_err();
+            assert!(why.contains(what), "{why}");
+        };
+        says(trace(601, Vec::new()), "601 columns; 600 are the most");
+        says(trace(3, vec![vec![1, 2, 3, 4]]), "4 numbers in a row; 3 are the most");
+        says(trace(3, vec![vec![], vec![], vec![]]), "3 rows of a thread; 2 are the most");
+        let mut many = trace(3, Vec::new());
+        many.threads.push(many.threads[0].clone());
+        says(many, "65 threads; 64 are the most");
+        let mut long = trace(3, Vec::new());
+        long.holders.as_mut().unwrap().not_seen = vec![0; 4];
+        says(long, "4 numbers in a row; 3 are the most");
+        let mut held = trace(3, Vec::new());
+        let holders = held.holders.as_mut().unwrap();
+        holders.threads = vec![holders.threads[0].clone(); 9];
+        says(held, "9 holders; 8 are the most");
+    }
+}
