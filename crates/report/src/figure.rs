@@ -30,7 +30,8 @@ pub(crate) struct Timeline {
     /// Says what is seen.
     pub(crate) sentence: String,
     pub(crate) length_ns: u64,
-    /// Of each thread, in order and without gaps; of the first threads only, if there are very many.
+    /// Of each thread, in order and without gaps; of the first threads only, if there are very
+    /// many.
     pub(crate) threads: Vec<Vec<Stretch>>,
 }
 

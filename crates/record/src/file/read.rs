@@ -70,8 +70,8 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Keeps a timeline if it is the first of its cell, or the first of an undisturbed block. Returns
-    /// `false` if it is neither.
+    /// Keeps a timeline if it is the first of its cell, or the first of an undisturbed block.
+    /// Returns `false` if it is neither.
     pub fn keep(&mut self, timeline: &Timeline) -> bool {
         match self.timelines.iter_mut().find(|kept| kept.cell == timeline.cell) {
             None => self.timelines.push(timeline.clone()),
@@ -215,8 +215,8 @@ impl Results {
         Some([records(self.plan.repeated_by(last)?)?, records(last)?])
     }
 
-    /// Drops the timelines, and the histograms and longest samples of all records, which make up most
-    /// of a folded file.
+    /// Drops the timelines, and the histograms and longest samples of all records, which make up
+    /// most of a folded file.
     pub fn drop_samples(&mut self) {
         self.groups.iter_mut().for_each(|group| group.timelines.clear());
         let records = self.groups.iter_mut().flat_map(|group| &mut group.records).flatten();

@@ -29,7 +29,8 @@ impl Draws {
                     left = left.saturating_sub(weight);
                     here
                 };
-                rows[weights.iter().position(of_state).unwrap()][column as usize] += 1;
+                let state = weights.iter().position(of_state).unwrap_or(STATES - 1);
+                rows[state][column as usize] += 1;
             }
         }
         rows

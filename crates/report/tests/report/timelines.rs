@@ -77,7 +77,7 @@ fn a_row_for_each_thread_and_a_sentence_from_the_same_events() {
 fn the_lock_held_half_of_the_time_comes_first_and_two_others_are_folded() {
     let results =
         contended(&[(0.05, 2), (0.1, 4), (0.5, 2), (0.5, 4), (0.5, 9), (0.8, 4), (0.9, 4)]);
-    let whole = page(&[results.clone()], &[]);
+    let whole = page(std::slice::from_ref(&results), &[]);
     assert!(
         whole.contains(
             "<h2>Moment by moment: std-mutex, 4 threads, hold 33.3 µs, think 33.3 µs</h2>"

@@ -152,9 +152,10 @@ impl Bands<'_> {
         let lines = of(Side::Line);
         let longest = |column: usize| {
             let all: f64 = lines.iter().map(|&part| share(part, column)).sum();
-            let most = lines.iter().copied().max_by(|one, other| {
-                share(*one, column).total_cmp(&share(*other, column))
-            });
+            let most = lines
+                .iter()
+                .copied()
+                .max_by(|one, other| share(*one, column).total_cmp(&share(*other, column)));
             most.filter(|_| all >= LINE)
         };
         let at: Vec<Option<usize>> = (0..self.columns).map(longest).collect();

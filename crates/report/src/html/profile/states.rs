@@ -71,11 +71,7 @@ pub(super) fn states(profile: &Profile) -> Markup {
 }
 
 /// Merges columns until the drawing is small enough.
-fn fitted(
-    mut trace: Trace,
-    most_bytes: usize,
-    draw: &dyn Fn(&Trace) -> Markup,
-) -> (Trace, Markup) {
+fn fitted(mut trace: Trace, most_bytes: usize, draw: &dyn Fn(&Trace) -> Markup) -> (Trace, Markup) {
     let mut drawn = draw(&trace);
     while trace.columns / 2 >= FEWEST && drawn.0.len() > most_bytes {
         trace.halve();
@@ -214,8 +210,9 @@ impl<'a> Parts<'a> {
         let at = |state: usize, column: usize| {
             samples.get(state).and_then(|row| row.get(column)).map_or(0, |&it| u64::from(it))
         };
-        let sums: Vec<u64> =
-            (0..columns).map(|column| (0..samples.len()).map(|row| at(row, column)).sum()).collect();
+        let sums: Vec<u64> = (0..columns)
+            .map(|column| (0..samples.len()).map(|row| at(row, column)).sum())
+            .collect();
         let shares = |row: &Vec<u32>| -> Vec<f64> {
             row.iter().zip(&sums).map(|(&it, &all)| f64::from(it) / all.max(1) as f64).collect()
         };
@@ -313,7 +310,8 @@ impl<'a> Parts<'a> {
                 let own: u64 = (from..until).map(|column| at(&row, column)).sum();
                 let all: u64 = sums[from..until].iter().sum();
                 let share = own as f64 / all.max(1) as f64;
-                (own > 0).then(|| format!("{} of the samples in which a thread waited", percent(share)))
+                (own > 0)
+                    .then(|| format!("{} of the samples in which a thread waited", percent(share)))
             });
             Band { label, figure, shares, titles }
         });
