@@ -202,12 +202,11 @@ impl One<'_> {
     }
 
     /// Number of living threads that may use a lock: those that were seen using it, and those that
-    /// were not seen at another lock and have not slept all the time.
+    /// were not seen at another lock and have not been in one wait all the time.
     fn may_use(self, lock: &Object) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
-        let asleep = process.asleep_all_along().round() as usize;
-        process.threads.len().saturating_sub(others + asleep) as u32
+        process.threads.len().saturating_sub(others + process.without_part()) as u32
     }
 
     /// Nice value of the most frequent holder, if other threads have priority over it.
