@@ -95,6 +95,9 @@ impl Lock<'_> {
 pub(crate) struct Holders {
     /// Number of looks by activity.
     pub(crate) doing: HolderCounts,
+    /// Number of looks by activity, including those at which nobody waited, if its word names its
+    /// holder.
+    pub(crate) while_held: HolderCounts,
     /// Number of looks by thread.
     pub(crate) threads: HashMap<u32, u64>,
     /// Number of looks by stack.
@@ -150,6 +153,11 @@ impl LockHolder {
                 None => {}
             }
             let named = &mut self.named;
+            named.while_held.add(match (now.doing, unchanged, read) {
+                // Words for which nobody waits are not read again.
+                (Holder::NotSeen, None, Some(read)) => threads.doing(lock, read),
+                (doing, ..) => doing,
+            });
             if contended {
                 named.doing.add(now.doing);
                 count(&mut named.threads, owner);

@@ -54,6 +54,7 @@ impl One<'_> {
             alive,
             cpu: Some(CpuDemand { on_cpu: process.on_cpu(&object.users), cpus }),
             freed: listed.chains.freed(place),
+            elsewhere: listed.gains.elsewhere(object),
             program: listed.gains.surroundings(&around),
         });
         let context = Context {
