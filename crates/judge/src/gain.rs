@@ -17,6 +17,9 @@ pub struct Surroundings<'a> {
     /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a set time.
     /// Threads that wait for a lock, or idle, are not included.
     pub working: f64,
+    /// Error of that number, at 95%, apart from that of the queue: if samples see a part of the
+    /// threads, the two are independent.
+    pub working_within: f64,
     /// Mean number of threads on a CPU, or waiting for one.
     pub on_cpu: Estimate,
     /// Number of CPUs that the program may use.
@@ -106,8 +109,10 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
     let average = freed.value;
     let throughput = |freed: f64, locking: f64, least_in_common: bool, end: End| {
+        let within = program.working_within;
+        let more = end(Estimate { value: 0.0, low: -within, high: within });
         // Of this many threads, those that do not wait are working.
-        let working = (working + average - freed).max(LEAST_WORKING * working);
+        let working = (working + average - freed + more).max(LEAST_WORKING * working);
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
         let all = match are_full {
@@ -139,6 +144,7 @@ mod tests {
 
     const IDLE: Surroundings<'_> = Surroundings {
         working: 4.0,
+        working_within: 0.0,
         on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
         cpus: 8.0,
         users_on_cpu: 0.1,
@@ -181,6 +187,9 @@ mod tests {
         let by_cpus = gain(exact(8.0), Surroundings { on_cpu, ..IDLE }).unwrap();
         let rounded = [by_cpus.low, by_cpus.value, by_cpus.high].map(|end| (end * 100.0).round());
         assert_eq!(rounded, [25.0, 33.0, 60.0]);
+        let few_seen = gain(exact(2.0), Surroundings { working_within: 1.0, ..IDLE }).unwrap();
+        let rounded = [few_seen.low, few_seen.value, few_seen.high];
+        assert_eq!(rounded.map(|end| (end * 100.0).round()), [40.0, 50.0, 67.0]);
         let busy = Estimate { value: 0.8, low: 0.5, high: 1.0 };
         let others = [OtherLock { share: [1.0; 2], busy }];
         let by_lock = gain(exact(8.0), Surroundings { others: &others, ..IDLE }).unwrap();

@@ -272,6 +272,7 @@ mod tests {
             elsewhere,
             program: Surroundings {
                 working: f64::from(program.threads) - waiting,
+                working_within: 0.0,
                 on_cpu: Estimate::exact(0.1),
                 cpus: 2.0,
                 users_on_cpu: 0.0,
@@ -355,6 +356,7 @@ mod tests {
             elsewhere: 0.0,
             program: Surroundings {
                 working: 0.0,
+                working_within: 0.0,
                 on_cpu: Estimate::exact(0.0),
                 cpus: 0.0,
                 users_on_cpu: 0.0,

@@ -93,6 +93,8 @@ pub struct ProcessAccount {
     cpu: Cpu,
     /// Threads that have been in one wait since the profile began.
     still: Still,
+    /// Threads that work and are not known to have been in one wait so far.
+    moving: Tally,
     /// True if threads waited on more objects than can be distinguished.
     pub is_full: bool,
     stretches: Stretches,
@@ -172,6 +174,7 @@ impl ProcessAccount {
             ran_at: HashMap::new(),
             cpu: Cpu::default(),
             still: Still::default(),
+            moving: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
             first_look: None,
@@ -250,6 +253,11 @@ impl ProcessAccount {
     pub(crate) fn still_all_along(&self) -> f64 {
         let first = self.first_look.unwrap_or_default();
         self.still.threads(&self.standing, first, &self.stretches)
+    }
+
+    /// Standard error of the mean number of threads that work.
+    pub(crate) fn working_error(&self) -> f64 {
+        self.moving.mean.estimate(&self.stretches).map_or(0.0, |moving| moving.error)
     }
 
     /// Number of threads that have been in one wait since the profile began, and were not seen to
@@ -345,6 +353,7 @@ impl ProcessAccount {
                 if awake {
                     let kind = Time::on_cpu(seen.state(read.tid, seen.due));
                     self.time[kind.place()].now += scale_now;
+                    self.moving.now += scale_now;
                 } else if waiting_on.is_none() {
                     self.time[Time::Other.place()].now += scale_now;
                 }
@@ -357,6 +366,7 @@ impl ProcessAccount {
                     _ => 0.0,
                 };
                 self.time[Time::on_cpu(state).place()].now += scale_now - waits;
+                self.moving.now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
                 }
@@ -371,8 +381,10 @@ impl ProcessAccount {
             }
             occupation => {
                 let kind = self.devices.time(occupation, read.process, at, seen);
-                if may_be_still && kind.is_work() {
-                    self.still.add(read.tid, scale_now);
+                match may_be_still {
+                    true if kind.is_work() => self.still.add(read.tid, scale_now),
+                    false if kind.is_work() => self.moving.now += scale_now,
+                    _ => {}
                 }
                 self.time[kind.place()].now += scale_now;
                 self.note_asleep(kind, read, scale_now, at, seen);
@@ -532,6 +544,7 @@ impl ProcessAccount {
     pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
         self.time.iter_mut().for_each(|time| time.end_look(tick.times));
         self.still.end_look(tick.times);
+        self.moving.end_look(tick.times);
         self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
         self.ended_unseen.end_look(tick.times);
@@ -620,6 +633,7 @@ impl ProcessAccount {
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
         self.still.end_stretch(&stretch);
+        self.moving.mean.end_stretch(&stretch);
         self.ended_unseen.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             self.objects[place as usize].queue.end(&stretch);

@@ -37,6 +37,7 @@ pub(crate) struct Doing {
     others: Threads,
     /// Threads that have been in one wait since the profile began, but would count as working.
     still: f64,
+    working_error: f64,
     all: f64,
 }
 
@@ -69,7 +70,19 @@ impl Doing {
         let locking = CpuOfLocks::of(process, stacks);
         let in_locking = running_in(process, &times, locking.at.values().sum());
         let (locking, still) = (locking.share, process.still_all_along());
-        Doing { times, spinning, in_spin_loops, in_locking, locking, lock, others, still, all }
+        let working_error = process.working_error();
+        Doing {
+            times,
+            spinning,
+            in_spin_loops,
+            in_locking,
+            locking,
+            lock,
+            others,
+            still,
+            working_error,
+            all,
+        }
     }
 
     /// Adds what the threads of `other` did during `seconds` seconds.
@@ -108,6 +121,11 @@ impl Doing {
     pub(super) fn working(&self) -> f64 {
         let working = self.times.iter().filter(|(kind, _)| kind.is_work());
         (working.map(|(_, time)| time.mean).sum::<f64>() - self.still).max(0.0)
+    }
+
+    /// Standard error of that number.
+    pub(super) fn working_error(&self) -> f64 {
+        self.working_error
     }
 
     pub(super) fn waiting_for_locks(&self) -> f64 {

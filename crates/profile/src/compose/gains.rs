@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use threadtoll_judge::cause::{HolderCounts, MIN_SAMPLES};
 use threadtoll_judge::chain::{Link, behind, freed};
 use threadtoll_judge::gain::{Locking, OtherLock, Surroundings, gain};
+use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
 use super::One;
@@ -38,6 +39,7 @@ pub(super) struct Gains<'a> {
     process: &'a ProcessAccount,
     busiest: Vec<Busy<'a>>,
     working: f64,
+    working_error: f64,
     on_cpu: Threads,
     cpus: f64,
     locking: Locking,
@@ -64,6 +66,7 @@ pub(super) struct Around {
     others: Vec<OtherLock>,
     locking: Locking,
     users_on_cpu: f64,
+    working_within: f64,
 }
 
 impl<'a> Gains<'a> {
@@ -92,6 +95,7 @@ impl<'a> Gains<'a> {
             process,
             busiest,
             working: doing.working(),
+            working_error: doing.working_error(),
             on_cpu: doing.on_cpu(),
             cpus: f64::from(one.cpus),
             locking: doing.locking(),
@@ -110,6 +114,7 @@ impl<'a> Gains<'a> {
     pub(super) fn surroundings<'b>(&self, around: &'b Around) -> Surroundings<'b> {
         Surroundings {
             working: self.working,
+            working_within: around.working_within,
             on_cpu: self.on_cpu.estimate(),
             cpus: self.cpus,
             users_on_cpu: around.users_on_cpu,
@@ -157,6 +162,7 @@ impl<'a> Gains<'a> {
             others: limits.collect(),
             locking: of_all.bounded_by(per_s, self.on_cpu.mean),
             users_on_cpu: self.process.on_cpu(&lock.users),
+            working_within: if lock.seen_in_part() { Z95 * self.working_error } else { 0.0 },
         }
     }
 
