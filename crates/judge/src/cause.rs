@@ -243,12 +243,13 @@ pub struct CauseShare {
 
 impl CauseShare {
     /// Value of removing the cause: the most valuable comes first. Waiting for a free lock can be
-    /// ended altogether; the work done under a lock can seldom be more than halved. A cause that is
-    /// only known to be one of two helps less than one that is known.
-    fn worth(&self) -> f64 {
+    /// ended altogether, unless a single CPU keeps the next holder waiting; the work done under a
+    /// lock can seldom be more than halved. A cause that is only known to be one of two helps less
+    /// than one that is known.
+    fn worth(&self, cpus: u32) -> f64 {
         match self.cause {
             cause if cause.is_pattern() => f64::INFINITY,
-            Cause::Convoy => 2.0 * self.share.value,
+            Cause::Convoy if cpus > 1 => 2.0 * self.share.value,
             Cause::OnCpu => 0.6 * self.share.value,
             _ => self.share.value,
         }
@@ -266,7 +267,9 @@ impl CauseShare {
 /// If most holders are unknown, nothing is said of what holders do: the unknown ones may all have
 /// done the same other thing, which would then rank first. A convoy can be seen without knowing the
 /// holders.
-pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
+///
+/// `cpus` is the number of CPUs that the program may use.
+pub fn causes(holders: &HolderCounts, patterns: PatternCounts, cpus: u32) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
     }
@@ -312,7 +315,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         })
         .collect();
     found.sort_by(|one, other| {
-        let worth = other.worth().total_cmp(&one.worth());
+        let worth = other.worth(cpus).total_cmp(&one.worth(cpus));
         worth.then(other.share.value.total_cmp(&one.share.value))
     });
     // An undecided cause comes first only if it is certainly larger than the next.
@@ -330,6 +333,10 @@ mod tests {
 
     use super::*;
     use crate::simulated::{Program, Times, at, rng};
+
+    fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
+        super::causes(holders, patterns, 8)
+    }
 
     fn counts(holders: &[(Holder, u64)]) -> HolderCounts {
         let mut counts = HolderCounts::default();
@@ -513,5 +520,15 @@ mod tests {
             }
             assert!(right >= 95, "{cause:?} in {right} of 100");
         }
+    }
+
+    #[test]
+    fn waiters_of_a_free_lock_have_to_wait_for_the_only_cpu() {
+        let mut holders = HolderCounts::default();
+        for (holder, samples) in [(Holder::HandedOver, 40), (Holder::Running, 49)] {
+            (0..samples).for_each(|_| holders.add(holder));
+        }
+        let first = |cpus| super::causes(&holders, PatternCounts::default(), cpus)[0].cause;
+        assert_eq!((first(2), first(1)), (Cause::Convoy, Cause::Computing));
     }
 }

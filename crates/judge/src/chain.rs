@@ -67,6 +67,31 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     ends.map(|((low, value), high)| Estimate { value, low, high }).collect()
 }
 
+/// Share of time in which the holder of each of `locks` locks waits for the lock `root`, directly or
+/// because it waits for a lock whose holder does.
+///
+/// ```
+/// use threadtoll_judge::chain::{Link, behind};
+///
+/// let link = |from, to| Link { from, to, share: 0.5 };
+/// assert_eq!(behind(2, 3, &[link(0, 1), link(1, 2)]), [0.25, 0.5, 0.0]);
+/// ```
+pub fn behind(root: usize, locks: usize, links: &[Link]) -> Vec<f64> {
+    let is_valid = |link: &&Link| {
+        link.from < locks && link.to < locks && link.from != link.to && link.from != root
+    };
+    let mut behind = vec![0.0; locks];
+    for _ in 0..MAX_LENGTH {
+        let mut next = vec![0.0; locks];
+        for link in links.iter().filter(is_valid) {
+            let rest = if link.to == root { 1.0 } else { behind[link.to] };
+            next[link.from] += link.share.clamp(0.0, 1.0) * rest;
+        }
+        behind = next.into_iter().map(|share: f64| share.min(1.0)).collect();
+    }
+    behind
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +119,21 @@ mod tests {
         let over = values(&[4.0, 1.0, 1.0], &[(0, 1, 0.9), (0, 2, 0.9)]);
         assert!((over.iter().sum::<f64>() - 6.0).abs() < 1e-9, "{over:?}");
         assert_eq!(values(&[4.0], &[(0, 0, 1.0), (0, 7, 1.0)]), [4.0]);
+    }
+
+    #[test]
+    fn a_holder_waits_for_the_end_of_its_chain() {
+        let link = |(from, to, share)| Link { from, to, share };
+        let chain = |links: &[(usize, usize, f64)], root| {
+            let links: Vec<Link> = links.iter().copied().map(link).collect();
+            behind(root, 4, &links)
+        };
+        let of_three = [(0, 1, 0.5), (1, 2, 0.5), (2, 3, 1.0)];
+        assert_eq!(chain(&of_three, 3), [0.25, 0.5, 1.0, 0.0]);
+        assert_eq!(chain(&of_three, 1), [0.5, 0.0, 0.0, 0.0]);
+        // Two ways to the same lock.
+        assert_eq!(chain(&[(0, 1, 0.5), (0, 2, 0.5), (1, 3, 1.0), (2, 3, 1.0)], 3)[0], 1.0);
+        let circle = chain(&[(0, 1, 1.0), (1, 0, 1.0), (1, 2, 0.5), (9, 2, 1.0)], 2);
+        assert!(circle.iter().all(|share| (0.0..=1.0).contains(share)), "{circle:?}");
     }
 }

@@ -61,7 +61,8 @@ mod tests {
     fn effect(change: Change, of_users: f64, gain: f64, working: f64) -> Option<f64> {
         let program = Surroundings {
             working,
-            on_cpu: 0.0,
+            working_within: 0.0,
+            on_cpu: Estimate::exact(0.0),
             cpus: 8.0,
             users_on_cpu: 0.0,
             others: &[],

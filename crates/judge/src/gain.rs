@@ -17,8 +17,11 @@ pub struct Surroundings<'a> {
     /// Mean number of threads that work: on a CPU, ready to run, in I/O, or asleep for a set time.
     /// Threads that wait for a lock, or idle, are not included.
     pub working: f64,
+    /// Error of that number, at 95%, apart from that of the queue: if samples see a part of the
+    /// threads, the two are independent.
+    pub working_within: f64,
     /// Mean number of threads on a CPU, or waiting for one.
-    pub on_cpu: f64,
+    pub on_cpu: Estimate,
     /// Number of CPUs that the program may use.
     pub cpus: f64,
     /// Mean number of the judged lock's users that are on a CPU or wait for one.
@@ -36,7 +39,7 @@ pub struct OtherLock {
     pub share: [f64; 2],
     /// Share of time for which it is held or handed over, without the time in which its holder
     /// waits for the judged lock.
-    pub busy: f64,
+    pub busy: Estimate,
 }
 
 /// CPU time spent on taking and releasing locks, as a share of the program's.
@@ -77,6 +80,9 @@ const LEAST_QUEUE: f64 = 0.01;
 /// machine.
 const ACQUISITION_S: f64 = 20e-6;
 
+/// End of a limit's interval.
+type End = fn(Estimate) -> f64;
+
 impl Locking {
     /// Limits both shares by the number of acquisitions per second, which is known only for locks
     /// whose holds were timed.
@@ -93,35 +99,41 @@ impl Locking {
 /// Both the working threads and the freed ones would then work, as far as the other limits allow.
 pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
     let Surroundings { working, on_cpu, cpus, others, users_on_cpu, .. } = program;
-    let are_full = on_cpu >= FULL * cpus;
+    let are_full = on_cpu.value >= FULL * cpus;
     let is_waited_for = freed.high > LEAST_QUEUE * working;
     // Other threads fill the CPUs: the freed threads would only take CPU time from them.
-    if are_full && is_waited_for && users_on_cpu < MAIN_USERS * on_cpu {
+    if are_full && is_waited_for && users_on_cpu < MAIN_USERS * on_cpu.value {
         return None;
     }
     // A lock that hardly anybody waits for takes hardly any CPU time from the others.
     let locking = if are_full && is_waited_for { program.locking } else { Locking::default() };
     let average = freed.value;
-    let throughput = |freed: f64, locking: f64, least_in_common: bool| {
+    let throughput = |freed: f64, locking: f64, least_in_common: bool, end: End| {
+        let within = program.working_within;
+        let more = end(Estimate { value: 0.0, low: -within, high: within });
         // Of this many threads, those that do not wait are working.
-        let working = (working + average - freed).max(LEAST_WORKING * working);
+        let working = (working + average - freed + more).max(LEAST_WORKING * working);
         let freed = freed.max(0.0);
         let working = working.max(freed / MAX_GAIN).max(f64::MIN_POSITIVE);
         let all = match are_full {
             true if freed > 0.0 => 1.0 / (1.0 - locking.min(MAX_LOCKING)),
             true => 1.0,
-            false => ((working + freed) / working).min(cpus / on_cpu.max(f64::MIN_POSITIVE)),
+            false => {
+                // Less use of the CPUs leaves more room.
+                let limit = cpus / end(on_cpu).max(f64::MIN_POSITIVE);
+                ((working + freed) / working).min(limit)
+            }
         };
         let behind = |lock: &OtherLock| {
             let share = lock.share[usize::from(!least_in_common)].clamp(0.0, 1.0);
-            let limit = 1.0 / lock.busy.clamp(f64::MIN_POSITIVE, 1.0);
+            let limit = 1.0 / end(lock.busy).clamp(f64::MIN_POSITIVE, 1.0);
             share * all.min(limit) + (1.0 - share) * all
         };
         others.iter().map(behind).fold(all, f64::min).clamp(1.0, MAX_GAIN + 1.0)
     };
-    let value = throughput(freed.value, locking.seen, false);
-    let low = throughput(freed.low, 0.0, false).min(value);
-    let high = throughput(freed.high, locking.most, true).max(value);
+    let value = throughput(freed.value, locking.seen, false, |limit| limit.value);
+    let low = throughput(freed.low, 0.0, false, |limit| limit.high).min(value);
+    let high = throughput(freed.high, locking.most, true, |limit| limit.low).max(value);
     let untold = locking.most > 1.0 - 1.0 / MAX_RANGE && high > MAX_RANGE * low;
     (!untold).then_some(Estimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 })
 }
@@ -132,7 +144,8 @@ mod tests {
 
     const IDLE: Surroundings<'_> = Surroundings {
         working: 4.0,
-        on_cpu: 0.1,
+        working_within: 0.0,
+        on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
         cpus: 8.0,
         users_on_cpu: 0.1,
         others: &[],
@@ -140,7 +153,11 @@ mod tests {
     };
 
     const FULL_CPUS: Surroundings<'_> =
-        Surroundings { working: 14.0, on_cpu: 13.0, users_on_cpu: 13.0, ..IDLE };
+        Surroundings { working: 14.0, on_cpu: exact(13.0), users_on_cpu: 13.0, ..IDLE };
+
+    const fn exact(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value }
+    }
 
     fn value(queue: f64, program: Surroundings<'_>) -> f64 {
         gain(Estimate::exact(queue), program).unwrap().value
@@ -154,7 +171,7 @@ mod tests {
 
     #[test]
     fn another_limit_takes_over() {
-        let others = |share, busy| [OtherLock { share: [share, share], busy }];
+        let others = |share, busy| [OtherLock { share: [share, share], busy: exact(busy) }];
         let other_lock = value(4.0, Surroundings { others: &others(1.0, 0.8), ..IDLE });
         assert!((other_lock - 0.25).abs() < 1e-12);
         let full_cpus = value(4.0, FULL_CPUS);
@@ -165,8 +182,23 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_passes_its_own_error_on() {
+        let on_cpu = Estimate { value: 6.0, low: 5.0, high: 6.4 };
+        let by_cpus = gain(exact(8.0), Surroundings { on_cpu, ..IDLE }).unwrap();
+        let rounded = [by_cpus.low, by_cpus.value, by_cpus.high].map(|end| (end * 100.0).round());
+        assert_eq!(rounded, [25.0, 33.0, 60.0]);
+        let few_seen = gain(exact(2.0), Surroundings { working_within: 1.0, ..IDLE }).unwrap();
+        let rounded = [few_seen.low, few_seen.value, few_seen.high];
+        assert_eq!(rounded.map(|end| (end * 100.0).round()), [40.0, 50.0, 67.0]);
+        let busy = Estimate { value: 0.8, low: 0.5, high: 1.0 };
+        let others = [OtherLock { share: [1.0; 2], busy }];
+        let by_lock = gain(exact(8.0), Surroundings { others: &others, ..IDLE }).unwrap();
+        assert_eq!((by_lock.low, by_lock.value, by_lock.high), (0.0, 0.25, 1.0));
+    }
+
+    #[test]
     fn threads_that_were_not_all_seen_leave_the_limit_open() {
-        let others = [OtherLock { share: [0.0, 1.0], busy: 1.0 }];
+        let others = [OtherLock { share: [0.0, 1.0], busy: exact(1.0) }];
         let gained = gain(Estimate::exact(4.0), Surroundings { others: &others, ..IDLE }).unwrap();
         assert_eq!((gained.low, gained.value, gained.high), (0.0, 0.0, 1.0));
     }
@@ -204,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_program_that_stands_still_gains_nothing_or_a_lot() {
-        let still = Surroundings { working: 0.0, on_cpu: 0.0, ..IDLE };
+        let still = Surroundings { working: 0.0, on_cpu: exact(0.0), ..IDLE };
         assert_eq!(value(0.0, still), 0.0);
         assert!((value(3.0, still) - MAX_GAIN).abs() < 1e-9);
     }

@@ -54,6 +54,10 @@ const STRIPES: u32 = 4;
 /// Smallest share of a holder's time asleep that is worth moving out of the lock.
 const MIN_SLEPT: f64 = 0.05;
 
+/// Largest share of a lock's users, of those that do not wait for it, that may wait for other locks
+/// if other numbers of threads are predicted.
+const MOST_ELSEWHERE: f64 = 0.1;
+
 /// Largest number of threads predicted, unless more are alive.
 const MAX_PREDICTED: u32 = 64;
 
@@ -79,6 +83,8 @@ pub struct LockSeen<'a> {
     /// Mean number of threads that go on if nobody waits for it: its queue, unless it belongs to a
     /// [chain]; `None` if unknown.
     pub freed: Option<Estimate>,
+    /// Mean number of its users that wait for other locks.
+    pub elsewhere: f64,
     /// The rest of the program.
     pub program: Surroundings<'a>,
 }
@@ -118,7 +124,8 @@ impl Judgement {
     pub fn new(seen: LockSeen<'_>) -> Self {
         let (held, queue) = (seen.samples.held(), seen.samples.queue().with_unseen(seen.unseen));
         let waiting = queue.known();
-        let causes = cause::causes(seen.holders, seen.patterns);
+        let cpus = seen.cpu.map_or(u32::MAX, |demand| demand.cpus);
+        let causes = cause::causes(seen.holders, seen.patterns, cpus);
         let first = causes.first().copied();
         let by_users = predictor(seen, seen.users);
         let gain = seen.freed.and_then(|freed| gain(freed, seen.program));
@@ -154,10 +161,13 @@ impl Judgement {
                 .map(|(queue, busy)| Verdict::new(queue, busy, seen.users)),
             gain,
             causes,
-            predicted: by_users.map_or_else(Vec::new, |predictor| {
-                let speedup = |threads| Some((threads, predictor.speedup(threads).ok()?));
-                predicted_threads(seen).into_iter().filter_map(speedup).collect()
-            }),
+            predicted: by_users.filter(|_| knows_other_threads(seen)).map_or_else(
+                Vec::new,
+                |predictor| {
+                    let speedup = |threads| Some((threads, predictor.speedup(threads).ok()?));
+                    predicted_threads(seen).into_iter().filter_map(speedup).collect()
+                },
+            ),
             what_if: by_seen,
             what_if_all_use: by_all,
         }
@@ -167,6 +177,14 @@ impl Judgement {
 fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
     let present = Present { means: seen.samples.means()?, users, cpu: seen.cpu };
     Predictor::new(present).ok()
+}
+
+/// Returns `true` if the model of this lock can tell how other numbers of threads would do. It takes
+/// all time of its users without it for work, but those that wait for other locks would be held up
+/// by more threads there, too.
+fn knows_other_threads(seen: LockSeen<'_>) -> bool {
+    let queue = seen.samples.queue().known().map_or(0.0, |queue| queue.value);
+    seen.elsewhere <= MOST_ELSEWHERE * (f64::from(seen.users) - queue)
 }
 
 /// Numbers of threads to predict: powers of two, the number that use the lock, and the number
@@ -184,11 +202,10 @@ fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
 
 /// Changes to predict; the one that suits the cause comes first.
 fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
-    let mut changes = vec![
-        Change::HalveHold,
-        Change::Stripe(STRIPES),
-        Change::Threads(seen.users.saturating_mul(2)),
-    ];
+    let mut changes = vec![Change::HalveHold, Change::Stripe(STRIPES)];
+    if knows_other_threads(seen) {
+        changes.push(Change::Threads(seen.users.saturating_mul(2)));
+    }
     if let Some(slept) = seen.holders.slept().filter(|slept| slept.low > MIN_SLEPT) {
         let suits = first.is_some_and(|first| {
             matches!(first.cause, Cause::SleptHolding(_) | Cause::WaitsForThreads(..))
@@ -235,6 +252,10 @@ mod tests {
     }
 
     fn judged(program: Program, alive: u32) -> Judgement {
+        judged_with(program, alive, 0.0)
+    }
+
+    fn judged_with(program: Program, alive: u32, elsewhere: f64) -> Judgement {
         let seen = sampled(program);
         let queue = seen.samples.queue().known();
         let waiting = queue.map_or(0.0, |queue| queue.value);
@@ -248,9 +269,11 @@ mod tests {
             alive,
             cpu: None,
             freed: queue,
+            elsewhere,
             program: Surroundings {
                 working: f64::from(program.threads) - waiting,
-                on_cpu: 0.1,
+                working_within: 0.0,
+                on_cpu: Estimate::exact(0.1),
                 cpus: 2.0,
                 users_on_cpu: 0.0,
                 others: &[],
@@ -287,6 +310,20 @@ mod tests {
         assert!(judgement.predicted.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
+    #[test]
+    fn threads_that_wait_at_other_locks_leave_more_threads_open() {
+        // One of many locks, each of which is used for a small part of the time.
+        let program = Program { think: 200e-3, threads: 5, ..PROGRAM };
+        let adds = |elsewhere| {
+            let judgement = judged_with(program, 5, elsewhere);
+            let mut what_ifs = judgement.what_if.iter();
+            let adds = what_ifs.any(|what_if| matches!(what_if.change, Change::Threads(_)));
+            (adds, judgement.predicted.is_empty())
+        };
+        assert_eq!(adds(0.1), (true, false));
+        assert_eq!(adds(3.3), (false, true));
+    }
+
     /// An allocator under one lock, 15,000 or 100,000 times a second by three threads.
     #[test]
     fn a_lock_held_a_fiftieth_of_the_time_is_comfortable() {
@@ -316,9 +353,11 @@ mod tests {
             alive: 0,
             cpu: None,
             freed: None,
+            elsewhere: 0.0,
             program: Surroundings {
                 working: 0.0,
-                on_cpu: 0.0,
+                working_within: 0.0,
+                on_cpu: Estimate::exact(0.0),
                 cpus: 0.0,
                 users_on_cpu: 0.0,
                 others: &[],

@@ -101,6 +101,10 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
         Cause::Computing if context.read_write => {
             format!("Do less under {lock}, or read a snapshot without the lock.")
         }
+        // Several locks do not help threads that have to take turns on a CPU.
+        Cause::Computing if cpus <= 1 => {
+            format!("Do less under {lock}, or let this program use more than one CPU.")
+        }
         Cause::Computing => format!("Do less under {lock}, or stripe it into several locks."),
         Cause::Preempted => match context.nice {
             Some(nice) => format!(
@@ -119,6 +123,10 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
         Cause::Throttled => {
             "Raise the cgroup's CPU quota, or run no more threads than it allows.".to_owned()
         }
+        // The thread that a waiter spins for needs the same CPU.
+        Cause::Convoy if cpus <= 1 => "Each waiter sleeps and has to be woken: do several \
+             operations per acquisition, or let this program use more than one CPU."
+            .to_owned(),
         Cause::Convoy => "Each waiter sleeps and has to be woken: spin before sleeping, or do \
              several operations per acquisition."
             .to_owned(),
@@ -241,6 +249,15 @@ mod tests {
         assert!(said.starts_with("Leave more CPUs to this program: other programs"), "{said}");
         let said = mend(Cause::Preempted, Context { nice: Some(19), ..threads });
         assert!(said.starts_with("Give the holder of queue_lock a higher priority"), "{said}");
+    }
+
+    #[test]
+    fn nobody_spins_on_the_only_cpu() {
+        let said = |cpus| mend(Cause::Convoy, Context { cpus, ..PLAIN });
+        assert!(said(2).contains("spin before sleeping"), "{}", said(2));
+        assert!(!said(1).contains("spin"), "{}", said(1));
+        let said = mend(Cause::Computing, Context { cpus: 1, ..PLAIN });
+        assert!(!said.contains("several locks"), "{said}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod moment;
 mod records;
+mod released;
 mod scene;
 mod threads;
 mod turn;
@@ -25,6 +26,7 @@ use crate::stacks::Stacks;
 use crate::tally::count;
 use moment::{Moment, Waiters};
 pub(crate) use records::HolderRecords;
+use released::AsleepOwner;
 use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::Threads;
 pub(crate) use turn::turn;
@@ -56,6 +58,8 @@ pub(crate) struct LockHolder {
     pub(crate) nameless: bool,
     waiters: Waiters,
     waits_for_its_own: Option<OwnWait>,
+    /// Evidence of releases by other threads.
+    asleep_owner: AsleepOwner,
 }
 
 /// An owner that sleeps on the lock's own word: it is being woken, or it deadlocks with itself.
@@ -95,6 +99,11 @@ impl Lock<'_> {
 pub(crate) struct Holders {
     /// Number of looks by activity.
     pub(crate) doing: HolderCounts,
+    /// Number of looks by activity, including those at which nobody waited, if its word names its
+    /// holder.
+    pub(crate) while_held: HolderCounts,
+    /// True if it was released while the thread that its word named slept.
+    pub(crate) released_by_others: bool,
     /// Number of looks by thread.
     pub(crate) threads: HashMap<u32, u64>,
     /// Number of looks by stack.
@@ -129,6 +138,7 @@ impl LockHolder {
         let Threads { read: looked_at, seen, .. } = *threads;
         let Lock { identity, hold, .. } = *lock;
         let unreleased_since = self.waiters.unreleased_since(threads, tick, lock.waiters);
+        self.asleep_owner.see(threads, lock, tick.at);
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = looked_at.iter().find(|read| read.tid == owner);
             // The sampler always examines owners that words name. Owners that records name are seen
@@ -150,6 +160,11 @@ impl LockHolder {
                 None => {}
             }
             let named = &mut self.named;
+            named.while_held.add(match (now.doing, unchanged, read) {
+                // Words for which nobody waits are not read again.
+                (Holder::NotSeen, None, Some(read)) => threads.doing(lock, read),
+                (doing, ..) => doing,
+            });
             if contended {
                 named.doing.add(now.doing);
                 count(&mut named.threads, owner);
@@ -337,6 +352,7 @@ impl LockHolder {
     /// evidence that another one, such as a main thread that waits for the others, ever holds it.
     pub(crate) fn holders(&self, stacks: &Stacks, uses: &dyn Fn(u32) -> bool) -> Holders {
         let mut holders = self.named.clone();
+        holders.released_by_others = self.asleep_owner.released_by_others();
         let undecided = self.waits_for_its_own.map_or(0, |wait| wait.samples);
         (0..undecided).for_each(|_| holders.doing.add(Holder::NotSeen));
         let mut explained = Explained::default();

@@ -211,6 +211,9 @@ pub(crate) fn no_cause(lock: &Lock) -> String {
         );
     }
     match (lock.waiting_samples, lock.holder_not_seen_share) {
+        _ if lock.released_by_others => {
+            ": another thread than its owner releases it, as if it were an event".into()
+        }
         (_, Some(not_seen)) if not_seen.get() > 0.5 => ", because its holder was not seen".into(),
         (Some(samples), _) if samples.get() == 0 => ": no sample shows its holder".into(),
         (Some(samples), _) => format!(
@@ -286,9 +289,10 @@ pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     if known || stuck::concerns(seen.process, lock.id) {
         return None;
     }
-    let why = match (lock.never_taken, lock.takes_turns) {
-        (true, _) => "is not known: it was held in every sample, and nobody was seen to take it",
-        (_, true) => "is not known: its holder waits for work, and the others may have none",
+    let why = match (lock.never_taken, lock.takes_turns, lock.released_by_others) {
+        (true, ..) => "is not known: it was held in every sample, and nobody was seen to take it",
+        (_, true, _) => "is not known: its holder waits for work, and the others may have none",
+        (.., true) => "cannot be told: it is released by another thread than its owner",
         _ => "cannot be told while the CPUs are full",
     };
     Some(format!("The gain without waits for {} {why}.", locks::shortened(&seen.name(), 30)))

@@ -8,6 +8,7 @@ mod holders;
 mod lately;
 mod rest;
 mod sleeps;
+mod still;
 #[cfg(test)]
 mod tests;
 mod things;
@@ -27,6 +28,7 @@ pub(super) use self::ended_unseen::EndedUnseen;
 use self::lately::Lately;
 use self::rest::Rest;
 use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
+use self::still::Still;
 use super::StretchLooks;
 use super::mean::{Estimate, Mean, Stretches};
 use super::object::{Now, Object};
@@ -53,9 +55,6 @@ const MAX_USERS: usize = 20_000;
 
 /// Number of looks at a word after which more would add nothing.
 const READINGS: u32 = 64;
-
-/// Time after the first look during which the switches of a thread are followed.
-const FOLLOWED_NS: u64 = 500_000_000;
 
 /// One process.
 #[derive(Debug)]
@@ -94,8 +93,10 @@ pub struct ProcessAccount {
     pub(crate) ran: u64,
     pub(crate) ran_at: HashMap<u32, u64>,
     cpu: Cpu,
-    /// Mean number of threads that have slept in one place since the profile began.
-    asleep_all_along: Tally,
+    /// Threads that have been in one wait since the profile began.
+    still: Still,
+    /// Threads that work and are not known to have been in one wait so far.
+    moving: Tally,
     /// True if threads waited on more objects than can be distinguished.
     pub is_full: bool,
     stretches: Stretches,
@@ -176,7 +177,8 @@ impl ProcessAccount {
             ran: 0,
             ran_at: HashMap::new(),
             cpu: Cpu::default(),
-            asleep_all_along: Tally::default(),
+            still: Still::default(),
+            moving: Tally::default(),
             is_full: false,
             stretches: Stretches::default(),
             first_look: None,
@@ -251,10 +253,23 @@ impl ProcessAccount {
         self.cpu.kernel_share()
     }
 
-    /// Mean number of threads that have been asleep since the profile began, and so have no part in
-    /// the work.
-    pub(crate) fn asleep_all_along(&self) -> f64 {
-        self.asleep_all_along.mean.estimate(&self.stretches).map_or(0.0, |asleep| asleep.mean)
+    /// Mean number of threads that have been in one wait since the profile began, and so have no
+    /// part in the work, of those that would count as working.
+    pub(crate) fn still_all_along(&self) -> f64 {
+        let first = self.first_look.unwrap_or_default();
+        self.still.threads(&self.standing, first, &self.stretches)
+    }
+
+    /// Standard error of the mean number of threads that work.
+    pub(crate) fn working_error(&self) -> f64 {
+        self.moving.mean.estimate(&self.stretches).map_or(0.0, |moving| moving.error)
+    }
+
+    /// Number of threads that have been in one wait since the profile began, and were not seen to
+    /// hold a lock or to wait for one.
+    pub(crate) fn without_part(&self) -> usize {
+        let still = self.still.all(&self.standing, self.first_look.unwrap_or_default());
+        still.filter(|tid| self.threads.contains(tid) && !self.users.contains(tid)).count()
     }
 
     /// Threads asleep in system calls other than futex(2): their mean number, and their stacks.
@@ -330,6 +345,8 @@ impl ProcessAccount {
             return None;
         }
         self.standing.note(read, at, || seen.still_since(read, at));
+        let (stand, first) = (self.standing.get(read.tid), self.first_look.unwrap_or(at));
+        let may_be_still = self.still.note(read.tid, stand, first, at);
         let mut waiting_on = None;
         let scale = if read.picked { seen.scale } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
@@ -350,6 +367,8 @@ impl ProcessAccount {
                 };
                 if let Some(kind) = kind {
                     self.time[kind.place()].now += scale_now;
+                    // A thread that waits for something unknown does not move.
+                    self.moving.now += if awake { scale_now } else { 0.0 };
                 }
                 kind
             }
@@ -362,6 +381,7 @@ impl ProcessAccount {
                 };
                 let kind = Time::on_cpu(state);
                 self.time[kind.place()].now += scale_now - waits;
+                self.moving.now += scale_now - waits;
                 if seen.has_yielded(read.tid) {
                     self.unseen.yielding.now += scale_now;
                 }
@@ -377,8 +397,10 @@ impl ProcessAccount {
             }
             occupation => {
                 let kind = self.devices.time(occupation, read.process, at, seen);
-                if kind == Time::Sleep && self.sleeps_on(read, at, seen) {
-                    self.asleep_all_along.now += scale_now;
+                match may_be_still {
+                    true if kind.is_work() => self.still.add(read.tid, scale_now),
+                    false if kind.is_work() => self.moving.now += scale_now,
+                    _ => {}
                 }
                 self.time[kind.place()].now += scale_now;
                 self.note_asleep(kind, read, scale_now, at, seen);
@@ -511,13 +533,6 @@ impl ProcessAccount {
         waits
     }
 
-    /// Returns `true` if the thread has not run since about the first look. Its switches are
-    /// followed for some time after that.
-    fn sleeps_on(&self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> bool {
-        let still = seen.still_since(read, at).zip(self.first_look);
-        still.is_some_and(|(since, first)| since <= first + FOLLOWED_NS)
-    }
-
     /// Notes that a thread sleeps outside futexes.
     fn note_asleep(
         &mut self,
@@ -552,7 +567,8 @@ impl ProcessAccount {
 
     pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
         self.time.iter_mut().for_each(|time| time.end_look(tick.times));
-        self.asleep_all_along.end_look(tick.times);
+        self.still.end_look(tick.times);
+        self.moving.end_look(tick.times);
         self.asleep.end_look(tick.times);
         self.unseen.end_look(tick.times);
         self.ended_unseen.end_look(tick.times);
@@ -639,6 +655,7 @@ impl ProcessAccount {
         self.resting = HashMap::new();
         self.devices = Devices::default();
         self.parked = HashMap::new();
+        self.still.settle(&self.standing, self.first_look.unwrap_or_default());
         self.standing.forget();
     }
 
@@ -648,7 +665,8 @@ impl ProcessAccount {
         self.time.iter_mut().for_each(|time| time.mean.end_stretch(&stretch));
         self.asleep.end_stretch(&stretch);
         self.unseen.end_stretch(&stretch);
-        self.asleep_all_along.mean.end_stretch(&stretch);
+        self.still.end_stretch(&stretch);
+        self.moving.mean.end_stretch(&stretch);
         self.ended_unseen.mean.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             self.objects[place as usize].queue.end(&stretch);

@@ -43,6 +43,8 @@ pub(crate) struct Stand {
     recorded: Option<Sleep>,
     /// Its number of switches, and the sleep that follows from it.
     counted: Option<(u64, Sleep)>,
+    /// True if two readings of its number of switches differed.
+    ran: bool,
 }
 
 impl Stand {
@@ -56,6 +58,7 @@ impl Stand {
             stack: read.stack_number,
             recorded: still_since.map(|since| Sleep { since, until: at }),
             counted: None,
+            ran: false,
         }
     }
 
@@ -77,6 +80,23 @@ impl Stand {
         self.awake <= self.samples / AWAKE
     }
 
+    /// Returns `true` if all samples from this time on found it in the call.
+    pub(crate) fn is_in_place_since(&self, time: u64) -> bool {
+        self.first <= time && self.awake == 0
+    }
+
+    /// Its present sleep, as far as its number of switches tells.
+    pub(crate) fn counted_sleep(&self) -> Option<Sleep> {
+        self.counted.map(|(_, sleep)| sleep)
+    }
+
+    /// Returns if it ran between two readings of its number of switches; `None` if there were not
+    /// as many.
+    pub(crate) fn ran_between_counts(&self) -> Option<bool> {
+        let sleep = self.counted_sleep()?;
+        (self.ran || sleep.since < sleep.until).then_some(self.ran)
+    }
+
     /// Notes that it has not run since this time, according to records of switches at `at`.
     fn record(&mut self, since: u64, at: u64) {
         self.recorded = Some(match self.recorded {
@@ -88,6 +108,7 @@ impl Stand {
     }
 
     fn count(&mut self, switches: u64, at: u64) {
+        self.ran |= self.counted.is_some_and(|(before, _)| before != switches);
         self.counted = Some(match self.counted {
             Some((before, sleep)) if before == switches => (switches, Sleep { until: at, ..sleep }),
             _ => (switches, Sleep { since: at, until: at }),
@@ -161,27 +182,25 @@ impl Standing {
         }
     }
 
-    /// Threads that have not moved for a while and may have run unnoticed: at most `most`, those
-    /// counted longest ago first.
-    pub(crate) fn to_count(&self, now: u64, most: usize) -> Vec<u32> {
+    /// Threads that have not moved for a while and may have run unnoticed: at most `most`, those on
+    /// a futex first, and of these the ones counted longest ago. The others are counted once, and
+    /// again at the end (`last`).
+    pub(crate) fn to_count(&self, now: u64, most: usize, last: bool) -> Vec<u32> {
         let worth = |stand: &&Stand| {
             let told = stand.sleep().is_some_and(|sleep| sleep.until + WORTH_COUNTING_NS > now);
             // Threads that sleep for a time or wait for input cannot be part of a deadlock.
-            let on_futex = match &stand.activity {
-                Activity::Asleep(call) => FutexWait::of(call.number, call.arguments).is_some(),
-                _ => false,
-            };
-            on_futex && stand.first + WORTH_COUNTING_NS <= now && !told
+            let once_more = on_futex(stand) || stand.counted.is_none() || last;
+            once_more && stand.first + WORTH_COUNTING_NS <= now && !told
         };
         let counted = |stand: &Stand| stand.counted.map(|(_, sleep)| sleep.until);
-        let mut threads: Vec<(Option<u64>, u32)> = self
+        let mut threads: Vec<(bool, Option<u64>, u32)> = self
             .threads
             .iter()
             .filter(|(_, stand)| worth(stand))
-            .map(|(&tid, stand)| (counted(stand), tid))
+            .map(|(&tid, stand)| (!on_futex(stand), counted(stand), tid))
             .collect();
         threads.sort_unstable();
-        threads.into_iter().take(most).map(|(_, tid)| tid).collect()
+        threads.into_iter().take(most).map(|(.., tid)| tid).collect()
     }
 
     /// Notes that a thread was asleep at this time, and its number of switches.
@@ -189,6 +208,14 @@ impl Standing {
         if let Some(stand) = self.threads.get_mut(&tid) {
             stand.count(switches, at);
         }
+    }
+}
+
+/// Returns `true` if the thread sleeps in a call of futex(2).
+fn on_futex(stand: &Stand) -> bool {
+    match stand.activity {
+        Activity::Asleep(call) => FutexWait::of(call.number, call.arguments).is_some(),
+        _ => false,
     }
 }
 
@@ -255,12 +282,12 @@ mod tests {
     fn without_records_the_number_of_switches_tells() {
         let mut standing = Standing::default();
         standing.note(&read(1), 100 * MS, || None);
-        assert!(standing.to_count(200 * MS, 9).is_empty());
+        assert!(standing.to_count(200 * MS, 9, false).is_empty());
         standing.note(&read(1), 400 * MS, || None);
-        assert_eq!(standing.to_count(400 * MS, 9), [7]);
-        assert!(standing.to_count(400 * MS, 0).is_empty());
+        assert_eq!(standing.to_count(400 * MS, 9, false), [7]);
+        assert!(standing.to_count(400 * MS, 0, false).is_empty());
         standing.count(7, 33, 410 * MS);
-        assert!(standing.to_count(500 * MS, 9).is_empty());
+        assert!(standing.to_count(500 * MS, 9, false).is_empty());
         standing.count(7, 33, 900 * MS);
         assert_eq!(sleep(&standing), Some((410, 900)));
         standing.count(7, 34, 1_200 * MS);
@@ -269,6 +296,28 @@ mod tests {
         standing.note(&read(1), 1_300 * MS, || Some(1_250 * MS));
         standing.count(7, 34, 1_400 * MS);
         assert_eq!(sleep(&standing), Some((1_200, 1_400)));
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_input_is_counted_twice() {
+        let activity = Activity::Asleep(SystemCall {
+            number: libc::SYS_read as u32,
+            arguments: [3, 0, 1, 0, 0, 0],
+            stack_pointer: 0,
+            program_counter: 0,
+        });
+        let mut standing = Standing::default();
+        standing.note(&ThreadRead::new(0, 8, true, activity), 100 * MS, || None);
+        standing.note(&read(1), 100 * MS, || None);
+        assert_eq!(standing.to_count(400 * MS, 9, false), [7, 8]);
+        standing.count(8, 33, 400 * MS);
+        assert_eq!(standing.get(8).and_then(Stand::ran_between_counts), None);
+        assert_eq!(standing.to_count(900 * MS, 9, false), [7]);
+        assert_eq!(standing.to_count(900 * MS, 9, true), [7, 8]);
+        standing.count(8, 33, 900 * MS);
+        assert_eq!(standing.get(8).and_then(Stand::ran_between_counts), Some(false));
+        standing.count(8, 35, 990 * MS);
+        assert_eq!(standing.get(8).and_then(Stand::ran_between_counts), Some(true));
     }
 
     #[test]

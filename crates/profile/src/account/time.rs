@@ -83,6 +83,12 @@ impl Time {
         }
     }
 
+    /// Returns `true` if a thread counts as working meanwhile: it waits neither for work nor for
+    /// other threads.
+    pub(crate) fn is_work(self) -> bool {
+        !matches!(self, Time::Idle | Time::Threads | Time::OwnPipe)
+    }
+
     pub(super) fn place(self) -> usize {
         match self {
             Time::OnCpu => 0,

@@ -35,8 +35,9 @@ pub(crate) struct Doing {
     lock: Threads,
     /// Threads that wait on a futex for other threads.
     others: Threads,
-    /// Threads that have slept for a set time since the profile began.
-    asleep: f64,
+    /// Threads that have been in one wait since the profile began, but would count as working.
+    still: f64,
+    working_error: f64,
     all: f64,
 }
 
@@ -68,8 +69,20 @@ impl Doing {
         let in_spin_loops = running_in(process, &times, in_loops);
         let locking = CpuOfLocks::of(process, stacks);
         let in_locking = running_in(process, &times, locking.at.values().sum());
-        let (locking, asleep) = (locking.share, process.asleep_all_along().round());
-        Doing { times, spinning, in_spin_loops, in_locking, locking, lock, others, asleep, all }
+        let (locking, still) = (locking.share, process.still_all_along());
+        let working_error = process.working_error();
+        Doing {
+            times,
+            spinning,
+            in_spin_loops,
+            in_locking,
+            locking,
+            lock,
+            others,
+            still,
+            working_error,
+            all,
+        }
     }
 
     /// Adds what the threads of `other` did during `seconds` seconds.
@@ -104,10 +117,15 @@ impl Doing {
     }
 
     /// Threads that are doing work: they wait neither for a lock, nor for work, nor for other
-    /// threads, and have not been asleep all the time.
+    /// threads, and have not been in one wait all the time.
     pub(super) fn working(&self) -> f64 {
-        let waiting = self.time(Time::Idle).and(self.for_threads()).mean + self.asleep;
-        (self.times.values().map(|time| time.mean).sum::<f64>() - waiting).max(0.0)
+        let working = self.times.iter().filter(|(kind, _)| kind.is_work());
+        (working.map(|(_, time)| time.mean).sum::<f64>() - self.still).max(0.0)
+    }
+
+    /// Standard error of that number.
+    pub(super) fn working_error(&self) -> f64 {
+        self.working_error
     }
 
     pub(super) fn waiting_for_locks(&self) -> f64 {

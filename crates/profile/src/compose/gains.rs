@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 
-use threadtoll_judge::chain::{Link, freed};
+use threadtoll_judge::cause::{HolderCounts, MIN_SAMPLES};
+use threadtoll_judge::chain::{Link, behind, freed};
 use threadtoll_judge::gain::{Locking, OtherLock, Surroundings, gain};
+use threadtoll_stats::Z95;
 use threadtoll_stats::interval::Estimate;
 
 use super::One;
 use super::doing::Doing;
+use super::threads::Threads;
 use crate::account::{Object, ProcessAccount};
 use crate::holder::Holders;
 
@@ -27,7 +30,7 @@ struct Busy<'a> {
     place: usize,
     lock: &'a Object,
     /// Share of time during which a thread has the lock or is being given it.
-    busy: f64,
+    busy: Estimate,
 }
 
 /// Data on a process from which gains follow, except its chains of locks.
@@ -36,11 +39,14 @@ pub(super) struct Gains<'a> {
     process: &'a ProcessAccount,
     busiest: Vec<Busy<'a>>,
     working: f64,
-    on_cpu: f64,
+    working_error: f64,
+    on_cpu: Threads,
     cpus: f64,
     locking: Locking,
     /// Mean number of threads that wait for any lock.
     waiting: f64,
+    /// Share of the time for which each thread waits for any lock.
+    waiting_of: HashMap<u32, f64>,
 }
 
 /// Chains among the listed locks.
@@ -48,8 +54,10 @@ pub(super) struct Gains<'a> {
 pub(super) struct Chains {
     /// Mean number of threads that a lock's removal would free, by the lock's index.
     freed: HashMap<usize, Estimate>,
-    /// Share of time in which the holder of the first lock waits for the second.
-    waits_for: HashMap<(usize, usize), f64>,
+    /// Number of each lock in the links, by its index.
+    number: HashMap<usize, usize>,
+    /// Shares of the time for which locks are held in which the holder waits for another lock.
+    links: Vec<Link>,
 }
 
 /// The rest of the program, as the waiters of one lock would meet it.
@@ -58,6 +66,7 @@ pub(super) struct Around {
     others: Vec<OtherLock>,
     locking: Locking,
     users_on_cpu: f64,
+    working_within: f64,
 }
 
 impl<'a> Gains<'a> {
@@ -67,27 +76,46 @@ impl<'a> Gains<'a> {
         // Readers that share a lock do not keep each other from working.
         let mut busiest: Vec<Busy<'_>> = locks
             .filter_map(|(place, lock)| {
-                let busy = process.samples(lock).busy()?.value * lock.exclusive_share();
-                (busy >= LEAST_BUSY).then_some(Busy { place, lock, busy })
+                let share = lock.exclusive_share();
+                let busy = process.samples(lock).busy()?.map(|busy| busy * share);
+                (busy.value >= LEAST_BUSY).then_some(Busy { place, lock, busy })
             })
             .collect();
-        busiest.sort_by(|one, other| other.busy.total_cmp(&one.busy));
+        busiest.sort_by(|one, other| other.busy.value.total_cmp(&one.busy.value));
         busiest.truncate(MAX_BUSIEST);
+        let mut waiting_of = HashMap::new();
+        for lock in process.objects.iter().filter(|object| object.is_lock()) {
+            let queue = process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
+            let all: u64 = lock.waiting.values().sum();
+            for (&tid, &looks) in lock.waiting.iter().filter(|_| queue > 0.0) {
+                *waiting_of.entry(tid).or_default() += queue * looks as f64 / all as f64;
+            }
+        }
         Gains {
             process,
             busiest,
             working: doing.working(),
-            on_cpu: doing.on_cpu().mean,
+            working_error: doing.working_error(),
+            on_cpu: doing.on_cpu(),
             cpus: f64::from(one.cpus),
             locking: doing.locking(),
             waiting: doing.waiting_for_locks(),
+            waiting_of,
         }
+    }
+
+    /// Mean number of a lock's users that wait for other locks.
+    pub(super) fn elsewhere(&self, lock: &Object) -> f64 {
+        let waiting = lock.users.iter().filter_map(|tid| self.waiting_of.get(tid)).sum::<f64>();
+        let here = self.process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
+        (waiting - here).max(0.0)
     }
 
     pub(super) fn surroundings<'b>(&self, around: &'b Around) -> Surroundings<'b> {
         Surroundings {
             working: self.working,
-            on_cpu: self.on_cpu,
+            working_within: around.working_within,
+            on_cpu: self.on_cpu.estimate(),
             cpus: self.cpus,
             users_on_cpu: around.users_on_cpu,
             others: &around.others,
@@ -97,7 +125,7 @@ impl<'a> Gains<'a> {
 
     /// Mean number of threads on a CPU, or waiting for one.
     pub(super) fn on_cpu(&self) -> f64 {
-        self.on_cpu
+        self.on_cpu.mean
     }
 
     /// The gain without a lock's queue, if its holder never waits for another lock.
@@ -113,9 +141,12 @@ impl<'a> Gains<'a> {
         let others = self.busiest.iter().filter(|other| {
             other.place != place && other.lock.identity.object != lock.identity.object
         });
+        let behind = chains.behind(place);
         let limits = others.map(|other| {
-            let behind = chains.waits_for.get(&(other.place, place)).copied().unwrap_or(0.0);
-            let busy = other.busy * (1.0 - behind);
+            // The holder of the other lock goes on as well.
+            let behind = chains.number.get(&other.place).and_then(|&number| behind.get(number));
+            let rest = 1.0 - behind.copied().unwrap_or(0.0);
+            let busy = other.busy.map(|busy| busy * rest);
             OtherLock { share: self.in_common(lock, other.lock), busy }
         });
         let queue = self.process.waiters(lock).map_or(0.0, |waiters| waiters.mean);
@@ -129,8 +160,9 @@ impl<'a> Gains<'a> {
         let per_s = hold.zip(held).map(|(hold, held)| held.high / hold.low * 1e9);
         Around {
             others: limits.collect(),
-            locking: of_all.bounded_by(per_s, self.on_cpu),
+            locking: of_all.bounded_by(per_s, self.on_cpu.mean),
             users_on_cpu: self.process.on_cpu(&lock.users),
+            working_within: if lock.seen_in_part() { Z95 * self.working_error } else { 0.0 },
         }
     }
 
@@ -164,34 +196,51 @@ impl<'a> Gains<'a> {
             locks.iter().map(|&(_, lock)| self.queue(lock)).collect();
         let queues: Vec<Estimate> =
             known.iter().map(|queue| queue.unwrap_or(Estimate::exact(0.0))).collect();
-        let mut chains = Chains::default();
-        let mut links = Vec::new();
+        let (mut links, mut of_holds) = (Vec::new(), Vec::new());
         for (from, &(place, _)) in locks.iter().enumerate() {
             let Some(of) = holders.get(&place) else { continue };
-            // Looks that saw no holder, or a hand-over, are taken to be divided like the others if
-            // those are the majority: without the holders' waits there would be no hand-overs.
-            let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
-            let others = share(of.doing.not_seen()) + share(of.doing.handed_over());
-            let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };
-            for (other, share) in of.doing.waits_for() {
-                let Some(&to) = number.get(&(other as usize)) else { continue };
-                let share = (share.value / seen).min(1.0);
-                chains.waits_for.insert((place, other as usize), share);
-                links.push(Link { from, to, share });
-            }
+            let link = |(other, share): (u32, f64)| {
+                let to = *number.get(&(other as usize))?;
+                Some(Link { from, to, share })
+            };
+            links.extend(waits_for(&of.doing).into_iter().filter_map(link));
+            // Waiters are not there all the time.
+            let enough = of.while_held.samples >= MIN_SAMPLES;
+            let while_held = if enough { &of.while_held } else { &of.doing };
+            of_holds.extend(waits_for(while_held).into_iter().filter_map(link));
         }
         let mut freed = freed(&queues, &links);
         one_gain_for_readers_and_writers(locks, &mut freed);
         let of_known = known.iter().zip(locks).zip(freed).filter(|((queue, _), _)| queue.is_some());
-        chains.freed = of_known.map(|((_, &(place, _)), freed)| (place, freed)).collect();
-        chains
+        let freed = of_known.map(|((_, &(place, _)), freed)| (place, freed)).collect();
+        Chains { freed, number, links: of_holds }
     }
 }
 
 impl Chains {
+    /// Share of the time for which each lock is held in which its holder waits for this one, or for
+    /// a lock whose holder does; by the lock's number.
+    fn behind(&self, place: usize) -> Vec<f64> {
+        match self.number.get(&place) {
+            Some(&root) => behind(root, self.number.len(), &self.links),
+            None => Vec::new(),
+        }
+    }
+
     pub(super) fn freed(&self, place: usize) -> Option<Estimate> {
         self.freed.get(&place).copied()
     }
+}
+
+/// The locks for which a lock's holder waits, each with its share of the time.
+fn waits_for(doing: &HolderCounts) -> Vec<(u32, f64)> {
+    // Looks that saw no holder, or a hand-over, are taken to be divided like the others if those
+    // are the majority: without the holders' waits there would be no hand-overs.
+    let share = |share: Option<Estimate>| share.map_or(0.0, |share| share.value);
+    let others = share(doing.not_seen()) + share(doing.handed_over());
+    let seen = if others <= 0.5 { 1.0 - others } else { 1.0 };
+    let waits = doing.waits_for().into_iter();
+    waits.map(|(lock, share)| (lock, (share.value / seen).min(1.0))).collect()
 }
 
 /// Readers and writers wait for one lock: removing it frees both.

@@ -54,6 +54,7 @@ impl One<'_> {
             alive,
             cpu: Some(CpuDemand { on_cpu: process.on_cpu(&object.users), cpus }),
             freed: listed.chains.freed(place),
+            elsewhere: listed.gains.elsewhere(object),
             program: listed.gains.surroundings(&around),
         });
         let context = Context {
@@ -91,9 +92,15 @@ impl One<'_> {
         if takes_turns && let Some(first) = causes.first_mut() {
             first.mend = Some(Text::from(idle(named)));
         }
+        // Another thread sets the pace, and neither the holder nor the waiters could change it.
+        let is_event = holders.released_by_others || waits_for_its_own(id - 1, holders);
+        if is_event {
+            causes.clear();
+        }
+        let gain = judged.gain.filter(|_| !takes_turns && !is_event);
         // The models know one holder at a time, and the threads of one process only.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
-        let modelled = !context.read_write && !elsewhere && !takes_turns;
+        let modelled = !context.read_write && !elsewhere && !takes_turns && !is_event;
         let looks = holders.stacks.values().sum();
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
@@ -110,9 +117,10 @@ impl One<'_> {
             queue_is_lower_bound: judged.queue_is_lower_bound,
             queue_max: Some(object.waiters_max),
             seen_in_part: object.seen_in_part(),
-            gain: judged.gain.filter(|_| !takes_turns).map(ratio),
-            gain_interval95: judged.gain.filter(|_| !takes_turns).and_then(ratios),
+            gain: gain.map(ratio),
+            gain_interval95: gain.and_then(ratios),
             takes_turns,
+            released_by_others: is_event,
             efficiency: efficiency.map(fraction),
             efficiency_interval95: efficiency.and_then(fractions),
             verdict: judged.verdict.map(verdict),
@@ -202,12 +210,11 @@ impl One<'_> {
     }
 
     /// Number of living threads that may use a lock: those that were seen using it, and those that
-    /// were not seen at another lock and have not slept all the time.
+    /// were not seen at another lock and have not been in one wait all the time.
     fn may_use(self, lock: &Object) -> u32 {
         let process = self.process;
         let others = process.lock_users().filter(|tid| !lock.users.contains(tid)).count();
-        let asleep = process.asleep_all_along().round() as usize;
-        process.threads.len().saturating_sub(others + asleep) as u32
+        process.threads.len().saturating_sub(others + process.without_part()) as u32
     }
 
     /// Nice value of the most frequent holder, if other threads have priority over it.
@@ -220,6 +227,16 @@ impl One<'_> {
 
 /// Share of the waiting time above which a holder that waits for work is the main cause.
 const MOST: f64 = 0.25;
+
+/// Smallest share of the waiting in which the owner of a lock waits for it that shows its use as an
+/// event.
+const OWN: f64 = 0.1;
+
+/// Returns `true` if the owner of this lock waits for it, so that another thread has to release it.
+fn waits_for_its_own(place: u32, holders: &Holders) -> bool {
+    let mut waits = holders.doing.waits_for().into_iter();
+    waits.any(|(lock, share)| lock == place && share.value >= OWN)
+}
 
 /// Returns `true` if the holder waits for a connection, for one of many events, or at a queue.
 fn waits_for_work(
@@ -312,6 +329,7 @@ pub(super) fn not_judged(
         holder_let_go_share: None,
         never_taken: false,
         takes_turns: false,
+        released_by_others: false,
         holders: Vec::new(),
         waiters: Vec::new(),
         waits_for: Vec::new(),

@@ -111,6 +111,7 @@ fn merged(parts: Vec<Part>) -> Option<(usize, Lock)> {
         gain: gain.filter(|_| seconds > 0.0).map(|gain| Ratio::new(gain / seconds)),
         gain_interval95: None,
         takes_turns: parts.iter().any(|part| part.lock.takes_turns),
+        released_by_others: parts.iter().any(|part| part.lock.released_by_others),
         efficiency: None,
         efficiency_interval95: None,
         holders: shares(&parts, first.pid, |lock| &lock.holders),

@@ -3,6 +3,7 @@
 use threadtoll_record::profile::Interval;
 use threadtoll_record::{Fraction, Ratio};
 use threadtoll_stats::Z95;
+use threadtoll_stats::interval;
 
 use crate::account::Estimate;
 
@@ -19,6 +20,12 @@ impl Threads {
             mean: estimate.mean,
             variance: estimate.error.powi(2),
         })
+    }
+
+    pub(super) fn estimate(self) -> interval::Estimate {
+        let half = Z95 * self.variance.sqrt();
+        let (low, high) = ((self.mean - half).max(0.0), self.mean + half);
+        interval::Estimate { value: self.mean, low, high }
     }
 
     pub(super) fn and(self, other: Threads) -> Threads {

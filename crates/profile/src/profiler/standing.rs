@@ -30,7 +30,7 @@ impl Profiler {
             if !process.objects.iter().any(|object| object.is_lock()) {
                 continue;
             }
-            let to_count = process.standing.to_count(now(), left);
+            let to_count = process.standing.to_count(now(), left, last);
             left -= to_count.len().min(left);
             for tid in to_count {
                 let Some(facts) = ThreadFacts::read(tid) else { continue };

@@ -66,6 +66,10 @@ pub struct Lock {
     /// nothing unless the threads have other work, so its gain is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_turns: bool,
+    /// True if its owner waits for it, or another thread releases it, as if it were an event. That
+    /// thread sets the pace, so the gain cannot be told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released_by_others: bool,
     /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.
     pub efficiency: Option<Fraction>,
     /// Its 95% interval.

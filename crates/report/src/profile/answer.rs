@@ -4,7 +4,7 @@
 //! other threads for an unknown reason make the answer uncertain unless they are short.
 
 use threadtoll_primitive::function::is_queue;
-use threadtoll_record::profile::{Profile, Runtime, ThreadTime, WaitFor, WaitKind};
+use threadtoll_record::profile::{Lock, Profile, Runtime, ThreadTime, WaitFor, WaitKind};
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
@@ -159,20 +159,33 @@ impl Findings<'_> {
         Some(format!("spun for them {}", share_within(spinning)))
     }
 
-    /// Sentence for the case that most waits for locks happen while the holder waits for work.
+    /// Sentence for the case that most waits for locks are for ones whose holder waits for work, or
+    /// that threads other than their owners release.
     fn turns(&self) -> Option<String> {
         let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
         let all: f64 = self.costs.iter().map(queue).sum();
-        let turns = || self.costs.iter().filter(|seen| seen.lock.takes_turns);
-        let most = turns().max_by(|one, other| queue(one).total_cmp(&queue(other)))?;
-        let waited = turns().map(queue).sum::<f64>() > MUCH * all && self.waited >= WORTHWHILE;
-        waited.then(|| {
+        let most = |which: fn(&Lock) -> bool| {
+            let those = || self.costs.iter().filter(|seen| which(seen.lock));
+            let most = those().max_by(|one, other| queue(one).total_cmp(&queue(other)))?;
+            let name = locks::shortened(&most.name(), 40);
+            (those().map(queue).sum::<f64>() > MUCH * all).then_some(name)
+        };
+        if self.waited < WORTHWHILE {
+            return None;
+        }
+        let waited = percent(self.waited);
+        let turns = most(|lock| lock.takes_turns).map(|name| {
             format!(
-                "Cannot be told: {} of the time its threads waited for {} while its holder waited \
-                 for work, as idle threads of a pool do that take turns.",
-                percent(self.waited),
-                locks::shortened(&most.name(), 40)
+                "Cannot be told: {waited} of the time its threads waited for {name} while its \
+                 holder waited for work, as idle threads of a pool do that take turns."
             )
+        });
+        turns.or_else(|| {
+            let name = most(|lock| lock.released_by_others)?;
+            Some(format!(
+                "Cannot be told: {waited} of the time its threads waited for {name}, which another \
+                 thread than its owner releases, as if it were an event."
+            ))
         })
     }
 

@@ -66,6 +66,28 @@ fn waits_for_several_locks_are_not_said_to_cost_nothing() {
     assert!(screen.contains("because another lock"), "{screen}");
 }
 
+#[test]
+fn a_lock_that_others_release_has_no_gain() {
+    let lock = Lock {
+        released_by_others: true,
+        gain: None,
+        gain_interval95: None,
+        what_if: Vec::new(),
+        causes: Vec::new(),
+        ..profiles::saturated()
+    };
+    let screen = screen_of(vec![lock]);
+    let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "Cannot be told: 60% of the time its threads waited for",
+        "which another thread than its owner releases, as if it were an event.",
+        "cannot be told: it is released by another thread than its owner.",
+    ] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    assert!(!screen.contains("Release") && !screen.contains("What if"), "{screen}");
+}
+
 /// Screen of a program that waits for these locks.
 fn screen_of(locks: Vec<Lock>) -> String {
     let time = profiles::time([0.1, 0.0, 0.6, 0.3, 0.0], &[]);

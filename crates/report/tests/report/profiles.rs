@@ -176,6 +176,7 @@ pub(crate) fn lock(id: u32, name: &str) -> Lock {
         waiting_samples: Some(4000.into()),
         holder_let_go_share: None,
         never_taken: false,
+        released_by_others: false,
         takes_turns: false,
         holders: Vec::new(),
         waiters: Vec::new(),

@@ -325,4 +325,31 @@ mod tests {
         let throttled = Holder::Throttled;
         assert_eq!(doing(&account), counts(&[throttled, throttled, Holder::HandedOver]));
     }
+
+    #[test]
+    fn a_mutex_may_be_released_while_its_owner_sleeps() {
+        let nanosleep = asleep(libc::SYS_clock_nanosleep);
+        let futex = asleep(libc::SYS_futex);
+        let slept = (HOLDER, 500_000, BLOCKED);
+        let woken = (HOLDER, 3_500_000, Direction::In);
+        // The thread that it wakes takes its CPU, or it goes to sleep.
+        let cases = [
+            (vec![slept], true),
+            (vec![slept, woken, (HOLDER, 3_510_000, PREEMPTED)], false),
+            (vec![slept, woken, (HOLDER, 3_600_000, BLOCKED)], false),
+            (vec![(HOLDER, 2_500_000, BLOCKED)], false),
+        ];
+        for (switches, by_others) in cases {
+            let timeline = timeline(&switches);
+            let mut account = ProcessAccount::new(1);
+            account.set_threads(vec![WAITER, HOLDER], None);
+            account.declare(declared("pthread_mutex_t", WORD).unwrap(), 0).unwrap();
+            let threads = [(WAITER, futex), (HOLDER, nanosleep)];
+            look(&mut account, &timeline, 3_000_000, HELD_BY_HOLDER, &threads, false);
+            let next = Hold::Held { owner: Some(WAITER) };
+            look(&mut account, &timeline, 4_000_000, next, &threads, false);
+            let holders = account.objects[0].holders(&Stacks::default());
+            assert_eq!(holders.released_by_others, by_others, "{switches:?}");
+        }
+    }
 }

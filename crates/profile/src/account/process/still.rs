@@ -1,0 +1,253 @@
+//! Threads that have been in one wait since the process was first observed: they take no part in
+//! its work, whatever they wait for.
+//!
+//! Samples that show a thread in one call may be of one sleep or of many. Records of context
+//! switches tell which and, for threads whose switches are not followed, the kernel's number of
+//! switches. Where that was read for some of the threads only, they stand for the others.
+
+use std::collections::HashMap;
+
+use super::sleeps::Tally;
+use crate::account::mean::{Mean, Stretch, Stretches};
+use crate::account::standing::{Sleep, Stand, Standing};
+
+/// Maximum number of threads that are tracked.
+const MAX_THREADS: usize = 20_000;
+
+/// Time after the first look within which the wait must have begun: it takes a while until the
+/// switches of a thread are followed.
+const BEGINS_NS: u64 = 500_000_000;
+
+/// Time after the first look from which a wait counts: nearly all threads wait for a moment.
+const COUNTS_NS: u64 = 750_000_000;
+
+/// Smallest share of the time that a wait must last.
+const LEAST: f64 = 0.5;
+
+/// Minimum number of threads with known numbers of switches that stand for others.
+const FEWEST: u32 = 8;
+
+/// Threads that have not been seen anywhere but in their first wait.
+#[derive(Debug, Default)]
+pub(super) struct Still {
+    threads: HashMap<u32, OneWait>,
+    /// Time of the last sample of any thread.
+    last: u64,
+}
+
+/// The first wait of a thread.
+#[derive(Debug, Default)]
+struct OneWait {
+    /// Times of the thread's first sample, and of the last one in this wait.
+    came: u64,
+    until: u64,
+    /// Time in this wait that would otherwise count as work.
+    time: Tally,
+    /// True if it was one sleep up to some look.
+    slept: bool,
+    /// True if the thread has left the wait.
+    left: bool,
+}
+
+impl Still {
+    /// Notes a sample of a thread at the time `at`; `first` is when the process was first observed.
+    /// Returns `true` if the thread may still be in its first wait.
+    pub(super) fn note(&mut self, tid: u32, stand: Option<&Stand>, first: u64, at: u64) -> bool {
+        self.last = self.last.max(at);
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) {
+            return false;
+        }
+        let new = OneWait { came: at, until: first, ..OneWait::default() };
+        let wait = self.threads.entry(tid).or_insert(new);
+        let Some(stand) = stand.filter(|stand| stand.is_in_place_since(wait.begins_by(first)))
+        else {
+            wait.left |= at > first + BEGINS_NS;
+            return false;
+        };
+        let sleep = stand.sleep();
+        wait.slept |= sleep.is_some_and(|sleep| is_first(sleep, first));
+        // It went on and came back to the same call.
+        wait.left |= wait.slept && sleep.is_some_and(|sleep| !began(sleep, first));
+        if !wait.left {
+            wait.until = at;
+        }
+        !wait.left
+    }
+
+    /// Counts a thread in its first wait: at this look, it stands for this number of threads.
+    pub(super) fn add(&mut self, tid: u32, threads: f64) {
+        if let Some(wait) = self.threads.get_mut(&tid) {
+            wait.time.now += threads;
+        }
+    }
+
+    pub(super) fn end_look(&mut self, times: u32) {
+        self.threads.values_mut().for_each(|wait| wait.time.end_look(times));
+    }
+
+    pub(super) fn end_stretch(&mut self, stretch: &Stretch) {
+        self.threads.values_mut().for_each(|wait| wait.time.mean.end_stretch(stretch));
+    }
+
+    /// Notes what the threads' numbers of switches tell, before `standing` is forgotten.
+    pub(super) fn settle(&mut self, standing: &Standing, first: u64) {
+        for (&tid, wait) in &mut self.threads {
+            wait.slept |= wait.is_one_sleep(standing.get(tid), first);
+        }
+    }
+
+    /// Mean number of threads in their first wait that would otherwise count as working.
+    pub(super) fn threads(&self, standing: &Standing, first: u64, over: &Stretches) -> f64 {
+        let mean = |mean: &Mean| mean.estimate(over).map_or(0.0, |threads| threads.mean);
+        let seen_ns = self.last.saturating_sub(first) as f64;
+        // Records go on after the last sample of a thread.
+        let until = |wait: &OneWait, stand: Option<&Stand>| {
+            let sleep = stand.filter(|_| !wait.left).and_then(Stand::sleep);
+            sleep.map_or(wait.until, |sleep| sleep.until.max(wait.until))
+        };
+        let (mut slept, mut open, mut told) = (0.0, 0.0, [0_u32; 2]);
+        for (&tid, wait) in &self.threads {
+            let stand = standing.get(tid);
+            let all_along = wait.slept || wait.is_one_sleep(stand, first);
+            if let Some(ran) = stand.and_then(Stand::ran_between_counts) {
+                told[usize::from(ran && !all_along)] += 1;
+            }
+            if ((until(wait, stand) - first) as f64) < LEAST * seen_ns {
+                continue;
+            }
+            let known = stand.is_some_and(|stand| stand.ran_between_counts().is_some());
+            match all_along {
+                true => slept += mean(&wait.time.mean),
+                false if !wait.left && !known => open += mean(&wait.time.mean),
+                false => {}
+            }
+        }
+        let [still, ran] = told.map(f64::from);
+        let enough = told[0] + told[1] >= FEWEST;
+        slept + if enough { open * still / (still + ran) } else { 0.0 }
+    }
+
+    /// The threads that have not left their first wait.
+    pub(super) fn all(&self, standing: &Standing, first: u64) -> impl Iterator<Item = u32> {
+        let is_still = move |tid: u32, wait: &OneWait| {
+            !wait.left && (wait.slept || wait.is_one_sleep(standing.get(tid), first))
+        };
+        let still = self.threads.iter().filter(move |&(&tid, wait)| is_still(tid, wait));
+        still.map(|(&tid, _)| tid)
+    }
+}
+
+impl OneWait {
+    /// Time by which the wait must have begun. Where a look samples some of the threads only, a
+    /// thread may be seen late for the first time.
+    fn begins_by(&self, first: u64) -> u64 {
+        self.came.max(first + BEGINS_NS)
+    }
+
+    /// Returns `true` if the thread, which samples always saw in one call, has slept there, as far
+    /// as records tell or its number of switches was read.
+    fn is_one_sleep(&self, stand: Option<&Stand>, first: u64) -> bool {
+        let stand = stand.filter(|stand| stand.is_in_place_since(self.begins_by(first)));
+        stand.is_some_and(|stand| {
+            let seen_ns = stand.last.saturating_sub(first);
+            let long = |sleep: Sleep| (sleep.until - sleep.since) as f64 >= LEAST * seen_ns as f64;
+            let counted = seen_ns >= COUNTS_NS && stand.counted_sleep().is_some_and(long);
+            counted || stand.sleep().is_some_and(|sleep| is_first(sleep, first))
+        })
+    }
+}
+
+/// Returns `true` if a sleep began when the process was first observed.
+fn began(sleep: Sleep, first: u64) -> bool {
+    sleep.since <= first + BEGINS_NS
+}
+
+/// Returns `true` if it also lasted long enough to count.
+fn is_first(sleep: Sleep, first: u64) -> bool {
+    began(sleep, first) && sleep.until >= first + COUNTS_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_stacks::process::{Activity, SystemCall};
+
+    use super::*;
+    use crate::account::Looks;
+    use crate::sample::ThreadRead;
+
+    const MS: u64 = 1_000_000;
+
+    fn reading(tid: u32, awake: bool) -> ThreadRead {
+        let call = SystemCall {
+            number: libc::SYS_read as u32,
+            arguments: [u64::from(tid), 0, 1, 0, 0, 0],
+            stack_pointer: 0,
+            program_counter: 0,
+        };
+        let activity = if awake { Activity::OnCpu } else { Activity::Asleep(call) };
+        ThreadRead::new(0, tid, true, activity)
+    }
+
+    /// Mean number of threads in their first wait, and number of those that have not left it, of
+    /// threads that are seen 50 times in 5 s. `slept_since` says since when each has slept, by
+    /// records, and `switches` its number of switches at these times.
+    fn still(
+        threads: u32,
+        awake: impl Fn(u32, u64) -> bool,
+        slept_since: impl Fn(u32, u64) -> Option<u64>,
+        switches: impl Fn(u32, u64) -> Option<u64>,
+    ) -> (f64, usize) {
+        let (mut still, mut standing) = (Still::default(), Standing::default());
+        let (mut stretches, mut looks) = (Stretches::default(), Looks::default());
+        for look in 0..50 {
+            let at = look * 100 * MS;
+            for tid in 1..=threads {
+                let read = reading(tid, awake(tid, at));
+                standing.note(&read, at, || slept_since(tid, at));
+                if still.note(tid, standing.get(tid), 0, at) {
+                    still.add(tid, 1.0);
+                }
+                if let Some(switches) = switches(tid, at) {
+                    standing.count(tid, switches, at);
+                }
+            }
+            still.end_look(1);
+            looks.add(1);
+        }
+        still.end_stretch(&stretches.end_stretch(5.0, &looks).unwrap());
+        let known = still.threads(&standing, 0, &stretches);
+        let all = still.all(&standing, 0).count();
+        still.settle(&standing, 0);
+        assert_eq!(still.all(&Standing::default(), 0).count(), all);
+        (known, all)
+    }
+
+    #[test]
+    fn a_thread_in_one_wait_takes_no_part_in_the_work() {
+        let asleep = |_, _| false;
+        let nothing = |_, _| None;
+        let one_sleep = |_, _| Some(0);
+        assert_eq!(still(2, asleep, one_sleep, nothing), (2.0, 2));
+        // Each sample sees another sleep.
+        assert_eq!(still(2, asleep, |_, at| Some(at.saturating_sub(MS)), nothing).1, 0);
+        // The first is seen at work once.
+        assert_eq!(still(2, |tid, at| (tid, at) == (1, 1_000 * MS), one_sleep, nothing).1, 1);
+        // It slept for 3 s, and has worked since.
+        let (threads, left) = still(1, |_, at| at > 3_000 * MS, one_sleep, nothing);
+        assert!((0.55..0.65).contains(&threads) && left == 0, "{threads}");
+    }
+
+    #[test]
+    fn numbers_of_switches_tell_of_threads_that_are_not_followed() {
+        let (asleep, nothing) = (|_, _| false, |_, _| None);
+        let twice = |at: u64| at == 500 * MS || at == 4_900 * MS;
+        let count = |tid: u32, at: u64| twice(at).then_some(if tid > 6 { at } else { 3 });
+        assert_eq!(still(6, asleep, nothing, count), (6.0, 6));
+        assert_eq!(still(8, asleep, nothing, count), (6.0, 6));
+        assert_eq!(still(8, asleep, nothing, nothing), (0.0, 0));
+        // Of eight that were asked, six slept; so did three of four others.
+        let of_some = |tid, at| count(tid, at).filter(|_| tid <= 8);
+        let (threads, sure) = still(12, asleep, nothing, of_some);
+        assert!((threads - 9.0).abs() < 1e-9 && sure == 6, "{threads}");
+    }
+}

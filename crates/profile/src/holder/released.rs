@@ -1,0 +1,64 @@
+//! Locks that are released by a thread other than their owner, as if they were events.
+//!
+//! POSIX forbids it for a mutex, and it works all the same. If the thread that the word names has
+//! slept since before it was read, and the word changes, another thread has released the lock.
+
+use threadtoll_stacks::process::Activity;
+
+use super::{Lock, Threads};
+use crate::perf::CpuState;
+use crate::primitive::{Hold, Kind};
+
+/// Time for which the owner must have slept when the word was read.
+const ASLEEP_NS: u64 = 1_000_000;
+
+/// Releases of a lock by its owner, and by other threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AsleepOwner {
+    /// An owner that slept at the previous look, and when that was.
+    last: Option<(u32, u64)>,
+    by_owner: u64,
+    by_others: u64,
+}
+
+impl AsleepOwner {
+    /// Notes the lock at a look.
+    pub(super) fn see(&mut self, threads: &Threads<'_>, lock: &Lock<'_>, at: u64) {
+        // In these, owner and state change together.
+        if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {
+            return;
+        }
+        let owner = match lock.hold {
+            Hold::Unseen => return,
+            Hold::Held { owner } => owner,
+            Hold::Free | Hold::Readers(_) => None,
+        };
+        if let Some((before, then)) = self.last.filter(|&(before, _)| Some(before) != owner) {
+            let slept = slept_since(threads, before, at);
+            let all_along = slept.is_some_and(|since| since + ASLEEP_NS <= then);
+            let by = if all_along { &mut self.by_others } else { &mut self.by_owner };
+            *by += 1;
+        }
+        let asleep = |tid: &u32| {
+            let mut read = threads.read.iter();
+            read.any(|read| read.tid == *tid && matches!(read.activity, Activity::Asleep(_)))
+        };
+        self.last = owner.filter(asleep).map(|tid| (tid, at));
+    }
+
+    /// Returns `true` if most owners that slept did not release it themselves.
+    pub(super) fn released_by_others(self) -> bool {
+        self.by_others > self.by_owner
+    }
+}
+
+/// Time since when a thread has slept; `None` if it is awake, or if that is not known.
+fn slept_since(threads: &Threads<'_>, tid: u32, at: u64) -> Option<u64> {
+    let timeline = threads.seen.timeline?;
+    match timeline.state_since(tid, at) {
+        Some((CpuState::SwitchedOut, since)) => Some(since),
+        Some(_) => None,
+        // It was asleep when it was seen last, and has not been switched.
+        None => timeline.still_since(tid, at, true),
+    }
+}
