@@ -119,12 +119,12 @@ fn cpu_time_that_goes_into_locks_is_told() {
         screen.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let said = screen(0.5, 0.0);
-    let expected = "No waits, but CPU time for locks: 62% of their CPU time threads ran in functions \
-                    that take or free them (pthread_rwlock_rdlock ← look_up).";
+    let expected = "No waits, but CPU time for locks: 62% of their CPU time threads ran in \
+                    functions that take or free them (pthread_rwlock_rdlock ← look_up).";
     assert!(said.contains(expected), "{said}");
     let said = screen(0.1, 0.6);
-    let expected = "Cannot be told: 75% of their CPU time threads spun in a loop until another thread \
-                    changes a word, in add_up ← serve;";
+    let expected = "Cannot be told: 75% of their CPU time threads spun in a loop until another \
+                    thread changes a word, in add_up ← serve;";
     assert!(said.contains(expected), "{said}");
     assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
 }
@@ -171,8 +171,9 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
             first_screen(&profiles::profile(&["a"], time(), vec![lock]), MORE, &plain(200));
         screen.lines().skip(1).take(2).collect::<Vec<_>>().join(" ").trim().to_owned()
     };
-    let expected = "Cannot be told: 90% of the time its threads ran; cache_lock was held 95% of the \
-                    time, although nobody was seen to wait for it: they may try it again and again.";
+    let expected = "Cannot be told: 90% of the time its threads ran; cache_lock was held 95% of \
+                    the time, although nobody was seen to wait for it: they may try it again and \
+                    again.";
     let said = answer(lock(0.95, 4));
     assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(expected), "{said}");
     assert!(answer(lock(0.6, 4)).starts_with("Not locks: "));
@@ -189,8 +190,8 @@ fn threads_that_yield_again_and_again_may_wait_for_a_lock() {
         &["__sched_yield", "std::this_thread::yield()", "draw"],
     )];
     let said = first_screen(&seen, MORE, &plain(200));
-    let expected = "Cannot be told: 75% of their CPU time threads yielded their CPUs again and again, \
-                    in draw;";
+    let expected = "Cannot be told: 75% of their CPU time threads yielded their CPUs again and \
+                    again, in draw;";
     assert!(said.contains(expected), "{said}");
 }
 
@@ -203,8 +204,8 @@ fn the_tasks_of_an_asynchronous_runtime_are_not_seen() {
     ];
     let parked = profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames);
     let said = answer(&[("thread", 0.6), ("sleep", 0.4)], vec![parked.clone()]);
-    let expected = "Cannot be told: 60% of the time Tokio parked its threads, and tasks that wait for \
-                    an asynchronous lock are not seen; tokio-console shows them.";
+    let expected = "Cannot be told: 60% of the time Tokio parked its threads, and tasks that wait \
+                    for an asynchronous lock are not seen; tokio-console shows them.";
     assert!(said.starts_with(expected), "{said}");
     let said = answer(&[("thread", 0.4), ("running", 0.6)], vec![parked]);
     let expected =

@@ -301,14 +301,13 @@ fn waits(path: &[(usize, Does)]) -> bool {
     let exchanges = all().any(|does| matches!(does, Does::CompareExchange(_)));
     let adds = all().any(|does| matches!(does, Does::Add(Operand::Register(_))));
     let constant = all().any(|does| does == Does::Set(Operand::Register(RAX)));
-    let waits = all().any(|does| match does {
+    all().any(|does| match does {
         Does::CompareExchange(memory) => constant && same(memory),
         Does::Exchange(memory, _) => same(memory),
         // A counter is read, increased and exchanged.
         Does::Read(Operand::Memory(memory), _) => same(memory) && !(exchanges && adds),
         _ => false,
-    });
-    waits
+    })
 }
 
 #[cfg(test)]

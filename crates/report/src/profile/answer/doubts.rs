@@ -1,5 +1,5 @@
-//! Signs of locks for which no thread sleeps in a way that shows it: short sleeps that are repeated,
-//! loops that spin or yield, locks that are held all the time without a queue, and tasks that an
+//! Signs of locks for which no thread sleeps in a way that shows it: repeated short sleeps, loops
+//! that spin or yield, locks that are held all the time without a queue, and tasks that an
 //! asynchronous runtime keeps.
 
 use threadtoll_primitive::FunctionName;
@@ -27,7 +27,7 @@ const OFTEN_HELD: f64 = 0.5;
 /// Mean number of waiting threads up to which a lock has no queue.
 const NO_QUEUE: f64 = 0.02;
 
-/// Asynchronous runtimes: where their threads wait for tasks, their names, and what shows the tasks.
+/// Asynchronous runtimes: where their threads wait for tasks, their names, what shows the tasks.
 const RUNTIMES: [(&str, &str, &str); 2] = [
     ("tokio::runtime::", "Tokio", "tokio-console shows"),
     ("async_io::", "async-io", "tracing of the tasks shows"),
@@ -58,8 +58,8 @@ impl Findings<'_> {
         let place = most.place_with_lock();
         if let Some(lock) = held.filter(|lock| uses(lock, most)) {
             return Some(Answer::doubtful(format!(
-                "Probably locks: {} of the time its threads slept{length} in {place}, as in polling \
-                 for {}, which was held {} of the time.",
+                "Probably locks: {} of the time its threads slept{length} in {place}, as in \
+                 polling for {}, which was held {} of the time.",
                 percent(share),
                 locks::shortened(&lock.name(), 40),
                 percent(held_share(lock))
@@ -70,16 +70,16 @@ impl Findings<'_> {
         let main = self.largest(ran).filter(|part| share < part.share);
         Some(Answer::doubtful(match main {
             Some(part) => format!(
-                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as in polling \
-                 for something{held}.",
+                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as in \
+                 polling for something{held}.",
                 self.no_lock(),
                 percent(part.share),
                 part.phrase,
                 percent(share)
             ),
             None => format!(
-                "Cannot be told: {} of the time its threads slept{length} in {place}, as in polling \
-                 for something; read that code to see whether it is a lock{held}.",
+                "Cannot be told: {} of the time its threads slept{length} in {place}, as in \
+                 polling for something; read that code to see whether it is a lock{held}.",
                 percent(share)
             ),
         }))
