@@ -102,6 +102,9 @@ pub struct Evidence {
     waiters: Vec<u32>,
     last_waiter: Option<u32>,
     shared: bool,
+    /// True if all threads that ever waited have often waited at once.
+    all_wait: bool,
+    unjudged: bool,
     readings: u32,
     values: Vec<u32>,
     more_values: bool,
@@ -125,6 +128,8 @@ impl Evidence {
             waiters: Vec::new(),
             last_waiter: None,
             shared: false,
+            all_wait: false,
+            unjudged: false,
             readings: 0,
             values: Vec::new(),
             more_values: false,
@@ -145,7 +150,7 @@ impl Evidence {
 
     /// Adds a thread that was seen asleep. Returns `true` if this is new evidence.
     pub fn saw_wait(&mut self, tid: u32, wait: Wait) -> bool {
-        let mut news = false;
+        let mut news = std::mem::take(&mut self.unjudged);
         if !self.waits.contains(&wait) {
             news = self.waits.len() < MAX_WAITS;
             if news {
@@ -164,6 +169,13 @@ impl Evidence {
         }
         self.last_waiter = Some(tid);
         news
+    }
+
+    /// Notes that all threads that ever waited have often waited at once. If they waited for a lock,
+    /// one of them would have held it: they wait for an event. The next wait will be news.
+    pub fn saw_all_wait(&mut self) {
+        self.unjudged |= !self.all_wait;
+        self.all_wait = true;
     }
 
     /// Adds a value that was read from the word. Returns `true` if this is new evidence.
@@ -292,6 +304,11 @@ impl Evidence {
     /// may take over its own word, but the former never comes back to it.
     pub(super) fn shared(&self) -> bool {
         self.shared
+    }
+
+    /// Returns `true` if the word changed, and its waiters took turns, as for a lock.
+    pub(super) fn contended(&self) -> bool {
+        self.rose_again() && self.shared() && !self.all_wait
     }
 
     /// Bytes that were read while a thread was asleep here.

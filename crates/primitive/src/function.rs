@@ -51,9 +51,10 @@ const QUEUES: [&str; 15] = [
     "event_loop",
 ];
 
-/// Returns `true` for the name of a function in which idle threads of a pool may wait for work.
+/// Returns `true` for the name of a function, or of its type, in which idle threads of a pool may
+/// wait for work. The names of crates, modules and namespaces do not count.
 pub fn is_queue(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
+    let name = FunctionName::parse(name).with_type().to_ascii_lowercase();
     QUEUES.iter().any(|part| name.contains(part))
 }
 
@@ -77,6 +78,22 @@ impl FunctionName {
 mod tests {
     use super::*;
     use Part::{Generated, Library, Lock, Start, Wait};
+
+    #[test]
+    fn functions_of_queues_are_known_by_their_own_names() {
+        for name in [
+            "flume::Shared<T>::recv_sync::{{closure}}",
+            "queue_pop",
+            "server::WorkQueue::take()",
+            "next_job",
+            "main_loop",
+        ] {
+            assert!(is_queue(name), "{name}");
+        }
+        for name in ["cond_pool::checkout", "task_server::main::{{closure}}", "update", ""] {
+            assert!(!is_queue(name), "{name}");
+        }
+    }
 
     #[test]
     fn functions_between_a_program_and_its_locks_are_known() {

@@ -43,8 +43,8 @@ impl Primitive for FutexLock {
         }
         // A counter that stays at 2 looks like a lock that is held for a long time. A thread that
         // waits for work may use a semaphore with these values, as in oneTBB, but it is the only
-        // one that waits there.
-        let contended = evidence.rose_again() && evidence.shared();
+        // one that waits there. An event has these values, too, but its waiters never hold it.
+        let contended = evidence.contended();
         let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
         Some(Claim::new(evidence.address(), strength))

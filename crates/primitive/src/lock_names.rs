@@ -19,8 +19,12 @@ const TAKES: &[&str] = &[
     "clocklock",
     "clockrdlock",
     "clockwrlock",
-    "acquire",
 ];
+
+/// Words for locks in the names of functions, or of their types, that acquire them. Samples,
+/// semaphores and connections can be acquired, too.
+const ACQUIRED: &[&str] =
+    &["lock", "rlock", "wlock", "rwlock", "spinlock", "mutex", "gil", "gvl", "monitor"];
 
 /// Words in the names of functions that do something else, although one of the words above is
 /// there, too.
@@ -109,10 +113,6 @@ const STUBS: &[&str] = &[
     "writev",
 ];
 
-/// System calls that wait until one or more file descriptors can be read.
-const DESCRIPTORS: &[&str] =
-    &["epoll_pwait", "epoll_wait", "poll", "ppoll", "pselect", "read", "readv", "select"];
-
 /// Last words in the names of functions that wait; the search for a lock continues with their
 /// callers.
 const WAITS: &[&str] = &["wait", "sleep", "park", "forever", "timedwait", "slow", "internal"];
@@ -124,13 +124,28 @@ pub(crate) fn takes_lock(function: &FunctionName) -> bool {
     }
     let words = function.words();
     let has = |of: &[&str]| words.iter().any(|word| of.contains(&word.as_str()));
-    has(TAKES) && !has(BUT_NOT)
+    let of_type = || function.words_of_type();
+    let acquires = || {
+        acquires(function)
+            && (has(ACQUIRED) || of_type().iter().any(|word| ACQUIRED.contains(&word.as_str())))
+    };
+    (has(TAKES) || acquires()) && !has(BUT_NOT)
 }
 
-/// Returns `true` for the name of a function that takes a lock, and not merely a token, a slot or a
-/// connection, which can also be acquired.
-pub(crate) fn takes_more_than_a_token(function: &FunctionName) -> bool {
-    function.words().iter().any(|word| word != "acquire" && TAKES.contains(&word.as_str()))
+/// Returns `true` for the name of a function that acquires something.
+pub(crate) fn acquires(function: &FunctionName) -> bool {
+    function.words().iter().any(|word| word == "acquire")
+}
+
+/// Returns `true` if a function that sleeps or polls is more likely to ask about a lock, or to wait
+/// until something else has locked, than to take a lock: `fe_wait_lock`, `get_lock_status`.
+pub fn asks_about_a_lock(function: &str) -> bool {
+    const BEFORE: &[&str] = &["wait", "for", "has", "get", "is", "check", "until", "await"];
+    let words = FunctionName::parse(function).words();
+    let Some(lock) = words.iter().position(|word| TAKES.contains(&word.as_str())) else {
+        return false;
+    };
+    words[..lock].iter().any(|word| BEFORE.contains(&word.as_str()))
 }
 
 /// Returns the name of a system call, without the C library's prefixes.
@@ -144,11 +159,6 @@ pub(crate) fn is_wait_wrapper(function: &FunctionName) -> bool {
     // A C++ function may have such a name, too.
     let is_stub = function.may_be_rust() && STUBS.contains(&stub(function));
     is_stub || WRAPPERS.contains(&function.last())
-}
-
-/// Returns `true` for the name of a system call that waits for something to read.
-pub(crate) fn waits_to_read(function: &FunctionName) -> bool {
-    function.may_be_rust() && DESCRIPTORS.contains(&stub(function))
 }
 
 /// A function that waits, by the end of its name.
@@ -195,6 +205,9 @@ mod tests {
             "rlock_acquire",
             "_PyMutex_LockTimed",
             "tbb::detail::d1::mutex::lock",
+            "LWLockAcquire",
+            "acquire_spin_lock",
+            "FileLock::acquire()",
         ] {
             assert!(takes_lock(name), "{name}");
         }
@@ -209,6 +222,11 @@ mod tests {
             "wait_locked",
             "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
             "deadlock_check",
+            "acquire_samples",
+            "std::counting_semaphore<1l>::acquire()",
+            "Semaphore::acquire",
+            "jobserver_acquire",
+            "ConnectionPool::acquireConnection(int)",
             "main",
             "",
         ] {
@@ -219,6 +237,12 @@ mod tests {
         );
         for name in ["Link::read(int)", "read(int)", "wait_for_reply"] {
             assert!(!is_wait_wrapper(name), "{name}");
+        }
+        for name in ["fe_wait_lock", "wait_for_lock", "get_lock_status", "Tuner::hasLock()"] {
+            assert!(asks_about_a_lock(name), "{name}");
+        }
+        for name in ["lock_wait", "pthread_mutex_lock", "lock_for_write", "wait_for_reply"] {
+            assert!(!asks_about_a_lock(name), "{name}");
         }
         assert!(is_barrier("gomp_team_barrier_wait_end") && !is_barrier("barricade"));
     }

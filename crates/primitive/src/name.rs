@@ -49,25 +49,49 @@ impl FunctionName {
     /// The words of its last part, in lower case, for `lockForWrite`, `LWLockAcquire` and
     /// `lock_exclusive_slow` alike.
     pub(crate) fn words(&self) -> Vec<String> {
-        let mut words: Vec<String> = vec![String::new()];
-        let letters: Vec<char> = self.last().chars().collect();
-        for (at, &c) in letters.iter().enumerate() {
-            if !c.is_alphanumeric() {
-                words.push(String::new());
-                continue;
-            }
-            let lower_before = at > 0 && !letters[at - 1].is_uppercase();
-            let lower_after = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
-            if c.is_uppercase() && (lower_before || lower_after) {
-                words.push(String::new());
-            }
-            if let Some(word) = words.last_mut() {
-                word.extend(c.to_lowercase());
-            }
-        }
-        words.retain(|word| !word.is_empty());
-        words
+        words(self.last())
     }
+
+    /// The words of the part of its path before the last, which may be a type.
+    pub(crate) fn words_of_type(&self) -> Vec<String> {
+        words(self.before_last().unwrap_or_default())
+    }
+
+    /// Last part of its path, and the type before it, if there is one: types begin with a capital
+    /// letter, and namespaces, modules and crates do not.
+    pub(crate) fn with_type(&self) -> String {
+        let is_type = |part: &&str| part.starts_with(|c: char| c.is_uppercase());
+        match self.before_last().filter(is_type) {
+            Some(of) => format!("{of}::{}", self.last()),
+            None => self.last().to_owned(),
+        }
+    }
+
+    fn before_last(&self) -> Option<&str> {
+        let mut parts = self.path.rsplit("::").filter(|part| !part.starts_with('{'));
+        parts.nth(1)
+    }
+}
+
+fn words(of: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let letters: Vec<char> = of.chars().collect();
+    for (at, &c) in letters.iter().enumerate() {
+        if !c.is_alphanumeric() {
+            words.push(String::new());
+            continue;
+        }
+        let lower_before = at > 0 && !letters[at - 1].is_uppercase();
+        let lower_after = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        if c.is_uppercase() && (lower_before || lower_after) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// The path without arguments; `true` if some of the arguments were the parameters of a call.

@@ -364,6 +364,12 @@ fn a_lock_of_the_c_library_itself() {
     saw(&mut evidence, &recorded(2, 2));
     saw(&mut evidence, &recorded(1, 2));
     assert_eq!(seen(&evidence), ("futex lock", false));
+    // For an event, whoever sets it does not wait.
+    let mut event = evidence.clone();
+    event.saw_all_wait();
+    assert_eq!(seen(&event), ("unknown", false));
+    let again = || Wait::Futex(wait_of(&recorded(1, 2)));
+    assert!(event.saw_wait(1, again()) && !event.saw_wait(1, again()));
     tell(&mut evidence, vec![caller("__lll_lock_wait_private", "/lib/libc.so.6")]);
     assert_eq!(seen(&evidence), ("futex lock", true));
 }

@@ -1,8 +1,8 @@
 //! Finds the program's function that waits, from a stack.
 
+pub use super::lock_names::asks_about_a_lock;
 use super::lock_names::{
-    is_barrier, is_wait_wrapper, takes_lock, takes_more_than_a_token, waits, waits_at_barrier,
-    waits_to_read,
+    acquires, is_barrier, is_wait_wrapper, takes_lock, waits, waits_at_barrier,
 };
 use crate::FunctionName;
 use crate::function::Part;
@@ -31,11 +31,11 @@ impl Waiting {
     /// Evaluates frames, innermost first.
     pub fn of(frames: &[WaitingFrame]) -> Waiting {
         let mut waiting = Waiting::default();
-        let mut reads = false;
         for WaitingFrame { function, in_runtime } in frames {
             let name = FunctionName::parse(function);
-            reads |= waits_to_read(&name);
-            if takes_lock(&name) && (!reads || takes_more_than_a_token(&name)) {
+            // What acquires something by taking a lock may be part of the lock.
+            let of_lock = waiting.lock.is_some() && waiting.function.is_none() && acquires(&name);
+            if takes_lock(&name) || of_lock {
                 waiting.lock = Some(function.clone());
                 waiting.function = None;
                 continue;
@@ -111,6 +111,10 @@ mod tests {
         // make(1) waits for a token of its job server.
         let frames = ["__pselect64", "jobserver_acquire", "new_job", "main"];
         assert_eq!(of(&frames), (some("jobserver_acquire"), None));
+        let frames = ["___pthread_cond_wait", "acquire_samples", "filter"];
+        assert_eq!(of(&frames), (some("acquire_samples"), None));
+        let acquire = "std::counting_semaphore<1l>::acquire()";
+        assert_eq!(of(&["syscall", acquire, "fetch", "user"]), (some("fetch"), None));
         let frames = ["futex_wait", "PyThread_acquire_lock_timed", "acquire", "work"];
         assert_eq!(of(&frames).0, some("work"));
 

@@ -134,6 +134,23 @@ pub(crate) fn unit(profile: &Profile) -> &'static str {
     if alone && profile.processes.len() > 1 { "processes" } else { "threads" }
 }
 
+/// Whatever the only thread of a program waits for, if it is neither work nor time.
+pub(crate) const OUTSIDE: &str = "other processes or something else";
+
+/// Returns `true` if the profile is of a single process with a single thread.
+pub(crate) fn is_alone(profile: &Profile) -> bool {
+    profile.processes.len() == 1 && profile.processes.iter().all(|it| it.threads_max <= 1)
+}
+
+/// Those for whom threads wait if it is neither for a lock nor for work.
+pub(crate) fn others(profile: &Profile) -> &'static str {
+    match (is_alone(profile), unit(profile)) {
+        (true, _) => OUTSIDE,
+        (false, "processes") => "other processes",
+        _ => "other threads",
+    }
+}
+
 /// A command line as text. A program that sets its own title pads it to the length of its
 /// arguments.
 pub(crate) fn words(texts: &[Text]) -> String {

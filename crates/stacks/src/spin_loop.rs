@@ -2,18 +2,37 @@
 //! word. Locks that were inlined into the program's own code have no name by which to recognise
 //! them.
 //!
-//! On x86-64, such a loop contains a `pause`, or exchanges a word and jumps back at once; on
-//! AArch64 it contains a `yield` or an `isb`. About one in some thousands of other instruction
-//! sequences looks like one by chance. Loops that compare and exchange are not recognised, because
-//! counters use them, too.
+//! On x86-64, such a loop contains a `pause`, exchanges a word and jumps back at once, or does
+//! nothing but read a word again and again, or compare and exchange it with a constant; on AArch64
+//! it contains a `yield` or an `isb`. About one in some thousands of other instruction sequences
+//! looks like one by chance. Loops that compare and exchange what they have read and changed are not
+//! recognised, because counters use them, too.
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 /// Number of bytes of code before and after an instruction that are searched.
-pub(crate) const AROUND: usize = 24;
+pub(crate) const AROUND: usize = 48;
+
+/// Number of bytes around an instruction in which a `pause` or an exchange counts.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const NEAR: usize = 24;
+
+/// The code near an instruction, and the instruction's position in it.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn near(code: &[u8], at: usize) -> (&[u8], usize) {
+    let from = at.saturating_sub(NEAR);
+    (&code[from.min(code.len())..code.len().min(at + NEAR)], at - from)
+}
 
 /// Returns `true` if there is such a loop around the instruction at a position in the code.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const PAUSE: [u8; 2] = [0xf3, 0x90];
+    if x86::only_waits(code, at) {
+        return true;
+    }
+    let (code, at) = near(code, at);
     // `test %al,%al; jne`, among others.
     const MOST_BETWEEN: usize = 12;
     let jumps_back = |from: usize, to: usize| {
@@ -39,6 +58,7 @@ pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
 pub(crate) fn is_spin_loop(code: &[u8], at: usize) -> bool {
     const YIELD: u32 = 0xd503_203f;
     const ISB: u32 = 0xd503_3fdf;
+    let (code, at) = near(code, at);
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
     code[at % 4..].chunks_exact(4).any(|bytes| matches!(word(bytes), YIELD | ISB))
 }

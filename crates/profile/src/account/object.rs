@@ -63,6 +63,9 @@ pub struct Object {
     pub(super) patterns: Patterns,
     /// Number of looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
+    /// Number of looks that saw a thread wait for it before its kind was certain, and how many of
+    /// them saw all of `waiting` do so at once.
+    waited: [u32; 2],
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
     /// Number of looks at each stack of a waiter, by the stack's number.
@@ -155,6 +158,7 @@ impl Object {
             holder: LockHolder::default(),
             patterns: Patterns::default(),
             waiting: HashMap::new(),
+            waited: [0; 2],
             users: HashSet::new(),
             waiting_at: HashMap::new(),
             looks_at_stacks: 0,
@@ -346,6 +350,7 @@ impl Object {
         for &waiter in &self.now.waiters {
             count(&mut self.waiting, waiter);
         }
+        self.see_who_waits();
         let sample = Sample {
             held: None,
             queue: Some(queue),
@@ -378,6 +383,20 @@ impl Object {
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.holder.names_owner = true;
             remember(&mut self.users, owner);
+        }
+    }
+
+    /// Notes if all threads that ever waited for a supposed lock do so at once.
+    fn see_who_waits(&mut self) {
+        const OFTEN: u32 = 20;
+        const SHARE: u32 = 10;
+        if self.identity.certain || !self.is_lock() || self.now.waiters.is_empty() {
+            return;
+        }
+        let all = self.now.waiters.len() >= self.waiting.len().max(2);
+        self.waited = [self.waited[0].saturating_add(1), self.waited[1] + u32::from(all)];
+        if self.waited[1] >= OFTEN && self.waited[1] >= self.waited[0] / SHARE {
+            self.evidence.saw_all_wait();
         }
     }
 
@@ -421,5 +440,41 @@ impl Object {
     /// Number of looks at which each pattern was seen.
     pub fn patterns(&self) -> PatternCounts {
         self.patterns.counts(self.for_readers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::futex::FutexWait;
+
+    const WORD: u64 = 0x1000;
+
+    /// What a word with the values of a lock is taken for, if these threads wait for it by turns.
+    fn taken_for(by_turns: &[&[u32]]) -> Role {
+        let arguments = [WORD, 128, 2, 0, 0, 0];
+        let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, arguments).unwrap());
+        let context = Context { is_thread: &|_| true, go: false, jvm: false };
+        let mut object = Object::new(WORD, 0);
+        for look in 1..200 {
+            object.see(look);
+            let waiters = by_turns[look as usize % by_turns.len()];
+            let mut news = false;
+            for &tid in waiters {
+                news |= object.wait(tid, wait, 1.0);
+                count(&mut object.waiting, tid);
+            }
+            let word = if waiters.is_empty() { 0 } else { 2_u32 };
+            news |= object.read(&Window { address: WORD, bytes: &word.to_le_bytes() });
+            object.judge(news, &context);
+            object.see_who_waits();
+        }
+        object.identity.role()
+    }
+
+    #[test]
+    fn waiters_of_a_lock_hold_it_at_times_and_those_of_an_event_never_do() {
+        assert_eq!(taken_for(&[&[1, 2], &[2, 3], &[], &[3, 1]]), Role::Lock);
+        assert_eq!(taken_for(&[&[1, 2, 3], &[2, 3], &[], &[3, 1]]), Role::Unknown);
     }
 }

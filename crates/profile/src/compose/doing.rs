@@ -226,7 +226,9 @@ fn running_in(process: &ProcessAccount, times: &BTreeMap<Time, Threads>, samples
     let Some(part) = share(samples, process.ran).filter(|_| samples > 0) else {
         return Threads::default();
     };
-    let running = times.get(&Time::Running).copied().unwrap_or_default();
+    // If switches do not tell running threads from waiting ones, all are counted.
+    let time = |kind| times.get(&kind).copied().unwrap_or_default();
+    let running = time(Time::Running).and(time(Time::OnCpu));
     let error = (part.high - part.low) / 2.0 / Z95;
     let variance = (running.mean * error).powi(2);
     running.part(part.value).and(Threads { mean: 0.0, variance })
@@ -258,6 +260,16 @@ mod tests {
         let interval = time.interval95.lock_wait.unwrap();
         assert!((interval.low().get() - (0.4 - half)).abs() < 1e-9, "{interval:?} {half}");
         assert!(Doing::default().record(true).is_none());
+    }
+
+    #[test]
+    fn what_samples_saw_is_a_share_of_all_time_on_cpus() {
+        let mut process = ProcessAccount::new(1);
+        process.ran = 10;
+        let threads = |mean: f64| Threads { mean, ..Threads::default() };
+        let times = [(Time::OnCpu, 2.0), (Time::Running, 0.5), (Time::Runnable, 1.0)];
+        let times = times.map(|(kind, mean)| (kind, threads(mean))).into();
+        assert!((running_in(&process, &times, 8).mean - 2.0).abs() < 1e-9);
     }
 
     #[test]

@@ -44,8 +44,11 @@ const FUNCTIONS: &[&str] = &[
     "blas_thread_server",
     "g_thread_pool_wait_for_new_task",
     "background_thread_entry",
-    "tokio::runtime::blocking::pool::Inner::run",
 ];
+
+/// Functions that call the program's own code as well: only threads that wait in these themselves
+/// wait for internal work.
+const CALLERS: &[&str] = &["tokio::runtime::blocking::pool::Inner::run"];
 
 /// Names of Java virtual machine threads that run Java code internally.
 const JAVA_THREADS: &[&str] =
@@ -83,13 +86,15 @@ pub(super) fn fills_cpus(
     process.kernel_share().is_some_and(|kernel| kernel + elsewhere < MOST_ELSEWHERE)
 }
 
-/// Returns `true` if a thread with this stack (innermost function first) waits for internal work of
-/// its runtime.
-pub(super) fn waits_for_work(stack: &[String]) -> bool {
-    stack
-        .iter()
-        .map(|name| plain(name))
-        .any(|name| FUNCTIONS.iter().any(|function| name.starts_with(function)))
+/// Returns `true` if a thread with this stack (innermost function first), which waits in this one
+/// of its functions, waits for internal work of its runtime.
+pub(super) fn waits_for_work(stack: &[String], function: Option<&str>) -> bool {
+    let is_one_of = |name: &str, functions: &[&str]| {
+        let name = plain(name);
+        functions.iter().any(|function| name.starts_with(function))
+    };
+    stack.iter().any(|name| is_one_of(name, FUNCTIONS))
+        || function.is_some_and(|function| is_one_of(function, CALLERS))
 }
 
 /// Returns `true` if a thread of this name belongs to the Java virtual machine.
@@ -105,10 +110,14 @@ mod tests {
     fn threads_of_runtimes_are_known_by_their_functions() {
         let waits = |stack: &[&str]| {
             let stack: Vec<String> = stack.iter().map(|&name| name.into()).collect();
-            waits_for_work(&stack)
+            waits_for_work(&stack, stack.get(1).map(String::as_str))
         };
         assert!(waits(&["PosixSemaphore::wait()", "GangWorker::loop()", "Thread::call_run()"]));
         assert!(waits(&["Monitor::wait(long)", "CompileQueue::get()"]));
+        // Tokio's pool runs its workers, too.
+        let pool = "tokio::runtime::blocking::pool::Inner::run";
+        assert!(waits(&["Condvar::wait_timeout", pool]));
+        assert!(!waits(&["clock_nanosleep", "render", pool]));
         // Java code waits for an operation of the virtual machine.
         assert!(!waits(&["Monitor::wait(long)", "VMThread::execute(VM_Operation*)"]));
         assert!(!waits(&["ObjectMonitor::wait(long, bool, JavaThread*)", "JVM_MonitorWait"]));

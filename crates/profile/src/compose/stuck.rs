@@ -9,7 +9,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use threadtoll_judge::stuck::{never_released, stand_stills};
-use threadtoll_record::profile::{Lock, Process, Stuck, StuckKind};
+use threadtoll_record::profile::{Lock, Process, Role, Stuck, StuckKind};
 use threadtoll_record::{Seconds, Text};
 use threadtoll_stacks::process::{ThreadFacts, ThreadState};
 
@@ -61,7 +61,10 @@ pub(super) fn enter(
         let (index, object) = scene.places[place];
         let record = indices.iter().position(|&other| other == index);
         let Some(record) = record.and_then(|record| processes.get_mut(record)) else { continue };
-        record.locks.iter_mut().filter(|lock| lock.id == object + 1).for_each(without_gain);
+        for lock in record.locks.iter_mut().filter(|lock| lock.id == object + 1) {
+            without_gain(lock);
+            without_inferred_holder(lock);
+        }
     }
     for (&index, record) in indices.iter().zip(processes.iter_mut()) {
         let Some(all) = told.remove(&index) else { continue };
@@ -92,6 +95,19 @@ fn without_gain(lock: &mut Lock) {
     lock.what_if.clear();
     lock.predicted.clear();
     lock.handoff_ns = None;
+}
+
+/// Withdraws the holder of a lock that was never free, if it was found by excluding the threads that
+/// wait: a thread that holds it may wait for it again, in a signal handler for example.
+fn without_inferred_holder(lock: &mut Lock) {
+    if !lock.holders.iter().any(|holder| holder.inferred) {
+        return;
+    }
+    lock.holders.clear();
+    lock.causes.clear();
+    lock.waits_for.clear();
+    lock.sites.retain(|site| !matches!(site.role, Role::Holder | Role::Candidate));
+    (lock.holder_not_seen_share, lock.holder_not_seen_interval95) = (Some(1.0.into()), None);
 }
 
 /// The standstill of a program that was stopped: nothing can be said about its locks.

@@ -59,13 +59,26 @@ struct Waiters<'a> {
     name: Option<&'a str>,
 }
 
+/// How and where threads wait; for those that sleep for a set time, the caller of the function,
+/// which may choose the time.
+type Key = (Way, Waiting, Option<String>);
+
+/// What is known about threads that wait with one stack.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    waiting: Waiting,
+    /// The function that called the program's function that waits.
+    caller: Option<String>,
+    /// True if they are a runtime's own.
+    of_runtime: bool,
+}
+
 /// Waits of a process, in groups.
 #[derive(Debug, Default)]
 struct Groups {
-    all: BTreeMap<(Way, Waiting), Group>,
-    /// By number of a stack: what is known about the threads that wait with it, and whether they
-    /// are a runtime's own.
-    known: HashMap<u32, (Waiting, bool)>,
+    all: BTreeMap<Key, Group>,
+    /// By number of a stack.
+    known: HashMap<u32, Known>,
 }
 
 impl One<'_> {
@@ -100,11 +113,12 @@ impl One<'_> {
                 groups.add(&Waiters { way, threads, at: &all, shared, name }, stacks);
             }
         }
+        groups.merge_alike();
         let mut waits: Vec<Wait> = groups
             .all
             .into_iter()
             .filter(|(_, group)| group.threads >= FEWEST)
-            .map(|((way, waiting), group)| wait(way, waiting, group, stacks))
+            .map(|((way, waiting, _), group)| wait(way, waiting, group, stacks))
             .collect();
         keep_first(&mut waits, MAX_WAITS, |one, other| {
             other.queue_mean.get().total_cmp(&one.queue_mean.get())
@@ -173,17 +187,14 @@ impl Groups {
         let &Waiters { way, threads, at, shared, name } = waiters;
         let looks: u64 = at.iter().map(|(_, seen)| seen.looks).sum();
         if looks == 0 {
-            let group = self.all.entry((way, Waiting::default())).or_default();
+            let group = self.all.entry((way, Waiting::default(), None)).or_default();
             group.threads += threads;
             group.names.insert(name.map(str::to_owned));
             return;
         }
         for &(stack, seen) in at {
-            let known = self
-                .known
-                .entry(stack)
-                .or_insert_with(|| (stacks.waiting(stack), waits_for_work(&stacks.names(stack).0)));
-            let (mut waiting, of_runtime) = known.clone();
+            let known = self.known.entry(stack).or_insert_with(|| Known::of(stack, stacks));
+            let Known { mut waiting, caller, of_runtime } = known.clone();
             if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
                 waiting.lock = None;
             }
@@ -192,12 +203,61 @@ impl Groups {
                 false => way.what,
             };
             let of_runtime = of_runtime || way.of_runtime;
-            let group = self.all.entry((Way { what, of_runtime, ..way }, waiting)).or_default();
+            let caller = caller.filter(|_| way.kind == WaitKind::Sleep);
+            let key = (Way { what, of_runtime, ..way }, waiting, caller);
+            let group = self.all.entry(key).or_default();
             group.names.insert(name.map(str::to_owned));
             group.threads += threads * seen.looks as f64 / looks as f64;
             let sum = group.at.entry(stack).or_default();
             *sum = sum.and(seen);
         }
+    }
+
+    /// Merges the groups of each function's callers, unless their sleeps differ in length.
+    fn merge_alike(&mut self) {
+        let mut sleeping: BTreeMap<(Way, Waiting), Vec<Sleeping>> = BTreeMap::new();
+        for ((way, waiting, _), group) in self.all.iter().filter(|((.., of), _)| of.is_some()) {
+            sleeping.entry((*way, waiting.clone())).or_default().push(group.sleeping());
+        }
+        for ((way, waiting, caller), group) in std::mem::take(&mut self.all) {
+            let key = (way, waiting);
+            let alike = sleeping.get(&key).is_some_and(|all| {
+                let (known, unknown) =
+                    (|of: &Sleeping| of.is_aged(), |of: &Sleeping| !of.is_aged());
+                let same = all.iter().all(known) || all.iter().all(unknown);
+                same && all.iter().fold(Sleeping::default(), |sum, &of| sum.and(of)).are_alike()
+            });
+            let (way, waiting) = key;
+            let caller = caller.filter(|_| !alike);
+            self.all.entry((way, waiting, caller)).or_default().add(group);
+        }
+    }
+}
+
+impl Known {
+    fn of(stack: u32, stacks: &mut Stacks) -> Known {
+        let waiting = stacks.waiting(stack);
+        let (names, _) = stacks.names(stack);
+        let function = waiting.function.as_ref();
+        let at = names.iter().position(|name| Some(name) == function);
+        let caller = at.and_then(|at| names.get(at + 1)).cloned();
+        let of_runtime = waits_for_work(&names, waiting.function.as_deref());
+        Known { waiting, caller, of_runtime }
+    }
+}
+
+impl Group {
+    fn sleeping(&self) -> Sleeping {
+        self.at.values().fold(Sleeping::default(), |sum, &of| sum.and(of))
+    }
+
+    fn add(&mut self, other: Group) {
+        self.threads += other.threads;
+        for (stack, seen) in other.at {
+            let sum = self.at.entry(stack).or_default();
+            *sum = sum.and(seen);
+        }
+        self.names.extend(other.names);
     }
 }
 
@@ -213,7 +273,7 @@ fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
     let seen: HashMap<u32, u64> = group.at.iter().map(|(&stack, of)| (stack, of.looks)).collect();
     let mut listed = sites(SiteRole::Waiter, &seen, seen.values().sum(), stacks);
     listed.truncate(MAX_SITES);
-    let sleeping = group.at.values().fold(Sleeping::default(), |sum, &of| sum.and(of));
+    let sleeping = group.sleeping();
     let mut names = group.names.into_iter();
     let name = names.next().flatten().filter(|_| names.next().is_none());
     let length_ns = sleeping.length_ns().filter(|_| way.kind == WaitKind::Sleep);
@@ -350,7 +410,7 @@ mod tests {
     fn eight_words_of_one_function_are_one_group() {
         let mut groups = Groups::default();
         let waiting = Waiting { function: Some("next_job".into()), ..Waiting::default() };
-        groups.known.insert(7, (waiting, false));
+        groups.known.insert(7, Known { waiting, ..Known::default() });
         let mut stacks = Stacks::default();
         for _ in 0..8 {
             let seen = Sleeping::seen(3);
@@ -364,10 +424,38 @@ mod tests {
         let threads: Vec<(Option<String>, f64)> = groups
             .all
             .iter()
-            .map(|((_, waiting), group)| (waiting.function.clone(), group.threads))
+            .map(|((_, waiting, _), group)| (waiting.function.clone(), group.threads))
             .collect();
         assert_eq!(threads[0], (None, 0.5));
         assert!(threads[1].0.is_some() && (threads[1].1 - 7.2).abs() < 1e-9, "{threads:?}");
+    }
+
+    #[test]
+    fn sleeps_of_unlike_lengths_are_told_by_their_callers() {
+        const MS: u64 = 1_000_000;
+        let lengths = |of_main: Sleeping, of_worker: Sleeping| {
+            let mut groups = Groups::default();
+            let mut stacks = Stacks::default();
+            let way = Way { kind: WaitKind::Sleep, ..Way::of_kind(Kind::Condvar) };
+            for (stack, caller) in [(1, "main"), (2, "worker")] {
+                let waiting = Waiting { function: Some("us_sleep".into()), ..Waiting::default() };
+                let caller = Some(caller.to_owned());
+                groups.known.insert(stack, Known { waiting, caller, of_runtime: false });
+            }
+            for at in [[(1, of_main)], [(2, of_worker)]] {
+                let waiters = Waiters { way, threads: 1.0, at: &at, shared: true, name: None };
+                groups.add(&waiters, &mut stacks);
+            }
+            groups.merge_alike();
+            let length = |group: &Group| group.sleeping().length_ns().map(|ns| ns.round() as u64);
+            let in_ms = |group| (length(group).map(|ns| (ns + MS / 2) / MS), group.threads as u32);
+            groups.all.values().map(in_ms).collect::<Vec<_>>()
+        };
+        let (short, long) = (Sleeping::of_length(3 * MS, 90), Sleeping::of_length(40 * MS, 90));
+        assert_eq!(lengths(short, short), [(Some(3), 2)]);
+        assert_eq!(lengths(long, short), [(Some(40), 1), (Some(3), 1)]);
+        assert_eq!(lengths(Sleeping::seen(90), short), [(None, 1), (Some(3), 1)]);
+        assert_eq!(lengths(Sleeping::seen(90), Sleeping::seen(90)), [(None, 2)]);
     }
 
     #[test]

@@ -135,16 +135,16 @@ fn thread_time(profile: &Profile) -> Markup {
         svg class="time" viewBox={ "0 0 " (BAR) " 36" } preserveAspectRatio="none" role="img" aria-label="Time of the threads by kind; the table below has the figures" {
             @for (part, x, width) in &bars {
                 rect class={ "spent-" (part.spent.name()) } x=(px(*x)) y="0" width=(px(*width)) height="36" {
-                    title { (part.name) " " (percent(part.share)) }
+                    title { (part.name(profile)) " " (percent(part.share)) }
                 }
             }
         } "\n"
         ul class="legend" { "\n"
             @for (part, ..) in &bars {
-                li { span class={ "swatch spent-" (part.spent.name()) } {} (part.name) " " (percent(part.share)) } "\n"
+                li { span class={ "swatch spent-" (part.spent.name()) } {} (part.name(profile)) " " (percent(part.share)) } "\n"
             }
         } "\n"
-        @let lines = kinds::lines(time, &kinds::groups(profile), profile::unit(profile));
+        @let lines = kinds::lines(profile, time, &kinds::groups(profile));
         @if !lines.is_empty() {
             ul { "\n" @for line in &lines { li { (line) } "\n" } } "\n"
         }

@@ -3,6 +3,8 @@
 //! Time that is not understood is never taken as evidence that locks are not the problem: waits for
 //! other threads for an unknown reason make the answer uncertain unless they are short.
 
+mod doubts;
+
 use threadtoll_primitive::function::is_queue;
 use threadtoll_record::profile::{Lock, Profile, Runtime, ThreadTime, WaitFor, WaitKind};
 
@@ -24,16 +26,10 @@ const LITTLE: f64 = 0.1;
 /// Fraction of the longest queue up to which another queue hardly matters.
 const SHORT_QUEUE: f64 = 0.1;
 
-/// Longest sleep, in nanoseconds, of a thread that polls.
-const POLLING_NS: f64 = 20e6;
-
 /// Share of the time on CPUs, and of all time, above which the time in functions that take or
 /// release locks is mentioned.
 const LOCKING: f64 = 0.3;
 const LOCKING_OF_ALL: f64 = 0.1;
-
-/// Parts of the names of functions that retry something.
-const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
 
 /// The answer to "is it locks?".
 pub(crate) struct Answer {
@@ -64,14 +60,21 @@ struct Findings<'a> {
     /// Shares of time, the largest first.
     parts: Vec<Part>,
     costs: Vec<Seen<'a>>,
+    /// All locks.
+    locks: Vec<Seen<'a>>,
     groups: Vec<Group<'a>>,
+    /// True if the program has a single thread.
+    alone: bool,
     /// Share of the time spent waiting for locks.
     waited: f64,
 }
 
 pub(crate) fn answer(profile: &Profile) -> Answer {
     let answer = of_threads(profile);
-    let text = answer.text.replace(" threads ", &format!(" {} ", super::unit(profile)));
+    let text = match super::is_alone(profile) {
+        true => answer.text.replace("for other threads", &format!("for {}", super::OUTSIDE)),
+        false => answer.text.replace(" threads ", &format!(" {} ", super::unit(profile))),
+    };
     Answer { text, ..answer }
 }
 
@@ -90,9 +93,10 @@ fn of_threads(profile: &Profile) -> Answer {
     let parts = time::parts(time);
     let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
     let waited = waiting.map_or(0.0, |part| part.share);
-    let (costs, _) = telling::telling(&by_cost(profile));
-    let groups = kinds::groups(profile);
-    let findings = Findings { time, parts, costs, groups, waited };
+    let locks = by_cost(profile);
+    let (costs, _) = telling::telling(&locks);
+    let (groups, alone) = (kinds::groups(profile), super::is_alone(profile));
+    let findings = Findings { time, parts, costs, locks, groups, alone, waited };
     let gain = findings.gain();
     if let Some(turns) = findings.turns() {
         return Answer::doubtful(turns);
@@ -113,8 +117,10 @@ fn of_threads(profile: &Profile) -> Answer {
         Findings::named_locks,
         Findings::initialisation,
         Findings::parked,
+        Findings::tasks,
         Findings::unknown_gain,
         Findings::polling,
+        Findings::contradiction,
         Findings::unknown_waits,
     ];
     let doubt = doubts.into_iter().find_map(|doubt| doubt(&findings));
@@ -189,11 +195,17 @@ impl Findings<'_> {
         })
     }
 
-    /// Share of all time that corresponds to this part of the time on CPUs, as samples of running
-    /// threads show it.
+    /// Share of the time on CPUs that this share of all time is, as samples of running threads show
+    /// it.
+    fn part_of_cpu(&self, part: f64) -> f64 {
+        let running = self.time.running.unwrap_or(self.time.on_cpu).get();
+        if running > 0.0 { (part / running).min(1.0) } else { 0.0 }
+    }
+
+    /// Share of all time that corresponds to this part of the time on CPUs, including waits for
+    /// CPUs.
     fn of_cpu(&self, part: f64) -> f64 {
-        let running = self.time.running.map_or(0.0, |running| running.get());
-        if running > 0.0 { (part / running).min(1.0) * self.time.on_cpu.get() } else { 0.0 }
+        self.part_of_cpu(part) * self.time.on_cpu.get()
     }
 
     /// Sentence for the case that no thread waits, but much of the CPU time is spent on locks.
@@ -202,27 +214,13 @@ impl Findings<'_> {
         if locking < LOCKING_OF_ALL.max(LOCKING * self.time.on_cpu.get()) {
             return None;
         }
+        let waits = if self.waited < 0.005 { "No waits" } else { "Few waits" };
         let most = super::locking(profile).map(|site| format!(" ({})", stack::taker(site)));
         Some(format!(
-            "No waits, but CPU time for locks: {} of the time threads ran in functions that take \
-             or free them{}. Take them less often, or share less.",
-            percent(locking),
+            "{waits}, but CPU time for locks: {} of their CPU time threads ran in functions that \
+             take or free them{}. Take them less often, or share less.",
+            percent(self.part_of_cpu(self.time.in_locking.get())),
             most.unwrap_or_default()
-        ))
-    }
-
-    /// Sentence for the case that threads spin in the program's own code until another thread
-    /// changes a word.
-    fn spin_loops(&self, profile: &Profile) -> Option<String> {
-        let share = self.of_cpu(self.time.in_spin_loops.get());
-        if share < DOUBTFUL {
-            return None;
-        }
-        let place = super::spin_loop(profile).map_or_else(String::new, stack::place);
-        Some(format!(
-            "Cannot be told: {} of the time threads spun in a loop until another thread changes a \
-             word, in {place}; read that code to see whether it is a lock.",
-            percent(share)
         ))
     }
 
@@ -398,46 +396,26 @@ impl Findings<'_> {
         seen.waited() && seen.lock.gain.is_none() && self.waited >= WORTHWHILE * working
     }
 
-    /// Answer for the case that threads repeatedly sleep for short times in a function that retries
-    /// something.
-    fn polling(&self) -> Option<Answer> {
-        let polls = |group: &Group<'_>| {
-            let short = group.wait.sleep_ns.is_some_and(|length| length.get() < POLLING_NS);
-            short && has_any(&group.place(), &POLLS)
-        };
-        let share = self.share(Spent::Sleep, polls);
-        let asleep = |group: &&Group<'_>| group.wait.kind == WaitKind::Sleep && polls(group);
-        let most = self.groups.iter().find(asleep).filter(|_| share >= DOUBTFUL)?;
-        let length = most.wait.sleep_ns.map_or(0.0, |length| length.get());
-        Some(Answer::doubtful(format!(
-            "Cannot be told: {} of the time its threads slept, about {} at a time, as in polling \
-             for something, in {}; read that code to see whether it is a lock.",
-            percent(share),
-            kinds::rough(length),
-            most.place()
-        )))
+    /// Shares of the time in waits for other threads, and in calls, whose purpose is unknown.
+    fn unclear(&self) -> [f64; 2] {
+        let open = |group: &Group<'_>| !group.is_explained();
+        [(Spent::Thread, WaitKind::Thread), (Spent::Unknown, WaitKind::Unknown)].map(
+            |(spent, kind)| match self.groups.iter().any(|group| group.wait.kind == kind) {
+                true => self.share(spent, open),
+                // Without stacks, no part of it is understood.
+                false => self.part(spent).map_or(0.0, |part| part.share),
+            },
+        )
     }
 
     /// Answer for the case that threads wait for others, or in calls whose purpose is unknown.
     fn unknown_waits(&self) -> Option<Answer> {
-        let open = |group: &Group<'_>| !group.is_explained();
-        let no_groups = |spent: Spent| {
-            let of = |group: &&Group<'_>| match spent {
-                Spent::Thread => group.wait.kind == WaitKind::Thread,
-                _ => group.wait.kind == WaitKind::Unknown,
-            };
-            !self.groups.iter().any(|group| of(&group))
-        };
-        // Without stacks, no part of it is understood.
-        let share = |spent: Spent| match no_groups(spent) {
-            true => self.part(spent).map_or(0.0, |part| part.share),
-            false => self.share(spent, open),
-        };
-        let (thread, unknown) = (share(Spent::Thread), share(Spent::Unknown));
+        let [thread, unknown] = self.unclear();
         let doubt = thread + unknown;
         if doubt < DOUBTFUL {
             return None;
         }
+        let open = |group: &Group<'_>| !group.is_explained();
         let kind = if thread >= unknown { WaitKind::Thread } else { WaitKind::Unknown };
         let in_doubt = |group: &&Group<'_>| group.wait.kind == kind && open(group);
         let most = self.groups.iter().find(in_doubt);
@@ -487,6 +465,9 @@ impl Findings<'_> {
             )));
         }
         let tells = match most {
+            Some(most) if most.wait.what == WaitFor::Semaphore => {
+                "a semaphore may be a lock, a limit or a signal: read that code to see which"
+            }
             Some(_) => "read that code to see whether it is for a lock",
             None => "their stacks would tell what for",
         };
@@ -524,12 +505,7 @@ fn in_queue(group: &Group<'_>) -> bool {
     let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
     let own = frames.iter().position(|frame| Some(&**frame) == function);
     let inner = own.map_or(&[][..], |own| &frames[..=own]);
-    inner.iter().any(|frame| is_queue(frame)) || is_queue(&group.place())
-}
-
-fn has_any(name: &str, parts: &[&str]) -> bool {
-    let name = name.to_ascii_lowercase();
-    parts.iter().any(|part| name.contains(part))
+    inner.iter().any(|frame| is_queue(frame)) || group.place().split(" ← ").any(is_queue)
 }
 
 /// A share with its interval.

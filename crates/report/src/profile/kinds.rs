@@ -1,6 +1,7 @@
 //! Waits for anything but a known lock, in all processes together, grouped by kind of time and by
 //! function of the program.
 
+use threadtoll_primitive::waiting::asks_about_a_lock;
 use threadtoll_record::profile::{
     IoKind, Profile, Runtime, Site, ThreadTime, Wait, WaitFor, WaitKind,
 };
@@ -138,19 +139,29 @@ impl Group<'_> {
         let of_lock = |name: &str| {
             self.wait.kind != WaitKind::Sleep || name.to_ascii_lowercase().contains("lock")
         };
+        let asks = self.asks_about_a_lock();
         let named = self.wait.lock_function.as_deref().is_some_and(of_lock) && !self.is_explained();
         let kind = matches!(self.wait.kind, WaitKind::Thread | WaitKind::Sleep | WaitKind::Unknown);
-        kind && named || self.wait.what == WaitFor::FileLock
+        kind && named && !asks || self.wait.what == WaitFor::FileLock
     }
 
-    fn is_like(&self, other: &Group<'_>) -> bool {
+    /// Returns `true` if it sleeps or polls in a function that asks about a lock, or waits until
+    /// something has locked.
+    pub(crate) fn asks_about_a_lock(&self) -> bool {
+        let polls = self.wait.kind == WaitKind::Sleep || self.wait.what == WaitFor::Descriptor;
+        polls && self.wait.lock_function.as_deref().is_some_and(asks_about_a_lock)
+    }
+
+    fn is_like(&self, other_group: &Group<'_>) -> bool {
         let of = |wait: &Wait| (wait.kind, wait.io, wait.what);
-        let (one, other) = (self.wait, other.wait);
+        let (one, other) = (self.wait, other_group.wait);
         of(one) == of(other)
             && (&one.name, one.of_runtime) == (&other.name, other.of_runtime)
             && one.syscall == other.syscall
             && one.function == other.function
             && one.lock_function == other.lock_function
+            // Sleeps of one function that differ in length are listed by caller.
+            && (one.kind != WaitKind::Sleep || self.place() == other_group.place())
     }
 }
 
@@ -190,7 +201,7 @@ pub(crate) fn share_of(
 }
 
 /// One line for each kind of time that takes a large share, with the functions that wait.
-pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>], unit: &str) -> Vec<String> {
+pub(crate) fn lines(profile: &Profile, time: &ThreadTime, groups: &[Group<'_>]) -> Vec<String> {
     let waits =
         |spent: Spent| !matches!(spent, Spent::Cpu | Spent::Spin | Spent::Runnable | Spent::Lock);
     let parts = time::parts(time).into_iter();
@@ -199,10 +210,11 @@ pub(crate) fn lines(time: &ThreadTime, groups: &[Group<'_>], unit: &str) -> Vec<
         _ => WORTH_A_LINE,
     };
     let worth = parts.filter(|part| waits(part.spent) && part.share >= least(part.spent));
-    worth.filter_map(|part| line(&part, groups, unit)).take(MAX_LINES).collect()
+    worth.filter_map(|part| line(profile, &part, groups)).take(MAX_LINES).collect()
 }
 
-fn line(part: &time::Part, groups: &[Group<'_>], unit: &str) -> Option<String> {
+fn line(profile: &Profile, part: &time::Part, groups: &[Group<'_>]) -> Option<String> {
+    let (unit, others) = (super::unit(profile), super::others(profile));
     let of_kind: Vec<&Group<'_>> =
         groups.iter().filter(|group| group.spent() == part.spent).collect();
     let all: f64 = of_kind.iter().map(|group| group.threads).sum();
@@ -217,7 +229,7 @@ fn line(part: &time::Part, groups: &[Group<'_>], unit: &str) -> Option<String> {
         })
         .collect();
     let title = match part.spent {
-        Spent::Thread => "For other threads".into(),
+        Spent::Thread => format!("For {others}"),
         _ => capital(part.name),
     };
     (!items.is_empty()).then(|| format!("{title} {}: {}", percent(part.share), items.join("; ")))

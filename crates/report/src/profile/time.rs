@@ -1,7 +1,7 @@
 //! How threads spent their time.
 
 use threadtoll_record::Fraction;
-use threadtoll_record::profile::{Interval, IoKind, ThreadTime};
+use threadtoll_record::profile::{Interval, IoKind, Profile, ThreadTime};
 
 use crate::table::{Cell, Column, Emphasis, Label, Section};
 use crate::units::{percent, range_of_shares};
@@ -45,6 +45,13 @@ pub(crate) struct Part {
     pub(crate) phrase: &'static str,
     pub(crate) share: f64,
     pub(crate) interval: Option<[f64; 2]>,
+}
+
+impl Part {
+    /// Name of the kind of time in this profile.
+    pub(crate) fn name(&self, profile: &Profile) -> &'static str {
+        if self.spent == Spent::Thread { super::others(profile) } else { self.name }
+    }
 }
 
 /// The shares, the largest first.

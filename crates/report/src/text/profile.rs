@@ -143,7 +143,7 @@ impl Screen<'_> {
         let parts = time::parts(profile::thread_time(self.profile)?).into_iter();
         let parts = parts.filter(|part| part.share >= 0.005);
         let parts: Vec<String> =
-            parts.map(|part| format!("{} {}", part.name, percent(part.share))).collect();
+            parts.map(|part| format!("{} {}", part.name(self.profile), percent(part.share))).collect();
         Some(self.text(PLAIN, &parts.join(" · "), 2, 3))
     }
 
@@ -230,7 +230,7 @@ impl Screen<'_> {
     fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let time = profile::thread_time(self.profile);
         let lines = time
-            .map_or_else(Vec::new, |time| kinds::lines(time, groups, profile::unit(self.profile)));
+            .map_or_else(Vec::new, |time| kinds::lines(self.profile, time, groups));
         lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
     }
 

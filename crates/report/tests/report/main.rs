@@ -1,5 +1,6 @@
 //! The output of the renderers, to the letter.
 
+mod answer;
 mod comparison;
 mod fixture;
 mod foreign;

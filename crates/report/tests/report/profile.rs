@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use threadtoll_record::Profile;
 use threadtoll_record::file::Profiled;
-use threadtoll_record::profile::{
-    Ended, Interval, Lock, Role, ThreadShare, Wait, WaitFor, WaitKind,
-};
+use threadtoll_record::profile::{Ended, Interval, Lock, ThreadShare};
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{OpenMetrics, folded, openmetrics};
@@ -15,9 +13,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::{fixture, profiles};
 
-const MORE: &str = "threadtoll report profile.jsonl --html profile.html";
+pub(crate) const MORE: &str = "threadtoll report profile.jsonl --html profile.html";
 
-fn plain(width: usize) -> Style {
+pub(crate) fn plain(width: usize) -> Style {
     Style { color: false, width: Some(width) }
 }
 
@@ -218,132 +216,6 @@ fn it_may_be_locks_if_the_gain_is_not_known() {
     }
     let nobody = Lock { queue_max: Some(0), waiters: Vec::new(), causes: Vec::new(), ..withheld };
     assert!(screen(nobody, idles()).contains(" Not locks: "));
-}
-
-/// The first line of a profile whose threads spend their time in these ways.
-fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
-    let share = |kind: &str| {
-        shares.iter().filter(|(of, _)| *of == kind).map(|(_, share)| share).sum::<f64>()
-    };
-    let mut time = profiles::time([share("running"), 0.0, 0.0, share("idle"), share("sleep")], &[]);
-    time.thread_wait = share("thread").into();
-    time.unknown = share("unknown").into();
-    let mut seen = profiles::profile(&["a"], time, Vec::new());
-    seen.processes[0].waits = waits;
-    let screen = first_screen(&seen, MORE, &plain(120));
-    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
-    answer.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[test]
-fn time_that_is_not_understood_is_no_evidence_against_locks() {
-    use WaitFor::{Barrier, ConditionVariable, FileLock, Join, Other, Semaphore, Word};
-    let on =
-        |what, threads, frames: &[&str]| profiles::wait(WaitKind::Thread, what, threads, frames);
-    let condvar = |function| on(ConditionVariable, 4.0, &["pthread_cond_wait", function, "run"]);
-    let said = |begins: &str, shares: &[(&str, f64)], waits: Vec<Wait>| {
-        let answer = answer(shares, waits);
-        assert!(answer.starts_with(begins), "{answer}");
-        assert!(!answer.contains("for work"), "{answer}");
-        answer
-    };
-    let waits = [("thread", 0.8), ("running", 0.2)];
-    said("Cannot be told: 80% of the time", &waits, vec![condvar("update")]);
-    said("Cannot be told: 80% of the time", &waits, Vec::new());
-    said("Cannot be told: 80% of the time", &[("unknown", 0.8), ("running", 0.2)], Vec::new());
-    said("Cannot be told", &waits, vec![on(Semaphore, 4.0, &["sem_wait", "query", "main"])]);
-    let pool = said("Cannot be told for sure: 80%", &waits, vec![condvar("queue_pop")]);
-    assert!(pool.contains("condition variable in queue_pop ← run"), "{pool}");
-    let few = [("thread", 0.2), ("running", 0.8)];
-    said("No lock was seen: 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
-    let few = [("thread", 0.08), ("running", 0.92)];
-    said("Not locks: 92% of the time its threads ran; none", &few, vec![condvar("update")]);
-    // Waits that are understood are no doubt.
-    let main = on(Join, 1.0, &["pthread_join", "main"]);
-    said("Not locks: 20% of the time its threads ran", &waits, vec![main]);
-    said("Not locks: ", &waits, vec![on(Barrier, 4.0, &["futex_wait", "step"])]);
-    // Names and calls tell of locks.
-    let by_name = Wait {
-        lock_function: Some("RWLock::lock_shared()".into()),
-        ..on(Word, 4.0, &["syscall", "read_table"])
-    };
-    let named = said("Probably locks: 80% of the time", &waits, vec![by_name]);
-    assert!(named.contains("in RWLock::lock_shared ← read_table"), "{named}");
-    let file = Wait { syscall: Some("flock".into()), ..on(FileLock, 4.0, &["flock", "save"]) };
-    said(
-        "Probably locks: 80% of the time its threads waited for file locks (flock)",
-        &waits,
-        vec![file],
-    );
-    let asleep = |function, ns: f64| Wait {
-        sleep_ns: Some(ns.into()),
-        ..profiles::wait(WaitKind::Sleep, Other, 3.0, &["clock_nanosleep", function, "step"])
-    };
-    let sleeps = [("sleep", 0.8), ("running", 0.2)];
-    said(
-        "Cannot be told: 80% of the time its threads slept",
-        &sleeps,
-        vec![asleep("busy_handler", 2e6)],
-    );
-    said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e6)]);
-    said(
-        "Not locks: 80% of the time its threads slept",
-        &sleeps,
-        vec![asleep("busy_handler", 2e9)],
-    );
-}
-
-#[test]
-fn cpu_time_that_goes_into_locks_is_told() {
-    let screen = |locking: f64, loops: f64| {
-        let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);
-        (time.in_locking, time.in_spin_loops) = (locking.into(), loops.into());
-        let mut seen = profiles::profile(&["a"], time, Vec::new());
-        let site = |frames: &[&str]| vec![profiles::site(Role::Waiter, 50, frames)];
-        seen.processes[0].locking = site(&["pthread_rwlock_rdlock", "look_up", "serve"]);
-        seen.processes[0].spin_loops = site(&["add_up", "serve"]);
-        let screen = first_screen(&seen, MORE, &plain(100));
-        screen.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    let said = screen(0.5, 0.0);
-    let expected = "No waits, but CPU time for locks: 50% of the time threads ran in functions that \
-                    take or free them (pthread_rwlock_rdlock ← look_up).";
-    assert!(said.contains(expected), "{said}");
-    let said = screen(0.1, 0.6);
-    let expected = "Cannot be told: 60% of the time threads spun in a loop until another thread \
-                    changes a word, in add_up ← serve;";
-    assert!(said.contains(expected), "{said}");
-    assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
-}
-
-#[test]
-fn locks_that_only_names_tell_stand_beside_those_that_were_seen() {
-    let mut time = profiles::time([0.2, 0.0, 0.1, 0.0, 0.0], &[]);
-    (time.thread_wait, time.unknown) = (0.7.into(), 0.0.into());
-    let lock = Lock { gain: None, ..profiles::saturated() };
-    let mut seen = profiles::profile(&["a"], time, vec![lock]);
-    let frames = ["pthread_cond_wait", "update_catalog", "writer"];
-    let by_name = Wait {
-        lock_function: Some("boost::shared_mutex::lock()".into()),
-        ..profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 5.0, &frames)
-    };
-    seen.processes[0].waits = vec![by_name];
-    let screen = first_screen(&seen, MORE, &plain(120));
-    let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    let more = "cache_lock costs most. Probably for locks as well: 70% of the time, in \
-                boost::shared_mutex::lock ← update_catalog ← writer.";
-    assert!(said.contains(more), "{said}");
-}
-
-#[test]
-fn an_initialisation_names_who_waits_and_who_runs_it() {
-    let once = Wait {
-        run_by: Some("load_config".into()),
-        ..profiles::wait(WaitKind::Thread, WaitFor::Once, 5.0, &["futex", "get_config", "worker"])
-    };
-    let said = answer(&[("thread", 0.71), ("sleep", 0.29)], vec![once]);
-    assert!(said.starts_with("Initialisation: 71%"), "{said}");
-    assert!(said.contains("in get_config ← worker; load_config runs it."), "{said}");
 }
 
 #[test]

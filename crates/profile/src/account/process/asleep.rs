@@ -36,9 +36,10 @@ pub(crate) struct Sleeping {
     /// Number of looks that saw such a sleep.
     pub(crate) looks: u64,
     /// Number of those looks for which it is known how long the thread had slept, and the sum of
-    /// the logarithms of these times.
+    /// the logarithms of these times, and of their squares.
     aged: u64,
     ln_ages: f64,
+    ln_squares: f64,
 }
 
 impl Sleeping {
@@ -53,15 +54,54 @@ impl Sleeping {
             looks: self.looks + other.looks,
             aged: self.aged + other.aged,
             ln_ages: self.ln_ages + other.ln_ages,
+            ln_squares: self.ln_squares + other.ln_squares,
         }
     }
 
-    /// Length of a sleep, if most are about equally long; `None` if too few ages are known. The age
-    /// at a random time is then uniform, so that the mean of its logarithm is 1 below the logarithm
-    /// of the length. A few sleeps that last much longer hardly change it.
+    /// Returns `true` if all these sleeps may be about equally long: the ages of most are known, or
+    /// those of none.
+    pub(crate) fn are_alike(self) -> bool {
+        // At a random time, the variance of the logarithm of the age is 1 for sleeps of one length,
+        // and 1.6 for exponentially distributed ones.
+        const MOST_VARIED: f64 = 2.0;
+        if self.aged == 0 {
+            return true;
+        }
+        let mean = self.ln_ages / self.aged as f64;
+        let variance = self.ln_squares / self.aged as f64 - mean * mean;
+        2 * self.aged >= self.looks && variance <= MOST_VARIED
+    }
+
+    /// Returns `true` if the age of any of these sleeps is known.
+    pub(crate) fn is_aged(self) -> bool {
+        self.aged > 0
+    }
+
+    /// Length of a sleep, if all are about equally long; `None` if they are not, or if too few ages
+    /// are known. The age at a random time is then uniform, so that the mean of its logarithm is 1
+    /// below the logarithm of the length.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
-        (self.aged >= FEWEST).then(|| (self.ln_ages / self.aged as f64 + 1.0).exp())
+        let told = self.aged >= FEWEST && self.are_alike();
+        told.then(|| (self.ln_ages / self.aged as f64 + 1.0).exp())
+    }
+
+    fn aged(mut self, age_ns: Option<u64>) -> Sleeping {
+        self.looks += 1;
+        if let Some(age_ns) = age_ns {
+            let ln = (age_ns.max(1) as f64).ln();
+            self.aged += 1;
+            self.ln_ages += ln;
+            self.ln_squares += ln * ln;
+        }
+        self
+    }
+
+    /// Sleeps of one length, seen at evenly spread ages.
+    #[cfg(test)]
+    pub(crate) fn of_length(length_ns: u64, looks: u64) -> Sleeping {
+        let age = |look| Some(length_ns * (2 * look + 1) / (2 * looks));
+        (0..looks).fold(Sleeping::default(), |all, look| all.aged(age(look)))
     }
 }
 
@@ -80,11 +120,7 @@ impl Asleep {
             return;
         }
         let sleeping = of.at.entry(stack).or_default();
-        sleeping.looks += 1;
-        if let Some(age_ns) = age_ns {
-            sleeping.aged += 1;
-            sleeping.ln_ages += (age_ns.max(1) as f64).ln();
-        }
+        *sleeping = sleeping.aged(age_ns);
     }
 
     /// Returns `true` if a thread was seen in this call.
@@ -129,6 +165,20 @@ impl InCall {
 mod tests {
     use super::*;
     use crate::account::Looks;
+
+    #[test]
+    fn a_length_is_told_only_of_sleeps_that_are_alike() {
+        const MS: u64 = 1_000_000;
+        let length = |of: Sleeping| of.length_ns().map(|ns| (ns / MS as f64).round());
+        let [short, longer, long] = [(3, 200), (6, 100), (7_000, 60)]
+            .map(|(ms, looks)| Sleeping::of_length(ms * MS, looks));
+        assert_eq!([short, longer].map(length), [Some(3.0), Some(6.0)]);
+        assert_eq!(length(short.and(longer)), Some(4.0));
+        assert_eq!(length(short.and(long)), None);
+        // Sleeps that began before the profile did.
+        assert_eq!(length(short.and(Sleeping::seen(300))), None);
+        assert!(Sleeping::seen(300).are_alike() && !short.and(long).are_alike());
+    }
 
     #[test]
     fn calls_and_stacks_are_counted_within_bounds() {

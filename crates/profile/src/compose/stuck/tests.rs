@@ -2,10 +2,12 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use threadtoll_judge::stuck::{Kind, Waits, stand_stills};
+use threadtoll_record::profile::{Address, LockKind, ThreadShare};
 use threadtoll_stacks::process::{Activity, SystemCall};
 
 use super::*;
 use crate::account::Reported;
+use crate::compose::locks::not_judged;
 use crate::occupation::NoDescriptors;
 use crate::primitive::declared;
 use crate::sample::{Chunk, Effort, Reason, Stretch};
@@ -99,4 +101,25 @@ fn threads_that_have_run_meanwhile_are_not_stuck() {
     assert!(stand_stills(&scene.threads, &scene.locks).is_empty());
     // But nobody was seen to take the second one's lock, for which that thread waits again.
     assert_eq!(never_released(&scene.threads, &scene.locks), [1]);
+}
+
+#[test]
+fn a_lock_that_was_never_free_names_no_holder_by_elimination() {
+    let share = |inferred| ThreadShare {
+        tid: 11,
+        name: "heart".into(),
+        pid: None,
+        ended: false,
+        share: 1.0.into(),
+        interval95: None,
+        inferred,
+    };
+    let withdrawn = |inferred| {
+        let lock = not_judged(1, LockKind::Futex, Address(0x1000), 2, 3);
+        let mut lock = Lock { holders: vec![share(inferred)], ..lock };
+        without_inferred_holder(&mut lock);
+        (lock.holders.len(), lock.holder_not_seen_share.map(|share| share.get()))
+    };
+    assert_eq!(withdrawn(true), (0, Some(1.0)));
+    assert_eq!(withdrawn(false), (1, None));
 }

@@ -1,0 +1,212 @@
+//! Signs of locks for which no thread sleeps in a way that shows it: repeated short sleeps, loops
+//! that spin or yield, locks that are held all the time without a queue, and tasks that an
+//! asynchronous runtime keeps.
+
+use threadtoll_primitive::FunctionName;
+use threadtoll_primitive::function::Part;
+use threadtoll_record::Text;
+use threadtoll_record::profile::{Profile, Runtime, Site, WaitKind};
+
+use super::{Answer, DOUBTFUL, Findings};
+use crate::profile::kinds::{self, Group};
+use crate::profile::time::Spent;
+use crate::profile::{Seen, WORTHWHILE, locks, spin_loop, stack};
+use crate::units::percent;
+
+/// Longest sleep, in nanoseconds, of a thread that polls.
+const POLLING_NS: f64 = 20e6;
+
+/// Parts of the names of functions that retry something.
+const POLLS: [&str; 6] = ["poll", "busy", "retry", "backoff", "wait", "try_"];
+
+/// Share of the time held above which a lock without a queue is a contradiction, if several threads
+/// take it; and above which it may be what threads poll for.
+const ALWAYS_HELD: f64 = 0.9;
+const OFTEN_HELD: f64 = 0.5;
+
+/// Mean number of waiting threads up to which a lock has no queue.
+const NO_QUEUE: f64 = 0.02;
+
+/// Asynchronous runtimes: where their threads wait for tasks, their names, what shows the tasks.
+const RUNTIMES: [(&str, &str, &str); 2] = [
+    ("tokio::runtime::", "Tokio", "tokio-console shows"),
+    ("async_io::", "async-io", "tracing of the tasks shows"),
+];
+
+impl Findings<'_> {
+    /// Answer for the case that threads repeatedly sleep for short times.
+    pub(super) fn polling(&self) -> Option<Answer> {
+        let polls = |group: &Group<'_>| {
+            let length = group.wait.sleep_ns.map(|length| length.get());
+            let asks = group.asks_about_a_lock();
+            let short = length.is_some_and(|length| length < POLLING_NS);
+            // A single thread sleeps for a time of its own choice.
+            let alone = self.alone && !asks && !has_any(&group.place(), &POLLS);
+            (short || asks) && !alone && !is_internal(group)
+        };
+        let share = self.share(Spent::Sleep, polls);
+        let asleep = |group: &&Group<'_>| group.wait.kind == WaitKind::Sleep && polls(group);
+        let most = self.groups.iter().find(asleep).filter(|_| share >= DOUBTFUL)?;
+        let retries = most.asks_about_a_lock() || has_any(&most.place(), &POLLS);
+        if !retries && self.unclear().into_iter().sum::<f64>() > share {
+            return None;
+        }
+        let length = most.wait.sleep_ns.map_or_else(String::new, |length| {
+            format!(", about {} at a time, again and again", kinds::rough(length.get()))
+        });
+        let held = self.held_without_queue(OFTEN_HELD);
+        let place = most.place_with_lock();
+        if let Some(lock) = held.filter(|lock| uses(lock, most)) {
+            return Some(Answer::doubtful(format!(
+                "Probably locks: {} of the time its threads slept{length} in {place}, as in \
+                 polling for {}, which was held {} of the time.",
+                percent(share),
+                locks::shortened(&lock.name(), 40),
+                percent(held_share(lock))
+            )));
+        }
+        let held = held.map_or_else(String::new, held_all_the_time);
+        let ran = |spent| !matches!(spent, Spent::Thread | Spent::Unknown | Spent::Sleep);
+        let main = self.largest(ran).filter(|part| share < part.share);
+        Some(Answer::doubtful(match main {
+            Some(part) => format!(
+                "{}: {} of the time its threads {}; {} they slept{length} in {place}, as in \
+                 polling for something{held}.",
+                self.no_lock(),
+                percent(part.share),
+                part.phrase,
+                percent(share)
+            ),
+            None => format!(
+                "Cannot be told: {} of the time its threads slept{length} in {place}, as in \
+                 polling for something; read that code to see whether it is a lock{held}.",
+                percent(share)
+            ),
+        }))
+    }
+
+    /// Sentence for the case that threads spin in the program's own code until another thread
+    /// changes a word, or yield their CPUs instead.
+    pub(super) fn spin_loops(&self, profile: &Profile) -> Option<String> {
+        let part = self.time.in_spin_loops.get();
+        let share = self.of_cpu(part);
+        let named = self.most_named().is_some_and(|(named, _)| named > share);
+        if share < DOUBTFUL || named {
+            return None;
+        }
+        let site = spin_loop(profile);
+        let yields = site.and_then(|site| site.frames.first());
+        let (did, place) = match yields.is_some_and(|function| function.ends_with("sched_yield")) {
+            true => ("yielded their CPUs again and again", site.map(own_place)),
+            false => ("spun in a loop until another thread changes a word", site.map(stack::place)),
+        };
+        let place = place.unwrap_or_default();
+        let held = self.held_without_queue(OFTEN_HELD);
+        let held = held.map_or_else(String::new, held_all_the_time);
+        Some(format!(
+            "Cannot be told: {} of their CPU time threads {did}, in {place}; read that code to see \
+             whether it is a lock{held}.",
+            percent(self.part_of_cpu(part))
+        ))
+    }
+
+    /// Answer for the case that a lock is held nearly all the time by several threads in turn, but
+    /// no thread was seen to wait for it: they may try it again and again.
+    pub(super) fn contradiction(&self) -> Option<Answer> {
+        let lock = self.held_without_queue(ALWAYS_HELD)?;
+        let part = self.largest(|_| true)?;
+        Some(Answer::doubtful(format!(
+            "Cannot be told: {} of the time its threads {}{}: they may try it again and again.",
+            percent(part.share),
+            part.phrase,
+            held_all_the_time(lock)
+        )))
+    }
+
+    /// Answer for the case that an asynchronous runtime parks its threads while its tasks wait.
+    pub(super) fn tasks(&self) -> Option<Answer> {
+        let parks = |group: &Group<'_>| runtime(group).is_some();
+        let [idle, thread] = [Spent::Idle, Spent::Thread].map(|spent| self.share(spent, parks));
+        let share = idle + thread;
+        let most = self.groups.iter().find(|group| parks(group))?;
+        let (_, name, tells) = runtime(most).filter(|_| share >= WORTHWHILE)?;
+        let parked = format!("tasks that wait for an asynchronous lock are not seen; {tells} them");
+        let other = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown | Spent::Idle);
+        let main = self.largest(other).filter(|part| part.share >= share);
+        Some(Answer::doubtful(match main {
+            Some(part) => format!(
+                "{}: {} of the time its threads {}; {} {name} parked them, and {parked}.",
+                self.no_lock(),
+                percent(part.share),
+                part.phrase,
+                percent(share)
+            ),
+            None => format!(
+                "Cannot be told: {} of the time {name} parked its threads, and {parked}.",
+                percent(share)
+            ),
+        }))
+    }
+
+    /// The lock that several threads hold for the largest share of the time, if that is at least
+    /// `least`, and no thread waits for it.
+    fn held_without_queue(&self, least: f64) -> Option<&Seen<'_>> {
+        let free_of_waiters = |seen: &&Seen<'_>| {
+            let queue = seen.lock.queue_mean.is_some_and(|queue| queue.get() < NO_QUEUE);
+            queue && seen.lock.threads >= 2 && held_share(seen) >= least
+        };
+        let held = self.locks.iter().filter(free_of_waiters);
+        held.max_by(|one, other| held_share(one).total_cmp(&held_share(other)))
+    }
+}
+
+/// The innermost function of the program on a stack, and its caller.
+fn own_place(site: &Site) -> String {
+    let is_own = |frame: &&Text| FunctionName::parse(frame).part() == Part::Program;
+    let own = site.frames.iter().skip(1).find(is_own);
+    own.map_or_else(|| stack::place(site), |own| stack::from_function(Some(site), own))
+}
+
+/// Returns `true` for a sleep of a runtime's own threads.
+fn is_internal(group: &Group<'_>) -> bool {
+    let function = group.wait.function.as_deref().unwrap_or_default();
+    let of_go = group.runtime == Some(Runtime::Go) && function.starts_with("runtime.");
+    group.wait.of_runtime || of_go
+}
+
+fn held_share(seen: &Seen<'_>) -> f64 {
+    seen.lock.held_share.map_or(0.0, |share| share.get())
+}
+
+/// A part of a sentence about a lock without a queue.
+fn held_all_the_time(seen: &Seen<'_>) -> String {
+    format!(
+        "; {} was held {} of the time, although nobody was seen to wait for it",
+        locks::shortened(&seen.name(), 40),
+        percent(held_share(seen))
+    )
+}
+
+/// Returns `true` if a stack shows that the function in which threads sleep uses the lock.
+fn uses(seen: &Seen<'_>, group: &Group<'_>) -> bool {
+    let Some(function) = &group.wait.function else { return false };
+    seen.lock.sites.iter().any(|site| site.frames.contains(function))
+}
+
+/// The asynchronous runtime that parks a thread, if one does.
+fn runtime(group: &Group<'_>) -> Option<(&'static str, &'static str, &'static str)> {
+    let frames = group.wait.sites.first().map_or(&[][..], |site| &site.frames[..]);
+    let idles = matches!(group.wait.kind, WaitKind::Thread | WaitKind::Idle);
+    // Tasks are called by the runtime's functions, too.
+    let own = group.wait.function.as_deref();
+    let to_own = frames.iter().position(|frame| Some(&**frame) == own).map_or(0, |at| at + 1);
+    let inner = frames.get(..to_own).filter(|_| idles && !group.wait.of_runtime)?;
+    RUNTIMES.into_iter().find(|(beginning, ..)| {
+        inner.iter().any(|frame| FunctionName::parse(frame).path().starts_with(beginning))
+    })
+}
+
+fn has_any(name: &str, parts: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    parts.iter().any(|part| name.contains(part))
+}

@@ -1,0 +1,269 @@
+//! The first line of a profile: is it locks?
+
+use threadtoll_record::profile::{Lock, Role, Wait, WaitFor, WaitKind};
+use threadtoll_report::text::first_screen;
+
+use crate::profile::{MORE, plain};
+use crate::profiles;
+
+/// The first line of a profile whose threads spend their time in these ways.
+fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
+    let share = |kind: &str| {
+        shares.iter().filter(|(of, _)| *of == kind).map(|(_, share)| share).sum::<f64>()
+    };
+    let mut time = profiles::time([share("running"), 0.0, 0.0, share("idle"), share("sleep")], &[]);
+    time.thread_wait = share("thread").into();
+    time.unknown = share("unknown").into();
+    let mut seen = profiles::profile(&["a"], time, Vec::new());
+    seen.processes[0].waits = waits;
+    let screen = first_screen(&seen, MORE, &plain(120));
+    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
+    answer.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn time_that_is_not_understood_is_no_evidence_against_locks() {
+    use WaitFor::{Barrier, ConditionVariable, FileLock, Join, Other, Semaphore, Word};
+    let on =
+        |what, threads, frames: &[&str]| profiles::wait(WaitKind::Thread, what, threads, frames);
+    let condvar = |function| on(ConditionVariable, 4.0, &["pthread_cond_wait", function, "run"]);
+    let said = |begins: &str, shares: &[(&str, f64)], waits: Vec<Wait>| {
+        let answer = answer(shares, waits);
+        assert!(answer.starts_with(begins), "{answer}");
+        assert!(!answer.contains("for work"), "{answer}");
+        answer
+    };
+    let waits = [("thread", 0.8), ("running", 0.2)];
+    said("Cannot be told: 80% of the time", &waits, vec![condvar("update")]);
+    said("Cannot be told: 80% of the time", &waits, Vec::new());
+    said("Cannot be told: 80% of the time", &[("unknown", 0.8), ("running", 0.2)], Vec::new());
+    let semaphore = vec![on(Semaphore, 4.0, &["sem_wait", "query", "main"])];
+    let semaphore = said("Cannot be told", &waits, semaphore);
+    assert!(semaphore.contains("a semaphore may be a lock, a limit or a signal"), "{semaphore}");
+    let pool = said("Cannot be told for sure: 80%", &waits, vec![condvar("queue_pop")]);
+    assert!(pool.contains("condition variable in queue_pop ← run"), "{pool}");
+    let pool = said("Cannot be told: 80%", &waits, vec![condvar("cond_pool::checkout")]);
+    assert!(!pool.contains("pool do"), "{pool}");
+    let few = [("thread", 0.2), ("running", 0.8)];
+    said("No lock was seen: 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
+    let few = [("thread", 0.08), ("running", 0.92)];
+    said("Not locks: 92% of the time its threads ran; none", &few, vec![condvar("update")]);
+    // Waits that are understood are no doubt.
+    let main = on(Join, 1.0, &["pthread_join", "main"]);
+    said("Not locks: 20% of the time its threads ran", &waits, vec![main]);
+    said("Not locks: ", &waits, vec![on(Barrier, 4.0, &["futex_wait", "step"])]);
+    // Names and calls tell of locks.
+    let by_name = Wait {
+        lock_function: Some("RWLock::lock_shared()".into()),
+        ..on(Word, 4.0, &["syscall", "read_table"])
+    };
+    let named = said("Probably locks: 80% of the time", &waits, vec![by_name]);
+    assert!(named.contains("in RWLock::lock_shared ← read_table"), "{named}");
+    let file = Wait { syscall: Some("flock".into()), ..on(FileLock, 4.0, &["flock", "save"]) };
+    said(
+        "Probably locks: 80% of the time its threads waited for file locks (flock)",
+        &waits,
+        vec![file],
+    );
+    let asleep = |function, ns: f64| Wait {
+        sleep_ns: Some(ns.into()),
+        ..profiles::wait(WaitKind::Sleep, Other, 3.0, &["clock_nanosleep", function, "step"])
+    };
+    let sleeps = [("sleep", 0.8), ("running", 0.2)];
+    said(
+        "Cannot be told: 80% of the time its threads slept",
+        &sleeps,
+        vec![asleep("busy_handler", 2e6)],
+    );
+    // Threads that try something between short sleeps look like any others that sleep shortly.
+    let tick = said(
+        "Cannot be told: 80% of the time its threads slept, about 2 ms at a time, again and again",
+        &sleeps,
+        vec![asleep("tick", 2e6)],
+    );
+    assert!(tick.contains("in tick ← step, as in polling for something"), "{tick}");
+    said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e8)]);
+    let asks = Wait { lock_function: Some("fe_wait_lock".into()), ..asleep("tune", 2e8) };
+    let asks = said("Cannot be told: 80% of the time its threads slept", &sleeps, vec![asks]);
+    assert!(asks.contains("in fe_wait_lock ← tune"), "{asks}");
+    let few = [("sleep", 0.2), ("running", 0.8)];
+    said(
+        "No lock was seen: 80% of the time its threads ran; 20% they slept, about 2 ms",
+        &few,
+        vec![asleep("tick", 2e6)],
+    );
+    // What is not understood at all is told first.
+    let waits = vec![asleep("tick", 2e6), condvar("checkout")];
+    said(
+        "Cannot be told: 70% of the time its threads waited",
+        &[("thread", 0.7), ("sleep", 0.3)],
+        waits,
+    );
+    said(
+        "Not locks: 80% of the time its threads slept",
+        &sleeps,
+        vec![asleep("busy_handler", 2e9)],
+    );
+}
+
+#[test]
+fn cpu_time_that_goes_into_locks_is_told() {
+    let screen = |locking: f64, loops: f64| {
+        let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);
+        (time.in_locking, time.in_spin_loops) = (locking.into(), loops.into());
+        let mut seen = profiles::profile(&["a"], time, Vec::new());
+        let site = |frames: &[&str]| vec![profiles::site(Role::Waiter, 50, frames)];
+        seen.processes[0].locking = site(&["pthread_rwlock_rdlock", "look_up", "serve"]);
+        seen.processes[0].spin_loops = site(&["add_up", "serve"]);
+        let screen = first_screen(&seen, MORE, &plain(100));
+        screen.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = screen(0.5, 0.0);
+    let expected = "No waits, but CPU time for locks: 62% of their CPU time threads ran in \
+                    functions that take or free them (pthread_rwlock_rdlock ← look_up).";
+    assert!(said.contains(expected), "{said}");
+    let said = screen(0.1, 0.6);
+    let expected = "Cannot be told: 75% of their CPU time threads spun in a loop until another \
+                    thread changes a word, in add_up ← serve;";
+    assert!(said.contains(expected), "{said}");
+    assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
+}
+
+/// The first screen of a program that spends half of its time asleep and that has this lock.
+fn with_lock(lock: Lock, sites: &[&str]) -> String {
+    let lock = Lock { sites: vec![profiles::site(Role::Holder, 9, sites)], ..lock };
+    let mut seen =
+        profiles::profile(&["a"], profiles::time([0.5, 0.0, 0.0, 0.0, 0.5], &[]), vec![lock]);
+    let frames = ["clock_nanosleep", "record_event", "w"];
+    seen.processes[0].waits = vec![Wait {
+        sleep_ns: Some(1e6.into()),
+        ..profiles::wait(WaitKind::Sleep, WaitFor::Other, 3.0, &frames)
+    }];
+    let screen = first_screen(&seen, MORE, &plain(120));
+    screen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
+    let lock = |held: f64, threads| Lock {
+        held_share: Some(held.into()),
+        queue_mean: Some(0.0.into()),
+        queue_max: Some(0),
+        threads,
+        gain: None,
+        waiters: Vec::new(),
+        causes: Vec::new(),
+        ..profiles::saturated()
+    };
+    let said = with_lock(lock(0.95, 4), &["compute", "main"]);
+    let held = "; cache_lock was held 95% of the time, although nobody was seen to wait for it.";
+    assert!(said.contains("Cannot be told: ") && said.contains(held), "{said}");
+    let said = with_lock(lock(0.95, 4), &["write_journal", "record_event", "w"]);
+    let held = "in record_event ← w, as in polling for cache_lock, which was held 95% of the time.";
+    assert!(said.contains(" Probably locks: ") && said.contains(held), "{said}");
+    // A thread that keeps a lock for itself shows nothing.
+    let said = with_lock(lock(0.95, 1), &["compute", "main"]);
+    assert!(!said.contains("cache_lock was held"), "{said}");
+
+    let time = || profiles::time([0.9, 0.1, 0.0, 0.0, 0.0], &[]);
+    let answer = |lock: Lock| {
+        let screen =
+            first_screen(&profiles::profile(&["a"], time(), vec![lock]), MORE, &plain(200));
+        screen.lines().skip(1).take(2).collect::<Vec<_>>().join(" ").trim().to_owned()
+    };
+    let expected = "Cannot be told: 90% of the time its threads ran; cache_lock was held 95% of \
+                    the time, although nobody was seen to wait for it: they may try it again and \
+                    again.";
+    let said = answer(lock(0.95, 4));
+    assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(expected), "{said}");
+    assert!(answer(lock(0.6, 4)).starts_with("Not locks: "));
+}
+
+#[test]
+fn threads_that_yield_again_and_again_may_wait_for_a_lock() {
+    let mut time = profiles::time([0.8, 0.0, 0.0, 0.0, 0.2], &[]);
+    (time.running, time.runnable, time.in_spin_loops) = (None, None, 0.6.into());
+    let mut seen = profiles::profile(&["a"], time, Vec::new());
+    seen.processes[0].spin_loops = vec![profiles::site(
+        Role::Waiter,
+        8,
+        &["__sched_yield", "std::this_thread::yield()", "draw"],
+    )];
+    let said = first_screen(&seen, MORE, &plain(200));
+    let expected = "Cannot be told: 75% of their CPU time threads yielded their CPUs again and \
+                    again, in draw;";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn the_tasks_of_an_asynchronous_runtime_are_not_seen() {
+    let frames = [
+        "syscall",
+        "tokio::runtime::scheduler::multi_thread::park::Inner::park_condvar",
+        "tokio::runtime::scheduler::multi_thread::worker::run",
+    ];
+    let parked = profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames);
+    let said = answer(&[("thread", 0.6), ("sleep", 0.4)], vec![parked.clone()]);
+    let expected = "Cannot be told: 60% of the time Tokio parked its threads, and tasks that wait \
+                    for an asynchronous lock are not seen; tokio-console shows them.";
+    assert!(said.starts_with(expected), "{said}");
+    let said = answer(&[("thread", 0.4), ("running", 0.6)], vec![parked]);
+    let expected =
+        "No lock was seen: 60% of the time its threads ran; 40% Tokio parked them, and tasks";
+    assert!(said.starts_with(expected), "{said}");
+    // A task that blocks its thread is seen.
+    let frames = ["futex", "std::sync::Condvar::wait", "load", "tokio::runtime::task::raw::poll"];
+    let blocks = Wait {
+        function: Some("load".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames)
+    };
+    let said = answer(&[("thread", 0.6), ("running", 0.4)], vec![blocks]);
+    assert!(!said.contains("Tokio"), "{said}");
+}
+
+#[test]
+fn a_single_thread_waits_for_no_other_thread() {
+    let mut time = profiles::time([0.1, 0.0, 0.0, 0.0, 0.0], &[]);
+    (time.thread_wait, time.unknown) = (0.9.into(), 0.0.into());
+    let mut seen = profiles::profile(&["a"], time, Vec::new());
+    seen.processes[0].threads_max = 1;
+    let frames = ["epoll_wait", "serve", "main"];
+    seen.processes[0].waits =
+        vec![profiles::wait(WaitKind::Thread, WaitFor::Descriptor, 0.9, &frames)];
+    let screen = first_screen(&seen, MORE, &plain(200));
+    assert!(
+        screen.contains("its threads waited for other processes or something else ("),
+        "{screen}"
+    );
+    assert!(!screen.contains("other threads"), "{screen}");
+}
+
+#[test]
+fn locks_that_only_names_tell_stand_beside_those_that_were_seen() {
+    let mut time = profiles::time([0.2, 0.0, 0.1, 0.0, 0.0], &[]);
+    (time.thread_wait, time.unknown) = (0.7.into(), 0.0.into());
+    let lock = Lock { gain: None, ..profiles::saturated() };
+    let mut seen = profiles::profile(&["a"], time, vec![lock]);
+    let frames = ["pthread_cond_wait", "update_catalog", "writer"];
+    let by_name = Wait {
+        lock_function: Some("boost::shared_mutex::lock()".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 5.0, &frames)
+    };
+    seen.processes[0].waits = vec![by_name];
+    let screen = first_screen(&seen, MORE, &plain(120));
+    let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = "cache_lock costs most. Probably for locks as well: 70% of the time, in \
+                boost::shared_mutex::lock ← update_catalog ← writer.";
+    assert!(said.contains(more), "{said}");
+}
+
+#[test]
+fn an_initialisation_names_who_waits_and_who_runs_it() {
+    let once = Wait {
+        run_by: Some("load_config".into()),
+        ..profiles::wait(WaitKind::Thread, WaitFor::Once, 5.0, &["futex", "get_config", "worker"])
+    };
+    let said = answer(&[("thread", 0.71), ("sleep", 0.29)], vec![once]);
+    assert!(said.starts_with("Initialisation: 71%"), "{said}");
+    assert!(said.contains("in get_config ← worker; load_config runs it."), "{said}");
+}
