@@ -585,10 +585,12 @@ impl ProcessAccount {
                     Some(Hold::Held { owner: Some(tid) }) => {
                         self.held_by.push((place, HeldBy::Thread(tid)));
                     }
-                    _ if object.holder.names_owner => {
+                    // Not every look reads the words of all locks.
+                    None | Some(Hold::Unseen) => {}
+                    Some(_) if object.holder.names_owner => {
                         self.held_by.push((place, HeldBy::NotSeen));
                     }
-                    _ => {}
+                    Some(_) => {}
                 }
             }
             let waited_before = !object.queue.waiters.is_unchanged();

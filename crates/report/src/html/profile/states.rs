@@ -65,7 +65,7 @@ pub(super) fn states(profile: &Profile) -> Markup {
         }
         p class="note" {
             "From " (plural(profile.samples.get(), "sample")) ": a thread was seen every " (time(gap_ns))
-            " at best, so states shorter than that may not show."
+            " at best, so states shorter than that may not show. Gaps: no sample saw the thread."
         } "\n"
     }
 }
