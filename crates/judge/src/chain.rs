@@ -67,8 +67,8 @@ pub fn freed(queues: &[Estimate], links: &[Link]) -> Vec<Estimate> {
     ends.map(|((low, value), high)| Estimate { value, low, high }).collect()
 }
 
-/// Share of time in which the holder of each of `locks` locks waits for the lock `root`, directly or
-/// because it waits for a lock whose holder does.
+/// Share of time in which the holder of each of `locks` locks waits for the lock `root`, directly
+/// or because it waits for a lock whose holder does.
 ///
 /// ```
 /// use threadtoll_judge::chain::{Link, behind};

@@ -179,9 +179,9 @@ fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
     Predictor::new(present).ok()
 }
 
-/// Returns `true` if the model of this lock can tell how other numbers of threads would do. It takes
-/// all time of its users without it for work, but those that wait for other locks would be held up
-/// by more threads there, too.
+/// Returns `true` if the model of this lock can tell how other numbers of threads would do. It
+/// takes all time of its users without it for work, but those that wait for other locks would be
+/// held up by more threads there, too.
 fn knows_other_threads(seen: LockSeen<'_>) -> bool {
     let queue = seen.samples.queue().known().map_or(0.0, |queue| queue.value);
     seen.elsewhere <= MOST_ELSEWHERE * (f64::from(seen.users) - queue)

@@ -171,8 +171,8 @@ impl Evidence {
         news
     }
 
-    /// Notes that all threads that ever waited have often waited at once. If they waited for a lock,
-    /// one of them would have held it: they wait for an event. The next wait will be news.
+    /// Notes that all threads that ever waited have often waited at once. If they waited for a
+    /// lock, one of them would have held it: they wait for an event. The next wait will be news.
     pub fn saw_all_wait(&mut self) {
         self.unjudged |= !self.all_wait;
         self.all_wait = true;

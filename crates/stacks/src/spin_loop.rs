@@ -5,8 +5,8 @@
 //! On x86-64, such a loop contains a `pause`, exchanges a word and jumps back at once, or does
 //! nothing but read a word again and again, or compare and exchange it with a constant; on AArch64
 //! it contains a `yield` or an `isb`. About one in some thousands of other instruction sequences
-//! looks like one by chance. Loops that compare and exchange what they have read and changed are not
-//! recognised, because counters use them, too.
+//! looks like one by chance. Loops that compare and exchange what they have read and changed are
+//! not recognised, because counters use them, too.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -97,8 +97,8 @@ fn without_gain(lock: &mut Lock) {
     lock.handoff_ns = None;
 }
 
-/// Withdraws the holder of a lock that was never free, if it was found by excluding the threads that
-/// wait: a thread that holds it may wait for it again, in a signal handler for example.
+/// Withdraws the holder of a lock that was never free, if it was found by excluding the threads
+/// that wait: a thread that holds it may wait for it again, in a signal handler for example.
 fn without_inferred_holder(lock: &mut Lock) {
     if !lock.holders.iter().any(|holder| holder.inferred) {
         return;

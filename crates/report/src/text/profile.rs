@@ -142,8 +142,9 @@ impl Screen<'_> {
     fn time(&self) -> Option<Part> {
         let parts = time::parts(profile::thread_time(self.profile)?).into_iter();
         let parts = parts.filter(|part| part.share >= 0.005);
-        let parts: Vec<String> =
-            parts.map(|part| format!("{} {}", part.name(self.profile), percent(part.share))).collect();
+        let parts: Vec<String> = parts
+            .map(|part| format!("{} {}", part.name(self.profile), percent(part.share)))
+            .collect();
         Some(self.text(PLAIN, &parts.join(" · "), 2, 3))
     }
 
@@ -229,8 +230,7 @@ impl Screen<'_> {
     /// The code that waits, for each kind of time that takes a large share.
     fn kinds(&self, groups: &[Group<'_>]) -> Vec<Part> {
         let time = profile::thread_time(self.profile);
-        let lines = time
-            .map_or_else(Vec::new, |time| kinds::lines(self.profile, time, groups));
+        let lines = time.map_or_else(Vec::new, |time| kinds::lines(self.profile, time, groups));
         lines.iter().map(|line| self.text(PLAIN, line, 2, 6)).collect()
     }
 
