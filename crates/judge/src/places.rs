@@ -71,7 +71,7 @@ const MAX_UNEXPLAINED: f64 = 0.1;
 /// waiting.
 const RARELY_FREE: f64 = 0.1;
 
-/// Who holds the lock in a scene.
+/// The holder of the lock in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// Nobody.
@@ -90,7 +90,7 @@ struct Counted {
     outside: bool,
 }
 
-/// What one look shows about a thread that does not wait.
+/// Evidence that one look gives about a thread that does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     /// Nobody holds the lock.
@@ -101,7 +101,7 @@ enum Status {
     Able,
 }
 
-/// What a look at a thread adds.
+/// Evidence that a look at a thread adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     /// It has run since the last look that was counted.

@@ -89,7 +89,7 @@ pub trait OpenCell {
     /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
 
-    /// How the cell is measured, if a program of another language measures it itself.
+    /// The way in which the cell is measured, if a program of another language measures it itself.
     fn own_program(&self) -> Option<OwnProgram> {
         None
     }

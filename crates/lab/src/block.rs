@@ -27,7 +27,7 @@ pub(crate) struct Position {
     pub(crate) kind: BlockKind,
 }
 
-/// What is remembered from earlier blocks of a cell.
+/// State kept from earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
     /// Usual losses of time in undisturbed blocks: of stretches, and of stamped blocks.

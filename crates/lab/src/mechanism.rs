@@ -77,7 +77,7 @@ pub struct Mechanism {
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
-    /// How its ends wait.
+    /// The way in which its ends wait.
     pub class: Class,
     /// True if it has a choice of line layout.
     pub has_layout: bool,

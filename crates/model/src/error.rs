@@ -31,7 +31,7 @@ pub enum ModelError {
     /// A number is zero, or beyond its limit.
     #[error("the number of {what} must be from 1 to {most}, not {value}")]
     Number {
-        /// What the number counts.
+        /// The things that the number counts.
         what: &'static str,
         /// The value given.
         value: u64,
@@ -51,7 +51,7 @@ pub enum ModelError {
     /// Too few measured values.
     #[error("{what}: at least {least} are needed, but {given} are given")]
     TooFew {
-        /// What is counted.
+        /// The things that are counted.
         what: &'static str,
         /// Number needed.
         least: usize,

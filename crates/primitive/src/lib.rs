@@ -183,7 +183,7 @@ pub struct Parked {
     pub token: u64,
 }
 
-/// What identifies a lock's holder.
+/// Evidence that identifies a lock's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerField {
     /// The word at this address: a TID as the program numbers threads, possibly combined with bits
@@ -249,7 +249,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         Hold::Unseen
     }
 
-    /// What identifies its holder.
+    /// Evidence that identifies its holder.
     fn owner_field(&self, _object: u64) -> OwnerField {
         OwnerField::None
     }
@@ -385,7 +385,7 @@ impl Identity {
         self.primitive.hold(self.object, window)
     }
 
-    /// What identifies the holder of the lock.
+    /// Evidence that identifies the holder of the lock.
     pub fn owner_field(&self) -> OwnerField {
         self.primitive.owner_field(self.object)
     }

@@ -491,17 +491,21 @@ fn tell(evidence: &mut Evidence, callers: Vec<Caller>) {
     evidence.saw_callers(callers);
 }
 
-#[test]
-fn one_stack_proves_nothing() {
-    let recorded = Recorded {
+/// A thread asleep on a word of Rust's std.
+fn asleep_in_std() -> Evidence {
+    evidence(&[Recorded {
         tid: 1,
         address: 0x5555_0000_1000,
         operation: BITSET | PRIVATE,
         value: 2,
         timed: false,
         words: words(&[(0, 2)]),
-    };
-    let mut evidence = evidence(&[recorded]);
+    }])
+}
+
+#[test]
+fn one_stack_proves_nothing() {
+    let mut evidence = asleep_in_std();
     let mutex = || vec![caller("std::sys::sync::mutex::futex::Mutex::lock_contended", "server")];
     let condvar = || vec![caller("std::sys::sync::condvar::futex::Condvar::wait", "server")];
     // Read when the thread had gone on to wait elsewhere.
@@ -515,15 +519,7 @@ fn one_stack_proves_nothing() {
 
 #[test]
 fn the_innermost_function_names_the_primitive() {
-    let recorded = Recorded {
-        tid: 1,
-        address: 0x5555_0000_1000,
-        operation: BITSET | PRIVATE,
-        value: 2,
-        timed: false,
-        words: words(&[(0, 2)]),
-    };
-    let mut evidence = evidence(&[recorded]);
+    let mut evidence = asleep_in_std();
     let mutex = caller("std::sys::sync::mutex::futex::Mutex::lock_contended", "/srv/server");
     let condvar = caller("std::sys::sync::condvar::futex::Condvar::wait", "/srv/server");
     tell(&mut evidence, vec![mutex, condvar.clone()]);

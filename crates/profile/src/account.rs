@@ -49,7 +49,7 @@ pub struct Departure {
     pub cpu: u32,
 }
 
-/// What perf events reported for the time of some looks.
+/// Reports of perf events for the time of some looks.
 #[derive(Debug)]
 pub(crate) struct Reported<'a> {
     /// States of threads; `None` without perf events.
@@ -96,7 +96,7 @@ pub struct Account {
     current: StretchLooks,
     /// Number of due times that were answered on time, and number answered late.
     pub due: [u64; 2],
-    /// How late looks were.
+    /// Lateness of the looks.
     pub lateness: Lateness,
     /// Total length of the stretches that have ended, in seconds.
     pub seconds: f64,

@@ -59,7 +59,7 @@ const MAX_GROUPED: usize = 1_000;
 /// Maximum number of stacks listed per lock or other object.
 const MAX_SITES: usize = 8;
 
-/// What the profile reports besides the account.
+/// Parts of the profile besides the account.
 #[derive(Debug)]
 pub(crate) struct Circumstances {
     pub(crate) finished: bool,

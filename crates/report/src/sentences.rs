@@ -114,7 +114,7 @@ sentences! {
             "Spin if you expect to wait less than {cpu}, the CPU time of a wake-up; sleep if longer.";
 
         "The first screen: with the CPUs kept awake, the wake-up surely takes less time."
-        part_is_idle(share) = "{share} of a wake-up is the CPU leaving idle.";
+        part_is_idle(share) = "At least {share} of a wake-up is the CPU leaving idle.";
 
         "The first screen: the sleeper was measured with both threads on one CPU."
         on_one_cpu(time) = "On one CPU a wake-up takes {time}.";

@@ -60,7 +60,7 @@ pub(crate) fn run_in(folder: &Path, line: &str) -> Ended {
     ran(command)
 }
 
-/// What it printed.
+/// Text that it printed.
 pub(crate) fn printed_in(folder: &Path, line: &str) -> String {
     run_in(folder, line).done().out
 }

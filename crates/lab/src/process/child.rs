@@ -25,7 +25,7 @@ const MAX_KEPT: usize = 16 << 10;
 /// Time for a process to end by itself once it has closed its output.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What was received from a process.
+/// Input received from a process.
 pub(crate) enum Heard {
     /// A line, without its line feed.
     Line(Vec<u8>),
@@ -37,7 +37,7 @@ pub(crate) enum Heard {
     Flood,
 }
 
-/// How a process ended.
+/// The end of a process.
 pub(crate) struct Ending {
     pub(crate) status: ExitStatus,
     /// False if the process had to be killed.
@@ -47,7 +47,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// How it ended, as a clause about "it".
+    /// The way it ended, as a clause about "it".
     pub(crate) fn clause(&self) -> String {
         let how = how(self.status);
         if !self.by_itself {

@@ -9,9 +9,9 @@ use super::Regimes;
 /// A kind of simulated machine: how its speed changes, and what steals CPU time from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// How its speed changes.
+    /// Changes of its speed.
     pub regimes: Regimes,
-    /// What takes CPU time from one block in twelve.
+    /// Cause that takes CPU time from one block in twelve.
     pub thief: Thief,
 }
 

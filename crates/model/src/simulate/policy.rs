@@ -3,7 +3,7 @@
 use crate::ModelError;
 use crate::error::time;
 
-/// What happens to threads that find a lock held.
+/// The treatment of threads that find a lock held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// The lock is handed to the thread that has waited longest.

@@ -83,11 +83,11 @@ pub struct Object {
     pub telling_stack: Option<u32>,
     /// Looks from before it was known to be a lock or not: they are not among its samples yet.
     unjudged: Vec<Unjudged>,
-    /// What the current look has seen.
+    /// Observations of the current look.
     pub now: Now,
 }
 
-/// What one look saw of an object.
+/// Observations of an object at one look.
 #[derive(Debug, Default)]
 pub struct Now {
     /// Number of the look.

@@ -3,7 +3,7 @@
 use crate::occupation::{Awaited, Device};
 use crate::perf::CpuState;
 
-/// What a thread spends its time on, other than sleeping on a futex.
+/// A thread's use of its time, other than sleeping on a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
     /// On a CPU or waiting for one: its switches do not show which.

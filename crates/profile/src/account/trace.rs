@@ -49,7 +49,7 @@ pub(crate) enum HeldBy {
     NotSeen,
 }
 
-/// What a sample shows: a state, or a holder.
+/// The content of a sample: a state, or a holder.
 pub(crate) trait Shown: Copy + PartialEq {
     /// The broader value that it counts as in a column with too many different ones.
     fn summed(self) -> Self;

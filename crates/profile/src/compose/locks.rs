@@ -20,7 +20,7 @@ use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
 
-/// What is known about all listed locks of a process.
+/// Facts known about all listed locks of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listed<'a> {
     pub(super) gains: &'a Gains<'a>,

@@ -13,7 +13,7 @@ pub(super) struct SharedLocks {
     locks: BTreeMap<SharedPlace, Vec<(usize, u32)>>,
 }
 
-/// What is known of a lock in one process.
+/// Facts known of a lock in one process.
 #[derive(Debug)]
 struct Part {
     process: usize,

@@ -26,7 +26,7 @@ const MAX_SITES: usize = 3;
 /// Smallest mean number of waiting threads that is listed.
 const FEWEST: f64 = 0.005;
 
-/// How threads wait.
+/// The way in which threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     kind: WaitKind,
@@ -63,7 +63,7 @@ struct Waiters<'a> {
 /// which may choose the time.
 type Key = (Way, Waiting, Option<String>);
 
-/// What is known about threads that wait with one stack.
+/// Facts known about threads that wait with one stack.
 #[derive(Clone, Debug, Default)]
 struct Known {
     waiting: Waiting,

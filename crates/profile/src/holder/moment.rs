@@ -1,4 +1,4 @@
-//! What a holder was doing at the moment when the lock's word was read.
+//! Activity of a holder at the moment when the lock's word was read.
 //!
 //! The word is read first; the holder's system call and stack are read ten to a thousand
 //! microseconds later. By then a short hold is over, and its thread may sleep elsewhere. Records of

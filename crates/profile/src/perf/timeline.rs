@@ -43,7 +43,7 @@ impl Change {
     }
 }
 
-/// What is known about a thread.
+/// Facts known about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     State(CpuState),

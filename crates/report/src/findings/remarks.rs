@@ -28,7 +28,7 @@ pub(crate) fn remarks(results: &Results, records: &[Record], regimes: &Regimes) 
 fn speeds(regimes: &Regimes) -> Option<Sentence> {
     let main = time(regimes.main()?.reference_ns);
     let state = |state: &crate::regimes::State| {
-        format!("{} {} of the time", time(state.reference_ns), share(state.share))
+        format!("{} in {} of the blocks", time(state.reference_ns), share(state.share))
     };
     Some(say::speeds(list(&regimes.states.iter().map(state).collect::<Vec<_>>()), main))
 }

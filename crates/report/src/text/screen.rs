@@ -7,12 +7,15 @@ use super::layout::{self, LINES, Part};
 use super::table::{self, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style, map, square};
 use crate::answer;
+use crate::profile::locks::shortened;
 use crate::screen::{Bar, Picture, Rows, Screen};
 use crate::table::Row;
 use crate::units::count;
 
 /// Columns of the longest bar.
 const BAR: usize = 40;
+/// Columns of a row's label in a picture of bars.
+const MAX_LABEL: usize = 32;
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// Draws the answer, its picture and what limits it in at most 23 lines; empty without figures.
@@ -75,15 +78,17 @@ fn draw(picture: &Picture, style: &Style) -> Vec<Part> {
 
 /// Bars of times on a logarithmic scale.
 fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
+    let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.label, MAX_LABEL)).collect();
     let widest = |of: fn(&Bar) -> &str| bars.iter().map(|bar| of(bar).width()).max().unwrap_or(0);
-    let (kind, label) = (widest(|bar| bar.kind), widest(|bar| &bar.label));
+    let kind = widest(|bar| bar.kind);
+    let label = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let (figure, note) = (widest(|bar| &bar.figure), widest(|bar| &bar.note));
     let used = kind + 2 + label + 2 + figure + 1 + if note > 0 { note + 2 } else { 0 };
     let room = style.width.unwrap_or(layout::WIDTH).saturating_sub(used).clamp(8, BAR);
     let least = bars.iter().map(|bar| bar.ns).fold(f64::INFINITY, f64::min) / 1.5;
     let most = bars.iter().map(|bar| bar.ns).fold(0.0, f64::max);
     let mut before = "";
-    let row = |bar: &Bar| {
+    let row = |(bar, name): (&Bar, &String)| {
         let shown = if bar.kind == before { "" } else { bar.kind };
         before = bar.kind;
         let length = (bar.ns / least).ln() / (most / least).ln() * room as f64;
@@ -92,7 +97,7 @@ fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
         let text = format!(
             "{}  {}  {} {}",
             pad_right(shown, kind),
-            pad_right(&bar.label, label),
+            pad_right(name, label),
             style.paint(if bar.faint { DIM } else { BOLD }, &pad_left(&bar.figure, figure)),
             style.paint(with, &drawn)
         );
@@ -101,7 +106,7 @@ fn draw_bars(bars: &[Bar], style: &Style) -> Vec<Part> {
         let line = if note.is_empty() { text } else { format!("{text}{gap}{note}") };
         Part { lines: vec![line], with: PLAIN, rank: 0 }
     };
-    bars.iter().map(row).collect()
+    bars.iter().zip(&names).map(row).collect()
 }
 
 /// A bar of as many columns, to an eighth.

@@ -9,7 +9,7 @@ use crate::sample::ThreadRead;
 const SAMPLES: u32 = 50;
 const NS: u64 = 500_000_000;
 
-/// What has been seen of a thread since its first sample.
+/// Observations of a thread since its first sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     /// Its stack pointer and program counter; `None` once it has been seen elsewhere.

@@ -43,7 +43,7 @@ const OLD_OUTSIDE: &[c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_OUTSIDE: &[c_long] = &[];
 
-/// What is known about the holder of a lock beyond what the judgement needs.
+/// Facts known about the holder of a lock beyond what the judgement needs.
 #[derive(Clone, Debug)]
 pub(super) enum Owner {
     /// A thread of the program, an unknown thread, or nobody.
