@@ -70,7 +70,8 @@ pub enum Sleeper {
 /// ```
 pub fn mend(cause: Cause, context: Context<'_>) -> String {
     let Context { lock, cpus, threads, .. } = context;
-    let fills_cpus = context.on_cpu >= FULL * f64::from(cpus) && threads > cpus;
+    let full = context.on_cpu >= FULL * f64::from(cpus);
+    let fills_cpus = full && threads > cpus;
     match cause {
         // The program cannot change anything else about a library's own lock.
         Cause::SleptHolding(_) | Cause::Computing | Cause::OnCpu | Cause::Convoy | Cause::Hog
@@ -127,6 +128,11 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
         Cause::Convoy if cpus <= 1 => "Each waiter sleeps and has to be woken: do several \
              operations per acquisition, or let this program use more than one CPU."
             .to_owned(),
+        // A waiter that spins takes CPU time from the threads that work.
+        Cause::Convoy if full => {
+            "Each waiter sleeps and has to be woken: do several operations per acquisition."
+                .to_owned()
+        }
         Cause::Convoy => "Each waiter sleeps and has to be woken: spin before sleeping, or do \
              several operations per acquisition."
             .to_owned(),
@@ -252,10 +258,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_spins_on_the_only_cpu() {
-        let said = |cpus| mend(Cause::Convoy, Context { cpus, ..PLAIN });
-        assert!(said(2).contains("spin before sleeping"), "{}", said(2));
-        assert!(!said(1).contains("spin"), "{}", said(1));
+    fn nobody_spins_where_no_cpu_is_idle() {
+        let said = |cpus, on_cpu| mend(Cause::Convoy, Context { cpus, on_cpu, ..PLAIN });
+        assert!(said(2, 0.5).contains("spin before sleeping"), "{}", said(2, 0.5));
+        assert!(!said(2, 2.4).contains("spin"), "{}", said(2, 2.4));
+        assert!(!said(1, 0.5).contains("spin"), "{}", said(1, 0.5));
         let said = mend(Cause::Computing, Context { cpus: 1, ..PLAIN });
         assert!(!said.contains("several locks"), "{said}");
     }
