@@ -65,6 +65,7 @@ mod tests {
             on_cpu: Estimate::exact(0.0),
             cpus: 8.0,
             users_on_cpu: 0.0,
+            users_at_rest: 0.0,
             others: &[],
             locking: Locking::default(),
         };

@@ -26,10 +26,20 @@ pub struct Surroundings<'a> {
     pub cpus: f64,
     /// Mean number of the judged lock's users that are on a CPU or wait for one.
     pub users_on_cpu: f64,
+    /// Share of the time for which the judged lock's users wait for work, or for other threads but
+    /// not for a lock.
+    pub users_at_rest: f64,
     /// The busiest among the other locks that this lock's waiters use.
     pub others: &'a [OtherLock],
     /// CPU time spent on locking.
     pub locking: Locking,
+}
+
+impl Surroundings<'_> {
+    /// Returns `true` if whatever the lock's users wait for, other than locks, may set their pace.
+    pub(super) fn others_may_set_pace(&self) -> bool {
+        self.users_at_rest >= AT_REST
+    }
 }
 
 /// Another lock that the waiters use.
@@ -68,6 +78,11 @@ const MAX_LOCKING: f64 = 0.99;
 /// Of the threads that are on a CPU or waiting for one, the smallest share that must be users of
 /// the lock for these to be what fills the CPUs.
 const MAIN_USERS: f64 = 0.5;
+
+/// If the users of a lock wait for work or for other threads for at least this share of the time,
+/// whatever they wait for may set the pace: a timer, or clients that send no more than they do.
+/// Waiting for it would then only last longer, and nothing might be gained.
+const AT_REST: f64 = 0.1;
 
 /// The CPUs are full if the program's threads use, or wait for, at least this share of them.
 const FULL: f64 = 0.9;
@@ -132,7 +147,10 @@ pub fn gain(freed: Estimate, program: Surroundings<'_>) -> Option<Estimate> {
         others.iter().map(behind).fold(all, f64::min).clamp(1.0, MAX_GAIN + 1.0)
     };
     let value = throughput(freed.value, locking.seen, false, |limit| limit.value);
-    let low = throughput(freed.low, 0.0, false, |limit| limit.high).min(value);
+    let low = match program.others_may_set_pace() {
+        true => 1.0,
+        false => throughput(freed.low, 0.0, false, |limit| limit.high).min(value),
+    };
     let high = throughput(freed.high, locking.most, true, |limit| limit.low).max(value);
     let untold = locking.most > 1.0 - 1.0 / MAX_RANGE && high > MAX_RANGE * low;
     (!untold).then_some(Estimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 })
@@ -148,6 +166,7 @@ mod tests {
         on_cpu: Estimate { value: 0.1, low: 0.1, high: 0.1 },
         cpus: 8.0,
         users_on_cpu: 0.1,
+        users_at_rest: 0.0,
         others: &[],
         locking: Locking { seen: 0.0, most: 0.0 },
     };
@@ -223,6 +242,16 @@ mod tests {
         let others = Surroundings { users_on_cpu: 1.0, ..FULL_CPUS };
         assert_eq!(gain(Estimate::exact(2.0), others), None);
         assert_eq!(gain(Estimate::exact(0.0), others), Some(Estimate::exact(0.0)));
+    }
+
+    #[test]
+    fn users_whose_pace_others_set_may_gain_nothing() {
+        let gain = |users_at_rest| {
+            let queue = Estimate { value: 2.0, low: 1.0, high: 4.0 };
+            gain(queue, Surroundings { users_at_rest, ..IDLE }).unwrap()
+        };
+        assert_eq!(gain(0.65), Estimate { low: 0.0, ..gain(0.0) });
+        assert_eq!(gain(0.05), gain(0.0));
     }
 
     #[test]

@@ -181,10 +181,11 @@ fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
 
 /// Returns `true` if the model of this lock can tell how other numbers of threads would do. It
 /// takes all time of its users without it for work, but those that wait for other locks would be
-/// held up by more threads there, too.
+/// held up by more threads there, too, and whatever else they wait for may set their pace.
 fn knows_other_threads(seen: LockSeen<'_>) -> bool {
     let queue = seen.samples.queue().known().map_or(0.0, |queue| queue.value);
-    seen.elsewhere <= MOST_ELSEWHERE * (f64::from(seen.users) - queue)
+    !seen.program.others_may_set_pace()
+        && seen.elsewhere <= MOST_ELSEWHERE * (f64::from(seen.users) - queue)
 }
 
 /// Numbers of threads to predict: powers of two, the number that use the lock, and the number
@@ -276,6 +277,7 @@ mod tests {
                 on_cpu: Estimate::exact(0.1),
                 cpus: 2.0,
                 users_on_cpu: 0.0,
+                users_at_rest: 0.0,
                 others: &[],
                 locking: Locking::default(),
             },
@@ -360,6 +362,7 @@ mod tests {
                 on_cpu: Estimate::exact(0.0),
                 cpus: 0.0,
                 users_on_cpu: 0.0,
+                users_at_rest: 0.0,
                 others: &[],
                 locking: Locking::default(),
             },

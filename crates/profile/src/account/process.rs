@@ -42,7 +42,7 @@ use crate::holder::{HolderRecords, turn};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
 
-use crate::primitive::{Evidence, Hold, Kind, Wait};
+use crate::primitive::{Evidence, Hold, Kind, Role, Wait};
 use crate::sample::{Chunk, Span, ThreadRead, Tick, Watch};
 use crate::tally::count;
 
@@ -425,7 +425,12 @@ impl ProcessAccount {
         }
         if read.picked {
             let woken = read.activity == Activity::OnCpu;
-            self.cpu.sample(read.tid, woken);
+            let on = waiting_on.map(|place| self.objects[place as usize].identity.role());
+            let at_rest = on.map_or_else(
+                || doing.is_some_and(|kind| !kind.is_work()),
+                |role| matches!(role, Role::Idle | Role::Unknown),
+            );
+            self.cpu.sample(read.tid, woken, at_rest);
             let before = self.last.get(&read.tid).copied();
             let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
             let asleep_with = match read.stack_number {
@@ -628,7 +633,13 @@ impl ProcessAccount {
     /// Mean number of these threads that were on a CPU, limited to as many as were alive at the
     /// same time.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
-        self.cpu.of(threads) * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
+        self.cpu.on_cpu(threads) * self.at_once(threads.len()) as f64
+    }
+
+    /// Share of the time for which these threads waited for work, or for other threads but not for
+    /// a lock.
+    pub(crate) fn at_rest(&self, threads: &HashSet<u32>) -> f64 {
+        self.cpu.at_rest(threads)
     }
 
     /// Ends the account: the last looks have been folded.

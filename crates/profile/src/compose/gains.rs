@@ -66,6 +66,7 @@ pub(super) struct Around {
     others: Vec<OtherLock>,
     locking: Locking,
     users_on_cpu: f64,
+    users_at_rest: f64,
     working_within: f64,
 }
 
@@ -118,6 +119,7 @@ impl<'a> Gains<'a> {
             on_cpu: self.on_cpu.estimate(),
             cpus: self.cpus,
             users_on_cpu: around.users_on_cpu,
+            users_at_rest: around.users_at_rest,
             others: &around.others,
             locking: around.locking,
         }
@@ -162,6 +164,7 @@ impl<'a> Gains<'a> {
             others: limits.collect(),
             locking: of_all.bounded_by(per_s, self.on_cpu.mean),
             users_on_cpu: self.process.on_cpu(&lock.users),
+            users_at_rest: self.process.at_rest(&lock.users),
             working_within: if lock.seen_in_part() { Z95 * self.working_error } else { 0.0 },
         }
     }

@@ -119,10 +119,13 @@ fn threads(lock: &Lock) -> Cell {
 
 pub(crate) fn gain(lock: &Lock) -> Cell {
     let within = lock.gain_interval95.map(|it| [it.low().get(), it.high().get()]);
-    let wide = |gain: f64, [low, high]: [f64; 2]| high - low >= RANGE.max(gain) && high < 9.995;
+    let wide = |gain: f64, [low, high]: [f64; 2]| high - low >= RANGE.max(gain);
     Cell::figure(lock.gain, |gain| match gain {
         size if let Some([low, high]) = within.filter(|&within| wide(size, within)) => {
-            format!("{:.0}–{:.0}%", low * 100.0, high * 100.0)
+            match high < 9.995 {
+                true => format!("{:.0}–{:.0}%", low * 100.0, high * 100.0),
+                false => format!("{:.0}–{:.0}×", 1.0 + low, 1.0 + high),
+            }
         }
         size => gained(size, None),
     })

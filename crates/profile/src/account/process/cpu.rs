@@ -1,4 +1,4 @@
-//! CPU time of the threads of a process.
+//! CPU time of the threads of a process, and the time for which they wait for others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,16 @@ pub(super) struct Cpu {
     /// Clock ticks that the process has spent on a CPU, in user mode and in the kernel: at first,
     /// and now.
     ticks: Option<[[u64; 2]; 2]>,
-    /// Number of samples of each thread, and of those among them that saw it on a CPU.
-    samples: HashMap<u32, (u64, u64)>,
+    samples: HashMap<u32, Samples>,
+}
+
+/// Numbers of samples of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
+    all: u64,
+    on_cpu: u64,
+    /// Those that saw it wait for work, or for other threads but not for a lock.
+    at_rest: u64,
 }
 
 impl Cpu {
@@ -30,17 +38,28 @@ impl Cpu {
         (own + kernel >= MIN_TICKS).then(|| kernel as f64 / (own + kernel) as f64)
     }
 
-    pub(super) fn sample(&mut self, tid: u32, on_cpu: bool) {
+    pub(super) fn sample(&mut self, tid: u32, on_cpu: bool, at_rest: bool) {
         if self.samples.len() < MAX_OBJECTS || self.samples.contains_key(&tid) {
-            let (all, running) = self.samples.entry(tid).or_default();
-            *all += 1;
-            *running += u64::from(on_cpu);
+            let of = self.samples.entry(tid).or_default();
+            of.all += 1;
+            of.on_cpu += u64::from(on_cpu);
+            of.at_rest += u64::from(at_rest);
         }
     }
 
-    /// Sum, over these threads, of the share of its samples that saw each on a CPU.
-    pub(super) fn of(&self, threads: &HashSet<u32>) -> f64 {
+    /// Mean, over these threads, of the share of its samples that saw each on a CPU.
+    pub(super) fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
+        self.mean(threads, |of| of.on_cpu)
+    }
+
+    /// Mean, over these threads, of the share of its samples that saw each wait for work, or for
+    /// other threads but not for a lock.
+    pub(super) fn at_rest(&self, threads: &HashSet<u32>) -> f64 {
+        self.mean(threads, |of| of.at_rest)
+    }
+
+    fn mean(&self, threads: &HashSet<u32>, part: fn(&Samples) -> u64) -> f64 {
         let sampled = threads.iter().filter_map(|tid| self.samples.get(tid));
-        sampled.map(|&(all, running)| running as f64 / all as f64).sum()
+        sampled.map(|of| part(of) as f64 / of.all as f64).sum::<f64>() / threads.len().max(1) as f64
     }
 }

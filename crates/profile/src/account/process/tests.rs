@@ -308,12 +308,12 @@ fn threads_that_never_meet_do_not_use_a_lock_together() {
     for first in (10..50).step_by(4) {
         account.set_threads((first..first + 4).collect(), None);
         for tid in first..first + 4 {
-            (0..8).for_each(|sample| account.cpu.sample(tid, sample < 4));
+            (0..8).for_each(|sample| account.cpu.sample(tid, sample < 4, sample > 5));
         }
     }
     let users: HashSet<u32> = (10..50).collect();
     assert_eq!((account.at_once(users.len()), account.at_once(3)), (4, 3));
-    assert_eq!(account.on_cpu(&users), 2.0);
+    assert_eq!((account.on_cpu(&users), account.at_rest(&users)), (2.0, 0.25));
     assert_eq!(account.on_cpu(&HashSet::new()), 0.0);
 }
 
