@@ -9,6 +9,7 @@ use threadtoll_record::profile::{
     ThreadShare, WhatIf,
 };
 use threadtoll_record::{Fraction, Text};
+use threadtoll_stats::interval::Estimate;
 
 use super::gains::{Chains, Gains};
 use super::judged::{cause_kind, change, verdict};
@@ -19,6 +20,10 @@ use crate::account::Object;
 use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
+
+/// Smallest share of a lock's samples that must show a holder if it is inferred: a few may be due to
+/// stacks that were read too late.
+const LEAST_INFERRED: f64 = 0.1;
 
 /// Facts known about all listed locks of a process.
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +75,15 @@ impl One<'_> {
             interpreter: object.identity.interpreter_lock().is_some(),
             library: named.library.map(|library| library.mend),
         };
-        let holding = self.shares(&holders.threads, holders.inferred);
+        let mut holding = of_samples(self.shares(&holders.threads, holders.inferred), holders);
+        let seen_holding: f64 = holding.iter().map(|holder| holder.share.get()).sum();
+        let is_told = !holders.inferred || seen_holding >= LEAST_INFERRED;
+        if !is_told {
+            holding.clear();
+        }
         let (held, queue) = (judged.held.known(), judged.queue.known());
         // More threads wait than were seen.
         let too_few = object.seen_in_part() && queue.is_some_and(|it| it.value >= f64::from(users));
-        let efficiency = judged.efficiency.filter(|_| !too_few);
         let mut all_sites =
             sites(SiteRole::Waiter, &object.waiting_at, object.looks_at_stacks, stacks);
         let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
@@ -97,24 +106,28 @@ impl One<'_> {
         if is_event {
             causes.clear();
         }
-        let gain = judged.gain.filter(|_| !takes_turns && !is_event);
+        let is_tried = may_be_tried(held, queue, holding.len());
+        let gain = judged.gain.filter(|_| !takes_turns && !is_event && !is_tried);
         // The models know one holder at a time, and the threads of one process only.
         let elsewhere = holding.iter().any(|holder| holder.pid.is_some());
-        let modelled = !context.read_write && !elsewhere && !takes_turns && !is_event;
-        let looks = holders.stacks.values().sum();
-        all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
+        let modelled = !context.read_write && !elsewhere && !takes_turns && !is_event && !is_tried;
+        if is_told {
+            let looks = holders.stacks.values().sum();
+            all_sites.extend(sites(SiteRole::Holder, &holders.stacks, looks, stacks));
+        }
         let (candidates, looks) = (&holders.candidates, holders.looks_at_candidates);
         // If holds are short or of unknown length, the stacks are from other moments.
         if !judged.queue_is_lower_bound && queue.is_some() {
             all_sites.extend(sites(SiteRole::Candidate, candidates, looks, stacks));
         }
+        let efficiency = judged.efficiency.filter(|_| !too_few && !is_tried);
         Lock {
             generation: object.generation + 1,
             held_share: held.map(fraction),
             held_share_interval95: held.and_then(fractions),
             queue_mean: queue.map(ratio),
             queue_mean_interval95: queue.and_then(ratios),
-            queue_is_lower_bound: judged.queue_is_lower_bound,
+            queue_is_lower_bound: judged.queue_is_lower_bound || is_tried,
             queue_max: Some(object.waiters_max),
             seen_in_part: object.seen_in_part(),
             gain: gain.map(ratio),
@@ -123,12 +136,12 @@ impl One<'_> {
             released_by_others: is_event,
             efficiency: efficiency.map(fraction),
             efficiency_interval95: efficiency.and_then(fractions),
-            verdict: judged.verdict.map(verdict),
+            verdict: judged.verdict.filter(|_| !is_tried).map(verdict),
             holder_not_seen_share: holders.doing.not_seen().map(fraction),
             holder_not_seen_interval95: holders.doing.not_seen().and_then(fractions),
             waiting_samples: Some(holders.doing.samples.into()),
             holder_let_go_share: holders.doing.let_go().map(fraction),
-            holders: of_samples(holding, holders),
+            holders: holding,
             waiters: self.shares(&object.waiting, false),
             waits_for: holders
                 .doing
@@ -286,6 +299,16 @@ fn of_samples(mut shares: Vec<ThreadShare>, holders: &Holders) -> Vec<ThreadShar
             within.and_then(|it| Interval::new(scaled(it.low()), scaled(it.high())));
     }
     shares
+}
+
+/// Returns `true` for a lock that several threads hold much of the time, although none ever sleeps
+/// for it: they may try it again and again instead, so that its queue does not show.
+fn may_be_tried(held: Option<Estimate>, queue: Option<Estimate>, holders: usize) -> bool {
+    const OFTEN_HELD: f64 = 0.5;
+    const NO_QUEUE: f64 = 0.02;
+    holders >= 2
+        && held.is_some_and(|held| held.low >= OFTEN_HELD)
+        && queue.is_some_and(|queue| queue.value <= NO_QUEUE)
 }
 
 /// A lock about which nothing else is known. `alive` threads may use it, and `users` of them do.

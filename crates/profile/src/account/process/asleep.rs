@@ -30,6 +30,10 @@ pub(crate) struct InCall {
     pub(crate) at: HashMap<u32, Sleeping>,
 }
 
+/// Sleeps that are seen mostly at lower ages are short: of one that takes a second, 49 of 50 looks
+/// see a higher age.
+const YOUNG_NS: u64 = 20_000_000;
+
 /// Sleeps seen with one stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sleeping {
@@ -40,6 +44,9 @@ pub(crate) struct Sleeping {
     aged: u64,
     ln_ages: f64,
     ln_squares: f64,
+    /// Number of the looks at young ages, and the sum of the logarithms of these.
+    young: u64,
+    ln_young: f64,
 }
 
 impl Sleeping {
@@ -55,6 +62,8 @@ impl Sleeping {
             aged: self.aged + other.aged,
             ln_ages: self.ln_ages + other.ln_ages,
             ln_squares: self.ln_squares + other.ln_squares,
+            young: self.young + other.young,
+            ln_young: self.ln_young + other.ln_young,
         }
     }
 
@@ -77,13 +86,18 @@ impl Sleeping {
         self.aged > 0
     }
 
-    /// Length of a sleep, if all are about equally long; `None` if they are not, or if too few ages
-    /// are known. The age at a random time is then uniform, so that the mean of its logarithm is 1
-    /// below the logarithm of the length.
+    /// Typical length of a sleep, if all are about equally long, or most of the time goes into
+    /// short ones; `None` if neither is the case, or if too few ages are known. The age at a random
+    /// time is uniform for sleeps of one length, so that the mean of its logarithm is 1 below the
+    /// logarithm of the length.
     pub(crate) fn length_ns(self) -> Option<f64> {
         const FEWEST: u64 = 5;
-        let told = self.aged >= FEWEST && self.are_alike();
-        told.then(|| (self.ln_ages / self.aged as f64 + 1.0).exp())
+        let (looks, sum) = match self.are_alike() {
+            true => (self.aged, self.ln_ages),
+            false if 2 * self.young >= self.looks => (self.young, self.ln_young),
+            false => return None,
+        };
+        (looks >= FEWEST).then(|| (sum / looks as f64 + 1.0).exp())
     }
 
     fn aged(mut self, age_ns: Option<u64>) -> Sleeping {
@@ -93,6 +107,10 @@ impl Sleeping {
             self.aged += 1;
             self.ln_ages += ln;
             self.ln_squares += ln * ln;
+            if age_ns < YOUNG_NS {
+                self.young += 1;
+                self.ln_young += ln;
+            }
         }
         self
     }
@@ -167,14 +185,15 @@ mod tests {
     use crate::account::Looks;
 
     #[test]
-    fn a_length_is_told_only_of_sleeps_that_are_alike() {
+    fn a_length_is_told_of_sleeps_that_are_alike_or_mostly_short() {
         const MS: u64 = 1_000_000;
         let length = |of: Sleeping| of.length_ns().map(|ns| (ns / MS as f64).round());
         let [short, longer, long] = [(3, 200), (6, 100), (7_000, 60)]
             .map(|(ms, looks)| Sleeping::of_length(ms * MS, looks));
         assert_eq!([short, longer].map(length), [Some(3.0), Some(6.0)]);
         assert_eq!(length(short.and(longer)), Some(4.0));
-        assert_eq!(length(short.and(long)), None);
+        assert_eq!(length(short.and(long)), Some(3.0));
+        assert_eq!(length(short.and(Sleeping::of_length(7_000 * MS, 300))), None);
         // Sleeps that began before the profile did.
         assert_eq!(length(short.and(Sleeping::seen(300))), None);
         assert!(Sleeping::seen(300).are_alike() && !short.and(long).are_alike());
