@@ -294,7 +294,7 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
     let adds_threads = matches!(best.change, Change::Threads(_));
     let all = lock.gain.filter(|all| !adds_threads && part(all.get()));
     let all = all.map_or_else(String::new, |_| {
-        format!(", of {} without any wait for it", locks::gain(lock).text)
+        format!("; without any wait for it {}", locks::gain(lock).text)
     });
     Some(format!("{question} {}{all}.", effects.join(", ")))
 }
@@ -303,7 +303,7 @@ pub(crate) fn best_change(lock: &Lock) -> Option<String> {
 pub(crate) fn gain_not_told(seen: &Seen<'_>) -> Option<String> {
     let lock = seen.lock;
     let known = lock.gain.is_some() || lock.queue_mean.is_none() || lock.waiting_samples.is_none();
-    if known || stuck::concerns(seen.process, lock.id) {
+    if known || !seen.waited() || stuck::concerns(seen.process, lock.id) {
         return None;
     }
     let why = match (lock.never_taken, lock.takes_turns, lock.released_by_others) {
@@ -321,17 +321,23 @@ fn within(interval: Option<Interval<Ratio>>) -> String {
     })
 }
 
-/// What the method cannot see; gaps of this profile come first.
+/// The gaps of this profile.
 pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     let mut unseen: Vec<String> = profile.unseen.iter().map(|text| clean(text)).collect();
-    if profile.method == Method::Sampled {
-        unseen.push("Locks that nobody waited for and no debug information names.".into());
-        let cut = profile.stacks_cut_share.map_or(0.0, |share| share.get());
-        if cut >= STACKS_CUT {
-            unseen.push(format!("The outer frames of {} of the stacks.", percent(cut)));
-        }
+    let cut = profile.stacks_cut_share.map_or(0.0, |share| share.get());
+    if profile.method == Method::Sampled && cut >= STACKS_CUT {
+        unseen.push(format!("The outer frames of {} of the stacks.", percent(cut)));
     }
     unseen
+}
+
+/// The gaps of this profile, and of all profiles made in this way.
+pub(crate) fn never_seen(profile: &Profile) -> Vec<String> {
+    let mut all = unseen(profile);
+    if profile.method == Method::Sampled {
+        all.push("Locks for which no thread waited, unless debug information names them.".into());
+    }
+    all
 }
 
 /// How the figures were obtained, as sentences.

@@ -14,7 +14,7 @@ use super::table::{more_rows, plain, sortable};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::machine::facts;
-use crate::profile::{self, Seen, answer, kinds, locks, stack, stuck, time, unseen, waits};
+use crate::profile::{self, Seen, answer, kinds, locks, never_seen, stack, stuck, time, waits};
 use crate::units::{percent, share};
 
 const MAX_ROWS: usize = 500;
@@ -55,7 +55,7 @@ pub(super) fn section(index: usize, profiled: &Profiled) -> Markup {
             (others(profile))
             h2 { "Not seen" } "\n"
             ul class="refused" { "\n"
-                @for sentence in unseen(profile) { li { (sentence) } "\n" }
+                @for sentence in never_seen(profile) { li { (sentence) } "\n" }
             } "\n"
             (origin(profiled))
         } "\n"

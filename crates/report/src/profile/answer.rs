@@ -5,8 +5,12 @@
 
 mod doubts;
 
+use std::collections::BTreeMap;
+
 use threadtoll_primitive::function::is_queue;
-use threadtoll_record::profile::{Lock, Profile, Runtime, ThreadTime, WaitFor, WaitKind};
+use threadtoll_record::profile::{
+    IoKind, Lock, Profile, Role, Runtime, ThreadTime, WaitFor, WaitKind,
+};
 
 use super::kinds::{self, Group};
 use super::time::{self, Part, Spent};
@@ -22,6 +26,14 @@ const MUCH: f64 = 0.5;
 
 /// Largest gain for which waiting counts as cheap.
 const LITTLE: f64 = 0.1;
+
+/// Number of locks, and largest part of all waiting that is due to one of them, for which the
+/// waiting counts as spread over many.
+const MANY: usize = 5;
+const LARGE_PART: f64 = 0.25;
+
+/// Share of the threads in waits whose reason is not known above which one place stands for all.
+const NEARLY_ALL: f64 = 0.9;
 
 /// Fraction of the longest queue up to which another queue hardly matters.
 const SHORT_QUEUE: f64 = 0.1;
@@ -101,7 +113,7 @@ fn of_threads(profile: &Profile) -> Answer {
     if let Some(turns) = findings.turns() {
         return Answer::doubtful(turns);
     }
-    if waited >= WORTHWHILE || gain >= WORTHWHILE && findings.gain_at_least() >= WORTHWHILE {
+    if findings.waits() || findings.gains() {
         return findings.locks(gain);
     }
     if let Some(spun) = findings.spun() {
@@ -124,13 +136,33 @@ fn of_threads(profile: &Profile) -> Answer {
         Findings::unknown_waits,
     ];
     let doubt = doubts.into_iter().find_map(|doubt| doubt(&findings));
-    doubt.unwrap_or_else(|| findings.not_locks())
+    doubt.unwrap_or_else(|| findings.not_locks(profile))
 }
 
 impl Findings<'_> {
     /// The largest gain in throughput from removing the waits for a lock.
     fn gain(&self) -> f64 {
         self.costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get())
+    }
+
+    /// Returns `true` if threads waited for locks for a part of the time that is worth mentioning;
+    /// surely so, if it is close to the limit.
+    fn waits(&self) -> bool {
+        let least = if self.waited < 2.0 * WORTHWHILE { self.waited_at_least() } else { 1.0 };
+        self.waited >= WORTHWHILE && least >= WORTHWHILE
+    }
+
+    /// Returns `true` if the program would surely gain from that; or if it would unless something
+    /// else sets its pace, and threads wait for locks long enough, compared with their work.
+    fn gains(&self) -> bool {
+        let waits_long = self.waited_at_least() >= WORTHWHILE * self.working();
+        self.gain() >= WORTHWHILE && (self.gain_at_least() >= WORTHWHILE || waits_long)
+    }
+
+    /// The lower end of the interval of the time for which threads waited for locks.
+    fn waited_at_least(&self) -> f64 {
+        let within = self.part(Spent::Lock).and_then(|part| part.interval);
+        within.map_or(self.waited, |[low, _]| low)
     }
 
     /// The lower end of that gain's interval.
@@ -182,14 +214,14 @@ impl Findings<'_> {
         let waited = percent(self.waited);
         let turns = most(|lock| lock.takes_turns).map(|name| {
             format!(
-                "Cannot be told: {waited} of the time its threads waited for {name} while its \
+                "Cannot be told if locks are to blame: {waited} of the time its threads waited for {name} while its \
                  holder waited for work, as idle threads of a pool do that take turns."
             )
         });
         turns.or_else(|| {
             let name = most(|lock| lock.released_by_others)?;
             Some(format!(
-                "Cannot be told: {waited} of the time its threads waited for {name}, which another \
+                "Cannot be told if locks are to blame: {waited} of the time its threads waited for {name}, which another \
                  thread than its owner releases, as if it were an event."
             ))
         })
@@ -253,6 +285,15 @@ impl Findings<'_> {
         let largest = self.largest(|_| true);
         let waiting = waiting.map_or(0.0, |waiting| waiting.share);
         let text = match largest {
+            _ if let Some(seen) = self.costs.first().filter(|seen| seen.lock.never_taken) => {
+                let name = locks::shortened(&seen.name(), 40);
+                let all_along = seen.process.seconds.map_or_else(
+                    || "all the while".into(),
+                    |seconds| format!("in {}", kinds::rough(seconds.get() * 1e9)),
+                );
+                format!("Locks: {waited_for}; {name} was not released {all_along}.")
+            }
+            _ if let Some(spread) = self.spread() => format!("Locks: {waited_for}{spread}."),
             // Idle threads may be parked by a lock; and a program that lacks CPUs does not gain
             // anything either.
             _ if all_known && gain < WORTHWHILE && self.gain_at_most() < LITTLE => {
@@ -282,6 +323,28 @@ impl Findings<'_> {
             format!(" Probably for locks as well: {} of the time, in {place}.", percent(share))
         });
         Answer::locks(text + &more)
+    }
+
+    /// Part of a sentence for the case that many locks share the waiting, as the locks of sessions
+    /// or of shards do.
+    fn spread(&self) -> Option<String> {
+        let queue = |seen: &Seen<'_>| seen.lock.queue_mean.map_or(0.0, |queue| queue.get());
+        let waited_for = || self.locks.iter().filter(|seen| seen.waited());
+        let (number, all) = (waited_for().count(), waited_for().map(queue).sum::<f64>());
+        if number < MANY || waited_for().any(|seen| queue(seen) > LARGE_PART * all) {
+            return None;
+        }
+        let mut by_place: BTreeMap<String, f64> = BTreeMap::new();
+        for seen in waited_for() {
+            if let Some(site) = stack::main_site(seen.lock, Role::Waiter) {
+                *by_place.entry(stack::caller(site)).or_default() += queue(seen);
+            }
+        }
+        let most = by_place.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        let taken = most
+            .filter(|(_, queue)| *queue > 0.5 * all)
+            .map_or_else(String::new, |most| format!(", most of it for those taken in {}", most.0));
+        Some(format!(", spread over {number} locks{taken}"))
     }
 
     /// Number of locks whose queues are not much shorter than the longest.
@@ -366,7 +429,7 @@ impl Findings<'_> {
             )));
         }
         Some(Answer::doubtful(format!(
-            "Cannot be told: {parked} without a sign of the reason, {}; {tells} what for.",
+            "Cannot be told if locks are to blame: {parked} without a sign of the reason, {}; {tells} what for.",
             match self.waited > 0.0 {
                 true => format!("and {} for locks that were seen", percent(self.waited)),
                 false => "and no lock was seen".into(),
@@ -391,9 +454,13 @@ impl Findings<'_> {
     /// Returns `true` if threads waited for the lock and its unknown gain may be worthwhile: it is
     /// at most the work of all threads that wait for locks.
     fn may_gain(&self, seen: &Seen<'_>) -> bool {
-        let time = self.time;
-        let working = time.on_cpu.get() + time.io_total() + time.sleep.get();
-        seen.waited() && seen.lock.gain.is_none() && self.waited >= WORTHWHILE * working
+        let waited = self.waited >= WORTHWHILE * self.working();
+        seen.waited() && seen.lock.gain.is_none() && waited
+    }
+
+    /// Share of the time for which threads work: on a CPU, in I/O, or asleep by their own choice.
+    fn working(&self) -> f64 {
+        self.time.on_cpu.get() + self.time.io_total() + self.time.sleep.get()
     }
 
     /// Shares of the time in waits for other threads, and in calls, whose purpose is unknown.
@@ -419,8 +486,11 @@ impl Findings<'_> {
         let kind = if thread >= unknown { WaitKind::Thread } else { WaitKind::Unknown };
         let in_doubt = |group: &&Group<'_>| group.wait.kind == kind && open(group);
         let most = self.groups.iter().find(in_doubt);
-        let place = most
-            .map_or_else(String::new, |group| format!(" ({} in {})", group.thing(), group.place()));
+        let all: f64 = self.groups.iter().filter(in_doubt).map(|group| group.threads).sum();
+        let place = most.map_or_else(String::new, |group| {
+            let mostly = if group.threads < NEARLY_ALL * all { "mostly " } else { "" };
+            format!(" ({mostly}{} in {})", group.thing(), group.place())
+        });
         let (phrase, largest) = match kind {
             WaitKind::Thread => ("waited for other threads", thread),
             _ => ("waited for something that was not recognised", unknown),
@@ -471,10 +541,10 @@ impl Findings<'_> {
             Some(_) => "read that code to see whether it is for a lock",
             None => "their stacks would tell what for",
         };
-        Some(Answer::doubtful(format!("Cannot be told: {waited}; {tells}.")))
+        Some(Answer::doubtful(format!("Cannot be told if locks are to blame: {waited}; {tells}.")))
     }
 
-    fn not_locks(&self) -> Answer {
+    fn not_locks(&self, profile: &Profile) -> Answer {
         let known = |spent: Spent| !matches!(spent, Spent::Thread | Spent::Unknown);
         // Waits for other threads that are understood do not explain where the time goes.
         let largest = match self.largest(known) {
@@ -490,8 +560,18 @@ impl Findings<'_> {
             self.groups.iter().find(of_part).map_or_else(String::new, |group| {
                 format!(" ({} in {})", group.thing(), group.place())
             });
+        // A shell or a supervisor says nothing of the processes that do its work.
+        let of_others = match part.spent {
+            Spent::Io(IoKind::Child) => true,
+            Spent::Thread => self.alone,
+            _ => false,
+        };
+        let (here, others) = match of_others && part.share >= MUCH && profile.processes.len() == 1 {
+            true => (" in this process", " Profile its child processes, too, if it has any."),
+            false => ("", ""),
+        };
         Answer::not_locks(format!(
-            "Not locks: {} of the time its threads {}{place}; {}.",
+            "Not locks{here}: {} of the time its threads {}{place}; {}.{others}",
             percent(part.share),
             part.phrase,
             self.for_locks()

@@ -229,7 +229,7 @@ fn line(profile: &Profile, part: &time::Part, groups: &[Group<'_>]) -> Option<St
         })
         .collect();
     let title = match part.spent {
-        Spent::Thread => format!("For {others}"),
+        Spent::Thread => format!("Waiting for {others}"),
         _ => capital(part.name),
     };
     (!items.is_empty()).then(|| format!("{title} {}: {}", percent(part.share), items.join("; ")))

@@ -37,8 +37,13 @@ pub(crate) fn line(site: &Site) -> String {
 /// The function that takes or releases a lock, and the program's function that called it.
 pub(crate) fn taker(site: &Site) -> String {
     let innermost = site.frames.first().map_or_else(String::new, |frame| short_name(frame));
-    let caller = line(site).split(" ← ").next().unwrap_or_default().to_owned();
+    let caller = caller(site);
     if caller == innermost { innermost } else { format!("{innermost} ← {caller}") }
+}
+
+/// The innermost function that [`line`] shows.
+pub(crate) fn caller(site: &Site) -> String {
+    line(site).split(" ← ").next().unwrap_or_default().to_owned()
 }
 
 /// The stack of a waiting thread, in the format of [`line`].

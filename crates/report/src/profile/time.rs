@@ -77,7 +77,7 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
         ],
         _ => {
             let phrase = "ran or waited for a CPU";
-            vec![working("on a CPU", phrase, time.on_cpu, within.on_cpu, time)]
+            vec![working("on or waiting for a CPU", phrase, time.on_cpu, within.on_cpu, time)]
         }
     };
     parts.extend([

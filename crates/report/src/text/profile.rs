@@ -96,14 +96,15 @@ impl Screen<'_> {
         parts
     }
 
-    /// What the method cannot see, and the command that shows more.
-    fn not_seen(&self) -> [Part; 3] {
+    /// The gaps of this profile, and the command that shows more.
+    fn not_seen(&self) -> Vec<Part> {
         let unseen = profile::unseen(self.profile).join(" ");
-        [
-            Part::BLANK,
-            self.text(DIM, &format!("Not seen: {unseen}"), 2, 4),
-            Part { lines: self.command(&clean(self.more)), with: DIM, rank: 0 },
-        ]
+        let mut parts = vec![Part::BLANK];
+        if !unseen.is_empty() {
+            parts.push(self.text(DIM, &format!("Not seen: {unseen}"), 2, 4));
+        }
+        parts.push(Part { lines: self.command(&clean(self.more)), with: DIM, rank: 0 });
+        parts
     }
 
     /// The threads of the first standstill, and the other standstills.
@@ -296,7 +297,7 @@ fn details(profile: &Profile, style: &Style) -> String {
         text.push_str(&table(&section, style));
     }
     text.push_str(&heading("Not seen", style));
-    for sentence in profile::unseen(profile) {
+    for sentence in profile::never_seen(profile) {
         text.push_str(&item(&sentence, style));
     }
     text.push_str(&heading("Method", style));

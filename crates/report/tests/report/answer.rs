@@ -1,6 +1,6 @@
 //! The first line of a profile: is it locks?
 
-use threadtoll_record::profile::{Lock, Role, Wait, WaitFor, WaitKind};
+use threadtoll_record::profile::{IoKind, Lock, Role, Wait, WaitFor, WaitKind};
 use threadtoll_report::text::first_screen;
 
 use crate::profile::{MORE, plain};
@@ -18,7 +18,12 @@ fn answer(shares: &[(&str, f64)], waits: Vec<Wait>) -> String {
     seen.processes[0].waits = waits;
     let screen = first_screen(&seen, MORE, &plain(120));
     let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
-    answer.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    flowing(&answer.join(" "))
+}
+
+/// A text without its line breaks.
+fn flowing(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -34,15 +39,23 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
         answer
     };
     let waits = [("thread", 0.8), ("running", 0.2)];
-    said("Cannot be told: 80% of the time", &waits, vec![condvar("update")]);
-    said("Cannot be told: 80% of the time", &waits, Vec::new());
-    said("Cannot be told: 80% of the time", &[("unknown", 0.8), ("running", 0.2)], Vec::new());
+    said("Cannot be told if locks are to blame: 80% of the time", &waits, vec![condvar("update")]);
+    said("Cannot be told if locks are to blame: 80% of the time", &waits, Vec::new());
+    said(
+        "Cannot be told if locks are to blame: 80% of the time",
+        &[("unknown", 0.8), ("running", 0.2)],
+        Vec::new(),
+    );
     let semaphore = vec![on(Semaphore, 4.0, &["sem_wait", "query", "main"])];
     let semaphore = said("Cannot be told", &waits, semaphore);
     assert!(semaphore.contains("a semaphore may be a lock, a limit or a signal"), "{semaphore}");
     let pool = said("Cannot be told for sure: 80%", &waits, vec![condvar("queue_pop")]);
     assert!(pool.contains("condition variable in queue_pop ← run"), "{pool}");
-    let pool = said("Cannot be told: 80%", &waits, vec![condvar("cond_pool::checkout")]);
+    let pool = said(
+        "Cannot be told if locks are to blame: 80%",
+        &waits,
+        vec![condvar("cond_pool::checkout")],
+    );
     assert!(!pool.contains("pool do"), "{pool}");
     let few = [("thread", 0.2), ("running", 0.8)];
     said("No lock was seen: 80% of the time its threads ran; 20%", &few, vec![condvar("update")]);
@@ -71,20 +84,24 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     };
     let sleeps = [("sleep", 0.8), ("running", 0.2)];
     said(
-        "Cannot be told: 80% of the time its threads slept",
+        "Cannot be told if locks are to blame: 80% of the time its threads slept",
         &sleeps,
         vec![asleep("busy_handler", 2e6)],
     );
     // Threads that try something between short sleeps look like any others that sleep shortly.
     let tick = said(
-        "Cannot be told: 80% of the time its threads slept, about 2 ms at a time, again and again",
+        "Cannot be told if locks are to blame: 80% of the time its threads slept, about 2 ms at a time, again and again",
         &sleeps,
         vec![asleep("tick", 2e6)],
     );
     assert!(tick.contains("in tick ← step, as in polling for something"), "{tick}");
     said("Not locks: 80% of the time its threads slept", &sleeps, vec![asleep("tick", 2e8)]);
     let asks = Wait { lock_function: Some("fe_wait_lock".into()), ..asleep("tune", 2e8) };
-    let asks = said("Cannot be told: 80% of the time its threads slept", &sleeps, vec![asks]);
+    let asks = said(
+        "Cannot be told if locks are to blame: 80% of the time its threads slept",
+        &sleeps,
+        vec![asks],
+    );
     assert!(asks.contains("in fe_wait_lock ← tune"), "{asks}");
     let few = [("sleep", 0.2), ("running", 0.8)];
     said(
@@ -95,7 +112,7 @@ fn time_that_is_not_understood_is_no_evidence_against_locks() {
     // What is not understood at all is told first.
     let waits = vec![asleep("tick", 2e6), condvar("checkout")];
     said(
-        "Cannot be told: 70% of the time its threads waited",
+        "Cannot be told if locks are to blame: 70% of the time its threads waited",
         &[("thread", 0.7), ("sleep", 0.3)],
         waits,
     );
@@ -116,14 +133,14 @@ fn cpu_time_that_goes_into_locks_is_told() {
         seen.processes[0].locking = site(&["pthread_rwlock_rdlock", "look_up", "serve"]);
         seen.processes[0].spin_loops = site(&["add_up", "serve"]);
         let screen = first_screen(&seen, MORE, &plain(100));
-        screen.split_whitespace().collect::<Vec<_>>().join(" ")
+        flowing(&screen)
     };
     let said = screen(0.5, 0.0);
     let expected = "No waits, but CPU time for locks: 62% of their CPU time threads ran in \
                     functions that take or free them (pthread_rwlock_rdlock ← look_up).";
     assert!(said.contains(expected), "{said}");
     let said = screen(0.1, 0.6);
-    let expected = "Cannot be told: 75% of their CPU time threads spun in a loop until another \
+    let expected = "Cannot be told if locks are to blame: 75% of their CPU time threads spun in a loop until another \
                     thread changes a word, in add_up ← serve;";
     assert!(said.contains(expected), "{said}");
     assert!(screen(0.1, 0.05).contains("Not locks: 80% of the time its threads ran"));
@@ -140,7 +157,7 @@ fn with_lock(lock: Lock, sites: &[&str]) -> String {
         ..profiles::wait(WaitKind::Sleep, WaitFor::Other, 3.0, &frames)
     }];
     let screen = first_screen(&seen, MORE, &plain(120));
-    screen.split_whitespace().collect::<Vec<_>>().join(" ")
+    flowing(&screen)
 }
 
 #[test]
@@ -157,7 +174,10 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
     };
     let said = with_lock(lock(0.95, 4), &["compute", "main"]);
     let held = "; cache_lock was held 95% of the time, although nobody was seen to wait for it.";
-    assert!(said.contains("Cannot be told: ") && said.contains(held), "{said}");
+    assert!(
+        said.contains("Cannot be told if locks are to blame: ") && said.contains(held),
+        "{said}"
+    );
     let said = with_lock(lock(0.95, 4), &["write_journal", "record_event", "w"]);
     let held = "in record_event ← w, as in polling for cache_lock, which was held 95% of the time.";
     assert!(said.contains(" Probably locks: ") && said.contains(held), "{said}");
@@ -171,7 +191,7 @@ fn a_lock_that_is_held_all_the_time_without_a_queue_is_a_contradiction() {
             first_screen(&profiles::profile(&["a"], time(), vec![lock]), MORE, &plain(200));
         screen.lines().skip(1).take(2).collect::<Vec<_>>().join(" ").trim().to_owned()
     };
-    let expected = "Cannot be told: 90% of the time its threads ran; cache_lock was held 95% of \
+    let expected = "Cannot be told if locks are to blame: 90% of the time its threads ran; cache_lock was held 95% of \
                     the time, although nobody was seen to wait for it: they may try it again and \
                     again.";
     let said = answer(lock(0.95, 4));
@@ -190,9 +210,9 @@ fn threads_that_yield_again_and_again_may_wait_for_a_lock() {
         &["__sched_yield", "std::this_thread::yield()", "draw"],
     )];
     let said = first_screen(&seen, MORE, &plain(200));
-    let expected = "Cannot be told: 75% of their CPU time threads yielded their CPUs again and \
+    let expected = "Cannot be told if locks are to blame: 75% of their CPU time threads yielded their CPUs again and \
                     again, in draw;";
-    assert!(said.contains(expected), "{said}");
+    assert!(flowing(&said).contains(expected), "{said}");
 }
 
 #[test]
@@ -204,7 +224,7 @@ fn the_tasks_of_an_asynchronous_runtime_are_not_seen() {
     ];
     let parked = profiles::wait(WaitKind::Thread, WaitFor::ConditionVariable, 2.0, &frames);
     let said = answer(&[("thread", 0.6), ("sleep", 0.4)], vec![parked.clone()]);
-    let expected = "Cannot be told: 60% of the time Tokio parked its threads, and tasks that wait \
+    let expected = "Cannot be told if locks are to blame: 60% of the time Tokio parked its threads, and tasks that wait \
                     for an asynchronous lock are not seen; tokio-console shows them.";
     assert!(said.starts_with(expected), "{said}");
     let said = answer(&[("thread", 0.4), ("running", 0.6)], vec![parked]);
@@ -231,10 +251,8 @@ fn a_single_thread_waits_for_no_other_thread() {
     seen.processes[0].waits =
         vec![profiles::wait(WaitKind::Thread, WaitFor::Descriptor, 0.9, &frames)];
     let screen = first_screen(&seen, MORE, &plain(200));
-    assert!(
-        screen.contains("its threads waited for other processes or something else ("),
-        "{screen}"
-    );
+    let waited = "its threads waited for other processes or something else (";
+    assert!(flowing(&screen).contains(waited), "{screen}");
     assert!(!screen.contains("other threads"), "{screen}");
 }
 
@@ -266,4 +284,49 @@ fn an_initialisation_names_who_waits_and_who_runs_it() {
     let said = answer(&[("thread", 0.71), ("sleep", 0.29)], vec![once]);
     assert!(said.starts_with("Initialisation: 71%"), "{said}");
     assert!(said.contains("in get_config ← worker; load_config runs it."), "{said}");
+}
+
+/// First lines of a profile with these locks, whose threads wait for them 60% of the time.
+fn answer_for(locks: Vec<Lock>) -> String {
+    let time = profiles::time([0.1, 0.0, 0.6, 0.3, 0.0], &[]);
+    let screen = first_screen(&profiles::profile(&["a"], time, locks), MORE, &plain(120));
+    flowing(&screen)
+}
+
+#[test]
+fn many_locks_that_share_the_waiting_are_told_together() {
+    let lock = |id| {
+        let queue_mean = Some(0.4.into());
+        let sites = vec![profiles::site(Role::Waiter, 30, &["pthread_mutex_lock", "touch", "run"])];
+        Lock { queue_mean, queue_max: Some(2), sites, ..profiles::lock(id, "") }
+    };
+    let said = answer_for((1..=40).map(lock).collect());
+    let expected = "spread over 40 locks, most of it for those taken in touch.";
+    assert!(said.contains(expected), "{said}");
+    assert!(!answer_for((1..=4).map(lock).collect()).contains("spread over"));
+}
+
+#[test]
+fn a_lock_that_was_never_released_is_told_first() {
+    let never = Lock { never_taken: true, gain: None, ..profiles::saturated() };
+    let said = answer_for(vec![never]);
+    assert!(said.contains("of the time; cache_lock was not released in"), "{said}");
+}
+
+#[test]
+fn a_parent_says_nothing_of_the_processes_that_do_its_work() {
+    let said = |children, processes| {
+        let sleeps = 1.0 - children;
+        let time = profiles::time([0.0, 0.0, 0.0, 0.0, sleeps], &[(IoKind::Child, children)]);
+        let mut profile = profiles::profile(&["sh"], time.clone(), Vec::new());
+        for pid in 1..processes {
+            profile.processes.push(profiles::process(pid, &["child"], time.clone(), Vec::new()));
+        }
+        first_screen(&profile, MORE, &plain(120))
+    };
+    let alone = said(1.0, 1);
+    assert!(alone.contains("Not locks in this process: 100%"), "{alone}");
+    assert!(alone.contains("Profile its child processes, too"), "{alone}");
+    assert!(said(1.0, 3).contains("Not locks: 100%"), "{}", said(1.0, 3));
+    assert!(said(0.2, 1).contains("Not locks: 80%"), "{}", said(0.2, 1));
 }

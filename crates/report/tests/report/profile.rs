@@ -77,7 +77,7 @@ fn a_lock_that_others_release_has_no_gain() {
     let screen = screen_of(vec![lock]);
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
-        "Cannot be told: 60% of the time its threads waited for",
+        "Cannot be told if locks are to blame: 60% of the time its threads waited for",
         "which another thread than its owner releases, as if it were an event.",
         "cannot be told: it is released by another thread than its owner.",
     ] {
@@ -514,7 +514,10 @@ fn spinning_is_a_state_of_its_own() {
     let sum = share(&seen, "");
     assert!((sum - 1.0).abs() < 1e-9, "{sum}");
     let screen = profile(&seen, MORE, &plain(80));
-    assert!(screen.contains("spinning 12%") && screen.contains("on a CPU 10%"), "{screen}");
+    assert!(
+        screen.contains("spinning 12%") && screen.contains("on or waiting for a CPU 10%"),
+        "{screen}"
+    );
 }
 
 /// What the specification asks of families, units, labels and the end.
