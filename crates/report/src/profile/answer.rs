@@ -27,6 +27,9 @@ const MUCH: f64 = 0.5;
 /// Largest gain for which waiting counts as cheap.
 const LITTLE: f64 = 0.1;
 
+/// Beginning of the answer where it is open.
+const UNTOLD: &str = "Cannot be told if locks are to blame:";
+
 /// Number of locks, and largest part of all waiting that is due to one of them, for which the
 /// waiting counts as spread over many.
 const MANY: usize = 5;
@@ -214,14 +217,14 @@ impl Findings<'_> {
         let waited = percent(self.waited);
         let turns = most(|lock| lock.takes_turns).map(|name| {
             format!(
-                "Cannot be told if locks are to blame: {waited} of the time its threads waited for {name} while its \
+                "{UNTOLD} {waited} of the time its threads waited for {name} while its \
                  holder waited for work, as idle threads of a pool do that take turns."
             )
         });
         turns.or_else(|| {
             let name = most(|lock| lock.released_by_others)?;
             Some(format!(
-                "Cannot be told if locks are to blame: {waited} of the time its threads waited for {name}, which another \
+                "{UNTOLD} {waited} of the time its threads waited for {name}, which another \
                  thread than its owner releases, as if it were an event."
             ))
         })
@@ -429,7 +432,7 @@ impl Findings<'_> {
             )));
         }
         Some(Answer::doubtful(format!(
-            "Cannot be told if locks are to blame: {parked} without a sign of the reason, {}; {tells} what for.",
+            "{UNTOLD} {parked} without a sign of the reason, {}; {tells} what for.",
             match self.waited > 0.0 {
                 true => format!("and {} for locks that were seen", percent(self.waited)),
                 false => "and no lock was seen".into(),
@@ -541,7 +544,7 @@ impl Findings<'_> {
             Some(_) => "read that code to see whether it is for a lock",
             None => "their stacks would tell what for",
         };
-        Some(Answer::doubtful(format!("Cannot be told if locks are to blame: {waited}; {tells}.")))
+        Some(Answer::doubtful(format!("{UNTOLD} {waited}; {tells}.")))
     }
 
     fn not_locks(&self, profile: &Profile) -> Answer {

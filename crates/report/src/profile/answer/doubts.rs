@@ -7,7 +7,7 @@ use threadtoll_primitive::function::Part;
 use threadtoll_record::Text;
 use threadtoll_record::profile::{Profile, Runtime, Site, WaitKind};
 
-use super::{Answer, DOUBTFUL, Findings};
+use super::{Answer, DOUBTFUL, Findings, UNTOLD};
 use crate::profile::kinds::{self, Group};
 use crate::profile::time::Spent;
 use crate::profile::{Seen, WORTHWHILE, locks, spin_loop, stack};
@@ -78,7 +78,7 @@ impl Findings<'_> {
                 percent(share)
             ),
             None => format!(
-                "Cannot be told if locks are to blame: {} of the time its threads slept{length} in {place}, as in \
+                "{UNTOLD} {} of the time its threads slept{length} in {place}, as in \
                  polling for something; read that code to see whether it is a lock{held}.",
                 percent(share)
             ),
@@ -104,7 +104,7 @@ impl Findings<'_> {
         let held = self.held_without_queue(OFTEN_HELD);
         let held = held.map_or_else(String::new, held_all_the_time);
         Some(format!(
-            "Cannot be told if locks are to blame: {} of their CPU time threads {did}, in {place}; read that code to see \
+            "{UNTOLD} {} of their CPU time threads {did}, in {place}; read that code to see \
              whether it is a lock{held}.",
             percent(self.part_of_cpu(part))
         ))
@@ -116,7 +116,7 @@ impl Findings<'_> {
         let lock = self.held_without_queue(ALWAYS_HELD)?;
         let part = self.largest(|_| true)?;
         Some(Answer::doubtful(format!(
-            "Cannot be told if locks are to blame: {} of the time its threads {}{}: they may try it again and again.",
+            "{UNTOLD} {} of the time its threads {}{}: they may try it again and again.",
             percent(part.share),
             part.phrase,
             held_all_the_time(lock)
@@ -142,7 +142,7 @@ impl Findings<'_> {
                 percent(share)
             ),
             None => format!(
-                "Cannot be told if locks are to blame: {} of the time {name} parked its threads, and {parked}.",
+                "{UNTOLD} {} of the time {name} parked its threads, and {parked}.",
                 percent(share)
             ),
         }))
