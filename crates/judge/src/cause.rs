@@ -29,7 +29,7 @@ const MOST_UNCLEAR: f64 = 0.2;
 /// Maximum numbers of system calls, and of locks, that are counted separately.
 const MAX_KINDS: usize = 64;
 
-/// An object other than a lock through which a thread waits for others.
+/// A wait target other than a lock through which a thread waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awaited {
     /// A condition variable.
@@ -51,8 +51,8 @@ pub enum Awaited {
 pub enum Holder {
     /// Asleep in this system call, which does not wait for other threads.
     Asleep(u32),
-    /// Waiting for other threads through an object that is not a lock; the number is the object's,
-    /// if it has one.
+    /// Waiting for other threads through a wait target that is not a lock; the number is the wait
+    /// target's, if it has one.
     WaitsFor(Awaited, Option<u32>),
     /// On a CPU.
     Running,
@@ -106,7 +106,7 @@ impl HolderCounts {
         self.samples += 1;
         match holder {
             Holder::Asleep(call) => count(&mut self.asleep, call),
-            Holder::WaitsFor(kind, object) => count(&mut self.waits_for, (kind, object)),
+            Holder::WaitsFor(kind, target) => count(&mut self.waits_for, (kind, target)),
             Holder::Waiting(lock) => count(&mut self.waiting, lock),
             Holder::Running => self.running += 1,
             Holder::OnCpu => self.on_cpu += 1,
@@ -142,8 +142,8 @@ impl HolderCounts {
         interval::share(self.handed_over, self.samples)
     }
 
-    /// Waits for other threads. If each holder waits for an object of its own, as at a channel that
-    /// wakes each receiver by a word of its own, they are merged.
+    /// Waits for other threads. If each holder waits for a wait target of its own, as at a channel
+    /// that wakes each receiver by a word of its own, they are merged.
     fn waits_for_threads(&self) -> BTreeMap<(Awaited, Option<u32>), u64> {
         let mut of_kinds: BTreeMap<Awaited, (u64, u64)> = BTreeMap::new();
         for (&(kind, _), &count) in &self.waits_for {
@@ -199,8 +199,8 @@ pub enum Cause {
     SleptHolding(u32),
     /// The holder waits for the lock with this number.
     WaitsForLock(u32),
-    /// The holder waits for other threads through an object that is not a lock; the number is the
-    /// object's, if it has one.
+    /// The holder waits for other threads through a wait target that is not a lock; the number is
+    /// the wait target's, if it has one.
     WaitsForThreads(Awaited, Option<u32>),
     /// The holder computes.
     Computing,

@@ -66,7 +66,7 @@ const MAX_PREDICTED: u32 = 64;
 pub struct LockSeen<'a> {
     /// Its samples.
     pub samples: &'a LockSamples,
-    /// Waits that no look (one reading of words and threads) saw.
+    /// Waits that no sample (one reading of words and threads) saw.
     pub unseen: Unseen,
     /// Bursts of reads of its word.
     pub bursts: &'a Bursts,

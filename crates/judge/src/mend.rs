@@ -15,7 +15,7 @@ pub struct Context<'a> {
     pub syscall: Option<&'a str>,
     /// The program's function in which it sleeps.
     pub sleeper: Option<&'a Sleeper>,
-    /// Name of the lock or other object for which the holder waits, if it waits.
+    /// Name of the lock or other wait target for which the holder waits, if it waits.
     pub awaited: Option<&'a str>,
     /// Number of CPUs that the program may use.
     pub cpus: u32,

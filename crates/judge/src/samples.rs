@@ -24,7 +24,7 @@
 //!
 //! Most locks become known when a thread is first seen waiting for them. Before that, no thread was
 //! seen waiting and the word was not read, so the part of the run that was sampled is biased: it
-//! begins when threads wait. The time before is therefore estimated from later runs of looks that
+//! begins when threads wait. The time before is therefore estimated from later runs of samples that
 //! saw no thread waiting, with an error as large as the differences between those runs.
 
 mod late;
@@ -133,8 +133,8 @@ impl LockSamples {
     pub fn among(&self, all: &LockSamples, unknown_s: f64, run_s: f64) -> LockSamples {
         let unknown = if run_s > 0.0 { (unknown_s / run_s).min(1.0) } else { 0.0 };
         let mut samples = LockSamples { unknown, unknown_s, ..self.clone() };
-        samples.on_time.take_looks(&all.on_time);
-        samples.late.take_looks(&all.late);
+        samples.on_time.take_thread_samples(&all.on_time);
+        samples.late.take_thread_samples(&all.late);
         for stretch in &mut samples.stretches.all {
             (stretch.weights[QUEUE], stretch.weights[WAKING]) = (0.0, 0.0);
         }

@@ -30,7 +30,7 @@ use threadtoll_record::profile::{
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 use threadtoll_stats::interval::{Estimate, share, share_of};
 
-use crate::account::{Account, Object, ProcessAccount};
+use crate::account::{Account, ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 use crate::primitive::Kind;
 use crate::stacks::Stacks;
@@ -45,7 +45,7 @@ use shared::SharedLocks;
 use threads::Threads;
 use unseen::{semaphores_that_may_lock, unseen};
 
-/// Maximum numbers of locks, and of other objects, listed per process.
+/// Maximum numbers of locks, and of other wait targets, listed per process.
 const MAX_LISTED: usize = 100;
 
 /// Maximum number of locks that are judged, to find those with the largest gains: the ones with the
@@ -56,7 +56,7 @@ const MAX_JUDGED: usize = 400;
 /// code that waits.
 const MAX_GROUPED: usize = 1_000;
 
-/// Maximum number of stacks listed per lock or other object.
+/// Maximum number of stacks listed per lock or other wait target.
 const MAX_SITES: usize = 8;
 
 /// Parts of the profile besides the account.
@@ -192,15 +192,15 @@ struct One<'a> {
 impl One<'_> {
     fn record(self, doing: &Doing, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
-        let mut used: Vec<(usize, &Object)> = process
-            .objects
+        let mut used: Vec<(usize, &WaitTarget)> = process
+            .targets
             .iter()
             .enumerate()
-            .filter(|(_, object)| object.is_lock() && object.is_used())
+            .filter(|(_, target)| target.is_lock() && target.is_used())
             .collect();
         let not_judged = used.len().saturating_sub(MAX_JUDGED);
         if not_judged > 0 {
-            let queue = |object: &Object| Threads::of(process.waiters(object)).mean;
+            let queue = |target: &WaitTarget| Threads::of(process.waiters(target)).mean;
             keep_first(&mut used, MAX_JUDGED, |(_, one), (_, other)| {
                 queue(other).total_cmp(&queue(one))
             });
@@ -239,15 +239,15 @@ impl One<'_> {
         let ran = CpuOfLocks::of(process, stacks).at;
         let of_locking = sites(SiteRole::Waiter, &ran, ran.values().sum(), stacks);
         let mut idle = |kind: Kind| {
-            let of_kind = |object: &&Object| object.identity.kind() == kind;
-            let objects = process.objects.iter().filter(of_kind);
-            let mut waits: Vec<(&Object, Threads)> = objects
-                .map(|object| (object, self.idle_threads(object, stacks)))
+            let of_kind = |target: &&WaitTarget| target.identity.kind() == kind;
+            let targets = process.targets.iter().filter(of_kind);
+            let mut waits: Vec<(&WaitTarget, Threads)> = targets
+                .map(|target| (target, self.idle_threads(target, stacks)))
                 .filter(|(_, waiters)| waiters.mean > 0.0)
                 .collect();
             let most = if kind == Kind::Parker { MAX_GROUPED } else { MAX_LISTED };
             keep_first(&mut waits, most, |(_, one), (_, other)| other.mean.total_cmp(&one.mean));
-            let named = |(object, waiters)| self.idle(object, waiters, stacks);
+            let named = |(target, waiters)| self.idle(target, waiters, stacks);
             let mut waits: Vec<IdleWait> = waits.into_iter().map(named).collect();
             if kind == Kind::Parker {
                 waits = by_place(waits);
@@ -289,15 +289,15 @@ impl One<'_> {
     }
 
     /// Shares of threads, by how often each was seen in a role.
-    fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
-        let all: u64 = looks.values().sum();
+    fn shares(self, samples: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
+        let all: u64 = samples.values().sum();
         let mut threads: Vec<(u32, u64)> =
-            looks.iter().map(|(&tid, &looks)| (tid, looks)).collect();
-        threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));
+            samples.iter().map(|(&tid, &samples)| (tid, samples)).collect();
+        threads.sort_by_key(|&(tid, samples)| (std::cmp::Reverse(samples), tid));
         threads.truncate(MAX_LISTED);
-        let record = |(tid, looks): (u32, u64)| {
+        let record = |(tid, samples): (u32, u64)| {
             let named = self.name_of_thread(tid);
-            let share = share(looks, all)?;
+            let share = share(samples, all)?;
             Some(ThreadShare {
                 tid,
                 name: Text::from(named.name),
@@ -318,16 +318,21 @@ fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ord
     all.truncate(most);
 }
 
-/// Stacks by how often they were seen in a role, in `looks` looks. Several threads seen in one look
-/// are one observation, not several.
-fn sites(role: SiteRole, seen: &HashMap<u32, u64>, looks: u64, stacks: &mut Stacks) -> Vec<Site> {
+/// Stacks by how often they were seen in a role, in `all_samples` samples. Several threads seen in
+/// one sample are one observation, not several.
+fn sites(
+    role: SiteRole,
+    seen: &HashMap<u32, u64>,
+    all_samples: u64,
+    stacks: &mut Stacks,
+) -> Vec<Site> {
     let of: u64 = seen.values().sum();
-    let mut all: Vec<(u32, u64)> = seen.iter().map(|(&stack, &looks)| (stack, looks)).collect();
-    all.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+    let mut all: Vec<(u32, u64)> = seen.iter().map(|(&stack, &samples)| (stack, samples)).collect();
+    all.sort_by_key(|&(stack, samples)| (std::cmp::Reverse(samples), stack));
     all.truncate(MAX_SITES);
     let record = |(stack, samples): (u32, u64)| {
         let (frames, inferred_frames) = stacks.names(stack);
-        let share = share_of(samples, of, looks);
+        let share = share_of(samples, of, all_samples);
         Site {
             role,
             frames: frames.into_iter().map(Text::from).collect(),

@@ -1,4 +1,4 @@
-//! Holders of locks at each look, and what they do.
+//! Holders of locks in each sample, and what they do.
 //!
 //! Some words name their owner, or point to a [record](records) of it. For other locks, the holder
 //! is inferred from the code in which threads are ([`threadtoll_judge::places`]). Threads that have
@@ -31,7 +31,7 @@ use scene::{Able, KeptScene, KeptThread};
 pub(crate) use threads::Threads;
 pub(crate) use turn::turn;
 
-/// Maximum number of looks at threads that are kept per lock.
+/// Maximum number of samples of threads that are kept per lock.
 const MAX_SCENES: usize = 2048;
 
 /// An owner that has slept for this long on the word of its own lock is not just about to wake up:
@@ -43,7 +43,7 @@ const HAND_OVER_NS: u64 = 150_000_000;
 pub(crate) struct LockHolder {
     /// Its holders, as far as its word names them.
     named: Holders,
-    /// Looks at the stacks of all threads, kept if its word does not name the holder.
+    /// Samples of the stacks of all threads, kept if its word does not name the holder.
     scenes: VecDeque<KeptScene>,
     /// Places in the code where it is held, learned if its word does not name the holder.
     places: Places,
@@ -72,10 +72,10 @@ struct OwnWait {
     samples: u64,
 }
 
-/// A lock at one look.
+/// A lock in one sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lock<'a> {
-    /// Its index among the objects that threads of the process wait on.
+    /// Its index among the wait targets of the process.
     pub(crate) place: u32,
     /// Index of its other account, if its readers and its writers have one each.
     pub(crate) twin: Option<u32>,
@@ -88,7 +88,7 @@ pub(crate) struct Lock<'a> {
 }
 
 impl Lock<'_> {
-    /// Returns `true` if the object at this index is the lock.
+    /// Returns `true` if the wait target at this index is the lock.
     fn is_at(&self, place: u32) -> bool {
         place == self.place || Some(place) == self.twin
     }
@@ -97,21 +97,21 @@ impl Lock<'_> {
 /// Holders of a lock while a thread waited for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
-    /// Number of looks by activity.
+    /// Number of samples by activity.
     pub(crate) doing: HolderCounts,
-    /// Number of looks by activity, including those at which nobody waited, if its word names its
+    /// Number of samples by activity, including those at which nobody waited, if its word names its
     /// holder.
     pub(crate) while_held: HolderCounts,
     /// True if it was released while the thread that its word named slept.
     pub(crate) released_by_others: bool,
-    /// Number of looks by thread.
+    /// Number of samples by thread.
     pub(crate) threads: HashMap<u32, u64>,
-    /// Number of looks by stack.
+    /// Number of samples by stack.
     pub(crate) stacks: HashMap<u32, u64>,
-    /// Number of looks by stack, of stacks one of which was the holder's.
+    /// Number of samples by stack, of stacks one of which was the holder's.
     pub(crate) candidates: HashMap<u32, u64>,
-    /// Number of looks that saw such candidates.
-    pub(crate) looks_at_candidates: u64,
+    /// Number of samples that saw such candidates.
+    pub(crate) candidate_samples: u64,
     /// True if the holders were inferred from places in the code, because the lock's word does not
     /// name them.
     pub(crate) inferred: bool,
@@ -135,14 +135,14 @@ impl LockHolder {
         tick: &Tick,
         contended: bool,
     ) {
-        let Threads { read: looked_at, seen, .. } = *threads;
+        let Threads { read: examined, seen, .. } = *threads;
         let Lock { identity, hold, .. } = *lock;
         let unreleased_since = self.waiters.unreleased_since(threads, tick, lock.waiters);
         self.asleep_owner.see(threads, lock, tick.at);
         if let Hold::Held { owner: Some(owner) } = hold {
-            let read = looked_at.iter().find(|read| read.tid == owner);
+            let read = examined.iter().find(|read| read.tid == owner);
             // The sampler always examines owners that words name. Owners that records name are seen
-            // only if they happen to be picked, whatever they do: looks without them are ignored.
+            // only if they happen to be picked, whatever they do: samples without them are ignored.
             if read.is_none() && identity.interpreter_lock().is_some() {
                 return;
             }
@@ -202,7 +202,7 @@ impl LockHolder {
         }
         let still = |tid: u32| seen.timeline.and_then(|it| it.still_since(tid, tick.at, false));
         let still_of = |tid: u32| {
-            let read = looked_at.iter().find(|read| read.tid == tid);
+            let read = examined.iter().find(|read| read.tid == tid);
             read.map_or_else(|| still(tid), |read| seen.still_since(read, tick.at))
         };
         // While none of the threads that may hold it has run, no other thread can get it.
@@ -248,18 +248,18 @@ impl LockHolder {
             let last = seen.timeline.and_then(|it| it.state_since(read.tid, until));
             last.is_some_and(|(_, since)| since > tick.at)
         };
-        let was_looked_at = |tid: u32| looked_at.iter().any(|read| read.tid == tid);
+        let was_examined = |tid: u32| examined.iter().any(|read| read.tid == tid);
         let scene = KeptScene {
             due: tick.due,
             held,
             complete: threads
                 .alive
                 .iter()
-                .all(|&tid| was_looked_at(tid) || is_bystander(tid, still(tid))),
+                .all(|&tid| was_examined(tid) || is_bystander(tid, still(tid))),
             counts: contended && with_stacks,
-            teaches: !looked_at.iter().any(switched),
+            teaches: !examined.iter().any(switched),
             instead,
-            threads: looked_at.iter().map(kept).collect(),
+            threads: examined.iter().map(kept).collect(),
         };
         let settled = scene.held && scene.complete && scene.teaches;
         if let Some(able) = settled.then(|| scene.able(tick.at)).flatten() {
@@ -302,7 +302,7 @@ impl LockHolder {
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
 
-    /// Learns places from a look at the stacks of all threads.
+    /// Learns places from a sample of the stacks of all threads.
     fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
         if scene.teaches {
             scene.visit(stacks, |scene| self.places.learn(scene));
@@ -327,14 +327,14 @@ impl LockHolder {
         }
     }
 
-    /// Thread that held it while a thread waited, as far as the places tell, at each stored look,
-    /// by the time at which the look was due.
-    pub(crate) fn at_looks(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
+    /// Thread that held it while a thread waited, as far as the places tell, at each stored sample,
+    /// by the time at which the sample was due.
+    pub(crate) fn at_samples(&self, stacks: &Stacks) -> Vec<(u64, Option<u32>)> {
         let mut explained = Explained::default();
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
         }
-        let looks = self.scenes.iter().map(|scene| {
+        let samples = self.scenes.iter().map(|scene| {
             let holder = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = match holder {
                 places::Holder::Thread(tid) => Some(tid),
@@ -342,7 +342,7 @@ impl LockHolder {
             };
             (scene.due, thread)
         });
-        looks.collect()
+        samples.collect()
     }
 
     /// Holders while a thread waited: named by the lock's word, or inferred from all that was
@@ -376,7 +376,7 @@ impl LockHolder {
                     };
                     let users = tids.into_iter().filter(|&tid| uses(tid));
                     let shown: Vec<u32> = users.filter_map(|tid| thread(tid)?.shown).collect();
-                    holders.looks_at_candidates += u64::from(!shown.is_empty());
+                    holders.candidate_samples += u64::from(!shown.is_empty());
                     shown.into_iter().for_each(|stack| count(&mut holders.candidates, stack));
                     (doing, None)
                 }

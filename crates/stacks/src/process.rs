@@ -12,7 +12,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`thread`] | threads, and the system calls in which they sleep |
-//! | [`activity`] | what a thread was doing when it was looked at |
+//! | [`activity`] | what a thread was doing when it was sampled |
 //! | [`memory`] | many small reads of the memory at once |
 //! | [`maps`] | mappings |
 //! | [`launch`] | a program that is observed from its start |
@@ -69,7 +69,7 @@ pub use memory::{Batch, Memory};
 pub use open_files::{EpollEntry, PipeEnd};
 pub use orphans::{Former, orphans, own_session};
 pub use program_run::ProgramRun;
-pub use thread::{Look, Thread};
+pub use thread::{Thread, ThreadSample};
 
 /// Maximum number of threads that are checked for having been stopped by a debugger as well.
 const MAX_TRACED: usize = 64;
@@ -501,7 +501,7 @@ impl Process {
         // program takes over its TID.
         let listed = self.listing.binary_search(&self.pid).is_ok();
         if listed && self.thread(self.pid).is_some_and(Thread::is_gone) {
-            self.first_ended = self.unlisted(self.pid).look() == Look::Gone;
+            self.first_ended = self.unlisted(self.pid).sample() == ThreadSample::Gone;
         }
         if self.first_ended {
             self.listing.retain(|&tid| tid != self.pid);

@@ -1,4 +1,4 @@
-//! Threads at one look at a lock, and the places in the code where they are.
+//! Threads in one sample of a lock, and the places in the code where they are.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -20,7 +20,7 @@ pub struct Place {
     pub frame: u64,
 }
 
-/// A thread at one look.
+/// A thread in one sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Stand<'a> {
     /// Number of the thread.
@@ -88,7 +88,7 @@ pub struct Scene<'a> {
     /// True if the lock is held. Leave out scenes in which the word changed while the threads were
     /// read.
     pub held: bool,
-    /// Threads that were looked at.
+    /// Threads that were examined.
     pub threads: &'a [Stand<'a>],
     /// True if every thread that may hold it is included.
     pub complete: bool,

@@ -58,9 +58,9 @@ impl Moments {
         self
     }
 
-    /// Takes over the number of looks at threads from `all`: the looks that are only in `all` saw
-    /// nothing.
-    pub(super) fn take_looks(&mut self, all: &Self) {
+    /// Takes over the number of samples of threads from `all`: the samples that are only in `all`
+    /// saw nothing.
+    pub(super) fn take_thread_samples(&mut self, all: &Self) {
         for i in [QUEUE, WAKING] {
             self.weights[i] = all.weights[i];
             for j in [QUEUE, WAKING] {

@@ -15,7 +15,7 @@ use super::time::Time;
 /// are in use.
 const FIRST_NS: u64 = 1_100_000;
 
-/// Number of states in a column of a row from which on locks, and other objects, are counted
+/// Number of states in a column of a row from which on locks, and other wait targets, are counted
 /// together.
 const MAX_IN_COLUMN: usize = 8;
 
@@ -30,10 +30,10 @@ const MAX_LOCKS: usize = 16;
 pub(crate) enum State {
     /// It runs, sleeps, or waits for something other than a futex.
     Doing(Time),
-    /// It waits on an object, given by its place in the account of its process.
+    /// It waits for something, given by its place in the account of its process.
     On {
         place: u32,
-        /// True if the object was known to be a lock when the sample was taken.
+        /// True if the wait target was known to be a lock when the sample was taken.
         lock: bool,
     },
     /// It waits for some lock.
@@ -144,7 +144,7 @@ impl<S: Shown> Strip<S> {
         all.into_iter().for_each(|seen| self.add(seen.column, seen.shown, seen.samples));
     }
 
-    /// The row without places of objects, which only the account of its process can resolve.
+    /// The row without places of wait targets, which only the account of its process can resolve.
     fn summed(mut self) -> Strip<S> {
         self.seen.iter_mut().for_each(|seen| seen.shown = seen.shown.summed());
         self
@@ -169,8 +169,8 @@ pub(crate) struct Trace {
     pub(crate) width_ns: u64,
     /// Number of columns in use.
     pub(crate) columns: u16,
-    /// Column of the current look, and the number of due times that the look answers.
-    look: (u16, u32),
+    /// Column of the current sample, and the number of due times that the sample answers.
+    sample: (u16, u32),
     rows: Vec<Row>,
     by_thread: HashMap<(u32, u32), usize>,
     /// Lower bound of the levels of all rows.
@@ -188,7 +188,7 @@ impl Default for Trace {
         Trace {
             width_ns: FIRST_NS,
             columns: 0,
-            look: (0, 1),
+            sample: (0, 1),
             rows: Vec::new(),
             by_thread: HashMap::new(),
             lowest: 0,
@@ -200,17 +200,17 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// Begins a look that was due this long after the first one.
-    pub(super) fn begin_look(&mut self, since_ns: u64, times: u32) {
+    /// Begins a sample that was due this long after the first one.
+    pub(super) fn begin_sample(&mut self, since_ns: u64, times: u32) {
         while since_ns / self.width_ns >= u64::from(Record::MAX_COLUMNS) {
             self.halve();
         }
         let column = self.column(since_ns);
-        self.look = (column, times);
+        self.sample = (column, times);
         self.columns = self.columns.max(column + 1);
     }
 
-    /// The column of a look that was due this long after the first one.
+    /// The column of a sample that was due this long after the first one.
     pub(crate) fn column(&self, since_ns: u64) -> u16 {
         (since_ns / self.width_ns).min(u64::from(Record::MAX_COLUMNS) - 1) as u16
     }
@@ -224,9 +224,10 @@ impl Trace {
         self.columns = self.columns.div_ceil(2);
     }
 
-    /// Counts the state of a thread at the current look. Returns true if the thread got a new row.
+    /// Counts the state of a thread in the current sample. Returns true if the thread got a new
+    /// row.
     pub(super) fn saw(&mut self, process: u32, tid: u32, state: State) -> bool {
-        let (column, times) = self.look;
+        let (column, times) = self.sample;
         let level = state.level();
         let known = self.by_thread.get(&(process, tid)).copied();
         if let Some(row) = known.and_then(|place| self.rows.get_mut(place)) {
@@ -271,7 +272,7 @@ impl Trace {
     }
 
     fn add_to_rest(&mut self, process: u32, state: State) {
-        let (column, times) = self.look;
+        let (column, times) = self.sample;
         match self.rest_of(process) {
             Some(rest) => rest.add(column, state, times),
             None => self.others.add(column, state.summed(), times),
@@ -284,9 +285,9 @@ impl Trace {
         has_room.then(|| self.rests.entry(process).or_default())
     }
 
-    /// Counts the holder of a lock for which a thread waits at the current look.
+    /// Counts the holder of a lock for which a thread waits in the current sample.
     pub(super) fn held(&mut self, process: u32, place: u32, by: HeldBy) {
-        let (column, times) = self.look;
+        let (column, times) = self.sample;
         let of = (process, place);
         if self.holders.len() < MAX_LOCKS || self.holders.contains_key(&of) {
             self.holders.entry(of).or_default().add(column, by, times);
@@ -361,7 +362,7 @@ mod tests {
         let mut trace = Trace::default();
         // A thread that runs in the first half of each hour and waits in the second.
         for minute in 0..600_u64 {
-            trace.begin_look(minute * 60_000_000_000, 1);
+            trace.begin_sample(minute * 60_000_000_000, 1);
             let state = if minute % 60 < 30 { RUNNING } else { WAITING };
             trace.saw(0, 7, state);
             trace.held(0, 3, HeldBy::Thread(7));
@@ -378,8 +379,8 @@ mod tests {
     #[test]
     fn ten_seconds_use_nearly_all_columns() {
         let mut trace = Trace::default();
-        for look in 0..10_000 {
-            trace.begin_look(look * 1_000_000, 1);
+        for sample in 0..10_000 {
+            trace.begin_sample(sample * 1_000_000, 1);
             trace.saw(0, 7, RUNNING);
         }
         assert!(trace.columns > 560, "{}", trace.columns);
@@ -391,7 +392,7 @@ mod tests {
     fn a_column_sums_up_what_is_too_much_to_tell_apart() {
         let mut trace = Trace::default();
         for place in 0..1_000 {
-            trace.begin_look(u64::from(place), 2);
+            trace.begin_sample(u64::from(place), 2);
             trace.saw(0, 7, State::On { place, lock: place % 2 == 0 });
             trace.held(0, 3, HeldBy::Thread(place));
         }
@@ -408,7 +409,7 @@ mod tests {
     fn threads_that_wait_for_locks_have_rows_before_those_that_run_or_sleep() {
         let mut trace = Trace::default();
         let see = |trace: &mut Trace, tids: std::ops::Range<u32>, state| {
-            trace.begin_look(0, 1);
+            trace.begin_sample(0, 1);
             tids.for_each(|tid| _ = trace.saw(tid % 3, tid, state));
         };
         see(&mut trace, 0..100, ASLEEP);
@@ -426,7 +427,7 @@ mod tests {
     #[test]
     fn threads_of_forgotten_processes_are_summed_up() {
         let mut trace = Trace::default();
-        trace.begin_look(0, 1);
+        trace.begin_sample(0, 1);
         for tid in 0..60 {
             trace.saw(tid % 20, tid, WAITING);
         }

@@ -50,13 +50,13 @@ impl Doing {
         let sum = times.entry(from).or_default();
         *sum = sum.and(paging);
         let [mut lock, mut others] = [Threads::default(); 2];
-        for object in &process.objects {
-            let waiters = Threads::of(process.waiters(object));
-            match object.identity.role() {
+        for target in &process.targets {
+            let waiters = Threads::of(process.waiters(target));
+            match target.identity.role() {
                 Role::Lock => lock = lock.and(waiters),
                 Role::Idle | Role::Unknown => others = others.and(waiters),
                 Role::Parked => {
-                    let reasons = Reasons::of(object, stacks);
+                    let reasons = Reasons::of(target, stacks);
                     lock = lock.and(waiters.part(reasons.lock));
                     others = others.and(waiters.part(reasons.idle + reasons.untold));
                 }

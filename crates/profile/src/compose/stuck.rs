@@ -58,10 +58,10 @@ pub(super) fn enter(
         }
     }
     for &place in &never_released {
-        let (index, object) = scene.places[place];
+        let (index, target) = scene.places[place];
         let record = indices.iter().position(|&other| other == index);
         let Some(record) = record.and_then(|record| processes.get_mut(record)) else { continue };
-        for lock in record.locks.iter_mut().filter(|lock| lock.id == object + 1) {
+        for lock in record.locks.iter_mut().filter(|lock| lock.id == target + 1) {
             without_gain(lock);
             without_inferred_holder(lock);
         }

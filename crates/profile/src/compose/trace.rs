@@ -103,7 +103,7 @@ struct Kinds<'a> {
     account: &'a Account,
     listed: Listed<'a>,
     stacks: &'a mut Stacks,
-    /// Resolved objects, by process and place.
+    /// Resolved wait targets, by process and place.
     known: HashMap<(u32, u32), Kind>,
 }
 
@@ -155,16 +155,16 @@ impl Kinds<'_> {
     fn waiting_on(&mut self, index: u32, place: u32) -> Option<Kind> {
         let process = self.account.process(index)?;
         let at = self.listed.indices.iter().position(|&other| other == index)?;
-        let object = process.objects.get(place as usize)?;
-        match object.identity.role() {
+        let target = process.targets.get(place as usize)?;
+        match target.identity.role() {
             Role::Lock => Some(self.lock((at, place + 1))),
             Role::Idle | Role::Unknown => Some(Kind::Threads),
             Role::Parked => {
-                let reasons = Reasons::of(object, self.stacks);
+                let reasons = Reasons::of(target, self.stacks);
                 if reasons.lock <= reasons.idle + reasons.untold {
                     return Some(Kind::Threads);
                 }
-                let name = row_name(object, &reasons, self.stacks);
+                let name = row_name(target, &reasons, self.stacks);
                 let mut rows = self.listed.processes.get(at)?.locks.iter();
                 let row = rows.find(|lock| lock.kind == LockKind::Parker && *lock.name == *name);
                 Some(row.map_or(Kind::OtherLock, |row| self.lock((at, row.id))))
@@ -292,13 +292,13 @@ fn holders_of(
 ) -> Option<LockHolders> {
     let (&index, place) = (listed.indices.get(at)?, lock.id.checked_sub(1)?);
     let process = account.process(index)?;
-    let object = process.objects.get(place as usize).filter(|object| object.is_lock())?;
+    let target = process.targets.get(place as usize).filter(|target| target.is_lock())?;
     let traced = &account.trace;
-    let seen = match object.holder.names_owner {
+    let seen = match target.holder.names_owner {
         true => traced.holders(index, place).to_vec(),
-        false => object
+        false => target
             .holder
-            .at_looks(stacks)
+            .at_samples(stacks)
             .into_iter()
             .map(|(due, tid)| Seen {
                 column: traced.column(due.saturating_sub(account.started)),

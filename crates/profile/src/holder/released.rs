@@ -15,14 +15,14 @@ const ASLEEP_NS: u64 = 1_000_000;
 /// Releases of a lock by its owner, and by other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AsleepOwner {
-    /// An owner that slept at the previous look, and when that was.
+    /// An owner that slept in the previous sample, and when that was.
     last: Option<(u32, u64)>,
     by_owner: u64,
     by_others: u64,
 }
 
 impl AsleepOwner {
-    /// Notes the lock at a look.
+    /// Notes the lock in a sample.
     pub(super) fn see(&mut self, threads: &Threads<'_>, lock: &Lock<'_>, at: u64) {
         // In these, owner and state change together.
         if !matches!(lock.identity.kind(), Kind::Mutex | Kind::RwLock) {

@@ -1,18 +1,18 @@
-//! Threads at one look, kept until it is known in which code the lock is held.
+//! Threads in one sample, kept until it is known in which code the lock is held.
 
 use threadtoll_judge::cause::Holder;
 use threadtoll_judge::places::{Scene, Stand};
 
 use crate::stacks::Stacks;
 
-/// Threads at one look, kept until the lock's places in the code are known.
+/// Threads in one sample, kept until the lock's places in the code are known.
 #[derive(Debug)]
 pub(super) struct KeptScene {
-    /// When the look was due.
+    /// When the sample was due.
     pub(super) due: u64,
     pub(super) held: bool,
     pub(super) complete: bool,
-    /// True if a thread waited and the look was on time.
+    /// True if a thread waited and the sample was on time.
     pub(super) counts: bool,
     /// True if no thread got or lost a CPU while the threads were examined.
     pub(super) teaches: bool,
@@ -21,7 +21,7 @@ pub(super) struct KeptScene {
     pub(super) threads: Vec<KeptThread>,
 }
 
-/// A thread at one look.
+/// A thread in one sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptThread {
     pub(super) tid: u32,

@@ -21,8 +21,8 @@ pub(crate) struct Threads<'a> {
     pub(crate) read: &'a [ThreadRead],
     /// Where each thread was seen before.
     pub(crate) last: &'a HashMap<u32, Last>,
-    /// Index and kind of the object to which a futex word belongs.
-    pub(crate) thing_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
+    /// Index and kind of the wait target to which a futex word belongs.
+    pub(crate) target_at: &'a dyn Fn(u64) -> Option<(u32, Kind)>,
     /// True for a thread that every sample saw asleep in the same place. Used if there are no
     /// records of switches.
     pub(crate) rests: &'a dyn Fn(u32) -> bool,
@@ -66,7 +66,7 @@ impl Threads<'_> {
         match Occupation::of(&read.activity) {
             // An address of another process means nothing here.
             Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
-                (self.thing_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
+                (self.target_at)(wait.address).is_some_and(|(place, _)| lock.is_at(place))
             }
             _ => false,
         }
@@ -78,7 +78,7 @@ impl Threads<'_> {
             Occupation::Futex(_) if !self.alive.contains(&read.tid) => {
                 Holder::WaitsFor(Awaited::Unknown, None)
             }
-            Occupation::Futex(wait) => match (self.thing_at)(wait.address) {
+            Occupation::Futex(wait) => match (self.target_at)(wait.address) {
                 // The thread was given the lock while it slept.
                 Some((place, _)) if lock.is_at(place) => Holder::HandedOver,
                 Some((place, kind)) if kind.role() == Role::Lock => Holder::Waiting(place),

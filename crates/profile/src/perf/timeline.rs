@@ -68,7 +68,7 @@ struct Gap {
 }
 
 /// Hashes TIDs. The kernel assigns them, so no program can force collisions; and thousands of
-/// switches a second each look one up.
+/// switches a second each sample one up.
 #[derive(Debug, Default)]
 struct TidHasher(u64);
 

@@ -27,7 +27,7 @@ impl Profiler {
                 let still_since = |tid| timeline.still_since(tid, until, true);
                 process.standing.ask_records(until, still_since);
             }
-            if !process.objects.iter().any(|object| object.is_lock()) {
+            if !process.targets.iter().any(|target| target.is_lock()) {
                 continue;
             }
             let to_count = process.standing.to_count(now(), left, last);

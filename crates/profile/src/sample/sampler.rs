@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use threadtoll_machine::current_cpu;
-use threadtoll_stacks::process::{Activity, Batch, Look, Process, ProgramRun, Thread};
+use threadtoll_stacks::process::{Activity, Batch, Process, ProgramRun, Thread, ThreadSample};
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
@@ -18,25 +18,26 @@ use super::watch::{Span, Watch};
 use crate::clock::{now, process_cpu, sleep_until, thread_cpu};
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
-use crate::primitive::{Evidence, MAX_OBJECTS, Window};
+use crate::primitive::{Evidence, MAX_WAIT_TARGETS, Window};
 use owned::Owned;
 
 /// Maximum number of futex words of a process: as many as the account can hold, which reports if
 /// there are more.
-const MAX_WORDS: usize = MAX_OBJECTS;
+const MAX_WORDS: usize = MAX_WAIT_TARGETS;
 
 /// Number of bytes that are read of a stack.
 const STACK: usize = 16 << 10;
-/// Largest share of looks that read stacks.
+/// Largest share of samples that read stacks.
 const STACKS: f64 = 0.4;
 
 /// Number of readings in a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
-/// Bursts per second, and the largest share of looks with one: a burst may cost as much as a look.
+/// Bursts per second, and the largest share of samples with one: a burst may cost as much as a
+/// sample.
 const BURSTS_PER_S: f64 = 20.0;
 const BURSTS: f64 = 0.2;
 
-/// Maximum number of stacks per look: of all threads; of threads that wait on a watched word; of
+/// Maximum number of stacks per sample: of all threads; of threads that wait on a watched word; of
 /// other sleeping threads; and of owners.
 const MAX_STACKS: u32 = 32;
 const MAX_WAITERS_STACKS: u32 = 8;
@@ -50,13 +51,13 @@ const MAX_STRANGERS: usize = 64;
 const FIRST_STRETCH: u64 = 50_000_000;
 const STRETCH: u64 = 250_000_000;
 
-/// One look in this many is timed: reading the CPU clock takes a system call.
+/// One sample in this many is timed: reading the CPU clock takes a system call.
 const TIMED: u64 = 4;
 
 /// Smallest relative change of the rate that is made.
 const RATE_TOLERANCE: f64 = 0.15;
 
-/// Looks are sent when their stretch ends, or when they reach this size.
+/// Samples are sent when their stretch ends, or when they reach this size.
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// A message to the sampler.
@@ -70,17 +71,17 @@ pub enum Order {
     List(u32),
     /// This thread of another process uses locks of this process.
     Stranger(u32, u32),
-    /// Read these words at each look from now on, each with the bytes around it.
+    /// Read these words in each sample from now on, each with the bytes around it.
     Watch(u32, Vec<(u64, Watch)>),
     /// Read these bytes whenever a thread is seen waiting on this word.
     WatchWaiters(u32, u64, Span),
     /// Stop reading this word by itself: it is not a lock.
     Ignore(u32, u64),
-    /// Record how long each look waited for a CPU.
+    /// Record how long each sample waited for a CPU.
     RecordDelays,
     /// Read stacks.
     Stacks {
-        /// Number of looks per second that read them.
+        /// Number of samples per second that read them.
         per_s: f64,
         /// True to read the stacks of all sleeping threads; otherwise only a few, and those of
         /// threads that wait on a watched word or own it.
@@ -93,9 +94,9 @@ pub enum Order {
 /// A message from the sampler.
 #[derive(Debug)]
 pub enum Report {
-    /// Looks of one stretch.
-    Looks(Chunk),
-    /// A stretch has ended, and all its looks have been sent.
+    /// Samples of one stretch.
+    Samples(Chunk),
+    /// A stretch has ended, and all its samples have been sent.
     Stretch(Stretch),
     /// The present threads of a process, in ascending order.
     Threads(u32, Vec<u32>),
@@ -105,20 +106,20 @@ pub enum Report {
     Replaced(u32),
 }
 
-/// A period with a constant rate of looks.
+/// A period with a constant rate of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     /// Length of the stretch.
     pub length_ns: u64,
     /// End of the stretch.
     pub until: u64,
-    /// Intended rate, and most words and threads per look.
+    /// Intended rate, and most words and threads per sample.
     pub effort: Effort,
     /// CPU time that the whole profiler used during the stretch.
     pub process_ns: u64,
 }
 
-/// Takes the looks at processes.
+/// Samples processes.
 #[derive(Debug)]
 pub struct Sampler {
     schedule: Schedule,
@@ -146,7 +147,7 @@ struct Followed {
     process: Process,
     run: Option<ProgramRun>,
     churn: Churn,
-    /// Number of its threads at this look, if some are drawn from those alive at that moment.
+    /// Number of its threads in this sample, if some are drawn from those alive at that moment.
     drawn_of: Option<u32>,
     /// True if a new list of threads has not yet been passed to the account and the profiler.
     unnoted: bool,
@@ -156,10 +157,10 @@ struct Followed {
     /// Index of each word in `words`.
     known: HashMap<u64, u32>,
     ignored: HashSet<u64>,
-    /// Words that are read if a thread waits on them, each with the last look at which one did.
+    /// Words that are read if a thread waits on them, each with the last sample in which one did.
     with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
-    /// Owner field of each word that this look read.
+    /// Owner field of each word that this sample read.
     owners: HashMap<u64, u32>,
     /// Threads of other processes that use locks of this process.
     strangers: HashMap<u32, Thread>,
@@ -205,7 +206,7 @@ impl Sampler {
                 woken = now();
             }
             if let Some(due) = self.schedule.take(woken) {
-                self.look(due, &mut chunk);
+                self.sample(due, &mut chunk);
                 self.forget_replaced(&mut chunk, to);
             }
             let ended = woken - stretch.wall >= stretch_ns;
@@ -239,16 +240,16 @@ impl Sampler {
     }
 
     /// Returns `false` if the receiver is gone.
-    fn hand_in(&self, mut looks: Chunk, to: &Sender<Report>) -> bool {
-        looks.gap_s = 1.0 / self.effort.rate_per_s;
-        to.send(Report::Looks(looks)).is_ok()
+    fn hand_in(&self, mut samples: Chunk, to: &Sender<Report>) -> bool {
+        samples.gap_s = 1.0 / self.effort.rate_per_s;
+        to.send(Report::Samples(samples)).is_ok()
     }
 
     fn end_stretch(&mut self, beginning: &Beginning, length_ns: u64, to: &Sender<Report>) {
         let process_ns = process_cpu() - beginning.process;
         let spent = Spent {
             wall_ns: length_ns,
-            looking_ns: thread_cpu() - beginning.looking,
+            sampling_ns: thread_cpu() - beginning.sampling,
             process_ns,
             ..std::mem::take(&mut self.spent)
         };
@@ -257,7 +258,7 @@ impl Sampler {
         let until = beginning.wall + length_ns;
         _ = to.send(Report::Stretch(Stretch { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
-        // At a constant rate, all looks have the same weight.
+        // At a constant rate, all samples have the same weight.
         if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
             self.schedule.set_rate(now(), effort.rate_per_s);
             self.effort = effort;
@@ -319,8 +320,8 @@ impl Sampler {
         self.followed.iter_mut().find(|followed| followed.index == index)
     }
 
-    fn look(&mut self, due: Due, chunk: &mut Chunk) {
-        let timed = self.spent.looks.is_multiple_of(TIMED);
+    fn sample(&mut self, due: Due, chunk: &mut Chunk) {
+        let timed = self.spent.samples.is_multiple_of(TIMED);
         let cpu = || if timed { thread_cpu() } else { 0 };
         chunk.begin(due.at, due.times);
         self.list_before(chunk);
@@ -345,7 +346,7 @@ impl Sampler {
         } else {
             self.read_owned(chunk);
         }
-        self.spent.looks += 1;
+        self.spent.samples += 1;
         self.spent.timed += u64::from(timed);
         self.spent.words_ns += cpu_read - cpu_began;
         self.spent.threads_ns += cpu() - cpu_read;
@@ -354,7 +355,7 @@ impl Sampler {
         }
     }
 
-    /// Returns `true` if this look is one of those that happen `per_s` times a second.
+    /// Returns `true` if this sample is one of those that happen `per_s` times a second.
     fn one_of(&mut self, per_s: f64) -> bool {
         const STEPS: u32 = 1 << 20;
         f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)
@@ -398,7 +399,7 @@ impl Sampler {
             }
         }
         burst.waited = waiter.is_some_and(
-            |tid| matches!(followed.look_at(tid), Look::Seen(activity) if waits(&activity)),
+            |tid| matches!(followed.sample(tid), ThreadSample::Seen(activity) if waits(&activity)),
         );
         chunk.bursts.push(burst);
     }
@@ -441,14 +442,14 @@ impl Sampler {
             let (place, thread) = self.threads[pick as usize];
             let followed = &mut self.followed[place as usize];
             self.spent.threads += 1;
-            let (tid, look) = followed.look_at_place(thread);
-            let activity = match look {
-                Look::Seen(activity) => activity,
-                Look::Gone => {
+            let (tid, sample) = followed.sample_place(thread);
+            let activity = match sample {
+                ThreadSample::Seen(activity) => activity,
+                ThreadSample::Gone => {
                     chunk.push_gone(followed.index);
                     continue;
                 }
-                Look::Refused => continue,
+                ThreadSample::Refused => continue,
             };
             chunk.push_thread(followed.index, tid, true, activity);
             let mut tells = self.stacks_of_all;
@@ -477,7 +478,7 @@ impl Sampler {
         for &(place, owner) in &self.owners {
             let followed = &self.followed[place as usize];
             if !chunk.saw(followed.index, owner)
-                && let Look::Seen(activity) = followed.look_at_owner(owner)
+                && let ThreadSample::Seen(activity) = followed.sample_owner(owner)
             {
                 self.spent.threads += 1;
                 chunk.push_thread(followed.index, owner, false, activity);
@@ -518,11 +519,11 @@ impl Followed {
 
     /// Notes that a thread waits on this word.
     fn waited(&mut self, word: u64, chunk: &mut Chunk) {
-        let look = chunk.tick().due;
+        let sample = chunk.tick().due;
         let Some((window, last)) = self.with_waiters.get_mut(&word) else {
             if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
-                // Until the object is identified: each waiter may have a word of its own that names
-                // a lock only while it waits.
+                // Until the wait target is identified: each waiter may have a word of its own that
+                // names a lock only while it waits.
                 let window = Evidence::new(word).window();
                 self.watch(word, Watch::unknown(window));
                 self.watch_waiters(word, window);
@@ -530,7 +531,7 @@ impl Followed {
             }
             return;
         };
-        if std::mem::replace(last, look) == look {
+        if std::mem::replace(last, sample) == sample {
             return;
         }
         let (from, length) = *window;
@@ -551,8 +552,8 @@ impl Followed {
     }
 
     /// Examines a thread that a word names, which may belong to another process.
-    fn look_at_owner(&self, tid: u32) -> Look {
-        self.strangers.get(&tid).map_or_else(|| self.look_at(tid), Thread::look)
+    fn sample_owner(&self, tid: u32) -> ThreadSample {
+        self.strangers.get(&tid).map_or_else(|| self.sample(tid), Thread::sample)
     }
 
     fn watch_waiters(&mut self, word: u64, window: Span) {
@@ -592,7 +593,7 @@ impl Followed {
                 self.known.insert(moved, place);
             }
         }
-        // Words come and go with the threads and objects to which they belong.
+        // Words come and go with the threads and wait targets to which they belong.
         if self.ignored.len() >= MAX_WORDS {
             self.ignored.clear();
         }
@@ -652,13 +653,13 @@ fn read_stack(
 #[derive(Debug)]
 struct Beginning {
     wall: u64,
-    looking: u64,
+    sampling: u64,
     process: u64,
 }
 
 impl Beginning {
     fn now() -> Self {
-        Beginning { wall: now(), looking: thread_cpu(), process: process_cpu() }
+        Beginning { wall: now(), sampling: thread_cpu(), process: process_cpu() }
     }
 }
 
@@ -670,7 +671,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_before_the_end_are_handed_in() {
+    fn samples_before_the_end_are_handed_in() {
         let (orders, take_orders) = channel();
         let (_spare, take_spare) = channel();
         let (report, reports) = channel();
@@ -681,11 +682,11 @@ mod tests {
         orders.send(Order::Stop).unwrap();
         sampler.join().unwrap();
         let reports: Vec<Report> = reports.iter().collect();
-        let looks = |report: &Report| match report {
-            Report::Looks(chunk) => chunk.ticks.len(),
+        let samples = |report: &Report| match report {
+            Report::Samples(chunk) => chunk.ticks.len(),
             _ => 0,
         };
-        assert!(reports.iter().map(looks).sum::<usize>() > 0);
+        assert!(reports.iter().map(samples).sum::<usize>() > 0);
         assert!(matches!(reports.last(), Some(Report::Stretch(_))));
     }
 }

@@ -5,8 +5,8 @@ use crate::primitive::{Identity, OwnerField, Window};
 /// Address and number of bytes to read around a word.
 pub type Span = (u64, usize);
 
-/// Distance of the owner field from the word of a glibc mutex: most words of unknown objects belong
-/// to one.
+/// Distance of the owner field from the word of a glibc mutex: most words of unknown wait targets
+/// belong to one.
 const OWNER: u64 = 8;
 
 /// Bits of a futex word that hold a TID (`FUTEX_TID_MASK`).
@@ -22,18 +22,18 @@ pub struct Watch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// The object to which the word belongs is not known yet.
+    /// The wait target to which the word belongs is not known yet.
     Guessed,
     Known(OwnerField),
 }
 
 impl Watch {
-    /// What to read with a word whose object is not known yet.
+    /// What to read with a word whose wait target is not known yet.
     pub fn unknown(window: Span) -> Watch {
         Watch { window, owner: Owner::Guessed }
     }
 
-    /// What to read with a word of this object.
+    /// What to read with a word of this wait target.
     pub fn of(identity: &Identity) -> Watch {
         Watch { window: identity.window(), owner: Owner::Known(identity.owner_field()) }
     }

@@ -70,7 +70,7 @@ fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// Parses the numbers in the rest of a line, such as ` 0x0 0x7f01`. Hand-written for speed: every
-/// look needs it.
+/// sample needs it.
 fn numbers<const N: usize>(mut line: &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {

@@ -1,6 +1,6 @@
 //! The limit on open files (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! With a descriptor per thread, a look at a thread takes only one system call. The soft limit is
+//! With a descriptor per thread, a sample of a thread takes only one system call. The soft limit is
 //! usually 1,024, for the sake of programs that use select(2); the hard limit is often half a
 //! million.
 

@@ -143,7 +143,7 @@ impl Family {
 
     /// Checks one member for changes, for a caller that knows that this member has executed another
     /// program.
-    pub fn look_at(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
+    pub fn check(&mut self, pid: u32, report: &mut dyn FnMut(FamilyEvent)) {
         let member = self.members.iter_mut().rfind(|member| member.process.pid() == pid);
         if let Some(member) = member {
             member.compare(self.only.as_deref(), report);
@@ -161,7 +161,7 @@ impl Family {
 
     /// Makes the next refresh check all processes, not only new ones. Call this when a process has
     /// become known so late that its children may have been seen but not recognised.
-    pub fn look_at_all(&mut self) {
+    pub fn check_all(&mut self) {
         if let Some(descendants) = &mut self.descendants {
             descendants.forget();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::primitive::MAX_OBJECTS;
+use crate::primitive::MAX_WAIT_TARGETS;
 
 /// Minimum number of clock ticks for which the kernel's share is reported.
 const MIN_TICKS: u64 = 20;
@@ -31,7 +31,7 @@ impl Cpu {
     }
 
     pub(super) fn sample(&mut self, tid: u32, on_cpu: bool) {
-        if self.samples.len() < MAX_OBJECTS || self.samples.contains_key(&tid) {
+        if self.samples.len() < MAX_WAIT_TARGETS || self.samples.contains_key(&tid) {
             let (all, running) = self.samples.entry(tid).or_default();
             *all += 1;
             *running += u64::from(on_cpu);

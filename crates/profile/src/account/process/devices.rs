@@ -107,7 +107,7 @@ impl Devices {
             let mut device = |descriptor| self.device(descriptor, process, at, seen);
             Awaited::of(descriptors, &mut device)
         });
-        // Not cached: memory that does not hold the set now may hold it again at the next look.
+        // Not cached: memory that does not hold the set now may hold it again in the next sample.
         let Some(descriptors) = descriptors else { return awaited };
         if self.awaited.len() >= MAX_DEVICES {
             self.awaited.clear();

@@ -1,4 +1,4 @@
-//! Names of the threads, locks and other objects in a standstill.
+//! Names of the threads, locks and other wait targets in a standstill.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
 use super::MAX_THREADS;
 use super::scene::{Owner, Scene, ends_in_ns};
 use super::words::{self, Member, Said};
-use crate::account::{Account, Object};
+use crate::account::{Account, WaitTarget};
 use crate::compose::One;
 use crate::compose::locks::syscall_name;
 use crate::primitive::Kind as Thing;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
-/// Looks up names of threads, locks and other objects.
+/// Looks up names of threads, locks and other wait targets.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) account: &'a Account,
@@ -139,11 +139,11 @@ impl<'a> Names<'a> {
         of.kind == Kind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
     }
 
-    /// The object on which a thread waits.
-    fn waited_for(self, tid: u32, index: u32) -> Option<&'a Object> {
+    /// What a thread waits for.
+    fn waited_for(self, tid: u32, index: u32) -> Option<&'a WaitTarget> {
         let process = self.account.process(index)?;
         let (_, place) = process.waited_for(tid, process.standing.get(tid)?)?;
-        process.objects.get(place? as usize)
+        process.targets.get(place? as usize)
     }
 
     /// The standstill, with lock numbers of this process.
@@ -182,24 +182,24 @@ impl<'a> Names<'a> {
     }
 
     fn lock(self, place: usize, stacks: &mut Stacks) -> String {
-        let (index, object) = self.scene.places[place];
+        let (index, target) = self.scene.places[place];
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
-        if let Some(lock) = listed.iter().find(|lock| lock.id == object + 1) {
+        if let Some(lock) = listed.iter().find(|lock| lock.id == target + 1) {
             return lock.name.to_string();
         }
         let process = self.account.process(index);
-        let object = process.and_then(|process| process.objects.get(object as usize));
-        object.map_or_else(|| "a lock".to_owned(), |object| self.thing(object, index, stacks))
+        let target = process.and_then(|process| process.targets.get(target as usize));
+        target.map_or_else(|| "a lock".to_owned(), |target| self.target(target, index, stacks))
     }
 
-    /// Name of an object on which threads wait.
-    fn thing(self, object: &Object, index: u32, stacks: &mut Stacks) -> String {
+    /// Name of a wait target.
+    fn target(self, target: &WaitTarget, index: u32, stacks: &mut Stacks) -> String {
         match (self.account.process(index), self.watched.get(&index)) {
             (Some(process), Some(watched)) => {
                 let one = One { index, process, watched, perf_event: false, cpus: 1 };
-                one.name(object, stacks).0
+                one.name(target, stacks).0
             }
-            _ => format!("{:#x}", object.address),
+            _ => format!("{:#x}", target.address),
         }
     }
 
@@ -252,15 +252,15 @@ impl<'a> Names<'a> {
     }
 
     fn waits_for_thread(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
-        let object = self.waited_for(tid, index);
-        let noun = match object.map(|object| object.identity.kind()) {
+        let target = self.waited_for(tid, index);
+        let noun = match target.map(|target| target.identity.kind()) {
             Some(Thing::Condvar) => "on the condition variable",
             Some(Thing::Semaphore) => "for the semaphore",
             Some(Thing::Barrier) => "at the barrier",
             Some(Thing::Once) => "for the initialisation",
             _ => return format!("waits for another thread{}", self.caller(tid, index, stacks)),
         };
-        let name = object.map(|object| self.thing(object, index, stacks)).unwrap_or_default();
+        let name = target.map(|target| self.target(target, index, stacks)).unwrap_or_default();
         match name.strip_prefix("lock in ") {
             Some(function) => format!("waits {noun} in {function}"),
             None => format!("waits {noun} {name}"),

@@ -11,7 +11,7 @@ use threadtoll_judge::stuck::{Holder, Lock, Thread, Waits};
 use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
 
 use crate::account::standing::Stand;
-use crate::account::{Account, Object, ProcessAccount};
+use crate::account::{Account, ProcessAccount, WaitTarget};
 use crate::futex::{FutexWait, Operation};
 use crate::primitive::{Hold, Kind, ReadMemory, Role};
 use crate::stacks::Stacks;
@@ -100,14 +100,14 @@ impl Scene {
             }
         }
         for place in 0..scene.locks.len() {
-            let (index, object) = scene.places[place];
+            let (index, target) = scene.places[place];
             let (Some(process), Some(watched)) = (account.process(index), watched.get(&index))
             else {
                 continue;
             };
-            let object = &process.objects[object as usize];
+            let target = &process.targets[target as usize];
             let (mut lock, owner) =
-                scene.lock(object, process, index, watched, stacks, account.until);
+                scene.lock(target, process, index, watched, stacks, account.until);
             let untold = matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen);
             if untold && scene.shared.contains(&place) {
                 lock.holder = Holder::Unknown;
@@ -172,18 +172,18 @@ impl Scene {
         index: u32,
         process: &ProcessAccount,
     ) -> Waits {
-        let object = place.and_then(|place| Some((place, process.objects.get(place as usize)?)));
+        let target = place.and_then(|place| Some((place, process.targets.get(place as usize)?)));
         // `pthread_join` waits until the kernel clears the TID.
         if !wait.private
             && let Some(tid) = process.named(wait.value).filter(|tid| process.threads.contains(tid))
-            && object.is_none_or(|(_, object)| object.identity.kind() == Kind::Join)
+            && target.is_none_or(|(_, target)| target.identity.kind() == Kind::Join)
         {
             return Waits::ForEnd(tid);
         }
         // Another process may wake it.
         let by_thread = if wait.private { Waits::ForThread } else { Waits::ForOutside };
-        let Some((place, object)) = object else { return by_thread };
-        match object.identity.role() {
+        let Some((place, target)) = target else { return by_thread };
+        match target.identity.role() {
             Role::Lock => {
                 let place = self.place(index, place);
                 if !wait.private {
@@ -193,11 +193,11 @@ impl Scene {
             }
             // musl moves waiters of a condition variable to a futex word of their own, which reads
             // free.
-            Role::Unknown if !process.foreign_libc && reads_free(object, wait) => {
+            Role::Unknown if !process.foreign_libc && reads_free(target, wait) => {
                 Waits::ForLock(self.place(index, place))
             }
             // The thread has ended, so this wait is about to end.
-            Role::Idle if object.identity.kind() == Kind::Join => Waits::Not,
+            Role::Idle if target.identity.kind() == Kind::Join => Waits::Not,
             Role::Idle | Role::Parked | Role::Unknown => by_thread,
         }
     }
@@ -217,7 +217,7 @@ impl Scene {
 
     fn lock(
         &self,
-        object: &Object,
+        target: &WaitTarget,
         process: &ProcessAccount,
         index: u32,
         watched: &Watched,
@@ -228,15 +228,15 @@ impl Scene {
             process: index,
             holder: Holder::Unknown,
             same_ns: 0,
-            always: object.steady_hold.always(),
+            always: target.steady_hold.always(),
             watched_ns: (process.seconds() * 1e9) as u64,
         };
         let least = until.saturating_sub(LATELY_NS);
-        if !object.is_lock() {
+        if !target.is_lock() {
             // Threads wait there only because the word reads free.
-            if let Some((_, since, last)) = object.steady_word.now().filter(|now| now.2 >= least) {
+            if let Some((_, since, last)) = target.steady_word.now().filter(|now| now.2 >= least) {
                 (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
-                lock.always = object.steady_word.always();
+                lock.always = target.steady_word.always();
             }
             return (lock, Owner::Program);
         }
@@ -246,25 +246,25 @@ impl Scene {
             let sleep = process.standing.get(tid).and_then(Stand::sleep);
             sleep.is_some_and(|sleep| sleep.since <= last && sleep.until >= least)
         };
-        let now = object.steady_hold.now();
+        let now = target.steady_hold.now();
         let Some((hold, since, last)) =
             now.filter(|&(hold, _, last)| last >= least || not_run(hold, last))
         else {
             return (lock, Owner::Program);
         };
         // Before it was known to be a lock, its word may have been constant all the time.
-        let word = object.steady_word.now().filter(|_| object.steady_word.always());
+        let word = target.steady_word.now().filter(|_| target.steady_word.always());
         let before = word.filter(|_| lock.always).map_or(since, |(_, since, _)| since);
         lock.same_ns = last.max(least) - before.min(since);
-        let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
+        let shared = matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
             // The lock may be in transit to a writer.
             Hold::Free if shared => (Holder::Unknown, Owner::Program),
             Hold::Free => (Holder::Nobody, Owner::Program),
-            Hold::Held { owner: Some(tid) } => self.owner(tid, object, process, index, watched),
-            Hold::Held { owner: None } => untold(object, process, stacks),
+            Hold::Held { owner: Some(tid) } => self.owner(tid, target, process, index, watched),
+            Hold::Held { owner: None } => untold(target, process, stacks),
             Hold::Readers(readers) => {
-                let (holder, owner) = untold(object, process, stacks);
+                let (holder, owner) = untold(target, process, stacks);
                 match owner {
                     Owner::Inferred => (holder, owner),
                     _ => (Holder::Untold, Owner::Readers(readers)),
@@ -280,7 +280,7 @@ impl Scene {
     fn owner(
         &self,
         tid: u32,
-        object: &Object,
+        target: &WaitTarget,
         process: &ProcessAccount,
         index: u32,
         watched: &Watched,
@@ -309,7 +309,7 @@ impl Scene {
         }
         let mapping = watched.process.as_ref().and_then(|process| {
             let mappings = process.maps().ok()?;
-            mappings.into_iter().find(|mapping| mapping.contains(object.address))
+            mappings.into_iter().find(|mapping| mapping.contains(target.address))
         });
         match mapping.map(|mapping| mapping.shared) {
             None => (Holder::Unknown, Owner::Program),
@@ -336,8 +336,8 @@ impl Scene {
 }
 
 /// Holder of a lock whose word does not name one.
-fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
-    let only = object.holder.only_one().filter(|&(tid, at)| {
+fn untold(target: &WaitTarget, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
+    let only = target.holder.only_one().filter(|&(tid, at)| {
         // The thread has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
@@ -345,7 +345,7 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
     if let Some((tid, _)) = only {
         return (Holder::Thread(tid), Owner::Inferred);
     }
-    let not_seen = object.holders(stacks).doing.not_seen();
+    let not_seen = target.holders(stacks).doing.not_seen();
     match not_seen.is_some_and(|share| share.value <= 0.5) {
         true => (Holder::UntoldButSeen, Owner::Program),
         false => (Holder::Untold, Owner::Program),
@@ -354,8 +354,8 @@ fn untold(object: &Object, process: &ProcessAccount, stacks: &Stacks) -> (Holder
 
 /// Returns `true` if a thread sleeps on a word as if for a lock, the word is not known to be that
 /// of a lock, and it has the value of a free lock. Whoever changed it should have woken the thread.
-fn reads_free(object: &Object, wait: &FutexWait) -> bool {
-    let word = object.steady_word.now();
+fn reads_free(target: &WaitTarget, wait: &FutexWait) -> bool {
+    let word = target.steady_word.now();
     HELD.contains(&wait.value) && word.is_some_and(|(word, ..)| word == 0)
 }
 

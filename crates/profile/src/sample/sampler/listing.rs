@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::Sender;
 
-use threadtoll_stacks::process::{Look, Thread};
+use threadtoll_stacks::process::{Thread, ThreadSample};
 
 use super::super::budget::Effort;
 use super::super::chunk::{Chunk, Listing};
@@ -19,7 +19,7 @@ use crate::clock::{now, thread_cpu};
 const SHARE: f64 = 0.1;
 const LEAST_NS: u64 = 100_000_000;
 const LONG_NS: u64 = 1_000_000_000;
-/// Minimum number of threads to read per look, if there are as many.
+/// Minimum number of threads to read per sample, if there are as many.
 const FEW: u32 = 4;
 
 /// A listing that takes this long is one of thousands of threads.
@@ -54,7 +54,7 @@ impl Sampler {
         let began = thread_cpu();
         let mut changed = false;
         for followed in &mut self.followed {
-            // If a listing fails, the known threads remain; the looks notice those that are gone.
+            // If a listing fails, the known threads remain; the samples notice those that are gone.
             changed |= followed.list();
             followed.ended |= !followed.process.is_running();
             changed |= followed.ended;
@@ -80,7 +80,7 @@ impl Sampler {
         let come_and_go = self.followed.iter().any(|followed| followed.churn.come_and_go());
         let few = (self.threads.len() as u32).min(MOST_READ);
         self.budget.read_at_least(if come_and_go { few } else { few.min(FEW) });
-        // Before the first stretch has ended, reading one of many threads per look would show
+        // Before the first stretch has ended, reading one of many threads per sample would show
         // little.
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
@@ -144,7 +144,7 @@ impl Sampler {
 }
 
 impl Followed {
-    /// Number of threads to pick from at this look.
+    /// Number of threads to pick from in this sample.
     fn threads(&self) -> u32 {
         self.drawn_of.unwrap_or(self.process.threads().len() as u32)
     }
@@ -170,23 +170,23 @@ impl Followed {
     }
 
     /// Examines the thread with this index, which is less than [`threads`](Followed::threads).
-    pub(super) fn look_at_place(&self, place: u32) -> (u32, Look) {
+    pub(super) fn sample_place(&self, place: u32) -> (u32, ThreadSample) {
         if self.drawn_of.is_none() {
             let thread = &self.process.threads()[place as usize];
-            return (thread.tid(), thread.look());
+            return (thread.tid(), thread.sample());
         }
         match self.process.thread_at(place as usize) {
-            Some(tid) => (tid, self.look_at(tid)),
-            None => (0, Look::Gone),
+            Some(tid) => (tid, self.sample(tid)),
+            None => (0, ThreadSample::Gone),
         }
     }
 
     /// Examines a thread, listed or not.
-    pub(super) fn look_at(&self, tid: u32) -> Look {
-        let known = self.process.thread(tid).map_or(Look::Gone, Thread::look);
+    pub(super) fn sample(&self, tid: u32) -> ThreadSample {
+        let known = self.process.thread(tid).map_or(ThreadSample::Gone, Thread::sample);
         match known {
             // It may not be listed yet, and may have the TID of an earlier thread that was.
-            Look::Gone if self.churn.come_and_go() => self.process.unlisted(tid).look(),
+            ThreadSample::Gone if self.churn.come_and_go() => self.process.unlisted(tid).sample(),
             known => known,
         }
     }

@@ -137,7 +137,8 @@ fn scarce() {
     let mut process = Process::open(number(PID)).unwrap();
     process.refresh().unwrap();
     let threads = process.threads();
-    let seen = threads.iter().filter(|thread| matches!(thread.look(), Look::Seen(_))).count();
+    let seen =
+        threads.iter().filter(|thread| matches!(thread.sample(), ThreadSample::Seen(_))).count();
     // There is room for other files.
     std::fs::read("/proc/self/stat").unwrap();
     ready(&format!("{seen} of {} threads", threads.len()));
