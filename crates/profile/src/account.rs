@@ -14,12 +14,12 @@ mod trace;
 mod wait_target;
 
 pub use lateness::Lateness;
-pub use mean::{Estimate, Mean, SampleCount};
+pub use mean::{Mean, MeanEstimate, SampleCount};
 pub(crate) use presence::Presence;
 pub(crate) use process::asleep::Sleeping;
 pub use process::{ProcessAccount, Wish};
 pub use time::Time;
-pub(crate) use trace::{HeldBy, Seen, State, Strip, Trace};
+pub(crate) use trace::{ColumnCount, HeldBy, SampledState, StateTrace, Strip};
 pub use wait_target::WaitTarget;
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use threadtoll_judge::samples::LockSamples;
 use crate::circumstances::{Circumstances, RunningStack};
 use crate::occupation::Descriptors;
 use crate::perf::Timeline;
-use crate::sample::{Chunk, Stretch, Tick};
+use crate::sample::{Chunk, StretchReport, Tick};
 use crate::stacks::Stacks;
 
 /// Maximum number of ended processes that are kept: a build has tens of thousands.
@@ -103,7 +103,7 @@ pub struct Account {
     /// When the last of them ended.
     pub until: u64,
     /// States of threads over time.
-    pub(crate) trace: Trace,
+    pub(crate) trace: StateTrace,
 }
 
 impl Account {
@@ -119,7 +119,7 @@ impl Account {
             lateness: Lateness::default(),
             seconds: 0.0,
             until: started,
-            trace: Trace::default(),
+            trace: StateTrace::default(),
         }
     }
 
@@ -255,7 +255,7 @@ impl Account {
     }
 
     /// Ends a stretch, all of whose samples have been folded.
-    pub fn end_stretch(&mut self, stretch: &Stretch) {
+    pub fn end_stretch(&mut self, stretch: &StretchReport) {
         let ended = std::mem::take(&mut self.current);
         let length_s = stretch.length_ns as f64 / 1e9;
         for process in self.living.values_mut() {

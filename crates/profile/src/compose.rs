@@ -40,9 +40,9 @@ use doing::{spin_loops, spins};
 use gains::Gains;
 use idle::by_place;
 use locking::CpuOfLocks;
-use locks::Listed;
+use locks::LockFacts;
 use shared::SharedLocks;
-use threads::Threads;
+use threads::MeanThreads;
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Maximum numbers of locks, and of other wait targets, listed per process.
@@ -61,7 +61,7 @@ const MAX_SITES: usize = 8;
 
 /// Parts of the profile besides the account.
 #[derive(Debug)]
-pub(crate) struct Circumstances {
+pub(crate) struct RunFacts {
     pub(crate) finished: bool,
     /// True if the profile is to include the states of threads over time.
     pub(crate) traced: bool,
@@ -83,19 +83,19 @@ pub(crate) fn compose(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
     stacks: &mut Stacks,
-    circumstances: &Circumstances,
+    facts: &RunFacts,
 ) -> Profile {
-    let &Circumstances { finished, seconds, budget, cpu_ns, .. } = circumstances;
-    let perf_event = circumstances.perf_refused.is_none();
+    let &RunFacts { finished, seconds, budget, cpu_ns, .. } = facts;
+    let perf_event = facts.perf_refused.is_none();
     let [on_time, late] = account.due;
     let samples = on_time + late;
     let known = account.seconds > 0.0;
     let (seen, cut) = stacks.table.seen_and_cut();
-    let mut unseen = unseen(account, watched, circumstances);
+    let mut unseen = unseen(account, watched, facts);
     let cpus = Cpus::of_this_process();
     let (mut processes, mut indices) = (Vec::new(), Vec::new());
     let mut shared = SharedLocks::default();
-    let mut time = circumstances.forgotten.clone();
+    let mut time = facts.forgotten.clone();
     for (&index, watched) in watched {
         let Some(process) = account.process(index) else { continue };
         let doing = Doing::of(process, stacks);
@@ -113,9 +113,12 @@ pub(crate) fn compose(
     }
     stuck::enter(account, watched, stacks, &indices, &mut processes);
     let parts_of = shared.put_together(&mut processes);
-    let trace = circumstances.traced.then(|| {
-        let listed =
-            trace::Listed { indices: &indices, processes: &processes, parts_of: &parts_of };
+    let trace = facts.traced.then(|| {
+        let listed = trace::ListedProcesses {
+            indices: &indices,
+            processes: &processes,
+            parts_of: &parts_of,
+        };
         Box::new(trace::record(account, watched, stacks, listed).within_limit())
     });
     Profile {
@@ -140,7 +143,7 @@ pub(crate) fn compose(
         stacks_cut_share: share(cut, seen).map(fraction),
         time: time.record(perf_event),
         processes,
-        background: circumstances.background.clone(),
+        background: facts.background.clone(),
         unseen,
         perturbation: Perturbation {
             per_acquisition_ns: None,
@@ -200,7 +203,7 @@ impl One<'_> {
             .collect();
         let not_judged = used.len().saturating_sub(MAX_JUDGED);
         if not_judged > 0 {
-            let queue = |target: &WaitTarget| Threads::of(process.waiters(target)).mean;
+            let queue = |target: &WaitTarget| MeanThreads::of(process.waiters(target)).mean;
             keep_first(&mut used, MAX_JUDGED, |(_, one), (_, other)| {
                 queue(other).total_cmp(&queue(one))
             });
@@ -218,7 +221,7 @@ impl One<'_> {
             used.iter().map(|&(place, lock)| (place, lock.holders(stacks))).collect();
         let chains = gains.chains(&used, &holders);
         let names = self.names(&used, stacks);
-        let listed = Listed { gains: &gains, chains: &chains, names: &names };
+        let listed = LockFacts { gains: &gains, chains: &chains, names: &names };
         let mut locks: Vec<Lock> = Vec::new();
         for (named, (place, _)) in names.iter().zip(&used) {
             if let Some(holders) = holders.get(place) {
@@ -241,7 +244,7 @@ impl One<'_> {
         let mut idle = |kind: Kind| {
             let of_kind = |target: &&WaitTarget| target.identity.kind() == kind;
             let targets = process.targets.iter().filter(of_kind);
-            let mut waits: Vec<(&WaitTarget, Threads)> = targets
+            let mut waits: Vec<(&WaitTarget, MeanThreads)> = targets
                 .map(|target| (target, self.idle_threads(target, stacks)))
                 .filter(|(_, waiters)| waiters.mean > 0.0)
                 .collect();

@@ -28,7 +28,7 @@ use moment::{Moment, Waiters};
 pub(crate) use records::HolderRecords;
 use released::AsleepOwner;
 use scene::{Able, KeptScene, KeptThread};
-pub(crate) use threads::Threads;
+pub(crate) use threads::SampledThreads;
 pub(crate) use turn::turn;
 
 /// Maximum number of samples of threads that are kept per lock.
@@ -74,7 +74,7 @@ struct OwnWait {
 
 /// A lock in one sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lock<'a> {
+pub(crate) struct SampledLock<'a> {
     /// Its index among the wait targets of the process.
     pub(crate) place: u32,
     /// Index of its other account, if its readers and its writers have one each.
@@ -87,7 +87,7 @@ pub(crate) struct Lock<'a> {
     pub(crate) hold_again: Option<Hold>,
 }
 
-impl Lock<'_> {
+impl SampledLock<'_> {
     /// Returns `true` if the wait target at this index is the lock.
     fn is_at(&self, place: u32) -> bool {
         place == self.place || Some(place) == self.twin
@@ -130,13 +130,13 @@ impl LockHolder {
     /// Counts the holder of the lock, and what it was doing.
     pub(crate) fn count(
         &mut self,
-        lock: &Lock<'_>,
-        threads: &Threads<'_>,
+        lock: &SampledLock<'_>,
+        threads: &SampledThreads<'_>,
         tick: &Tick,
         contended: bool,
     ) {
-        let Threads { read: examined, seen, .. } = *threads;
-        let Lock { identity, hold, .. } = *lock;
+        let SampledThreads { read: examined, seen, .. } = *threads;
+        let SampledLock { identity, hold, .. } = *lock;
         let unreleased_since = self.waiters.unreleased_since(threads, tick, lock.waiters);
         self.asleep_owner.see(threads, lock, tick.at);
         if let Hold::Held { owner: Some(owner) } = hold {
@@ -272,8 +272,8 @@ impl LockHolder {
     /// if it does not sleep there.
     fn waits_for_its_own(
         &mut self,
-        threads: &Threads<'_>,
-        lock: &Lock<'_>,
+        threads: &SampledThreads<'_>,
+        lock: &SampledLock<'_>,
         (owner, read): (u32, Option<&ThreadRead>),
         at: u64,
         contended: bool,

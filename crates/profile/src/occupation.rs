@@ -11,7 +11,7 @@ use threadtoll_stacks::process::{Activity, SystemCall};
 
 pub use device::Device;
 pub(crate) use events::Polled;
-pub use events::{Awaited, EventSet};
+pub use events::{AwaitedEvent, EventSet};
 
 use crate::futex::FutexWait;
 

@@ -23,7 +23,7 @@ use threadtoll_stacks::process::{Family, Held, LaunchError, Process, ProcessErro
 
 use crate::account::Account;
 use crate::clock::now;
-use crate::compose::{Circumstances, Doing, compose};
+use crate::compose::{Doing, RunFacts, compose};
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Order, Report, Sampler};
 use crate::stacks::Stacks;
@@ -33,7 +33,7 @@ use events::{ThreadEvents, open_events};
 use fold::BetweenSamples;
 use launched::LaunchedProgram;
 use throttle::Throttle;
-use unseen::Unseen;
+use unseen::Unobserved;
 
 /// Options of a profiling run.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ pub struct Profiler {
     cpu_ns: u64,
     /// Thread time of processes that have ended and are not listed.
     forgotten: Doing,
-    unseen: Unseen,
+    unseen: Unobserved,
     /// Observed time after which the next profile includes the states of threads over time. It
     /// grows so that a file has a few dozen of them after a day.
     next_trace: Duration,
@@ -187,7 +187,7 @@ impl Profiler {
             began: Instant::now(),
             cpu_ns: 0,
             forgotten: Doing::default(),
-            unseen: Unseen::default(),
+            unseen: Unobserved::default(),
             next_trace: FIRST_TRACE,
         }
     }
@@ -319,7 +319,7 @@ impl Profiler {
             &self.account,
             &self.watched,
             &mut self.stacks,
-            &Circumstances {
+            &RunFacts {
                 finished,
                 traced,
                 seconds: elapsed.as_secs_f64(),

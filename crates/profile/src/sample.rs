@@ -16,6 +16,6 @@ mod watch;
 
 pub use budget::{Budget, Effort, Spent};
 pub use chunk::{Burst, Chunk, Listing, Reason, ThreadRead, Tick, WordRead};
-pub use sampler::{Order, Report, Sampler, Stretch};
+pub use sampler::{Order, Report, Sampler, StretchReport};
 pub use schedule::{Due, Schedule};
 pub use watch::{Span, Watch};

@@ -114,7 +114,7 @@ struct Sums {
 
 /// An estimated mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct MeanEstimate {
     /// The mean.
     pub mean: f64,
     /// Standard error of the mean of this run.
@@ -147,7 +147,7 @@ impl Mean {
     }
 
     /// The mean over these stretches; `None` if they have no samples.
-    pub fn estimate(&self, over: &Stretches) -> Option<Estimate> {
+    pub fn estimate(&self, over: &Stretches) -> Option<MeanEstimate> {
         let (mut all, mut over) = (self.ended, over.clone());
         let rest = over.current;
         if rest.samples.samples > 0 {
@@ -158,7 +158,7 @@ impl Mean {
             return None;
         }
         let mean = all.sum / over.length;
-        Some(Estimate { mean, error: all.variance.sqrt() / over.length, samples: over.samples })
+        Some(MeanEstimate { mean, error: all.variance.sqrt() / over.length, samples: over.samples })
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
             }
         }
 
-        fn estimate(&self) -> Option<Estimate> {
+        fn estimate(&self) -> Option<MeanEstimate> {
             self.mean.estimate(&self.stretches)
         }
     }

@@ -8,13 +8,13 @@ use crate::circumstances::Circumstances;
 /// Part of the current stretch during which a process was observed.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
-    state: State,
+    state: PresenceState,
     /// Its samples; `None` if those are all samples of the stretch.
     part: Option<StretchSamples>,
 }
 
 #[derive(Debug, Default, PartialEq)]
-enum State {
+enum PresenceState {
     Awaited,
     #[default]
     Lasting,
@@ -24,27 +24,27 @@ enum State {
 impl Presence {
     /// The presence of a process that will be observed, but is not yet.
     pub(crate) fn awaited() -> Presence {
-        Presence { state: State::Awaited, part: None }
+        Presence { state: PresenceState::Awaited, part: None }
     }
 
     /// Begins to observe the process; `is_first` says that this is the first sample of the stretch.
     pub(super) fn begin(&mut self, is_first: bool) {
-        if self.state == State::Awaited {
-            self.state = State::Lasting;
+        if self.state == PresenceState::Awaited {
+            self.state = PresenceState::Lasting;
             self.part = (!is_first).then(StretchSamples::default);
         }
     }
 
     /// Stops observing the process; `so_far` are the samples of the stretch up to now.
     pub(super) fn end(&mut self, so_far: &StretchSamples) {
-        if self.state == State::Lasting {
-            self.state = State::Over;
+        if self.state == PresenceState::Lasting {
+            self.state = PresenceState::Over;
             self.part.get_or_insert_with(|| so_far.clone());
         }
     }
 
     pub(super) fn lasts(&self) -> bool {
-        self.state == State::Lasting
+        self.state == PresenceState::Lasting
     }
 
     /// Adds a sample.

@@ -27,15 +27,15 @@ use self::devices::Devices;
 pub(super) use self::ended_unseen::EndedUnseen;
 use self::lately::Lately;
 use self::rest::Rest;
-use self::sleeps::{Place, Share, Sleep, Sleeps, Tally, WokenUnseen};
+use self::sleeps::{SampledSleep, Share, SleepPlace, Sleeps, Tally, WokenUnseen};
 use self::still::Still;
 use super::StretchSamples;
-use super::mean::{Estimate, Mean, Stretches};
+use super::mean::{Mean, MeanEstimate, Stretches};
 use super::presence::Presence;
 use super::standing::Standing;
 use super::stops::Stops;
 use super::time::Time;
-use super::trace::{HeldBy, State};
+use super::trace::{HeldBy, SampledState};
 use super::wait_target::{Now, WaitTarget};
 use crate::circumstances::{Circumstances, Last, WhenDue};
 use crate::holder::{HolderRecords, turn};
@@ -228,7 +228,7 @@ impl ProcessAccount {
     }
 
     /// Mean number of threads that spend their time in this way.
-    pub fn time(&self, kind: Time) -> Option<Estimate> {
+    pub fn time(&self, kind: Time) -> Option<MeanEstimate> {
         self.time[kind.place()].mean.estimate(&self.stretches)
     }
 
@@ -273,7 +273,7 @@ impl ProcessAccount {
     }
 
     /// Threads asleep in system calls other than futex(2): their mean number, and their stacks.
-    pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, Estimate, &InCall)> {
+    pub(crate) fn asleep(&self) -> impl Iterator<Item = (Call, MeanEstimate, &InCall)> {
         self.asleep.all(&self.stretches)
     }
 
@@ -317,7 +317,7 @@ impl ProcessAccount {
     }
 
     /// Mean number of threads that wait for a wait target.
-    pub fn waiters(&self, target: &WaitTarget) -> Option<Estimate> {
+    pub fn waiters(&self, target: &WaitTarget) -> Option<MeanEstimate> {
         target.queue.waiters.estimate(&self.stretches)
     }
 
@@ -337,7 +337,7 @@ impl ProcessAccount {
         read: &ThreadRead,
         at: u64,
         seen: &Circumstances<'_>,
-    ) -> Option<State> {
+    ) -> Option<SampledState> {
         if !self.threads.contains(&read.tid) {
             self.lately.note(read.tid);
         }
@@ -456,10 +456,10 @@ impl ProcessAccount {
                 self.targets[place as usize].now.arrivals.push(before);
             }
         }
-        let on = |place| State::On { place, lock: self.targets[place as usize].is_lock() };
+        let on = |place| SampledState::On { place, lock: self.targets[place as usize].is_lock() };
         let state = match (waited, doing) {
             (Some(place), _) => Some(on(place)),
-            (None, Some(kind)) => Some(State::Doing(kind)),
+            (None, Some(kind)) => Some(SampledState::Doing(kind)),
             (None, None) => waiting_on.map(on),
         };
         state.filter(|_| read.picked)
@@ -502,8 +502,8 @@ impl ProcessAccount {
         let Some((CpuState::SwitchedOut, since)) = state else { return };
         match read.activity {
             Activity::Asleep(call) => {
-                let place = waiting_on.map_or(Place::In(call.number), Place::On);
-                let sleep = Sleep { place, since, age: at - since };
+                let place = waiting_on.map_or(SleepPlace::In(call.number), SleepPlace::On);
+                let sleep = SampledSleep { place, since, age: at - since };
                 self.sleeps.note(read.tid, sleep, seen.samples_per_ns());
             }
             Activity::OnCpu => self.sleeps.note_woken(read.tid, since),

@@ -71,7 +71,7 @@ impl Run {
     fn end_stretch(&mut self, length_ms: u64) {
         let effort = Effort { rate_per_s: RATE, words: 1, threads: 1 };
         let (length_ns, until) = (length_ms * 1_000_000, self.due + 1);
-        self.account.end_stretch(&Stretch { length_ns, until, effort, process_ns: 0 });
+        self.account.end_stretch(&StretchReport { length_ns, until, effort, process_ns: 0 });
     }
 
     fn lock(&self) -> &WaitTarget {
@@ -343,17 +343,18 @@ fn each_sample_of_a_thread_has_a_state_at_its_time() {
     (0..1_000).for_each(|_| run.sample(0, Some(CONTENDED), &threads));
     (0..1_000).for_each(|_| run.sample(0, Some(0), &[(1, Activity::OnCpu)]));
     let trace = &run.account.trace;
-    let samples = |tid: u32, columns: std::ops::Range<u16>, shows: fn(State) -> bool| -> u32 {
-        let row = trace.rows().iter().find(|row| row.tid == tid).unwrap();
-        let seen = row.strip.seen().iter().filter(|seen| columns.contains(&seen.column));
-        seen.filter(|seen| shows(seen.shown)).map(|seen| seen.samples).sum()
-    };
-    let waits = |state| matches!(state, State::On { .. });
+    let samples =
+        |tid: u32, columns: std::ops::Range<u16>, shows: fn(SampledState) -> bool| -> u32 {
+            let row = trace.rows().iter().find(|row| row.tid == tid).unwrap();
+            let seen = row.strip.seen().iter().filter(|seen| columns.contains(&seen.column));
+            seen.filter(|seen| shows(seen.shown)).map(|seen| seen.samples).sum()
+        };
+    let waits = |state| matches!(state, SampledState::On { .. });
     let half = trace.column(1_002_000_000) + 1;
     assert_eq!(samples(1, 0..half, waits), 1_002);
     assert_eq!(samples(1, half..600, waits), 0);
-    assert_eq!(samples(1, 0..600, |state| state == State::Doing(Time::OnCpu)), 1_000);
-    assert_eq!(samples(9, 0..600, |state| state == State::Doing(Time::OnCpu)), 1_003);
+    assert_eq!(samples(1, 0..600, |state| state == SampledState::Doing(Time::OnCpu)), 1_000);
+    assert_eq!(samples(9, 0..600, |state| state == SampledState::Doing(Time::OnCpu)), 1_003);
     let mut named = std::mem::take(&mut run.account.living(0).unwrap().to_name);
     named.sort();
     named.dedup();

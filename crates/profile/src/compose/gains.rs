@@ -11,7 +11,7 @@ use threadtoll_stats::interval::Estimate;
 
 use super::One;
 use super::doing::Doing;
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use crate::account::{ProcessAccount, WaitTarget};
 use crate::holder::Holders;
 
@@ -40,7 +40,7 @@ pub(super) struct Gains<'a> {
     busiest: Vec<Busy<'a>>,
     working: f64,
     working_error: f64,
-    on_cpu: Threads,
+    on_cpu: MeanThreads,
     cpus: f64,
     locking: Locking,
     /// Mean number of threads that wait for any lock.

@@ -6,7 +6,7 @@ use threadtoll_record::profile::{Address, IdleWait, Role as SiteRole};
 use threadtoll_record::{Ratio, Text};
 use threadtoll_stats::Z95;
 
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use super::{MAX_SITES, One, sites};
 use crate::account::WaitTarget;
 use crate::primitive::{ParkedFor, Role};
@@ -14,8 +14,8 @@ use crate::stacks::Stacks;
 
 impl One<'_> {
     /// Threads that wait for something other than a lock.
-    pub(super) fn idle_threads(self, target: &WaitTarget, stacks: &mut Stacks) -> Threads {
-        let waiters = Threads::of(self.process.waiters(target));
+    pub(super) fn idle_threads(self, target: &WaitTarget, stacks: &mut Stacks) -> MeanThreads {
+        let waiters = MeanThreads::of(self.process.waiters(target));
         if !is_parker(target) {
             return waiters;
         }
@@ -26,7 +26,7 @@ impl One<'_> {
     pub(super) fn idle(
         self,
         target: &WaitTarget,
-        waiters: Threads,
+        waiters: MeanThreads,
         stacks: &mut Stacks,
     ) -> IdleWait {
         let (name, name_from) = self.name(target, stacks);
@@ -71,7 +71,7 @@ fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
         .map(|interval| ((interval.high().get() - interval.low().get()) / 2.0 / Z95).powi(2))
         .sum();
     let mean = waits.iter().map(|wait| wait.queue_mean.get()).sum();
-    let all = Threads { mean, variance };
+    let all = MeanThreads { mean, variance };
     waits.into_iter().reduce(|mut sum, mut wait| {
         sum.queue_mean = Ratio::new(all.mean);
         sum.queue_mean_interval95 = all.ratio_interval();

@@ -22,7 +22,7 @@ use crate::stacks::Stacks;
 
 /// Facts known about all listed locks of a process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Listed<'a> {
+pub(super) struct LockFacts<'a> {
     pub(super) gains: &'a Gains<'a>,
     pub(super) chains: &'a Chains,
     pub(super) names: &'a [Named],
@@ -33,7 +33,7 @@ impl One<'_> {
         self,
         named: &Named,
         holders: &Holders,
-        listed: &Listed<'_>,
+        listed: &LockFacts<'_>,
         stacks: &mut Stacks,
     ) -> Lock {
         let Named { id, ref name, name_from, .. } = *named;

@@ -9,7 +9,7 @@ use threadtoll_record::{Fraction, Ratio, Text};
 
 use super::idle::{Reasons, is_parker};
 use super::locks::not_judged;
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use super::{One, sites};
 use crate::account::WaitTarget;
 use crate::stacks::Stacks;
@@ -23,9 +23,9 @@ const MAX_ROWS: usize = 20;
 
 /// Threads parked for locks that cannot be distinguished.
 #[derive(Debug, Default)]
-struct Row {
+struct ParkedRow {
     id: u32,
-    waiters: Threads,
+    waiters: MeanThreads,
     samples: u64,
     threads: HashMap<u32, u64>,
     waiting_at: HashMap<u32, u64>,
@@ -46,7 +46,7 @@ pub(super) fn row_name(parker: &WaitTarget, reasons: &Reasons, stacks: &mut Stac
 impl One<'_> {
     /// One row per runtime, or per function, in which threads are parked for locks.
     pub(super) fn parked(self, stacks: &mut Stacks) -> Vec<Lock> {
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let mut rows: BTreeMap<String, ParkedRow> = BTreeMap::new();
         let parkers = self.process.targets.iter().enumerate();
         for (place, target) in parkers.filter(|(_, target)| is_parker(target)) {
             let reasons = Reasons::of(target, stacks);
@@ -60,8 +60,8 @@ impl One<'_> {
                 continue;
             }
             // The number of the first parked wait target, which no lock has.
-            let row = rows.entry(name).or_insert_with(|| Row { id, ..Row::default() });
-            let here = Threads::of(self.process.waiters(target));
+            let row = rows.entry(name).or_insert_with(|| ParkedRow { id, ..ParkedRow::default() });
+            let here = MeanThreads::of(self.process.waiters(target));
             row.waiters = row.waiters.and(here.part(reasons.lock));
             row.samples = row.samples.max(target.stack_samples);
             for (&tid, samples) in &target.waiting {
@@ -74,7 +74,7 @@ impl One<'_> {
         rows.into_iter().filter_map(|(name, row)| self.parked_row(name, row, stacks)).collect()
     }
 
-    fn parked_row(self, name: String, row: Row, stacks: &mut Stacks) -> Option<Lock> {
+    fn parked_row(self, name: String, row: ParkedRow, stacks: &mut Stacks) -> Option<Lock> {
         if row.threads.is_empty() {
             return None;
         }

@@ -6,7 +6,7 @@ use threadtoll_judge::samples::Figure;
 use threadtoll_record::Text;
 use threadtoll_record::profile::IdleWait;
 
-use super::Circumstances;
+use super::RunFacts;
 use crate::account::{Account, ProcessAccount};
 use crate::primitive::MAX_WAIT_TARGETS;
 use crate::watched::Watched;
@@ -21,10 +21,10 @@ const MAX_SEMAPHORES: usize = 3;
 pub(super) fn unseen(
     account: &Account,
     watched: &BTreeMap<u32, Watched>,
-    circumstances: &Circumstances,
+    facts: &RunFacts,
 ) -> Vec<Text> {
-    let mut unseen: Vec<String> = circumstances.unseen.clone();
-    if let Some(refused) = &circumstances.perf_refused {
+    let mut unseen: Vec<String> = facts.unseen.clone();
+    if let Some(refused) = &facts.perf_refused {
         unseen.push(format!(
             "Threads that run, wait for a CPU or were preempted cannot be distinguished, and \
              running holders have no stacks: {refused}."

@@ -10,7 +10,7 @@ use super::doing::{Doing, io_kind};
 use super::idle::{Reasons, is_parker};
 use super::locks::syscall_name;
 use super::runtime_threads::{fills_cpus, is_of_java, waits_for_work};
-use super::threads::Threads;
+use super::threads::MeanThreads;
 use super::{MAX_GROUPED, One, keep_first, sites};
 use crate::account::{ProcessAccount, Sleeping, Time, WaitTarget};
 use crate::primitive::waiting::Waiting;
@@ -48,7 +48,7 @@ struct Group {
 }
 
 /// Threads that wait in the same way.
-struct Waiters<'a> {
+struct WaiterGroup<'a> {
     way: Way,
     threads: f64,
     at: &'a [(u32, Sleeping)],
@@ -65,7 +65,7 @@ type Key = (Way, Waiting, Option<String>);
 
 /// Facts known about threads that wait with one stack.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct StackFacts {
     waiting: Waiting,
     /// The function that called the program's function that waits.
     caller: Option<String>,
@@ -78,7 +78,7 @@ struct Known {
 struct Groups {
     all: BTreeMap<Key, Group>,
     /// By number of a stack.
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, StackFacts>,
 }
 
 impl One<'_> {
@@ -90,10 +90,11 @@ impl One<'_> {
         for ((time, call), mean, of) in self.process.asleep() {
             let Some(way) = Way::of_time(time, call, pages_from_disk) else { continue };
             let all: Vec<_> = of.at.iter().map(|(&stack, &seen)| (stack, seen)).collect();
-            let waiters = Waiters { way, threads: mean.mean, at: &all, shared: true, name: None };
+            let waiters =
+                WaiterGroup { way, threads: mean.mean, at: &all, shared: true, name: None };
             groups.add(&waiters, stacks);
         }
-        let waiting = |target: &WaitTarget| Threads::of(self.process.waiters(target)).mean;
+        let waiting = |target: &WaitTarget| MeanThreads::of(self.process.waiters(target)).mean;
         let mut targets: Vec<(f64, &WaitTarget)> = self
             .process
             .targets
@@ -110,7 +111,7 @@ impl One<'_> {
             for (way, share, all) in self.ways(target, stacks) {
                 let (way, name) = (Way { of_runtime, ..way }, name.as_deref());
                 let (threads, shared) = (mean * share, target.waiters_max >= 2);
-                groups.add(&Waiters { way, threads, at: &all, shared, name }, stacks);
+                groups.add(&WaiterGroup { way, threads, at: &all, shared, name }, stacks);
             }
         }
         groups.merge_alike();
@@ -183,8 +184,8 @@ impl One<'_> {
 
 impl Groups {
     /// Adds threads that wait in the same way, with their stacks.
-    fn add(&mut self, waiters: &Waiters<'_>, stacks: &mut Stacks) {
-        let &Waiters { way, threads, at, shared, name } = waiters;
+    fn add(&mut self, waiters: &WaiterGroup<'_>, stacks: &mut Stacks) {
+        let &WaiterGroup { way, threads, at, shared, name } = waiters;
         let samples: u64 = at.iter().map(|(_, seen)| seen.samples).sum();
         if samples == 0 {
             let group = self.all.entry((way, Waiting::default(), None)).or_default();
@@ -193,8 +194,8 @@ impl Groups {
             return;
         }
         for &(stack, seen) in at {
-            let known = self.known.entry(stack).or_insert_with(|| Known::of(stack, stacks));
-            let Known { mut waiting, caller, of_runtime } = known.clone();
+            let known = self.known.entry(stack).or_insert_with(|| StackFacts::of(stack, stacks));
+            let StackFacts { mut waiting, caller, of_runtime } = known.clone();
             if !shared && waiting.lock.as_deref().is_some_and(may_be_own) {
                 waiting.lock = None;
             }
@@ -234,15 +235,15 @@ impl Groups {
     }
 }
 
-impl Known {
-    fn of(stack: u32, stacks: &mut Stacks) -> Known {
+impl StackFacts {
+    fn of(stack: u32, stacks: &mut Stacks) -> StackFacts {
         let waiting = stacks.waiting(stack);
         let (names, _) = stacks.names(stack);
         let function = waiting.function.as_ref();
         let at = names.iter().position(|name| Some(name) == function);
         let caller = at.and_then(|at| names.get(at + 1)).cloned();
         let of_runtime = waits_for_work(&names, waiting.function.as_deref());
-        Known { waiting, caller, of_runtime }
+        StackFacts { waiting, caller, of_runtime }
     }
 }
 
@@ -410,16 +411,16 @@ mod tests {
     fn eight_words_of_one_function_are_one_group() {
         let mut groups = Groups::default();
         let waiting = Waiting { function: Some("next_job".into()), ..Waiting::default() };
-        groups.known.insert(7, Known { waiting, ..Known::default() });
+        groups.known.insert(7, StackFacts { waiting, ..StackFacts::default() });
         let mut stacks = Stacks::default();
         for _ in 0..8 {
             let seen = Sleeping::seen(3);
             let (way, at) = (Way::of_kind(Kind::Condvar), &[(7, seen)]);
-            let jobs = Waiters { way, threads: 0.9, at, shared: false, name: Some("jobs") };
+            let jobs = WaiterGroup { way, threads: 0.9, at, shared: false, name: Some("jobs") };
             groups.add(&jobs, &mut stacks);
         }
         let way = Way::of_kind(Kind::Condvar);
-        let unseen = Waiters { way, threads: 0.5, at: &[], shared: false, name: None };
+        let unseen = WaiterGroup { way, threads: 0.5, at: &[], shared: false, name: None };
         groups.add(&unseen, &mut stacks);
         let threads: Vec<(Option<String>, f64)> = groups
             .all
@@ -440,10 +441,10 @@ mod tests {
             for (stack, caller) in [(1, "main"), (2, "worker")] {
                 let waiting = Waiting { function: Some("us_sleep".into()), ..Waiting::default() };
                 let caller = Some(caller.to_owned());
-                groups.known.insert(stack, Known { waiting, caller, of_runtime: false });
+                groups.known.insert(stack, StackFacts { waiting, caller, of_runtime: false });
             }
             for at in [[(1, of_main)], [(2, of_worker)]] {
-                let waiters = Waiters { way, threads: 1.0, at: &at, shared: true, name: None };
+                let waiters = WaiterGroup { way, threads: 1.0, at: &at, shared: true, name: None };
                 groups.add(&waiters, &mut stacks);
             }
             groups.merge_alike();

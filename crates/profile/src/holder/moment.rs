@@ -13,7 +13,7 @@
 use threadtoll_judge::cause::Holder;
 use threadtoll_stacks::process::Activity;
 
-use super::{Lock, Threads};
+use super::{SampledLock, SampledThreads};
 use crate::circumstances::NEAR_NS;
 use crate::perf::{CpuState, Timeline};
 use crate::sample::{ThreadRead, Tick};
@@ -45,8 +45,8 @@ impl Moment {
     /// `unchanged` says that the word was still the same after that; the lock has not been released
     /// since `unreleased_since`.
     pub(super) fn of(
-        threads: &Threads<'_>,
-        lock: &Lock,
+        threads: &SampledThreads<'_>,
+        lock: &SampledLock,
         (tid, read): (u32, Option<&ThreadRead>),
         tick: &Tick,
         unchanged: Option<bool>,
@@ -122,7 +122,7 @@ impl Waiters {
     /// remembers the sample's waiters, unless there are none.
     pub(super) fn unreleased_since(
         &mut self,
-        threads: &Threads<'_>,
+        threads: &SampledThreads<'_>,
         tick: &Tick,
         waiters: &[u32],
     ) -> Option<Unreleased> {
@@ -138,7 +138,7 @@ impl Waiters {
         since
     }
 
-    fn unreleased(&self, threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> bool {
+    fn unreleased(&self, threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> bool {
         let Some(timeline) = threads.seen.timeline else { return false };
         let asleep = |&tid: &u32| {
             let state = timeline.state_since(tid, tick.at);
@@ -151,7 +151,7 @@ impl Waiters {
 }
 
 /// Time since when all waiters have slept, if there are any and all are known.
-fn asleep_since(threads: &Threads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
+fn asleep_since(threads: &SampledThreads<'_>, tick: &Tick, waiters: &[u32]) -> Option<u64> {
     let timeline = threads.seen.timeline.filter(|_| threads.seen.scale <= ALL)?;
     let since = waiters.iter().map(|&tid| match timeline.state_since(tid, tick.at)? {
         (CpuState::SwitchedOut, since) => Some(since),

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use threadtoll_judge::cause::{Awaited, Holder};
 use threadtoll_stacks::process::Activity;
 
-use super::Lock;
+use super::SampledLock;
 use crate::circumstances::{Circumstances, Last};
 use crate::occupation::Occupation;
 use crate::perf::CpuState;
@@ -14,7 +14,7 @@ use crate::primitive::{Kind, Role};
 use crate::sample::ThreadRead;
 
 /// The threads of a process in one sample.
-pub(crate) struct Threads<'a> {
+pub(crate) struct SampledThreads<'a> {
     /// All threads alive.
     pub(crate) alive: &'a HashSet<u32>,
     /// The threads that were examined.
@@ -31,7 +31,7 @@ pub(crate) struct Threads<'a> {
     pub(crate) seen: &'a Circumstances<'a>,
 }
 
-impl Threads<'_> {
+impl SampledThreads<'_> {
     /// The stack with which a thread was seen in its last sleep, if it has not run since.
     pub(super) fn slept_at(&self, read: &ThreadRead) -> Option<u32> {
         let (stack, seen_at) = self.last.get(&read.tid)?.asleep_with?;
@@ -40,7 +40,7 @@ impl Threads<'_> {
 
     /// Returns `true` if the thread waits for a lock, or was woken from that wait and has not run
     /// since.
-    pub(super) fn waits(&self, lock: &Lock, read: &ThreadRead) -> bool {
+    pub(super) fn waits(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         let last = self.last.get(&read.tid);
         let waits = |last: &&Last| last.waiting_on.is_some_and(|place| lock.is_at(place));
         let Some(last) = last.filter(waits) else { return false };
@@ -53,7 +53,7 @@ impl Threads<'_> {
     }
 
     /// What keeps threads waiting for a lock that no thread holds.
-    pub(super) fn handed_over(&self, lock: &Lock) -> Holder {
+    pub(super) fn handed_over(&self, lock: &SampledLock) -> Holder {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {
             true => Holder::Throttled,
@@ -62,7 +62,7 @@ impl Threads<'_> {
     }
 
     /// Returns `true` if the thread sleeps on the word of this very lock.
-    pub(super) fn waits_for_its_own(&self, lock: &Lock, read: &ThreadRead) -> bool {
+    pub(super) fn waits_for_its_own(&self, lock: &SampledLock, read: &ThreadRead) -> bool {
         match Occupation::of(&read.activity) {
             // An address of another process means nothing here.
             Occupation::Futex(wait) if self.alive.contains(&read.tid) => {
@@ -73,7 +73,7 @@ impl Threads<'_> {
     }
 
     /// Activity of a thread that holds the lock.
-    pub(super) fn doing(&self, lock: &Lock, read: &ThreadRead) -> Holder {
+    pub(super) fn doing(&self, lock: &SampledLock, read: &ThreadRead) -> Holder {
         match Occupation::of(&read.activity) {
             Occupation::Futex(_) if !self.alive.contains(&read.tid) => {
                 Holder::WaitsFor(Awaited::Unknown, None)

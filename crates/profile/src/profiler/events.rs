@@ -125,7 +125,7 @@ impl Profiler {
 }
 
 pub(super) fn open_events() -> Result<Events, PerfRefused> {
-    Events::open(perf::Options { switches: true, samples: Some(samples()) })
+    Events::open(perf::EventOptions { switches: true, samples: Some(samples()) })
 }
 
 /// Options for the kernel's samples of running threads. Only those next to one of ours are useful,

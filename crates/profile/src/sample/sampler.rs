@@ -97,7 +97,7 @@ pub enum Report {
     /// Samples of one stretch.
     Samples(Chunk),
     /// A stretch has ended, and all its samples have been sent.
-    Stretch(Stretch),
+    Stretch(StretchReport),
     /// The present threads of a process, in ascending order.
     Threads(u32, Vec<u32>),
     /// A process has ended.
@@ -108,7 +108,7 @@ pub enum Report {
 
 /// A period with a constant rate of samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct StretchReport {
     /// Length of the stretch.
     pub length_ns: u64,
     /// End of the stretch.
@@ -127,7 +127,7 @@ pub struct Sampler {
     effort: Effort,
     stacks_per_s: f64,
     stacks_of_all: bool,
-    followed: Vec<Followed>,
+    followed: Vec<SampledProcess>,
     /// All threads: index of the process, and of the thread in it.
     threads: Vec<(u32, u32)>,
     owners: Vec<(u32, u32)>,
@@ -142,7 +142,7 @@ pub struct Sampler {
 }
 
 #[derive(Debug)]
-struct Followed {
+struct SampledProcess {
     index: u32,
     process: Process,
     run: Option<ProgramRun>,
@@ -256,7 +256,7 @@ impl Sampler {
         self.budget.spent(&spent);
         let effort = self.effort;
         let until = beginning.wall + length_ns;
-        _ = to.send(Report::Stretch(Stretch { length_ns, until, effort, process_ns }));
+        _ = to.send(Report::Stretch(StretchReport { length_ns, until, effort, process_ns }));
         let effort = self.budget.effort(self.words(), self.threads.len() as u32);
         // At a constant rate, all samples have the same weight.
         if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
@@ -276,7 +276,7 @@ impl Sampler {
         loop {
             match orders.try_recv() {
                 Ok(Order::Follow(index, process, run)) => {
-                    self.follow(Followed::new(index, *process, run), to);
+                    self.follow(SampledProcess::new(index, *process, run), to);
                 }
                 Ok(Order::Leave(index)) => {
                     self.leave(|followed| followed.index == index);
@@ -316,7 +316,7 @@ impl Sampler {
         }
     }
 
-    fn followed(&mut self, index: u32) -> Option<&mut Followed> {
+    fn followed(&mut self, index: u32) -> Option<&mut SampledProcess> {
         self.followed.iter_mut().find(|followed| followed.index == index)
     }
 
@@ -365,7 +365,7 @@ impl Sampler {
     fn burst(&mut self, chunk: &mut Chunk) {
         let all = self.words();
         let mut pick = self.schedule.below(all) as usize;
-        let holds = |followed: &&Followed| {
+        let holds = |followed: &&SampledProcess| {
             let words = followed.words.len();
             let here = pick < words;
             pick -= if here { 0 } else { words };
@@ -495,9 +495,9 @@ impl Sampler {
     }
 }
 
-impl Followed {
+impl SampledProcess {
     fn new(index: u32, process: Process, run: Option<ProgramRun>) -> Self {
-        Followed {
+        SampledProcess {
             index,
             process,
             run,
@@ -630,7 +630,7 @@ impl Followed {
 /// Reads the stack of a sleeping thread. Returns `false` if the thread does not sleep, or if the
 /// stack cannot be read.
 fn read_stack(
-    followed: &Followed,
+    followed: &SampledProcess,
     activity: &Activity,
     thread: usize,
     buffer: &mut [u8; STACK],

@@ -17,11 +17,11 @@ const TID: u32 = 0x3fff_ffff;
 pub struct Watch {
     /// The bytes to read.
     pub window: Span,
-    owner: Owner,
+    owner: WatchedOwner,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum WatchedOwner {
     /// The wait target to which the word belongs is not known yet.
     Guessed,
     Known(OwnerField),
@@ -30,27 +30,27 @@ enum Owner {
 impl Watch {
     /// What to read with a word whose wait target is not known yet.
     pub fn unknown(window: Span) -> Watch {
-        Watch { window, owner: Owner::Guessed }
+        Watch { window, owner: WatchedOwner::Guessed }
     }
 
     /// What to read with a word of this wait target.
     pub fn of(identity: &Identity) -> Watch {
-        Watch { window: identity.window(), owner: Owner::Known(identity.owner_field()) }
+        Watch { window: identity.window(), owner: WatchedOwner::Known(identity.owner_field()) }
     }
 
     /// TID of the word's owner, in the program's PID namespace.
     pub(super) fn owner(&self, word: u64, window: &Window<'_>) -> Option<u32> {
         let field = match self.owner {
-            Owner::Guessed => word.wrapping_add(OWNER),
-            Owner::Known(OwnerField::Tid(field)) => field,
-            Owner::Known(OwnerField::Record | OwnerField::None) => return None,
+            WatchedOwner::Guessed => word.wrapping_add(OWNER),
+            WatchedOwner::Known(OwnerField::Tid(field)) => field,
+            WatchedOwner::Known(OwnerField::Record | OwnerField::None) => return None,
         };
         window.u32(field).map(|owner| owner & TID).filter(|&owner| owner != 0)
     }
 
     /// Returns `true` if the word names its owner, by a TID or otherwise.
     pub(super) fn names_owner(&self) -> bool {
-        self.owner != Owner::Known(OwnerField::None)
+        self.owner != WatchedOwner::Known(OwnerField::None)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::account::mean::{Estimate, Mean, Stretch, Stretches};
+use crate::account::mean::{Mean, MeanEstimate, Stretch, Stretches};
 use crate::account::time::Time;
 
 /// Maximum number of pairs of a kind of time and a system call that are counted separately.
@@ -149,14 +149,14 @@ impl Asleep {
     pub(super) fn all<'a>(
         &'a self,
         over: &'a Stretches,
-    ) -> impl Iterator<Item = (Call, Estimate, &'a InCall)> {
+    ) -> impl Iterator<Item = (Call, MeanEstimate, &'a InCall)> {
         let with_mean = |(&call, of)| Some((call, InCall::mean(of, over)?, of));
         self.calls.iter().filter_map(with_mean)
     }
 }
 
 impl InCall {
-    fn mean(&self, over: &Stretches) -> Option<Estimate> {
+    fn mean(&self, over: &Stretches) -> Option<MeanEstimate> {
         self.mean.estimate(over)
     }
 }

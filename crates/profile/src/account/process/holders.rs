@@ -3,7 +3,7 @@
 use super::rest::Rest;
 use super::{ProcessAccount, thread_named};
 use crate::circumstances::Circumstances;
-use crate::holder::{Lock, Threads};
+use crate::holder::{SampledLock, SampledThreads};
 use crate::primitive::ReadMemory;
 use crate::sample::{Chunk, Tick};
 
@@ -38,7 +38,7 @@ impl ProcessAccount {
             };
             Some((at, kind))
         };
-        let threads = Threads {
+        let threads = SampledThreads {
             alive: &self.threads,
             read: chunk.threads(tick),
             last: &self.last,
@@ -49,7 +49,7 @@ impl ProcessAccount {
         };
         let (twin, hold_again) = (target.twin, target.now.hold_again);
         let waiters = &target.now.waiters;
-        let lock = Lock { place, twin, waiters, identity, hold, hold_again };
+        let lock = SampledLock { place, twin, waiters, identity, hold, hold_again };
         target.holder.count(&lock, &threads, tick, contended);
         self.nameless |= target.holder.nameless;
     }

@@ -45,7 +45,7 @@ const LEAST_YOUNG: f64 = 24.0;
 
 /// Where a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum SleepPlace {
     /// On one of the wait targets.
     On(u32),
     /// In this system call.
@@ -54,8 +54,8 @@ pub(super) enum Place {
 
 /// A sleep in which a sample saw a thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sleep {
-    pub(super) place: Place,
+pub(super) struct SampledSleep {
+    pub(super) place: SleepPlace,
     /// When the sleep began.
     pub(super) since: u64,
     /// Time for which it had lasted at the sample, in nanoseconds.
@@ -65,7 +65,7 @@ pub(super) struct Sleep {
 /// A place where a thread that was not seen asleep may wait, and the probability of that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
-    place: Place,
+    place: SleepPlace,
     share: f64,
 }
 
@@ -73,8 +73,8 @@ impl Share {
     /// If the place is a wait target: its index, and the probability that the thread waits on it.
     pub(super) fn on(self) -> Option<(u32, f64)> {
         match self.place {
-            Place::On(target) => Some((target, self.share)),
-            Place::In(_) => None,
+            SleepPlace::On(target) => Some((target, self.share)),
+            SleepPlace::In(_) => None,
         }
     }
 }
@@ -121,7 +121,7 @@ impl WokenUnseen {
 
 /// Sleeps that samples saw in one place.
 #[derive(Clone, Debug)]
-struct Seen {
+struct SleepsSeen {
     /// Number of samples in which a thread slept here, by the age of the sleep.
     samples: [u32; BINS],
     /// Sum, over these samples, of the rate of samples at that time, per nanosecond.
@@ -131,7 +131,7 @@ struct Seen {
     woken: f64,
 }
 
-impl Seen {
+impl SleepsSeen {
     fn all_samples(&self) -> f64 {
         self.samples.iter().map(|&samples| f64::from(samples)).sum()
     }
@@ -163,9 +163,9 @@ impl Seen {
     }
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen { samples: [0; BINS], rates: 0.0, sleeps: 0.0, woken: 0.0 }
+impl Default for SleepsSeen {
+    fn default() -> SleepsSeen {
+        SleepsSeen { samples: [0; BINS], rates: 0.0, sleeps: 0.0, woken: 0.0 }
     }
 }
 
@@ -181,16 +181,16 @@ fn end_of(bin: usize) -> f64 {
 
 #[derive(Debug, Default)]
 pub(super) struct Sleeps {
-    by_thread: HashMap<u32, VecDeque<Sleep>>,
-    of_all: VecDeque<Sleep>,
-    seen: HashMap<Place, Seen>,
+    by_thread: HashMap<u32, VecDeque<SampledSleep>>,
+    of_all: VecDeque<SampledSleep>,
+    seen: HashMap<SleepPlace, SleepsSeen>,
     sleeps: f64,
     woken: f64,
 }
 
 impl Sleeps {
     /// Notes that a sample, made at this rate of samples per nanosecond, found a thread asleep.
-    pub(super) fn note(&mut self, tid: u32, sleep: Sleep, samples_per_ns: f64) {
+    pub(super) fn note(&mut self, tid: u32, sleep: SampledSleep, samples_per_ns: f64) {
         let is_new = self.last(tid).is_none_or(|last| last.since != sleep.since);
         if self.seen.len() < MAX_PLACES || self.seen.contains_key(&sleep.place) {
             let seen = self.seen.entry(sleep.place).or_default();
@@ -201,7 +201,7 @@ impl Sleeps {
                 self.sleeps += 1.0;
             }
         }
-        let push = |sleeps: &mut VecDeque<Sleep>, most| {
+        let push = |sleeps: &mut VecDeque<SampledSleep>, most| {
             if sleeps.len() >= most {
                 sleeps.pop_front();
             }
@@ -224,13 +224,13 @@ impl Sleeps {
         }
     }
 
-    fn last(&self, tid: u32) -> Option<Sleep> {
+    fn last(&self, tid: u32) -> Option<SampledSleep> {
         self.by_thread.get(&tid).and_then(VecDeque::back).copied()
     }
 
     /// Number of samples of threads that wait for a CPU after an unseen sleep here, per sample that
     /// saw a sleep here.
-    fn unseen_waits(&self, place: Place) -> f64 {
+    fn unseen_waits(&self, place: SleepPlace) -> f64 {
         let Some(seen) = self.seen.get(&place) else { return 0.0 };
         // If no thread was seen waiting for a CPU, all places have the same weight.
         let of_all = if self.woken > 0.0 { self.woken / self.sleeps } else { 1.0 };
@@ -251,7 +251,7 @@ impl Sleeps {
             return Vec::new();
         };
         let mut shares: Vec<Share> = Vec::new();
-        for &Sleep { place, .. } in sleeps {
+        for &SampledSleep { place, .. } in sleeps {
             match shares.iter_mut().find(|other| other.place == place) {
                 Some(other) => other.share += 1.0,
                 None => shares.push(Share { place, share: 1.0 }),
@@ -293,8 +293,12 @@ mod tests {
             let is_seen = sample < length;
             while sample < length + waits {
                 if sample < length {
-                    let place = Place::On(place as u32);
-                    sleeps.note(1, Sleep { place, since, age: sample as u64 }, samples_per_ns);
+                    let place = SleepPlace::On(place as u32);
+                    sleeps.note(
+                        1,
+                        SampledSleep { place, since, age: sample as u64 },
+                        samples_per_ns,
+                    );
                 } else if is_seen {
                     sleeps.note_woken(1, since);
                 } else if turn > 20_000 {
@@ -330,11 +334,11 @@ mod tests {
     #[test]
     fn few_sleeps_tell_nothing() {
         let mut sleeps = Sleeps::default();
-        let sleep = |since| Sleep { place: Place::On(3), since, age: 200 };
+        let sleep = |since| SampledSleep { place: SleepPlace::On(3), since, age: 200 };
         (1..TELLING as u64).for_each(|since| sleeps.note(1, sleep(since), 1e-6));
         assert_eq!(sleeps.unseen(1), []);
         sleeps.note(2, sleep(100), 1e-6);
-        assert_eq!(sleeps.unseen(1), [Share { place: Place::On(3), share: 1.0 }]);
+        assert_eq!(sleeps.unseen(1), [Share { place: SleepPlace::On(3), share: 1.0 }]);
         assert_eq!(Sleeps::default().unseen(1), []);
     }
 

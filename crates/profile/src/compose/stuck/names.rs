@@ -8,7 +8,7 @@ use threadtoll_record::{Seconds, Text};
 use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
 
 use super::MAX_THREADS;
-use super::scene::{Owner, Scene, ends_in_ns};
+use super::state_at_end::{OwnerOrigin, StateAtEnd, ends_in_ns};
 use super::words::{self, Member, Said};
 use crate::account::{Account, WaitTarget};
 use crate::compose::One;
@@ -24,7 +24,7 @@ pub(super) struct Names<'a> {
     pub(super) watched: &'a BTreeMap<u32, Watched>,
     pub(super) indices: &'a [u32],
     pub(super) processes: &'a [Process],
-    pub(super) scene: &'a Scene,
+    pub(super) at_end: &'a StateAtEnd,
 }
 
 impl<'a> Names<'a> {
@@ -34,7 +34,7 @@ impl<'a> Names<'a> {
         let mut concerned = vec![of.process];
         let (mut threads, mut members) = (Vec::new(), Vec::new());
         for one in &of.threads {
-            let index = self.scene.process_of(one.tid).unwrap_or(of.process);
+            let index = self.at_end.process_of(one.tid).unwrap_or(of.process);
             if !concerned.contains(&index) {
                 concerned.push(index);
             }
@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
                 holds: one.holds.map(|place| self.lock(place, stacks)),
                 waits: self.waits(one.tid, index, one.waits, of.process, stacks),
             });
-            let id = |place: usize| self.scene.places[place].1 + 1;
+            let id = |place: usize| self.at_end.places[place].1 + 1;
             threads.push(StuckThread {
                 tid: one.tid,
                 name: Text::from(self.thread_name(one.tid, index)),
@@ -64,7 +64,7 @@ impl<'a> Names<'a> {
         }
         let more = of.behind + of.threads.len() - threads.len();
         let alive = concerned.iter().filter_map(|&index| self.account.process(index));
-        let owner = of.locks.first().map(|&place| self.scene.owners[place].clone());
+        let owner = of.locks.first().map(|&place| self.at_end.owners[place].clone());
         let locks: Vec<usize> = of.locks.iter().copied().take(MAX_THREADS).collect();
         let mut places = of.locks.iter();
         let said = Said {
@@ -75,8 +75,9 @@ impl<'a> Names<'a> {
             alive: alive.map(|process| process.threads.len()).sum(),
             owner: owner.map(|owner| self.owner(&owner)).unwrap_or_default(),
             holder_first: of.threads.first().is_some_and(|one| one.holds.is_some()),
-            always: places.clone().all(|&place| self.scene.locks[place].always),
-            inferred: places.any(|&place| matches!(self.scene.owners[place], Owner::Inferred)),
+            always: places.clone().all(|&place| self.at_end.locks[place].always),
+            inferred: places
+                .any(|&place| matches!(self.at_end.owners[place], OwnerOrigin::Inferred)),
             ends_in_ns: of.threads.iter().filter_map(|one| self.ends_in_ns(one.tid)).min(),
             locks: locks.into_iter().map(|place| self.lock(place, stacks)).collect(),
             members,
@@ -100,7 +101,7 @@ impl<'a> Names<'a> {
             return false;
         }
         let mut functions = |tid: u32| {
-            let index = self.scene.process_of(tid)?;
+            let index = self.at_end.process_of(tid)?;
             let stack = self.account.process(index)?.stack_of(tid)?;
             let functions = stacks.program_functions(stack);
             (!functions.is_empty()).then_some(functions)
@@ -115,7 +116,7 @@ impl<'a> Names<'a> {
             waits && thread.process == of.process && holder.is_none_or(|tid| tid == thread.tid)
         };
         let idle: Vec<_> =
-            self.scene.threads.iter().filter(idle).filter_map(|one| functions(one.tid)).collect();
+            self.at_end.threads.iter().filter(idle).filter_map(|one| functions(one.tid)).collect();
         let shares = |waiter: &Vec<(String, u64)>| {
             let innermost = waiter.first();
             idle.iter().any(|idle| innermost.is_some_and(|function| idle.contains(function)))
@@ -131,7 +132,7 @@ impl<'a> Names<'a> {
         let mut waiting = of.threads.iter().filter(waits_for_thread);
         let by_threads = |one: &stuck::Stuck| {
             let kind = self
-                .scene
+                .at_end
                 .process_of(one.tid)
                 .and_then(|index| Some(self.waited_for(one.tid, index)?.identity.kind()));
             matches!(kind, Some(Thing::Condvar | Thing::Barrier | Thing::Once))
@@ -150,7 +151,7 @@ impl<'a> Names<'a> {
     pub(super) fn in_process(self, stuck: &Stuck, of: &StandStill, index: u32) -> Stuck {
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         let of_lock = |place: usize| {
-            let (process, writers) = self.scene.places[place];
+            let (process, writers) = self.at_end.places[place];
             let process = self.account.process(process).filter(|_| process == index);
             let readers = process.and_then(|process| process.of_readers(writers));
             process.map(|_| writers).into_iter().chain(readers)
@@ -167,8 +168,8 @@ impl<'a> Names<'a> {
             Kind::Stuck => StuckKind::StandStill,
             Kind::LostWakeUp => StuckKind::LostWakeUp,
             Kind::OwnerElsewhere => StuckKind::OwnerElsewhere,
-            Kind::OwnerGone => match of.locks.first().map(|&place| &self.scene.owners[place]) {
-                Some(Owner::Forked { .. }) => StuckKind::OwnerElsewhere,
+            Kind::OwnerGone => match of.locks.first().map(|&place| &self.at_end.owners[place]) {
+                Some(OwnerOrigin::Forked { .. }) => StuckKind::OwnerElsewhere,
                 _ => StuckKind::OwnerEnded,
             },
             Kind::Circle => StuckKind::Circle,
@@ -182,7 +183,7 @@ impl<'a> Names<'a> {
     }
 
     fn lock(self, place: usize, stacks: &mut Stacks) -> String {
-        let (index, target) = self.scene.places[place];
+        let (index, target) = self.at_end.places[place];
         let listed = self.record(index).map_or(&[][..], |record| &record.locks);
         if let Some(lock) = listed.iter().find(|lock| lock.id == target + 1) {
             return lock.name.to_string();
@@ -234,7 +235,7 @@ impl<'a> Names<'a> {
         match waits {
             Waits::ForLock(place) => format!("waits for {}", self.lock(place, stacks)),
             Waits::ForEnd(other) => {
-                let of = self.scene.process_of(other).unwrap_or(index);
+                let of = self.at_end.process_of(other).unwrap_or(index);
                 format!("waits for {} to end", self.thread(other, of, spoken_of))
             }
             Waits::ForThread => self.waits_for_thread(tid, index, stacks),
@@ -284,16 +285,16 @@ impl<'a> Names<'a> {
 
     /// Describes the holder of a lock; empty if that is a thread of the program, unknown, or
     /// nobody.
-    fn owner(self, owner: &Owner) -> String {
+    fn owner(self, owner: &OwnerOrigin) -> String {
         match owner {
-            Owner::Program | Owner::Inferred => String::new(),
-            Owner::Readers(1) => "a reader".to_owned(),
-            Owner::Readers(readers) => format!("{readers} readers"),
-            Owner::Ended { tid } => format!("a thread that has ended (TID {tid})"),
-            Owner::Forked { tid, parent } => format!(
+            OwnerOrigin::Program | OwnerOrigin::Inferred => String::new(),
+            OwnerOrigin::Readers(1) => "a reader".to_owned(),
+            OwnerOrigin::Readers(readers) => format!("{readers} readers"),
+            OwnerOrigin::Ended { tid } => format!("a thread that has ended (TID {tid})"),
+            OwnerOrigin::Forked { tid, parent } => format!(
                 "a thread of the parent, PID {parent}, that did not survive the fork (TID {tid})"
             ),
-            Owner::Elsewhere { tid, facts } => {
+            OwnerOrigin::Elsewhere { tid, facts } => {
                 let doing = match (facts.state, ThreadFacts::activity_of(*tid)) {
                     (ThreadState::Stopped, _) => ", which is stopped by a signal".to_owned(),
                     (ThreadState::Traced, _) => ", which a debugger has stopped".to_owned(),
@@ -313,7 +314,7 @@ impl<'a> Names<'a> {
 
     /// Time after which a thread's wait times out.
     fn ends_in_ns(self, tid: u32) -> Option<u64> {
-        let index = self.scene.process_of(tid)?;
+        let index = self.at_end.process_of(tid)?;
         let process = self.account.process(index)?;
         let stand = process.standing.get(tid)?;
         let memory = self.watched.get(&index)?.process.as_ref()?.memory();

@@ -11,7 +11,7 @@ use threadtoll_stacks::process::{Thread, ThreadSample};
 use super::super::budget::Effort;
 use super::super::chunk::{Chunk, Listing};
 use super::super::churn::{MOST_LISTED, MOST_READ};
-use super::{Followed, Report, Sampler};
+use super::{Report, SampledProcess, Sampler};
 use crate::clock::{now, thread_cpu};
 
 /// Share of the budget for listing threads, and the longest time between two listings: thousands of
@@ -32,7 +32,7 @@ impl Sampler {
         most.min((took_ns / (SHARE * self.budget.share())) as u64)
     }
 
-    pub(super) fn follow(&mut self, mut followed: Followed, to: &Sender<Report>) {
+    pub(super) fn follow(&mut self, mut followed: SampledProcess, to: &Sender<Report>) {
         let began = thread_cpu();
         // If a listing fails, the next one makes up for it.
         _ = followed.list();
@@ -43,7 +43,7 @@ impl Sampler {
     }
 
     /// Stops observing these processes.
-    pub(super) fn leave(&mut self, which: impl Fn(&Followed) -> bool) {
+    pub(super) fn leave(&mut self, which: impl Fn(&SampledProcess) -> bool) {
         let left = self.followed.extract_if(.., |followed| which(followed));
         self.left.extend(left.map(|followed| followed.index));
         self.list_own();
@@ -143,7 +143,7 @@ impl Sampler {
     }
 }
 
-impl Followed {
+impl SampledProcess {
     /// Number of threads to pick from in this sample.
     fn threads(&self) -> u32 {
         self.drawn_of.unwrap_or(self.process.threads().len() as u32)
@@ -169,7 +169,7 @@ impl Followed {
         }
     }
 
-    /// Examines the thread with this index, which is less than [`threads`](Followed::threads).
+    /// Examines the thread with this index, which is less than [`Self::threads`].
     pub(super) fn sample_place(&self, place: u32) -> (u32, ThreadSample) {
         if self.drawn_of.is_none() {
             let thread = &self.process.threads()[place as usize];

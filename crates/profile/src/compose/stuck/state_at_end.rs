@@ -45,7 +45,7 @@ const OLD_OUTSIDE: &[c_long] = &[];
 
 /// Facts known about the holder of a lock beyond what the judgement needs.
 #[derive(Clone, Debug)]
-pub(super) enum Owner {
+pub(super) enum OwnerOrigin {
     /// A thread of the program, an unknown thread, or nobody.
     Program,
     /// A thread of the program, found by excluding all others.
@@ -62,59 +62,59 @@ pub(super) enum Owner {
 
 /// Threads and locks of all processes.
 #[derive(Debug, Default)]
-pub(super) struct Scene {
+pub(super) struct StateAtEnd {
     pub(super) threads: Vec<Thread>,
     pub(super) locks: Vec<Lock>,
     /// For each lock: the index of its process, and the lock's index in that process.
     pub(super) places: Vec<(u32, u32)>,
-    pub(super) owners: Vec<Owner>,
+    pub(super) owners: Vec<OwnerOrigin>,
     processes: HashMap<u32, u32>,
     by_place: HashMap<(u32, u32), usize>,
     /// Locks that threads of other processes may also use.
     shared: HashSet<usize>,
 }
 
-impl Scene {
+impl StateAtEnd {
     pub(super) fn of(
         account: &Account,
         watched: &BTreeMap<u32, Watched>,
         stacks: &Stacks,
         indices: &[u32],
-    ) -> Scene {
-        let mut scene = Scene::default();
+    ) -> StateAtEnd {
+        let mut at_end = StateAtEnd::default();
         let living = indices.iter().filter_map(|&index| {
             let process = account.process(index).filter(|process| !process.ended)?;
             Some((index, process))
         });
         let living: Vec<(u32, &ProcessAccount)> = living.collect();
         for &(index, process) in &living {
-            scene.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
+            at_end.processes.extend(process.threads.iter().map(|&tid| (tid, index)));
         }
         for &(index, process) in &living {
             // Sorted, because sets have no order.
             let mut tids: Vec<u32> = process.threads.iter().copied().collect();
             tids.sort_unstable();
             for tid in tids {
-                let thread = scene.thread(tid, index, process, account.until);
-                scene.threads.extend(thread);
+                let thread = at_end.thread(tid, index, process, account.until);
+                at_end.threads.extend(thread);
             }
         }
-        for place in 0..scene.locks.len() {
-            let (index, target) = scene.places[place];
+        for place in 0..at_end.locks.len() {
+            let (index, target) = at_end.places[place];
             let (Some(process), Some(watched)) = (account.process(index), watched.get(&index))
             else {
                 continue;
             };
             let target = &process.targets[target as usize];
             let (mut lock, owner) =
-                scene.lock(target, process, index, watched, stacks, account.until);
+                at_end.lock(target, process, index, watched, stacks, account.until);
             let untold = matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen);
-            if untold && scene.shared.contains(&place) {
+            if untold && at_end.shared.contains(&place) {
                 lock.holder = Holder::Unknown;
             }
-            (scene.locks[place], scene.owners[place]) = (lock, owner);
+            (at_end.locks[place], at_end.owners[place]) = (lock, owner);
         }
-        scene
+        at_end
     }
 
     /// Index of the process to which a thread belongs.
@@ -210,7 +210,7 @@ impl Scene {
             let lock = Lock { process: index, holder, same_ns: 0, always: false, watched_ns };
             self.locks.push(lock);
             self.places.push((index, place));
-            self.owners.push(Owner::Program);
+            self.owners.push(OwnerOrigin::Program);
             next
         })
     }
@@ -223,7 +223,7 @@ impl Scene {
         watched: &Watched,
         stacks: &Stacks,
         until: u64,
-    ) -> (Lock, Owner) {
+    ) -> (Lock, OwnerOrigin) {
         let mut lock = Lock {
             process: index,
             holder: Holder::Unknown,
@@ -238,7 +238,7 @@ impl Scene {
                 (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
                 lock.always = target.steady_word.always();
             }
-            return (lock, Owner::Program);
+            return (lock, OwnerOrigin::Program);
         }
         // A holder that has not run since the last reading cannot have released the lock.
         let not_run = |hold: Hold, last: u64| {
@@ -250,7 +250,7 @@ impl Scene {
         let Some((hold, since, last)) =
             now.filter(|&(hold, _, last)| last >= least || not_run(hold, last))
         else {
-            return (lock, Owner::Program);
+            return (lock, OwnerOrigin::Program);
         };
         // Before it was known to be a lock, its word may have been constant all the time.
         let word = target.steady_word.now().filter(|_| target.steady_word.always());
@@ -259,18 +259,18 @@ impl Scene {
         let shared = matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
             // The lock may be in transit to a writer.
-            Hold::Free if shared => (Holder::Unknown, Owner::Program),
-            Hold::Free => (Holder::Nobody, Owner::Program),
+            Hold::Free if shared => (Holder::Unknown, OwnerOrigin::Program),
+            Hold::Free => (Holder::Nobody, OwnerOrigin::Program),
             Hold::Held { owner: Some(tid) } => self.owner(tid, target, process, index, watched),
             Hold::Held { owner: None } => untold(target, process, stacks),
             Hold::Readers(readers) => {
                 let (holder, owner) = untold(target, process, stacks);
                 match owner {
-                    Owner::Inferred => (holder, owner),
-                    _ => (Holder::Untold, Owner::Readers(readers)),
+                    OwnerOrigin::Inferred => (holder, owner),
+                    _ => (Holder::Untold, OwnerOrigin::Readers(readers)),
                 }
             }
-            Hold::Unseen => (Holder::Unknown, Owner::Program),
+            Hold::Unseen => (Holder::Unknown, OwnerOrigin::Program),
         };
         lock.holder = holder;
         (lock, owner)
@@ -284,13 +284,13 @@ impl Scene {
         process: &ProcessAccount,
         index: u32,
         watched: &Watched,
-    ) -> (Holder, Owner) {
+    ) -> (Holder, OwnerOrigin) {
         if process.threads.contains(&tid) {
             let seen = process.standing.get(tid).is_some() || tid != process.pid;
             let facts = if seen { None } else { ThreadFacts::read(tid) };
             return match facts.is_some_and(|facts| facts.state == ThreadState::Ended) {
-                true => (Holder::Gone, Owner::Ended { tid }),
-                false => (Holder::Thread(tid), Owner::Program),
+                true => (Holder::Gone, OwnerOrigin::Ended { tid }),
+                false => (Holder::Thread(tid), OwnerOrigin::Program),
             };
         }
         let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
@@ -299,26 +299,26 @@ impl Scene {
             let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
             let gone = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
             return match gone {
-                true => (Holder::Gone, Owner::Ended { tid }),
-                false => (Holder::Unknown, Owner::Program),
+                true => (Holder::Gone, OwnerOrigin::Ended { tid }),
+                false => (Holder::Unknown, OwnerOrigin::Program),
             };
         };
         if facts.process == process.pid {
             // It has begun since the threads were listed.
-            return (Holder::Unknown, Owner::Program);
+            return (Holder::Unknown, OwnerOrigin::Program);
         }
         let mapping = watched.process.as_ref().and_then(|process| {
             let mappings = process.maps().ok()?;
             mappings.into_iter().find(|mapping| mapping.contains(target.address))
         });
         match mapping.map(|mapping| mapping.shared) {
-            None => (Holder::Unknown, Owner::Program),
+            None => (Holder::Unknown, OwnerOrigin::Program),
             Some(true) if self.process_of(tid).is_some_and(|other| other != index) => {
-                (Holder::Thread(tid), Owner::Program)
+                (Holder::Thread(tid), OwnerOrigin::Program)
             }
             Some(true) => {
                 let stopped = facts.state.is_stopped();
-                (Holder::Elsewhere { stopped }, Owner::Elsewhere { tid, facts })
+                (Holder::Elsewhere { stopped }, OwnerOrigin::Elsewhere { tid, facts })
             }
             Some(false) => {
                 let parent = facts.process;
@@ -326,8 +326,8 @@ impl Scene {
                     .is_some_and(|of_process| of_process.descends_from(parent));
                 // Otherwise, the TID now belongs to another thread.
                 let owner = match forked {
-                    true => Owner::Forked { tid, parent },
-                    false => Owner::Ended { tid },
+                    true => OwnerOrigin::Forked { tid, parent },
+                    false => OwnerOrigin::Ended { tid },
                 };
                 (Holder::Gone, owner)
             }
@@ -336,19 +336,19 @@ impl Scene {
 }
 
 /// Holder of a lock whose word does not name one.
-fn untold(target: &WaitTarget, process: &ProcessAccount, stacks: &Stacks) -> (Holder, Owner) {
+fn untold(target: &WaitTarget, process: &ProcessAccount, stacks: &Stacks) -> (Holder, OwnerOrigin) {
     let only = target.holder.only_one().filter(|&(tid, at)| {
         // The thread has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
     if let Some((tid, _)) = only {
-        return (Holder::Thread(tid), Owner::Inferred);
+        return (Holder::Thread(tid), OwnerOrigin::Inferred);
     }
     let not_seen = target.holders(stacks).doing.not_seen();
     match not_seen.is_some_and(|share| share.value <= 0.5) {
-        true => (Holder::UntoldButSeen, Owner::Program),
-        false => (Holder::Untold, Owner::Program),
+        true => (Holder::UntoldButSeen, OwnerOrigin::Program),
+        false => (Holder::Untold, OwnerOrigin::Program),
     }
 }
 
