@@ -217,7 +217,7 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use super::cause::Holder;
+    use super::cause::HolderState;
     use super::gain::Locking;
     use super::sample::Sample;
     use super::simulated::{Program, Times, at};
@@ -245,7 +245,8 @@ mod tests {
             };
             seen.samples.add(time as u64, sample, 1);
             if waiting > 0 {
-                seen.holders.add(holder.map_or(Holder::HandedOver, |_| Holder::Asleep(230)));
+                seen.holders
+                    .add(holder.map_or(HolderState::HandedOver, |_| HolderState::Asleep(230)));
             }
         }
         seen

@@ -50,7 +50,7 @@ use std::collections::{HashMap, HashSet};
 use threadtoll_stats::interval::share;
 
 use place_samples::{PlaceSamples, Side};
-pub use scene::{Place, Scene, Stand};
+pub use scene::{Place, Scene, ThreadInScene};
 
 /// Maximum number of places, and of threads, that are remembered.
 const MAX_PLACES: usize = 4096;
@@ -73,7 +73,7 @@ const RARELY_FREE: f64 = 0.1;
 
 /// The holder of the lock in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum SceneHolder {
     /// Nobody.
     Nobody,
     /// This thread.
@@ -200,7 +200,7 @@ impl Places {
         self.free as f64 / self.all.max(1) as f64
     }
 
-    fn learn_of(&mut self, stand: &Stand<'_>, status: Status) -> News {
+    fn learn_of(&mut self, stand: &ThreadInScene<'_>, status: Status) -> News {
         let outside = matches!(status, Status::Free | Status::Bystander);
         let news = self.news(stand, outside);
         let (more, more_outside) = match news {
@@ -228,7 +228,7 @@ impl Places {
         news
     }
 
-    fn news(&mut self, stand: &Stand<'_>, outside: bool) -> News {
+    fn news(&mut self, stand: &ThreadInScene<'_>, outside: bool) -> News {
         let Some(whole) = stand.whole() else { return News::Nothing };
         let Some(still_since) = stand.still_since else { return News::Moved };
         if self.counted.len() >= MAX_PLACES && !self.counted.contains_key(&stand.thread) {
@@ -259,25 +259,26 @@ impl Places {
     }
 
     /// The holder in a scene, given what has been learned so far and what that explains.
-    pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> Holder {
+    pub fn holder(&self, scene: Scene<'_>, explained: Explained) -> SceneHolder {
         if !scene.held {
-            return Holder::Nobody;
+            return SceneHolder::Nobody;
         }
         let all_users_known = self.scenes >= MIN_SAMPLES
             && share(self.free_scenes, self.scenes).is_some_and(|free| free.high < RARELY_FREE);
-        let mut able: Vec<&Stand<'_>> =
+        let mut able: Vec<&ThreadInScene<'_>> =
             scene.threads.iter().filter(|stand| stand.may_hold()).collect();
         let inside = able.iter().filter(|stand| self.side(stand) == Side::Inside);
         let inside: Vec<u32> = inside.map(|stand| stand.thread).collect();
         match *inside.as_slice() {
             [] => {}
-            [one] => return Holder::Thread(one),
-            _ => return Holder::OneOf(inside),
+            [one] => return SceneHolder::Thread(one),
+            _ => return SceneHolder::OneOf(inside),
         }
         if all_users_known {
             able.retain(|stand| stand.may_be_anywhere() || self.users.contains(&stand.thread));
         }
-        let rule_out = |able: &mut Vec<&Stand<'_>>, is_out: &dyn Fn(&Stand<'_>) -> bool| {
+        let rule_out = |able: &mut Vec<&ThreadInScene<'_>>,
+                        is_out: &dyn Fn(&ThreadInScene<'_>) -> bool| {
             if able.iter().any(|stand| !is_out(stand)) {
                 able.retain(|stand| !is_out(stand));
             }
@@ -288,14 +289,14 @@ impl Places {
             rule_out(&mut able, &|stand| !stand.may_be_anywhere());
         }
         match able.as_slice() {
-            [one] if scene.complete => Holder::Thread(one.thread),
-            _ => Holder::OneOf(able.iter().map(|stand| stand.thread).collect()),
+            [one] if scene.complete => SceneHolder::Thread(one.thread),
+            _ => SceneHolder::OneOf(able.iter().map(|stand| stand.thread).collect()),
         }
     }
 
     /// Returns `true` if threads there are much more rarely the only one that can hold the lock
     /// than holders usually are.
-    fn is_never_alone(&self, stand: &Stand<'_>) -> bool {
+    fn is_never_alone(&self, stand: &ThreadInScene<'_>) -> bool {
         let samples = self.samples_where(stand);
         let here = samples.and_then(|samples| share(samples.sole, samples.scenes));
         let usual = share(self.with_sole, self.with_able);
@@ -304,15 +305,15 @@ impl Places {
 
     /// Returns `true` if threads there have the lock no more often than others, or stand there
     /// together. Judged by the whole stack, because single frames may be those of a loop.
-    fn is_outside(&self, stand: &Stand<'_>) -> bool {
+    fn is_outside(&self, stand: &ThreadInScene<'_>) -> bool {
         self.samples_where(stand).is_some_and(|samples| samples.side == Side::Outside)
     }
 
-    fn samples_where(&self, stand: &Stand<'_>) -> Option<&PlaceSamples> {
+    fn samples_where(&self, stand: &ThreadInScene<'_>) -> Option<&PlaceSamples> {
         self.samples.get(&stand.whole()?).filter(|_| !stand.granted)
     }
 
-    fn side(&self, stand: &Stand<'_>) -> Side {
+    fn side(&self, stand: &ThreadInScene<'_>) -> Side {
         let side =
             |place: &Place| self.samples.get(place).map_or(Side::Open, |samples| samples.side);
         if stand.granted {

@@ -16,7 +16,7 @@ mod turn;
 
 use std::collections::{HashMap, VecDeque};
 
-use threadtoll_judge::cause::{Holder, HolderCounts};
+use threadtoll_judge::cause::{HolderCounts, HolderState};
 use threadtoll_judge::places::{self, Explained, Places};
 use threadtoll_stacks::process::Activity;
 
@@ -150,7 +150,7 @@ impl LockHolder {
             let of = (owner, read);
             let mut now = Moment::of(threads, lock, of, tick, unchanged, unreleased_since);
             match self.waits_for_its_own(threads, lock, of, tick.at, contended) {
-                Some(true) => now.doing = Holder::Waiting(lock.place),
+                Some(true) => now.doing = HolderState::Waiting(lock.place),
                 Some(false) => {
                     if contended {
                         count(&mut self.named.threads, owner);
@@ -162,28 +162,28 @@ impl LockHolder {
             let named = &mut self.named;
             named.while_held.add(match (now.doing, unchanged, read) {
                 // Words for which nobody waits are not read again.
-                (Holder::NotSeen, None, Some(read)) => threads.doing(lock, read),
+                (HolderState::NotSeen, None, Some(read)) => threads.doing(lock, read),
                 (doing, ..) => doing,
             });
             if contended {
                 named.doing.add(now.doing);
                 count(&mut named.threads, owner);
                 // A waiter that was woken to take the lock is still in the place where it waited.
-                if let Some(stack) = now.stack.filter(|_| now.doing != Holder::HandedOver) {
+                if let Some(stack) = now.stack.filter(|_| now.doing != HolderState::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
             }
             return;
         }
-        self.end_own_wait(Holder::HandedOver);
+        self.end_own_wait(HolderState::HandedOver);
         // None of several readers is the holder.
         let (held, instead) = match hold {
-            Hold::Held { .. } => (true, Holder::NotSeen),
-            Hold::Readers(_) => (false, Holder::Readers),
+            Hold::Held { .. } => (true, HolderState::NotSeen),
+            Hold::Readers(_) => (false, HolderState::Readers),
             Hold::Free => (false, threads.handed_over(lock)),
             Hold::Unseen => return,
         };
-        if !held && (self.names_owner || instead == Holder::Readers && !self.nameless) {
+        if !held && (self.names_owner || instead == HolderState::Readers && !self.nameless) {
             if contended {
                 self.named.doing.add(instead);
             }
@@ -280,7 +280,7 @@ impl LockHolder {
     ) -> Option<bool> {
         let waits = read.is_some_and(|read| threads.waits_for_its_own(lock, read));
         if !waits || self.waits_for_its_own.is_some_and(|wait| wait.owner != owner) {
-            self.end_own_wait(Holder::HandedOver);
+            self.end_own_wait(HolderState::HandedOver);
         }
         if !waits {
             return None;
@@ -290,14 +290,14 @@ impl LockHolder {
         let long = at.saturating_sub(wait.since) >= HAND_OVER_NS;
         if long {
             let samples = std::mem::take(&mut wait.samples);
-            (0..samples).for_each(|_| self.named.doing.add(Holder::Waiting(lock.place)));
+            (0..samples).for_each(|_| self.named.doing.add(HolderState::Waiting(lock.place)));
         } else {
             wait.samples += u64::from(contended);
         }
         Some(long)
     }
 
-    fn end_own_wait(&mut self, doing: Holder) {
+    fn end_own_wait(&mut self, doing: HolderState) {
         let samples = self.waits_for_its_own.take().map_or(0, |wait| wait.samples);
         (0..samples).for_each(|_| self.named.doing.add(doing));
     }
@@ -337,8 +337,8 @@ impl LockHolder {
         let samples = self.scenes.iter().map(|scene| {
             let holder = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = match holder {
-                places::Holder::Thread(tid) => Some(tid),
-                places::Holder::Nobody | places::Holder::OneOf(_) => None,
+                places::SceneHolder::Thread(tid) => Some(tid),
+                places::SceneHolder::Nobody | places::SceneHolder::OneOf(_) => None,
             };
             (scene.due, thread)
         });
@@ -354,7 +354,7 @@ impl LockHolder {
         let mut holders = self.named.clone();
         holders.released_by_others = self.asleep_owner.released_by_others();
         let undecided = self.waits_for_its_own.map_or(0, |wait| wait.samples);
-        (0..undecided).for_each(|_| holders.doing.add(Holder::NotSeen));
+        (0..undecided).for_each(|_| holders.doing.add(HolderState::NotSeen));
         let mut explained = Explained::default();
         for scene in &self.scenes {
             scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
@@ -363,16 +363,16 @@ impl LockHolder {
             let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
             let (doing, held_by) = match found {
-                places::Holder::Nobody => (scene.instead, None),
-                places::Holder::Thread(tid) => {
+                places::SceneHolder::Nobody => (scene.instead, None),
+                places::SceneHolder::Thread(tid) => {
                     holders.inferred = true;
-                    (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
+                    (thread(tid).map_or(HolderState::NotSeen, |thread| thread.doing), thread(tid))
                 }
-                places::Holder::OneOf(tids) => {
+                places::SceneHolder::OneOf(tids) => {
                     let able = tids.iter().filter_map(|&tid| thread(tid));
                     let doing = match scene.complete {
                         true => agreed(able.map(|thread| thread.doing)),
-                        false => Holder::NotSeen,
+                        false => HolderState::NotSeen,
                     };
                     let users = tids.into_iter().filter(|&tid| uses(tid));
                     let shown: Vec<u32> = users.filter_map(|tid| thread(tid)?.shown).collect();
@@ -395,14 +395,16 @@ impl LockHolder {
 
 /// Activity of a holder known only to be one of several threads, if all of these run or wait for a
 /// CPU.
-fn agreed(threads: impl Iterator<Item = Holder>) -> Holder {
-    let on_cpu = |one: Holder| matches!(one, Holder::Running | Holder::OnCpu | Holder::Preempted);
-    let both = |one: Holder, other: Holder| match (one, other) {
-        _ if one == other && on_cpu(one) => one,
-        _ if on_cpu(one) && on_cpu(other) => Holder::OnCpu,
-        _ => Holder::NotSeen,
+fn agreed(threads: impl Iterator<Item = HolderState>) -> HolderState {
+    let on_cpu = |one: HolderState| {
+        matches!(one, HolderState::Running | HolderState::OnCpu | HolderState::Preempted)
     };
-    threads.reduce(both).filter(|&all| on_cpu(all)).unwrap_or(Holder::NotSeen)
+    let both = |one: HolderState, other: HolderState| match (one, other) {
+        _ if one == other && on_cpu(one) => one,
+        _ if on_cpu(one) && on_cpu(other) => HolderState::OnCpu,
+        _ => HolderState::NotSeen,
+    };
+    threads.reduce(both).filter(|&all| on_cpu(all)).unwrap_or(HolderState::NotSeen)
 }
 
 #[cfg(test)]
@@ -411,11 +413,16 @@ mod tests {
 
     #[test]
     fn one_of_several_threads_on_cpus_is_on_a_cpu() {
-        let all = |doing: &[Holder]| agreed(doing.iter().copied());
-        assert_eq!(all(&[Holder::Running, Holder::Running]), Holder::Running);
-        assert_eq!(all(&[Holder::OnCpu, Holder::Preempted, Holder::Running]), Holder::OnCpu);
-        for unclear in [&[][..], &[Holder::Asleep(1)], &[Holder::OnCpu, Holder::Asleep(1)]] {
-            assert_eq!(all(unclear), Holder::NotSeen);
+        let all = |doing: &[HolderState]| agreed(doing.iter().copied());
+        assert_eq!(all(&[HolderState::Running, HolderState::Running]), HolderState::Running);
+        assert_eq!(
+            all(&[HolderState::OnCpu, HolderState::Preempted, HolderState::Running]),
+            HolderState::OnCpu
+        );
+        for unclear in
+            [&[][..], &[HolderState::Asleep(1)], &[HolderState::OnCpu, HolderState::Asleep(1)]]
+        {
+            assert_eq!(all(unclear), HolderState::NotSeen);
         }
     }
 }

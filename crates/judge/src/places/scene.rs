@@ -22,7 +22,7 @@ pub struct Place {
 
 /// A thread in one sample.
 #[derive(Clone, Copy, Debug)]
-pub struct Stand<'a> {
+pub struct ThreadInScene<'a> {
     /// Number of the thread.
     pub thread: u32,
     /// True if it waits for the lock.
@@ -42,7 +42,7 @@ pub struct Stand<'a> {
     pub still_since: Option<u64>,
 }
 
-impl Stand<'_> {
+impl ThreadInScene<'_> {
     pub(super) fn without_stack(&self) -> Place {
         match self.woken {
             true => Place { return_address: 0, frame: WOKEN },
@@ -89,7 +89,7 @@ pub struct Scene<'a> {
     /// read.
     pub held: bool,
     /// Threads that were examined.
-    pub threads: &'a [Stand<'a>],
+    pub threads: &'a [ThreadInScene<'a>],
     /// True if every thread that may hold it is included.
     pub complete: bool,
 }

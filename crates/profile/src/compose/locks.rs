@@ -1,7 +1,7 @@
 //! Locks of a profile, each with its judgement.
 
 use threadtoll_judge::cause::{Awaited, Cause as CauseFound, CauseShare};
-use threadtoll_judge::mend::{Context, Sleeper, mend};
+use threadtoll_judge::mend::{MendContext, Sleeper, mend};
 use threadtoll_judge::prediction::{self, CpuDemand};
 use threadtoll_judge::{Judgement, LockSeen};
 use threadtoll_record::profile::{
@@ -57,7 +57,7 @@ impl One<'_> {
             elsewhere: listed.gains.elsewhere(target),
             program: listed.gains.surroundings(&around),
         });
-        let context = Context {
+        let context = MendContext {
             lock: &named.of_both,
             syscall: None,
             sleeper: None,
@@ -82,7 +82,7 @@ impl One<'_> {
         let words = |found: &CauseShare| {
             let (sleeper, awaited) = self.words(*found, target, holders, listed.names, stacks);
             let context =
-                Context { sleeper: sleeper.as_ref(), awaited: awaited.as_deref(), ..context };
+                MendContext { sleeper: sleeper.as_ref(), awaited: awaited.as_deref(), ..context };
             cause(*found, context)
         };
         let mut causes: Vec<Cause> = judged.causes.iter().map(words).collect();
@@ -341,12 +341,12 @@ pub(super) fn not_judged(
     }
 }
 
-fn cause(found: CauseShare, context: Context<'_>) -> Cause {
+fn cause(found: CauseShare, context: MendContext<'_>) -> Cause {
     let syscall = match found.cause {
         CauseFound::SleptHolding(number) => Some(syscall_name(number)),
         _ => None,
     };
-    let mend = mend(found.cause, Context { syscall: syscall.as_deref(), ..context });
+    let mend = mend(found.cause, MendContext { syscall: syscall.as_deref(), ..context });
     Cause {
         cause: cause_kind(found.cause),
         share: fraction(found.share),

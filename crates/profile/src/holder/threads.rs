@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use threadtoll_judge::cause::{Awaited, Holder};
+use threadtoll_judge::cause::{Awaited, HolderState};
 use threadtoll_stacks::process::Activity;
 
 use super::SampledLock;
@@ -53,11 +53,11 @@ impl SampledThreads<'_> {
     }
 
     /// What keeps threads waiting for a lock that no thread holds.
-    pub(super) fn handed_over(&self, lock: &SampledLock) -> Holder {
+    pub(super) fn handed_over(&self, lock: &SampledLock) -> HolderState {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {
-            true => Holder::Throttled,
-            false => Holder::HandedOver,
+            true => HolderState::Throttled,
+            false => HolderState::HandedOver,
         }
     }
 
@@ -73,28 +73,28 @@ impl SampledThreads<'_> {
     }
 
     /// Activity of a thread that holds the lock.
-    pub(super) fn doing(&self, lock: &SampledLock, read: &ThreadRead) -> Holder {
+    pub(super) fn doing(&self, lock: &SampledLock, read: &ThreadRead) -> HolderState {
         match Occupation::of(&read.activity) {
             Occupation::Futex(_) if !self.alive.contains(&read.tid) => {
-                Holder::WaitsFor(Awaited::Unknown, None)
+                HolderState::WaitsFor(Awaited::Unknown, None)
             }
             Occupation::Futex(wait) => match (self.target_at)(wait.address) {
                 // The thread was given the lock while it slept.
-                Some((place, _)) if lock.is_at(place) => Holder::HandedOver,
-                Some((place, kind)) if kind.role() == Role::Lock => Holder::Waiting(place),
-                Some((place, kind)) => Holder::WaitsFor(awaited(kind), Some(place)),
-                None => Holder::WaitsFor(Awaited::Unknown, None),
+                Some((place, _)) if lock.is_at(place) => HolderState::HandedOver,
+                Some((place, kind)) if kind.role() == Role::Lock => HolderState::Waiting(place),
+                Some((place, kind)) => HolderState::WaitsFor(awaited(kind), Some(place)),
+                None => HolderState::WaitsFor(Awaited::Unknown, None),
             },
             Occupation::OnCpu => match self.seen.state(read.tid, self.at) {
-                None => Holder::OnCpu,
-                Some(CpuState::Running) => Holder::Running,
-                Some(_) if self.seen.throttled => Holder::Throttled,
-                Some(_) if self.waits(lock, read) => Holder::HandedOver,
-                Some(_) => Holder::Preempted,
+                None => HolderState::OnCpu,
+                Some(CpuState::Running) => HolderState::Running,
+                Some(_) if self.seen.throttled => HolderState::Throttled,
+                Some(_) if self.waits(lock, read) => HolderState::HandedOver,
+                Some(_) => HolderState::Preempted,
             },
             _ => match read.activity {
-                Activity::Asleep(call) => Holder::Asleep(call.number),
-                _ => Holder::NotSeen,
+                Activity::Asleep(call) => HolderState::Asleep(call.number),
+                _ => HolderState::NotSeen,
             },
         }
     }

@@ -57,7 +57,7 @@ impl ProcessAccount {
 
 #[cfg(test)]
 mod tests {
-    use threadtoll_judge::cause::{Awaited, Holder, HolderCounts};
+    use threadtoll_judge::cause::{Awaited, HolderCounts, HolderState};
     use threadtoll_stacks::process::{Activity, SystemCall};
 
     use super::*;
@@ -147,17 +147,17 @@ mod tests {
     const HELD_BY_HOLDER: Hold = Hold::Held { owner: Some(HOLDER) };
 
     /// What is counted of one sample of a lock that names its holder, which is found so.
-    fn one_sample(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> Holder {
+    fn one_sample(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> HolderState {
         let mut account = account();
         let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];
         sample_twice(&mut account, timeline, 3_000_000, [HELD_BY_HOLDER, again], &threads, false);
         let doing = doing(&account);
         let kinds = [
-            Holder::Asleep(libc::SYS_fsync as u32),
-            Holder::Running,
-            Holder::Preempted,
-            Holder::LetGo,
-            Holder::NotSeen,
+            HolderState::Asleep(libc::SYS_fsync as u32),
+            HolderState::Running,
+            HolderState::Preempted,
+            HolderState::LetGo,
+            HolderState::NotSeen,
         ];
         kinds.into_iter().find(|&kind| doing == counts(&[kind])).unwrap()
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_sleep_counts_if_the_word_names_the_sleeper_before_and_after() {
         let fsync = asleep(libc::SYS_fsync);
-        let slept = Holder::Asleep(libc::SYS_fsync as u32);
+        let slept = HolderState::Asleep(libc::SYS_fsync as u32);
         let other = Hold::Held { owner: Some(MAIN) };
         let all_the_time = timeline(&[(HOLDER, 2_000_000, BLOCKED)]);
         let computes = [(HOLDER, 2_000_000, Direction::In), (HOLDER, 3_005_000, BLOCKED)];
@@ -173,19 +173,19 @@ mod tests {
         let again = timeline(&[&[(HOLDER, 2_000_000, BLOCKED)], &between[..]].concat());
         let computes = timeline(&computes);
         for (timeline, unchanged, changed) in [
-            (Some(&all_the_time), slept, Holder::NotSeen),
+            (Some(&all_the_time), slept, HolderState::NotSeen),
             // It computed when the word was read, and sleeps by now, in the lock or outside.
-            (Some(&computes), Holder::Running, Holder::Running),
+            (Some(&computes), HolderState::Running, HolderState::Running),
             // It may have given the lock away and got it back.
-            (Some(&again), Holder::NotSeen, Holder::NotSeen),
-            (None, slept, Holder::LetGo),
+            (Some(&again), HolderState::NotSeen, HolderState::NotSeen),
+            (None, slept, HolderState::LetGo),
         ] {
             let found = [HELD_BY_HOLDER, other].map(|again| one_sample(timeline, again, fsync));
             assert_eq!(found, [unchanged, changed]);
             assert_eq!(one_sample(timeline, Hold::Free, fsync), changed);
         }
         let preempted = timeline(&[(HOLDER, 2_000_000, PREEMPTED)]);
-        assert_eq!(one_sample(Some(&preempted), other, fsync), Holder::Preempted);
+        assert_eq!(one_sample(Some(&preempted), other, fsync), HolderState::Preempted);
     }
 
     #[test]
@@ -198,9 +198,9 @@ mod tests {
             sample_twice(account, None, ms * 1_000_000, hold, &threads, false);
         };
         [2, 4].into_iter().for_each(|ms| sample(&mut account, ms));
-        assert_eq!(doing(&account), counts(&[Holder::NotSeen; 2]));
+        assert_eq!(doing(&account), counts(&[HolderState::NotSeen; 2]));
         [160, 170].into_iter().for_each(|ms| sample(&mut account, ms));
-        assert_eq!(doing(&account), counts(&[Holder::Waiting(0); 4]));
+        assert_eq!(doing(&account), counts(&[HolderState::Waiting(0); 4]));
     }
 
     #[test]
@@ -217,8 +217,8 @@ mod tests {
             sample(&mut account, &timeline, at, HELD_BY_HOLDER, &threads, false);
         }
         let expected = [
-            Holder::WaitsFor(Awaited::Condvar, Some(1)),
-            Holder::WaitsFor(Awaited::Unknown, Some(2)),
+            HolderState::WaitsFor(Awaited::Condvar, Some(1)),
+            HolderState::WaitsFor(Awaited::Unknown, Some(2)),
         ];
         assert_eq!(doing(&account), counts(&expected));
     }
@@ -238,8 +238,8 @@ mod tests {
         let mut account = account();
         sample(&mut account, &timeline, 2_000_000, HELD, &before, false);
         sample(&mut account, &timeline, 3_000_000, HELD, &after, false);
-        let fsync = Holder::Asleep(libc::SYS_fsync as u32);
-        let joining = Holder::Asleep(libc::SYS_rt_sigtimedwait as u32);
+        let fsync = HolderState::Asleep(libc::SYS_fsync as u32);
+        let joining = HolderState::Asleep(libc::SYS_rt_sigtimedwait as u32);
         assert_eq!(doing(&account), counts(&[joining, fsync]));
     }
 
@@ -247,7 +247,7 @@ mod tests {
         account.targets[0].holders(&Stacks::default()).doing
     }
 
-    fn counts(holders: &[Holder]) -> HolderCounts {
+    fn counts(holders: &[HolderState]) -> HolderCounts {
         let mut counts = HolderCounts::default();
         holders.iter().for_each(|&holder| counts.add(holder));
         counts
@@ -263,11 +263,11 @@ mod tests {
         let threads = [(WAITER, waits), (HOLDER, works), (MAIN, joins)];
         let mut account = account();
         sample(&mut account, &timeline, 3_000_000, HELD, &threads, false);
-        assert_eq!(doing(&account), counts(&[Holder::NotSeen]));
+        assert_eq!(doing(&account), counts(&[HolderState::NotSeen]));
         sample(&mut account, &timeline, 2_000_000, Hold::Free, &threads, false);
         sample(&mut account, &timeline, 3_000_000, HELD, &threads, false);
-        let fsync = Holder::Asleep(libc::SYS_fsync as u32);
-        let seen = counts(&[Holder::NotSeen, Holder::HandedOver, fsync]);
+        let fsync = HolderState::Asleep(libc::SYS_fsync as u32);
+        let seen = counts(&[HolderState::NotSeen, HolderState::HandedOver, fsync]);
         assert_eq!(doing(&account), seen);
     }
 
@@ -286,8 +286,8 @@ mod tests {
         sample(&mut account, &timeline, 2_000_000, Hold::Free, &before, false);
         sample(&mut account, &timeline, 3_000_000, HELD, &before, false);
         sample(&mut account, &timeline, 5_000_000, HELD, &after, false);
-        let preempted = Holder::Preempted;
-        assert_eq!(doing(&account), counts(&[Holder::HandedOver, preempted, preempted]));
+        let preempted = HolderState::Preempted;
+        assert_eq!(doing(&account), counts(&[HolderState::HandedOver, preempted, preempted]));
         let holders = account.targets[0].holders(&Stacks::default());
         assert_eq!(holders.threads, [(HOLDER, 2)].into());
     }
@@ -307,7 +307,7 @@ mod tests {
             account.last.insert(HOLDER, waited);
             let threads = [(HOLDER, Activity::OnCpu)];
             sample(&mut account, &timeline, 3_000_000, HELD, &threads, false);
-            let holder = if holds { Holder::Preempted } else { Holder::NotSeen };
+            let holder = if holds { HolderState::Preempted } else { HolderState::NotSeen };
             assert_eq!(doing(&account), counts(&[holder]));
         }
     }
@@ -322,8 +322,8 @@ mod tests {
         sample(&mut account, &timeline, 2_500_000, HELD, &waits, true);
         sample(&mut account, &timeline, 3_000_000, Hold::Free, &woken, true);
         sample(&mut account, &timeline, 3_000_000, Hold::Free, &woken, false);
-        let throttled = Holder::Throttled;
-        assert_eq!(doing(&account), counts(&[throttled, throttled, Holder::HandedOver]));
+        let throttled = HolderState::Throttled;
+        assert_eq!(doing(&account), counts(&[throttled, throttled, HolderState::HandedOver]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::stuck::{self, Kind, StandStill, Waits};
+use threadtoll_judge::stuck::{self, StandStill, StandStillKind, Waits};
 use threadtoll_record::profile::{Process, Stuck, StuckKind, StuckThread};
 use threadtoll_record::{Seconds, Text};
 use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
@@ -13,7 +13,7 @@ use super::words::{self, Member, Said};
 use crate::account::{Account, WaitTarget};
 use crate::compose::One;
 use crate::compose::locks::syscall_name;
-use crate::primitive::Kind as Thing;
+use crate::primitive::Kind;
 use crate::stacks::Stacks;
 use crate::watched::Watched;
 
@@ -97,7 +97,7 @@ impl<'a> Names<'a> {
     /// Returns `true` if the threads are a pool without work: one of them holds the lock and waits
     /// for work or a connection, in the same function in which the others wait for the lock.
     pub(super) fn takes_turns(self, of: &StandStill, stacks: &mut Stacks) -> bool {
-        if !matches!(of.kind, Kind::NotReleased | Kind::Stuck) {
+        if !matches!(of.kind, StandStillKind::NotReleased | StandStillKind::Stuck) {
             return false;
         }
         let mut functions = |tid: u32| {
@@ -111,7 +111,7 @@ impl<'a> Names<'a> {
             of.threads.iter().filter(waits).filter_map(|one| functions(one.tid)).collect();
         // The threads that may hold it.
         let holder = of.threads.iter().find(|one| one.holds.is_some()).map(|one| one.tid);
-        let idle = |thread: &&stuck::Thread| {
+        let idle = |thread: &&stuck::ThreadAtEnd| {
             let waits = matches!(thread.waits, Waits::ForThread | Waits::ForOutside);
             waits && thread.process == of.process && holder.is_none_or(|tid| tid == thread.tid)
         };
@@ -135,9 +135,9 @@ impl<'a> Names<'a> {
                 .at_end
                 .process_of(one.tid)
                 .and_then(|index| Some(self.waited_for(one.tid, index)?.identity.kind()));
-            matches!(kind, Some(Thing::Condvar | Thing::Barrier | Thing::Once))
+            matches!(kind, Some(Kind::Condvar | Kind::Barrier | Kind::Once))
         };
-        of.kind == Kind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
+        of.kind == StandStillKind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
     }
 
     /// What a thread waits for.
@@ -163,17 +163,19 @@ impl<'a> Names<'a> {
 
     fn kind(self, of: &StandStill) -> StuckKind {
         match of.kind {
-            Kind::Deadlock => StuckKind::Deadlock,
-            Kind::SelfDeadlock => StuckKind::SelfDeadlock,
-            Kind::Stuck => StuckKind::StandStill,
-            Kind::LostWakeUp => StuckKind::LostWakeUp,
-            Kind::OwnerElsewhere => StuckKind::OwnerElsewhere,
-            Kind::OwnerGone => match of.locks.first().map(|&place| &self.at_end.owners[place]) {
-                Some(OwnerOrigin::Forked { .. }) => StuckKind::OwnerElsewhere,
-                _ => StuckKind::OwnerEnded,
-            },
-            Kind::Circle => StuckKind::Circle,
-            Kind::NotReleased => StuckKind::NeverReleased,
+            StandStillKind::Deadlock => StuckKind::Deadlock,
+            StandStillKind::SelfDeadlock => StuckKind::SelfDeadlock,
+            StandStillKind::Stuck => StuckKind::StandStill,
+            StandStillKind::LostWakeUp => StuckKind::LostWakeUp,
+            StandStillKind::OwnerElsewhere => StuckKind::OwnerElsewhere,
+            StandStillKind::OwnerGone => {
+                match of.locks.first().map(|&place| &self.at_end.owners[place]) {
+                    Some(OwnerOrigin::Forked { .. }) => StuckKind::OwnerElsewhere,
+                    _ => StuckKind::OwnerEnded,
+                }
+            }
+            StandStillKind::Circle => StuckKind::Circle,
+            StandStillKind::NotReleased => StuckKind::NeverReleased,
         }
     }
 
@@ -255,10 +257,10 @@ impl<'a> Names<'a> {
     fn waits_for_thread(self, tid: u32, index: u32, stacks: &mut Stacks) -> String {
         let target = self.waited_for(tid, index);
         let noun = match target.map(|target| target.identity.kind()) {
-            Some(Thing::Condvar) => "on the condition variable",
-            Some(Thing::Semaphore) => "for the semaphore",
-            Some(Thing::Barrier) => "at the barrier",
-            Some(Thing::Once) => "for the initialisation",
+            Some(Kind::Condvar) => "on the condition variable",
+            Some(Kind::Semaphore) => "for the semaphore",
+            Some(Kind::Barrier) => "at the barrier",
+            Some(Kind::Once) => "for the initialisation",
             _ => return format!("waits for another thread{}", self.caller(tid, index, stacks)),
         };
         let name = target.map(|target| self.target(target, index, stacks)).unwrap_or_default();

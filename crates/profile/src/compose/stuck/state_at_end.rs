@@ -7,7 +7,7 @@ use libc::c_long;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
-use threadtoll_judge::stuck::{Holder, Lock, Thread, Waits};
+use threadtoll_judge::stuck::{HolderAtEnd, LockAtEnd, ThreadAtEnd, Waits};
 use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
 
 use crate::account::standing::Stand;
@@ -63,8 +63,8 @@ pub(super) enum OwnerOrigin {
 /// Threads and locks of all processes.
 #[derive(Debug, Default)]
 pub(super) struct StateAtEnd {
-    pub(super) threads: Vec<Thread>,
-    pub(super) locks: Vec<Lock>,
+    pub(super) threads: Vec<ThreadAtEnd>,
+    pub(super) locks: Vec<LockAtEnd>,
     /// For each lock: the index of its process, and the lock's index in that process.
     pub(super) places: Vec<(u32, u32)>,
     pub(super) owners: Vec<OwnerOrigin>,
@@ -108,9 +108,9 @@ impl StateAtEnd {
             let target = &process.targets[target as usize];
             let (mut lock, owner) =
                 at_end.lock(target, process, index, watched, stacks, account.until);
-            let untold = matches!(lock.holder, Holder::Untold | Holder::UntoldButSeen);
+            let untold = matches!(lock.holder, HolderAtEnd::Untold | HolderAtEnd::UntoldButSeen);
             if untold && at_end.shared.contains(&place) {
-                lock.holder = Holder::Unknown;
+                lock.holder = HolderAtEnd::Unknown;
             }
             (at_end.locks[place], at_end.owners[place]) = (lock, owner);
         }
@@ -129,8 +129,8 @@ impl StateAtEnd {
         index: u32,
         process: &ProcessAccount,
         until: u64,
-    ) -> Option<Thread> {
-        let mut thread = Thread {
+    ) -> Option<ThreadAtEnd> {
+        let mut thread = ThreadAtEnd {
             tid,
             process: index,
             waits: Waits::Not,
@@ -206,8 +206,8 @@ impl StateAtEnd {
     fn place(&mut self, index: u32, place: u32) -> usize {
         let next = self.locks.len();
         *self.by_place.entry((index, place)).or_insert_with(|| {
-            let (holder, watched_ns) = (Holder::Unknown, 0);
-            let lock = Lock { process: index, holder, same_ns: 0, always: false, watched_ns };
+            let (holder, watched_ns) = (HolderAtEnd::Unknown, 0);
+            let lock = LockAtEnd { process: index, holder, same_ns: 0, always: false, watched_ns };
             self.locks.push(lock);
             self.places.push((index, place));
             self.owners.push(OwnerOrigin::Program);
@@ -223,10 +223,10 @@ impl StateAtEnd {
         watched: &Watched,
         stacks: &Stacks,
         until: u64,
-    ) -> (Lock, OwnerOrigin) {
-        let mut lock = Lock {
+    ) -> (LockAtEnd, OwnerOrigin) {
+        let mut lock = LockAtEnd {
             process: index,
-            holder: Holder::Unknown,
+            holder: HolderAtEnd::Unknown,
             same_ns: 0,
             always: target.steady_hold.always(),
             watched_ns: (process.seconds() * 1e9) as u64,
@@ -235,7 +235,7 @@ impl StateAtEnd {
         if !target.is_lock() {
             // Threads wait there only because the word reads free.
             if let Some((_, since, last)) = target.steady_word.now().filter(|now| now.2 >= least) {
-                (lock.holder, lock.same_ns) = (Holder::Nobody, last - since);
+                (lock.holder, lock.same_ns) = (HolderAtEnd::Nobody, last - since);
                 lock.always = target.steady_word.always();
             }
             return (lock, OwnerOrigin::Program);
@@ -259,18 +259,18 @@ impl StateAtEnd {
         let shared = matches!(target.identity.kind(), Kind::RwLock | Kind::RustRwLock);
         let (holder, owner) = match hold {
             // The lock may be in transit to a writer.
-            Hold::Free if shared => (Holder::Unknown, OwnerOrigin::Program),
-            Hold::Free => (Holder::Nobody, OwnerOrigin::Program),
+            Hold::Free if shared => (HolderAtEnd::Unknown, OwnerOrigin::Program),
+            Hold::Free => (HolderAtEnd::Nobody, OwnerOrigin::Program),
             Hold::Held { owner: Some(tid) } => self.owner(tid, target, process, index, watched),
             Hold::Held { owner: None } => untold(target, process, stacks),
             Hold::Readers(readers) => {
                 let (holder, owner) = untold(target, process, stacks);
                 match owner {
                     OwnerOrigin::Inferred => (holder, owner),
-                    _ => (Holder::Untold, OwnerOrigin::Readers(readers)),
+                    _ => (HolderAtEnd::Untold, OwnerOrigin::Readers(readers)),
                 }
             }
-            Hold::Unseen => (Holder::Unknown, OwnerOrigin::Program),
+            Hold::Unseen => (HolderAtEnd::Unknown, OwnerOrigin::Program),
         };
         lock.holder = holder;
         (lock, owner)
@@ -284,13 +284,13 @@ impl StateAtEnd {
         process: &ProcessAccount,
         index: u32,
         watched: &Watched,
-    ) -> (Holder, OwnerOrigin) {
+    ) -> (HolderAtEnd, OwnerOrigin) {
         if process.threads.contains(&tid) {
             let seen = process.standing.get(tid).is_some() || tid != process.pid;
             let facts = if seen { None } else { ThreadFacts::read(tid) };
             return match facts.is_some_and(|facts| facts.state == ThreadState::Ended) {
-                true => (Holder::Gone, OwnerOrigin::Ended { tid }),
-                false => (Holder::Thread(tid), OwnerOrigin::Program),
+                true => (HolderAtEnd::Gone, OwnerOrigin::Ended { tid }),
+                false => (HolderAtEnd::Thread(tid), OwnerOrigin::Program),
             };
         }
         let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
@@ -299,26 +299,26 @@ impl StateAtEnd {
             let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
             let gone = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
             return match gone {
-                true => (Holder::Gone, OwnerOrigin::Ended { tid }),
-                false => (Holder::Unknown, OwnerOrigin::Program),
+                true => (HolderAtEnd::Gone, OwnerOrigin::Ended { tid }),
+                false => (HolderAtEnd::Unknown, OwnerOrigin::Program),
             };
         };
         if facts.process == process.pid {
             // It has begun since the threads were listed.
-            return (Holder::Unknown, OwnerOrigin::Program);
+            return (HolderAtEnd::Unknown, OwnerOrigin::Program);
         }
         let mapping = watched.process.as_ref().and_then(|process| {
             let mappings = process.maps().ok()?;
             mappings.into_iter().find(|mapping| mapping.contains(target.address))
         });
         match mapping.map(|mapping| mapping.shared) {
-            None => (Holder::Unknown, OwnerOrigin::Program),
+            None => (HolderAtEnd::Unknown, OwnerOrigin::Program),
             Some(true) if self.process_of(tid).is_some_and(|other| other != index) => {
-                (Holder::Thread(tid), OwnerOrigin::Program)
+                (HolderAtEnd::Thread(tid), OwnerOrigin::Program)
             }
             Some(true) => {
                 let stopped = facts.state.is_stopped();
-                (Holder::Elsewhere { stopped }, OwnerOrigin::Elsewhere { tid, facts })
+                (HolderAtEnd::Elsewhere { stopped }, OwnerOrigin::Elsewhere { tid, facts })
             }
             Some(false) => {
                 let parent = facts.process;
@@ -329,26 +329,30 @@ impl StateAtEnd {
                     true => OwnerOrigin::Forked { tid, parent },
                     false => OwnerOrigin::Ended { tid },
                 };
-                (Holder::Gone, owner)
+                (HolderAtEnd::Gone, owner)
             }
         }
     }
 }
 
 /// Holder of a lock whose word does not name one.
-fn untold(target: &WaitTarget, process: &ProcessAccount, stacks: &Stacks) -> (Holder, OwnerOrigin) {
+fn untold(
+    target: &WaitTarget,
+    process: &ProcessAccount,
+    stacks: &Stacks,
+) -> (HolderAtEnd, OwnerOrigin) {
     let only = target.holder.only_one().filter(|&(tid, at)| {
         // The thread has not run since the others were excluded.
         let sleep = process.standing.get(tid).and_then(Stand::sleep);
         sleep.is_some_and(|sleep| sleep.since <= at)
     });
     if let Some((tid, _)) = only {
-        return (Holder::Thread(tid), OwnerOrigin::Inferred);
+        return (HolderAtEnd::Thread(tid), OwnerOrigin::Inferred);
     }
     let not_seen = target.holders(stacks).doing.not_seen();
     match not_seen.is_some_and(|share| share.value <= 0.5) {
-        true => (Holder::UntoldButSeen, OwnerOrigin::Program),
-        false => (Holder::Untold, OwnerOrigin::Program),
+        true => (HolderAtEnd::UntoldButSeen, OwnerOrigin::Program),
+        false => (HolderAtEnd::Untold, OwnerOrigin::Program),
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use threadtoll_judge::stuck::{Kind, Waits, stand_stills};
+use threadtoll_judge::stuck::{StandStillKind, Waits, stand_stills};
 use threadtoll_record::profile::{Address, LockKind, ThreadShare};
 use threadtoll_stacks::process::{Activity, SystemCall};
 
@@ -89,7 +89,10 @@ fn samples_of_threads_that_do_not_move_show_a_deadlock() {
     let at_end = at_end(5);
     let found = stand_stills(&at_end.threads, &at_end.locks);
     let [one] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((one.kind, one.threads.len(), one.for_ns), (Kind::Deadlock, 2, 1_900 * MS));
+    assert_eq!(
+        (one.kind, one.threads.len(), one.for_ns),
+        (StandStillKind::Deadlock, 2, 1_900 * MS)
+    );
     assert_eq!((one.threads[0].tid, one.threads[0].waits), (11, Waits::ForLock(0)));
     let places: Vec<u32> = at_end.places.iter().map(|&(_, place)| place).collect();
     assert_eq!(places, [1, 0]);
