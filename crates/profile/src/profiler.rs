@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use threadtoll_record::profile::{Ended, Profile};
-use threadtoll_stacks::process::{Family, Held, LaunchError, Process, ProcessError};
+use threadtoll_stacks::process::{Family, HeldProgram, LaunchError, Process, ProcessError};
 
 use crate::account::Account;
 use crate::clock::now;
@@ -134,7 +134,7 @@ impl Profiler {
         arguments: &[OsString],
         options: &Options,
     ) -> Result<Profiler, LaunchError> {
-        let held = Held::spawn(program, arguments)?;
+        let held = HeldProgram::spawn(program, arguments)?;
         let pid = held.pid();
         let mut events = open_events();
         // Events that the program's threads inherit need not be opened for each of them.

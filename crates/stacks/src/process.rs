@@ -61,9 +61,9 @@ use stat::Stat;
 
 pub use activity::{Activity, SystemCall};
 pub use error::{ProcessError, Refusal};
-pub use facts::{ThreadFacts, ThreadState};
+pub use facts::{KernelState, ThreadFacts};
 pub use family::{Family, FamilyEvent};
-pub use launch::{Held, LaunchError, Launched, exit_code};
+pub use launch::{HeldProgram, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
 pub use open_files::{EpollEntry, PipeEnd};
@@ -331,16 +331,16 @@ impl Process {
     ///
     /// If the process has ended.
     pub fn stopped(&self) -> io::Result<Option<u64>> {
-        let state = |tid| -> io::Result<ThreadState> {
+        let state = |tid| -> io::Result<KernelState> {
             let stat = Stat::read(&self.directory, &ShortPath::task(tid, "stat"))?;
-            Ok(ThreadState::of(stat.state))
+            Ok(KernelState::of(stat.state))
         };
         let first = state(self.witness)?;
         // A debugger may have stopped only this thread.
         let mut others = self.threads.iter().take(MAX_TRACED);
         let mut all =
-            || others.all(|thread| state(thread.tid()).is_ok_and(ThreadState::is_stopped));
-        if !first.is_stopped() || first == ThreadState::Traced && !all() {
+            || others.all(|thread| state(thread.tid()).is_ok_and(KernelState::is_stopped));
+        if !first.is_stopped() || first == KernelState::Traced && !all() {
             return Ok(None);
         }
         let facts = ThreadFacts::read(self.witness);
@@ -416,14 +416,14 @@ impl Process {
     ///
     /// If the process has ended, is just about to execute another program, or permission is
     /// missing.
-    pub fn image(&self) -> io::Result<Image> {
+    pub fn image(&self) -> io::Result<ProgramImage> {
         let path = ShortPath::task(self.witness, "auxv");
         let vector = files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?;
         // When a process ends, it gives up its memory first, so there is no vector. When it
         // executes a program, it has the new memory before the kernel writes the vector, which is
         // then all zeros.
         let none = vector.iter().all(|&byte| byte == 0);
-        if none { Err(Errno::SRCH.into()) } else { Ok(Image(vector)) }
+        if none { Err(Errno::SRCH.into()) } else { Ok(ProgramImage(vector)) }
     }
 
     /// Its mappings, lowest address first; see [`maps`].
@@ -551,4 +551,4 @@ fn stat_path() -> ShortPath {
 /// program, its loader and its random bytes. If address randomisation is off, a process that
 /// executes the same program again appears unchanged; its code is then where it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image(Vec<u8>);
+pub struct ProgramImage(Vec<u8>);

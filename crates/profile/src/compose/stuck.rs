@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use threadtoll_judge::stuck::{never_released, stand_stills};
 use threadtoll_record::profile::{Lock, Process, Role, Stuck, StuckKind};
 use threadtoll_record::{Seconds, Text};
-use threadtoll_stacks::process::{ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{KernelState, ThreadFacts};
 
 use crate::account::{Account, ProcessAccount};
 use crate::stacks::Stacks;
@@ -122,10 +122,10 @@ fn stopped(process: &ProcessAccount, record: &Process) -> Option<Stuck> {
     }
     let facts = ThreadFacts::read(process.pid).filter(|_| process.stops.now());
     let by = match &facts {
-        Some(ThreadFacts { state: ThreadState::Stopped, .. }) => {
+        Some(ThreadFacts { state: KernelState::Stopped, .. }) => {
             format!("by a signal (`kill -CONT {}` lets it go on)", process.pid)
         }
-        Some(ThreadFacts { state: ThreadState::Traced, tracer: Some(tracer), .. }) => {
+        Some(ThreadFacts { state: KernelState::Traced, tracer: Some(tracer), .. }) => {
             let name = ThreadFacts::read(*tracer).map(|it| it.name.to_string_lossy().into_owned());
             format!(
                 "by {} (PID {tracer}), which traces it",

@@ -1,6 +1,6 @@
 //! Asks the kernel about threads that do not move, and about programs that are stopped.
 
-use threadtoll_stacks::process::{ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{KernelState, ThreadFacts};
 
 use super::Profiler;
 use crate::clock::now;
@@ -34,7 +34,7 @@ impl Profiler {
             left -= to_count.len().min(left);
             for tid in to_count {
                 let Some(facts) = ThreadFacts::read(tid) else { continue };
-                if facts.state == ThreadState::Asleep
+                if facts.state == KernelState::Asleep
                     && facts.process == process.pid
                     && let Some(switches) = facts.switches
                 {

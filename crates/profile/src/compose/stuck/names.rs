@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use threadtoll_judge::stuck::{self, StandStill, StandStillKind, Waits};
 use threadtoll_record::profile::{Process, Stuck, StuckKind, StuckThread};
 use threadtoll_record::{Seconds, Text};
-use threadtoll_stacks::process::{Activity, ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{Activity, KernelState, ThreadFacts};
 
 use super::MAX_THREADS;
 use super::state_at_end::{OwnerOrigin, StateAtEnd, ends_in_ns};
@@ -298,8 +298,8 @@ impl<'a> Names<'a> {
             ),
             OwnerOrigin::Elsewhere { tid, facts } => {
                 let doing = match (facts.state, ThreadFacts::activity_of(*tid)) {
-                    (ThreadState::Stopped, _) => ", which is stopped by a signal".to_owned(),
-                    (ThreadState::Traced, _) => ", which a debugger has stopped".to_owned(),
+                    (KernelState::Stopped, _) => ", which is stopped by a signal".to_owned(),
+                    (KernelState::Traced, _) => ", which a debugger has stopped".to_owned(),
                     (_, Some(Activity::Asleep(call))) => {
                         format!(", which is in {}", syscall_name(call.number))
                     }

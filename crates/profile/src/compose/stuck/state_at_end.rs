@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use threadtoll_judge::stuck::{HolderAtEnd, LockAtEnd, ThreadAtEnd, Waits};
-use threadtoll_stacks::process::{Activity, SystemCall, ThreadFacts, ThreadState};
+use threadtoll_stacks::process::{Activity, KernelState, SystemCall, ThreadFacts};
 
 use crate::account::standing::Stand;
 use crate::account::{Account, ProcessAccount, WaitTarget};
@@ -140,7 +140,7 @@ impl StateAtEnd {
         };
         let Some(stand) = process.standing.get(tid) else {
             let has_ended =
-                || ThreadFacts::read(tid).is_some_and(|it| it.state == ThreadState::Ended);
+                || ThreadFacts::read(tid).is_some_and(|it| it.state == KernelState::Ended);
             let first = tid == process.pid && has_ended();
             return (!first).then_some(thread);
         };
@@ -288,12 +288,12 @@ impl StateAtEnd {
         if process.threads.contains(&tid) {
             let seen = process.standing.get(tid).is_some() || tid != process.pid;
             let facts = if seen { None } else { ThreadFacts::read(tid) };
-            return match facts.is_some_and(|facts| facts.state == ThreadState::Ended) {
+            return match facts.is_some_and(|facts| facts.state == KernelState::Ended) {
                 true => (HolderAtEnd::Gone, OwnerOrigin::Ended { tid }),
                 false => (HolderAtEnd::Thread(tid), OwnerOrigin::Program),
             };
         }
-        let living = |facts: &ThreadFacts| facts.state != ThreadState::Ended;
+        let living = |facts: &ThreadFacts| facts.state != KernelState::Ended;
         let Some(facts) = ThreadFacts::read(tid).filter(living) else {
             // It may be hidden because it belongs to another user.
             let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);

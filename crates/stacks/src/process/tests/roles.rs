@@ -161,7 +161,7 @@ fn script() -> [OsString; 2] {
 
 /// A profiler that starts a program when told, and ends as it does.
 fn launch() {
-    let held = Held::spawn("sh".as_ref(), &script()).unwrap();
+    let held = HeldProgram::spawn("sh".as_ref(), &script()).unwrap();
     ready(&held.pid().to_string());
     until_told();
     let mut program = held.release().unwrap();
@@ -179,7 +179,7 @@ fn launch_twice() {
     ready("");
     descriptors::raise_limit();
     assert_ne!(getrlimit(Resource::Nofile).current, Some(200));
-    Held::spawn("sh".as_ref(), &script()).unwrap().release().unwrap().wait().unwrap();
+    HeldProgram::spawn("sh".as_ref(), &script()).unwrap().release().unwrap().wait().unwrap();
     ready("");
     std::process::exit(0);
 }
