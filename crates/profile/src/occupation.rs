@@ -1,4 +1,4 @@
-//! What a thread spends its time on, judged by the system call in which it sleeps.
+//! A thread's use of its time, judged by the system call in which it sleeps.
 
 mod device;
 mod events;
@@ -15,7 +15,7 @@ pub use events::{AwaitedEvent, EventSet};
 
 use crate::futex::FutexWait;
 
-/// What a thread spends its time on.
+/// A thread's use of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupation {
     /// On a CPU, or waiting for one.

@@ -82,8 +82,8 @@ const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 /// in its memory contain the former; everything else uses the latter.
 pub type InnerTids = HashMap<u32, u32>;
 
-/// How long a listing is reused if the number of threads stays the same: this long, or this many
-/// times as long as the listing took, whichever is longer. Listing a thousand threads takes
+/// Time for which a listing is reused if the number of threads stays the same: this long, or this
+/// many times as long as the listing took, whichever is longer. Listing a thousand threads takes
 /// milliseconds.
 const LISTING_HOLDS: Duration = Duration::from_secs(1);
 const LISTING_HOLDS_TIMES: u32 = 1_000;

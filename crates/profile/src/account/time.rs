@@ -1,4 +1,4 @@
-//! How threads spend the time that they do not sleep on futexes.
+//! Threads' use of their time, other than sleeping on futexes.
 
 use crate::occupation::{AwaitedEvent, Device};
 use crate::perf::CpuState;

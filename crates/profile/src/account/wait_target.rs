@@ -452,7 +452,8 @@ mod tests {
 
     const WORD: u64 = 0x1000;
 
-    /// What a word with the values of a lock is taken for, if these threads wait for it by turns.
+    /// Role that is ascribed to a word with the values of a lock, if these threads wait for it by
+    /// turns.
     fn taken_for(by_turns: &[&[u32]]) -> Role {
         let arguments = [WORD, 128, 2, 0, 0, 0];
         let wait = Wait::Futex(FutexWait::of(libc::SYS_futex as u32, arguments).unwrap());

@@ -20,7 +20,7 @@ use crate::stacks::Stacks;
 /// two are not reported separately.
 const MOST_UNCLEAR: f64 = 0.05;
 
-/// How the threads of one process spend their time, in mean numbers of threads; or those of several
+/// Time of the threads of one process by use, in mean numbers of threads; or of those of several
 /// processes, in thread-seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doing {

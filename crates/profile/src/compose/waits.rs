@@ -59,8 +59,8 @@ struct WaiterGroup<'a> {
     name: Option<&'a str>,
 }
 
-/// How and where threads wait; for those that sleep for a set time, the caller of the function,
-/// which may choose the time.
+/// Kind and place of a wait, and, for a sleep of a set time, the caller of the function, which may
+/// choose the time.
 type Key = (Way, Waiting, Option<String>);
 
 /// Facts known about threads that wait with one stack.
@@ -295,7 +295,7 @@ fn wait(way: Way, waiting: Waiting, group: Group, stacks: &mut Stacks) -> Wait {
 }
 
 impl Way {
-    /// How a thread waits that sleeps in a system call other than futex(2); `None` if it does not
+    /// The wait of a thread that sleeps in a system call other than futex(2); `None` if it does not
     /// sleep.
     fn of_time(time: Time, call: Option<u32>, pages_from_disk: bool) -> Option<Way> {
         let way = |kind, what| Way { kind, io: None, what, call, of_runtime: false };
@@ -321,7 +321,7 @@ impl Way {
         })
     }
 
-    /// How a thread waits that sleeps on a futex of a wait target of this kind.
+    /// The wait of a thread that sleeps on a futex of a wait target of this kind.
     fn of_kind(kind: Kind) -> Way {
         let what = match kind {
             Kind::Condvar => WaitFor::ConditionVariable,

@@ -16,7 +16,7 @@ pub(super) struct KeptScene {
     pub(super) counts: bool,
     /// True if no thread got or lost a CPU while the threads were examined.
     pub(super) teaches: bool,
-    /// What keeps threads waiting if no single thread holds the lock.
+    /// Reason why threads wait if no single thread holds the lock.
     pub(super) instead: HolderState,
     pub(super) threads: Vec<KeptThread>,
 }

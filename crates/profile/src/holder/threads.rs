@@ -52,7 +52,7 @@ impl SampledThreads<'_> {
         }
     }
 
-    /// What keeps threads waiting for a lock that no thread holds.
+    /// Reason why threads wait for a lock that no thread holds.
     pub(super) fn handed_over(&self, lock: &SampledLock) -> HolderState {
         let next = |read: &ThreadRead| self.seen.is_woken(read, self.at) && self.waits(lock, read);
         match self.seen.throttled && self.read.iter().any(next) {

@@ -57,7 +57,7 @@ impl Polled {
     }
 }
 
-/// What a thread that waits for any of several descriptors is waiting for.
+/// Event that a thread awaits that waits for any of several descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AwaitedEvent {
     /// Work from outside.
@@ -163,7 +163,7 @@ fn selected(bits: &[Vec<u8>; 3], below: u64) -> Vec<Polled> {
 }
 
 impl AwaitedEvent {
-    /// What a wait for these descriptors is for.
+    /// The event that a wait for these descriptors awaits.
     pub(crate) fn of(
         descriptors: &[Polled],
         device: &mut dyn FnMut(u32) -> Device,

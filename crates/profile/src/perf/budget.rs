@@ -1,4 +1,4 @@
-//! What records cost the threads that are followed, and the limit on that cost.
+//! Cost of records to the threads that are followed, and the limit on that cost.
 
 /// Cost of a record to the followed thread, as measured (see the head of [`super`]).
 pub(super) const SWITCH_RECORD_NS: u64 = 260;

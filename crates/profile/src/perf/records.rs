@@ -23,7 +23,7 @@ const SAMPLE_ID_BYTES: usize = 24;
 
 const REGISTERS_OF_NO_USER: u64 = 0;
 
-/// What the kernel reports. Times are nanoseconds of `CLOCK_MONOTONIC`.
+/// A report of the kernel. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A thread got a CPU or left it.

@@ -177,7 +177,7 @@ impl Budget {
         let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
         let room = room - most_words * self.word_ns;
         let least_threads = least_threads.min((room / self.thread_ns).max(1.0));
-        // What is left at that rate goes to more words first, then to more threads.
+        // The rest of the budget at that rate goes to more words first, then to more threads.
         let room = room - least_threads * self.thread_ns;
         let more_words = (room / self.word_ns).clamp(0.0, f64::from(words) - most_words);
         let room = room - more_words * self.word_ns;

@@ -122,7 +122,7 @@ pub struct ThreadRead {
     pub tid: u32,
     /// True if picked at random; false if examined because it owns a lock that a thread waits for.
     pub picked: bool,
-    /// What it was doing.
+    /// Its activity at that instant.
     pub activity: Activity,
     /// Number of its stack, once it has been unwound.
     pub stack_number: Option<u32>,

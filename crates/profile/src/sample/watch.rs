@@ -12,7 +12,7 @@ const OWNER: u64 = 8;
 /// Bits of a futex word that hold a TID (`FUTEX_TID_MASK`).
 const TID: u32 = 0x3fff_ffff;
 
-/// What to read with a futex word.
+/// Bytes to read with a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// The bytes to read.
@@ -28,12 +28,12 @@ enum WatchedOwner {
 }
 
 impl Watch {
-    /// What to read with a word whose wait target is not known yet.
+    /// The bytes to read with a word whose wait target is not known yet.
     pub fn unknown(window: Span) -> Watch {
         Watch { window, owner: WatchedOwner::Guessed }
     }
 
-    /// What to read with a word of this wait target.
+    /// The bytes to read with a word of this wait target.
     pub fn of(identity: &Identity) -> Watch {
         Watch { window: identity.window(), owner: WatchedOwner::Known(identity.owner_field()) }
     }

@@ -1,6 +1,6 @@
-//! What a thread was doing when it was examined, according to `/proc/PID/task/TID/syscall`.
+//! A thread's activity at one instant, according to `/proc/PID/task/TID/syscall`.
 
-/// What a thread was doing.
+/// A thread's activity at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// On a CPU, or waiting for one.

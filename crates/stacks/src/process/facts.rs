@@ -75,7 +75,7 @@ impl ThreadFacts {
         ThreadFacts::parse(&files::read(CWD, &path, MAX_STATUS).ok()?)
     }
 
-    /// What the thread with this TID is doing; `None` if the kernel does not report it.
+    /// Activity of the thread with this TID; `None` if the kernel does not report it.
     pub fn activity_of(tid: u32) -> Option<Activity> {
         let path = ShortPath::new(format_args!("/proc/{tid}/syscall"));
         Activity::parse(&files::read(CWD, &path, MAX_CALL).ok()?)

@@ -83,7 +83,7 @@ impl Thread {
         self.tid
     }
 
-    /// What the thread is doing right now. Does not allocate.
+    /// The thread's activity at this instant. Does not allocate.
     #[inline]
     pub fn sample(&self) -> ThreadSample {
         let mut line = [0; MAX_LINE];

@@ -33,7 +33,7 @@ struct Evidence {
     calls_that_fit: isize,
 }
 
-/// How well a call fits the function that it would have called.
+/// Fit of a call to the function that it would have called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,

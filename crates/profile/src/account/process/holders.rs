@@ -146,7 +146,7 @@ mod tests {
 
     const HELD_BY_HOLDER: Hold = Hold::Held { owner: Some(HOLDER) };
 
-    /// What is counted of one sample of a lock that names its holder, which is found so.
+    /// The state that is counted for the holder, in one sample of a lock that names it.
     fn one_sample(timeline: Option<&Timeline>, again: Hold, holder: Activity) -> HolderState {
         let mut account = account();
         let threads = [(WAITER, asleep(libc::SYS_futex)), (HOLDER, holder)];

@@ -34,8 +34,8 @@ fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstance
     }
 }
 
-/// What is found of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
-/// in this state, by these switches and those of a thread that computes.
+/// Judges the turn of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
+/// in this state, from these switches and those of a thread that computes.
 fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<u32>> {
     let mut timeline = Timeline::new(100);
     timeline.note(&Event::Switch { tid: OWNER, at: 1, cpu: 0, direction: IN });
@@ -266,7 +266,7 @@ fn readers_keep_writers_out_and_not_each_other() {
     };
     let judged = |comfortable, saturated| Verdict { comfortable, crowded: false, saturated };
     assert_eq!((verdict(writers), verdict(readers)), (judged(false, true), judged(true, false)));
-    // What it leaves to others: a twentieth of the time only the writer can go on.
+    // In a twentieth of the time, only the writer can go on.
     let exclusive = [writers, readers].map(|row| held(row) * row.exclusive_share());
     assert!(exclusive.iter().all(|share| (share - 0.05).abs() < 1e-9), "{exclusive:?}");
 }

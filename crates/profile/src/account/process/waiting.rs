@@ -1,4 +1,4 @@
-//! What a thread that has not moved for a while waits for.
+//! Wait targets of threads that have not moved for a while.
 
 use threadtoll_stacks::process::Activity;
 

@@ -140,7 +140,7 @@ impl<'a> Names<'a> {
         of.kind == StandStillKind::Stuck && of.locks.is_empty() && !waiting.all(by_threads)
     }
 
-    /// What a thread waits for.
+    /// The wait target of a thread.
     fn waited_for(self, tid: u32, index: u32) -> Option<&'a WaitTarget> {
         let process = self.account.process(index)?;
         let (_, place) = process.waited_for(tid, process.standing.get(tid)?)?;
