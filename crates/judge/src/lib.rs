@@ -219,7 +219,7 @@ fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
 mod tests {
     use super::cause::HolderState;
     use super::gain::Locking;
-    use super::sample::Sample;
+    use super::sample::LockSample;
     use super::simulated::{Program, Times, at};
     use super::*;
 
@@ -235,7 +235,7 @@ mod tests {
         for time in run.instants(1000.0, 2) {
             let waiting = (0..program.threads).filter(|&id| run.waiting(id, time)).count();
             let holder = at(&run.holds, time);
-            let sample = Sample {
+            let sample = LockSample {
                 held: Some(holder.is_some()),
                 queue: Some(waiting as f64),
                 waking: Some(f64::from(u8::from(at(&run.hand_offs, time).is_some()))),

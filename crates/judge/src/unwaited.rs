@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use threadtoll_stats::interval::{Estimate, mean};
 use threadtoll_stats::{Z95, student};
 
-use super::sample::Sample;
+use super::sample::LockSample;
 
 /// Shorter runs count as this long; binary logarithm of seconds.
 const SHORTEST: i32 = -16;
@@ -57,7 +57,7 @@ pub(super) struct Unwaited {
 
 impl Unwaited {
     /// Adds samples.
-    pub(super) fn add(&mut self, sample: &Sample, times: u64) {
+    pub(super) fn add(&mut self, sample: &LockSample, times: u64) {
         let seconds = sample.time * times as f64;
         if sample.queue.is_some_and(|queue| queue > 0.0) {
             self.end_run();
@@ -128,9 +128,9 @@ fn length(seconds: f64) -> i32 {
 mod tests {
     use super::*;
 
-    fn sample(held: bool, queue: f64) -> Sample {
+    fn sample(held: bool, queue: f64) -> LockSample {
         let (held, queue) = (Some(held), Some(queue));
-        Sample { held, queue, waking: None, waiter: 1.0, time: 0.01, late: false }
+        LockSample { held, queue, waking: None, waiter: 1.0, time: 0.01, late: false }
     }
 
     #[test]
@@ -153,12 +153,12 @@ mod tests {
     fn nothing_is_known_without_a_run() {
         let mut runs = Unwaited::default();
         runs.add(&sample(true, 1.0), 1);
-        runs.add(&Sample { held: None, ..sample(true, 0.0) }, 1);
+        runs.add(&LockSample { held: None, ..sample(true, 0.0) }, 1);
         let nothing = runs.held(1.0);
         assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
         // A single run may have been another one.
         for at in 0..10 {
-            runs.add(&Sample { queue: None, ..sample(at % 2 > 0, 0.0) }, 1);
+            runs.add(&LockSample { queue: None, ..sample(at % 2 > 0, 0.0) }, 1);
         }
         let one = runs.held(1.0);
         assert!((one.value - 0.5).abs() < 1e-9 && one.low == 0.0 && one.high == 1.0, "{one:?}");
@@ -186,9 +186,9 @@ mod tests {
         for _ in 0..50 {
             for at in 0..100 {
                 let late = at % 10 == 0;
-                runs.add(&Sample { late, ..sample(!late, 0.0) }, 1);
+                runs.add(&LockSample { late, ..sample(!late, 0.0) }, 1);
             }
-            runs.add(&Sample { late: true, ..sample(false, 1.0) }, 1);
+            runs.add(&LockSample { late: true, ..sample(false, 1.0) }, 1);
         }
         let held = runs.held(1.0);
         assert!(held.value == 1.0 && held.high == 1.0, "{held:?}");

@@ -24,7 +24,7 @@ pub use wait_target::WaitTarget;
 
 use std::collections::BTreeMap;
 
-use threadtoll_judge::sample::Sample;
+use threadtoll_judge::sample::LockSample;
 use threadtoll_judge::samples::LockSamples;
 
 use crate::circumstances::{Circumstances, RunningStack};
@@ -283,7 +283,7 @@ pub(crate) struct StretchSamples {
 impl StretchSamples {
     fn add(&mut self, times: u32, seen: &Circumstances<'_>) {
         self.samples.add(times);
-        let sample = Sample {
+        let sample = LockSample {
             held: None,
             queue: Some(0.0),
             waking: Some(0.0),

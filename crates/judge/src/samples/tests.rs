@@ -19,7 +19,7 @@ fn sampled(run: &Run, per_s: f64, threads_read: usize, seed: u64) -> LockSamples
         let held = at(&run.holds, time).is_some();
         samples.add(
             time as u64,
-            Sample {
+            LockSample {
                 held: Some(held),
                 queue: Some(queue),
                 waking: None,
@@ -88,7 +88,7 @@ fn found_late(
         let time = (f64::from(span) + rng.random::<f64>()) / per_s;
         let (held, queue) = see(time);
         found = found.or((queue > 0.0).then_some(time));
-        let sample = Sample {
+        let sample = LockSample {
             held: None,
             queue: Some(0.0),
             waking: None,
@@ -98,7 +98,7 @@ fn found_late(
         };
         all.add(time as u64, sample, 1);
         if found.is_some() {
-            own.add(time as u64, Sample { held: Some(held), queue: Some(queue), ..sample }, 1);
+            own.add(time as u64, LockSample { held: Some(held), queue: Some(queue), ..sample }, 1);
         }
     }
     own.among(&all, found.unwrap_or(0.0), seconds)
@@ -167,7 +167,7 @@ fn samples_count_by_the_time_that_they_stand_for() {
         let mut samples = LockSamples::default();
         let mut sample = |time: f64, busy: bool, weight: f64| {
             let waiting = (0..4).filter(|&id| busy && run.waiting(id, time)).count();
-            let sample = Sample {
+            let sample = LockSample {
                 held: Some(busy && at(&run.holds, time).is_some()),
                 queue: Some(waiting as f64),
                 waking: None,
@@ -190,7 +190,7 @@ fn samples_count_by_the_time_that_they_stand_for() {
 fn a_sample_for_many_instants_tells_no_more_than_one() {
     let (mut each, mut many) = (LockSamples::default(), LockSamples::default());
     for tick in 0..1000 {
-        let sample = Sample {
+        let sample = LockSample {
             held: Some(tick % 3 == 0),
             queue: Some(f64::from(tick % 2)),
             waking: None,
@@ -199,13 +199,13 @@ fn a_sample_for_many_instants_tells_no_more_than_one() {
             late: false,
         };
         each.add(0, sample, 1);
-        many.add(0, Sample { time: 7.0, ..sample }, 1);
+        many.add(0, LockSample { time: 7.0, ..sample }, 1);
     }
     assert_eq!(each.held(), many.held());
     let (Figure::Known(one), Figure::Known(other)) = (each.queue(), many.queue()) else { panic!() };
     assert!((one.low - other.low).abs() < 1e-12 && (one.high - other.high).abs() < 1e-12);
     let mut batch = LockSamples::default();
-    let idle = Sample {
+    let idle = LockSample {
         held: Some(false),
         queue: Some(0.0),
         waking: None,
@@ -234,7 +234,7 @@ fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
         let waiting = (0..run.waits.len() as u32).filter(|&id| run.waiting(id, time)).count();
         samples.add(
             time as u64,
-            Sample {
+            LockSample {
                 held: Some(held),
                 queue: Some(waiting as f64),
                 waking: None,
@@ -278,7 +278,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
     let mut all = LockSamples::default();
     for tick in 0..20_000u32 {
         let second = tick / 200;
-        let nobody = Sample {
+        let nobody = LockSample {
             held: None,
             queue: Some(0.0),
             waking: Some(0.0),
@@ -292,7 +292,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
         // Used for some seconds, as a sample of seven shows.
         if (30..50).contains(&second) && tick % 7 == 0 {
             let queue = Some(f64::from(tick % 3));
-            let sample = Sample { held: Some(tick % 2 == 0), queue, ..nobody };
+            let sample = LockSample { held: Some(tick % 2 == 0), queue, ..nobody };
             each.add(second.into(), sample, 1);
             some.add(second.into(), sample, 1);
         } else {
@@ -312,7 +312,7 @@ fn samples_without_waiters_need_not_be_added_one_by_one() {
 #[test]
 fn stretches_are_bounded() {
     let mut samples = LockSamples::default();
-    let sample = Sample {
+    let sample = LockSample {
         held: Some(true),
         queue: Some(1.0),
         waking: None,
@@ -337,7 +337,7 @@ fn means_follow_the_variance_between_stretches() {
     let mut phases = LockSamples::default();
     for second in 0..10 {
         for tick in 0..1000 {
-            let sample = |held: bool| Sample {
+            let sample = |held: bool| LockSample {
                 held: Some(held),
                 queue: Some(f64::from(u8::from(held))),
                 waking: None,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use threadtoll_judge::bursts::{Bursts, Read};
 use threadtoll_judge::cause::PatternCounts;
-use threadtoll_judge::sample::Sample;
+use threadtoll_judge::sample::LockSample;
 
 use self::held::{Held, Sampled};
 use self::patterns::Patterns;
@@ -353,7 +353,7 @@ impl WaitTarget {
             count(&mut self.waiting, waiter);
         }
         self.see_who_waits();
-        let sample = Sample {
+        let sample = LockSample {
             held: None,
             queue: Some(queue),
             waking: Some(self.now.waking),
@@ -433,7 +433,7 @@ impl WaitTarget {
             let (address, bytes) = &one.window;
             let hold = self.identity.hold(&Window { address: *address, bytes });
             let queue = woken.map(|woken| waiting + woken);
-            let sample = Sample { queue, waking: woken, ..one.sampled.sample };
+            let sample = LockSample { queue, waking: woken, ..one.sampled.sample };
             let sampled = Sampled { sample, ..one.sampled };
             self.held.add(&sampled, Some(hold), self.for_readers);
         }
